@@ -1,0 +1,1 @@
+"""Turns files into runs, and results into reports."""

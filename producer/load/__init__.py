@@ -1,0 +1,1 @@
+"""Input files to validated items; every error names file and place."""

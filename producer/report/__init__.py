@@ -1,0 +1,1 @@
+"""Numbers and rows to files and screens; pure."""

@@ -1,0 +1,106 @@
+"""The error tree: every failure that a person may see, with its exit code and whether a retry can help.
+
+A message says what happened, which value, where; `hint` says how to mend it.
+"""
+
+from typing import ClassVar
+
+
+class ProctorError(Exception):
+    """Something went wrong inside Proctor itself."""
+
+    code: ClassVar[str] = "internal"
+    """Stable word for programs, printed in `--json` errors and stored in results."""
+    exit_code: ClassVar[int] = 70
+    """What the command line exits with when this error ends it (DESIGN section 7)."""
+    retryable: ClassVar[bool] = False
+    """Whether the same call may succeed later without anybody changing anything."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(ProctorError):
+    """The command line or the environment asks for something that cannot be done."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A setting or a configuration file holds a value that cannot be used."""
+
+    code = "config"
+
+
+class InputError(UsageError):
+    """An input file breaks its contract; the message names file, line or path, and the value."""
+
+    code = "input"
+
+
+class UnknownRunError(UsageError):
+    """No run has this id: mistyped, expired or removed."""
+
+    code = "unknown_run"
+
+
+class RunStateError(UsageError):
+    """The run's state does not allow what was asked."""
+
+    code = "run_state"
+
+
+class IdempotencyConflictError(UsageError):
+    """The idempotency key belongs to a run with other content."""
+
+    code = "idempotency_conflict"
+
+
+class InfrastructureError(ProctorError):
+    """Something that Proctor stands on is missing or does not answer."""
+
+    code = "infrastructure"
+    exit_code = 3
+    retryable = True
+
+
+class RedisUnreachableError(InfrastructureError):
+    """Redis does not answer within its time limit."""
+
+    code = "redis_unreachable"
+
+
+class RedisUnsuitableError(InfrastructureError):
+    """The server answers but cannot carry the ledger: too old, a cluster, or it evicts keys."""
+
+    code = "redis_unsuitable"
+    retryable = False
+
+
+class NoServerError(InfrastructureError):
+    """No Redis or Valkey server program is to be had on this machine."""
+
+    code = "no_server"
+    retryable = False
+
+
+class NoRoomError(InfrastructureError):
+    """The ledger already holds as much unfinished work as it may; the loading run was removed."""
+
+    code = "no_room"
+
+
+class LoadLostError(InfrastructureError):
+    """The loading run is not ours any more: its lease ran out, or the server lost what was confirmed."""
+
+    code = "load_lost"
+
+
+class IncompleteError(ProctorError):
+    """The run ended before all its items had results; what is there is kept."""
+
+    code = "incomplete"
+    exit_code = 4

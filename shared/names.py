@@ -1,0 +1,68 @@
+"""Names that both sides spell the same way: kinds, tasks, states, outcomes."""
+
+from enum import StrEnum
+from typing import Final
+
+DISTRIBUTION: Final = "proctor"
+ENVIRONMENT_PREFIX: Final = "PROCTOR_"
+
+
+class Kind(StrEnum):
+    """What a run consists of; also the name of its queue."""
+
+    TURNS = "turns"
+    """Conversation turns, to be classified by the breakpoint engine."""
+    CASES = "cases"
+    """Model test cases, to be validated."""
+    QUERIES = "queries"
+    """Questions to a RAG API, whose answers are checked."""
+
+
+TASKS: Final[dict[Kind, str]] = {
+    Kind.TURNS: "proctor.turns.evaluate",
+    Kind.CASES: "proctor.cases.validate",
+    Kind.QUERIES: "proctor.queries.evaluate",
+}
+"""The Celery task that works on chunks of each kind."""
+
+
+class RunState(StrEnum):
+    """Where a run stands; drawn in docs/architecture.md."""
+
+    LOADING = "loading"
+    """Its items are being written; nothing of it is published."""
+    RUNNING = "running"
+    """Sealed; chunks are handed out."""
+    PAUSED = "paused"
+    """Sealed; nothing new is handed out until `resume`."""
+    CANCELLING = "cancelling"
+    """Open chunks are being dropped; ends in one of the three states below `FINISHED`."""
+    FINISHED = "finished"
+    """Every item has a result."""
+    CANCELLED = "cancelled"
+    """A person ended it."""
+    ABORTED = "aborted"
+    """The upstream was unreachable or refused our credentials."""
+    INCOMPLETE = "incomplete"
+    """The cost cap or the time limit ended it."""
+
+
+FINAL_STATES: Final = frozenset(
+    {RunState.FINISHED, RunState.CANCELLED, RunState.ABORTED, RunState.INCOMPLETE}
+)
+"""States in which no commit is accepted and the run's retention has begun."""
+
+
+class Outcome(StrEnum):
+    """How one item ended. A verdict is not a failure: `failed` is a completed item."""
+
+    PASSED = "passed"
+    """Judged, and good."""
+    FAILED = "failed"
+    """Judged, and not good."""
+    ERROR = "error"
+    """Could not be judged: no answer, conflict, poison; see the item's error code."""
+    SKIPPED = "skipped"
+    """Not judged: the run ended before (budget, cancel)."""
+    DECIDED = "decided"
+    """A turn that was classified."""
