@@ -1,0 +1,124 @@
+# Every command of the project: `make` alone lists them, `make demo` works on a machine with nothing but Python and make.
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CODE  := shared worker producer tests
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo run worker up flower doctor bench test test-unit test-integration test-e2e test-chaos cover \
+        check format lint types contracts docs-check lock dist clean distclean
+
+help:
+	@awk 'BEGIN {FS = ":.*## "; print "Usage: make COMMAND\n"} \
+	  /^## / {printf "%s\n", substr($$0, 4)} \
+	  /^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+## Use it
+install: $(STAMP) ## create .venv and install Proctor with locked, hash-checked dependencies
+
+demo: $(STAMP) ## decide the packaged example turns through a real queue: no key, no server, no network
+	@$(BIN)/proctor demo $(ARGS)
+
+run: $(STAMP) ## decide FILE: make run FILE=turns.jsonl ARGS='-o decisions.jsonl'
+	@test -n "$(FILE)" || { echo "Name the file: make run FILE=turns.jsonl" >&2; exit 2; }
+	@$(BIN)/proctor run "$(FILE)" $(ARGS)
+
+worker: $(STAMP) ## start WORKERS worker processes (2) in the foreground; Ctrl-C drains them
+	@$(BIN)/proctor worker --processes $(WORKERS) $(ARGS)
+
+up: $(STAMP) ## start Redis, workers and Flower together in the foreground
+	@$(BIN)/proctor up $(ARGS)
+
+flower: $(STAMP) ## open the window on the workers: Flower, read-only, on loopback
+	@$(BIN)/proctor flower $(ARGS)
+
+doctor: $(STAMP) ## say what is missing or wrong on this machine
+	@$(BIN)/proctor doctor $(ARGS)
+
+## Prove it
+check: lint types contracts docs-check ## everything that needs no running system: format, lint, types, contracts, docs
+
+test: $(STAMP) ## all tests but the long explorations, against real Redis and real workers
+	@$(BIN)/pytest -m "not slow" $(ARGS)
+
+test-unit: $(STAMP) ## the tests that start no process and open no socket, with the doctests
+	@$(BIN)/pytest tests/unit shared worker producer $(ARGS)
+
+test-integration: $(STAMP) ## the tests against a real Redis
+	@$(BIN)/pytest -m "not slow" tests/contract tests/integration tests/property $(ARGS)
+
+test-e2e: $(STAMP) ## the tests through the real command line, workers and Flower
+	@$(BIN)/pytest -m "not slow" tests/e2e $(ARGS)
+
+test-chaos: $(STAMP) ## every fault test, the long explorations included
+	@$(BIN)/pytest -m "chaos or slow" --timeout 3600 $(ARGS)
+
+cover: $(STAMP) ## run the tests with branch coverage, worker processes included
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -m "not slow" $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+bench: $(STAMP) ## measure turns per second, file to file, beside its references
+	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
+
+## Keep it clean
+format: $(STAMP) ## rewrite the code in the project's format
+	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/ruff check --fix-only --quiet $(CODE)
+
+lint: $(STAMP) ## format and lint rules, each exception with its reason
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/ruff check $(CODE)
+
+types: $(STAMP) ## mypy strict, tests included
+	@$(BIN)/mypy
+
+contracts: $(STAMP) ## who may import whom
+	@$(BIN)/lint-imports
+
+docs-check: $(STAMP) ## a docstring on everything, and documents that say what the code does
+	@$(BIN)/interrogate --quiet $(CODE) || $(BIN)/interrogate -v $(CODE)
+	@$(BIN)/pytest -q tests/unit/test_docs.py tests/unit/test_house_rules.py
+
+lock: ## choose newer versions within pyproject.toml's ranges (needs uv)
+	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --output-file requirements.lock
+	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --group dev \
+	  --output-file requirements-dev.lock
+
+LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
+
+dist: $(STAMP) ## build the wheel into dist/
+	@$(BIN)/python -m hatchling build -t wheel
+
+clean: ## remove caches and build results
+	@rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* test-artifacts
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean ## clean, and remove .venv
+	@rm -rf $(VENV)
+
+# The environment: uv when it is there (seconds), else venv and pip (a minute). The stamp makes a repeated `make` instant.
+$(STAMP): pyproject.toml requirements-dev.lock
+	@set -e; python=; \
+	for each in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
+	  if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python="$$each"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "Proctor needs Python 3.11 or newer, and $(or $(PYTHON),python3) is $$($(or $(PYTHON),python3) --version 2>&1 || true); name one: make install PYTHON=python3.12" >&2; exit 1; \
+	fi; \
+	if command -v uv >/dev/null; then \
+	  [ -x $(BIN)/python ] || uv venv --quiet --python "$$python" $(VENV); \
+	  echo "Installing into $(VENV) with uv …" >&2; \
+	  install="uv pip install --quiet --python $(BIN)/python"; \
+	else \
+	  "$$python" -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "This Python cannot create environments; install its venv package (Debian, Ubuntu: apt-get install python3-venv) or uv." >&2; exit 1; }; \
+	  $(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV); \
+	  echo "Installing into $(VENV) with pip (a minute; with uv it takes seconds) …" >&2; \
+	  install="$(BIN)/python -m pip install --quiet --disable-pip-version-check"; \
+	fi; \
+	$$install --require-hashes --requirement requirements-dev.lock; \
+	$$install --no-deps --no-build-isolation --editable .; \
+	touch $@
