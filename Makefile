@@ -117,7 +117,7 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	    echo "This Python cannot create environments; install its venv package (Debian, Ubuntu: apt-get install python3-venv) or uv." >&2; exit 1; }; \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV); \
 	  echo "Installing into $(VENV) with pip (a minute; with uv it takes seconds) …" >&2; \
-	  install="$(BIN)/python -m pip install --quiet --disable-pip-version-check"; \
+	  install="$(BIN)/python -m pip install -qq --disable-pip-version-check"; \
 	fi; \
 	$$install --require-hashes --requirement requirements-dev.lock; \
 	$$install --no-deps --no-build-isolation --editable .; \
