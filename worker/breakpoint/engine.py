@@ -1,0 +1,234 @@
+"""Decides what a turn is worth: `must`, `should` or `skip`, and whether the summary freezes at a peak.
+
+Six rules, first match wins; the same input always gives the same answer. Nothing here knows a clock, a store
+or a network, so that the rules can be proved by table.
+
+    rule  condition                                  decision
+    1     the summary was changed from outside       must
+    2     any MUST signal                            must
+    3     any SHOULD signal                          should
+    4     context window pressure or drift risk      should
+    5     an `ack_only` signal, or an ack message    skip
+    6     nothing of the above                       should
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from shared.turn_words import AffectPhase, IntensityBucket, ThreadMementoSignalKind
+
+BreakpointSignalKind = ThreadMementoSignalKind
+
+
+class BreakpointDecision(StrEnum):
+    """How much processing a turn deserves."""
+
+    MUST = "must"
+    """A decision point: the summary must be updated, even at a peak."""
+    SHOULD = "should"
+    """Standard processing; the summary may be frozen at a peak."""
+    SKIP = "skip"
+    """An acknowledgment: nothing to decide."""
+
+
+MUST_SIGNAL_KINDS: Final = frozenset(
+    {
+        BreakpointSignalKind.DECISION_MADE,
+        BreakpointSignalKind.SCOPE_CHANGED,
+        BreakpointSignalKind.PIVOT,
+        BreakpointSignalKind.ANSWER_PROVIDED,
+    }
+)
+SHOULD_SIGNAL_KINDS: Final = frozenset(
+    {
+        BreakpointSignalKind.OPEN_LOOP_CREATED,
+        BreakpointSignalKind.OPEN_LOOP_RESOLVED,
+        BreakpointSignalKind.RISK_OR_CONFLICT,
+    }
+)
+ACK_TOKENS: Final = frozenset(
+    {"ok", "okay", "kk", "thx", "thanks", "got", "it", "sounds"}
+    | {"good", "cool", "yep", "yup", "sure", "all", "right"}
+)
+_PUNCTUATION_TO_SPACE: Final = str.maketrans(dict.fromkeys(".,!?", " "))
+
+
+class Verdict(NamedTuple):
+    """A decision and the rule that made it."""
+
+    decision: BreakpointDecision
+    """What the turn is worth."""
+    rule: int
+    """Which of the six rules matched."""
+    reason: str
+    """The same in words."""
+
+
+class Explanation(NamedTuple):
+    """Everything that the engine says about one message."""
+
+    decision: BreakpointDecision
+    """What the message is worth."""
+    rule: int
+    """Which of the six rules matched."""
+    reason: str
+    """The same in words."""
+    ack: bool
+    """Whether the message alone is an acknowledgment."""
+    freeze: bool
+    """Whether the peak guardrail would freeze the summary."""
+
+
+_SUMMARY_CHANGED: Final = Verdict(BreakpointDecision.MUST, 1, "the summary was changed from outside")
+_MUST_SIGNAL: Final = {
+    kind: Verdict(BreakpointDecision.MUST, 2, f"MUST signal {kind}") for kind in MUST_SIGNAL_KINDS
+}
+_SHOULD_SIGNAL: Final = {
+    kind: Verdict(BreakpointDecision.SHOULD, 3, f"SHOULD signal {kind}") for kind in SHOULD_SIGNAL_KINDS
+}
+_PRESSURE: Final = Verdict(BreakpointDecision.SHOULD, 4, "context window pressure")
+_DRIFT: Final = Verdict(BreakpointDecision.SHOULD, 4, "drift risk")
+_ACK_SIGNAL: Final = Verdict(BreakpointDecision.SKIP, 5, "signal ack_only")
+_ACK_MESSAGE: Final = Verdict(BreakpointDecision.SKIP, 5, "the message is only an acknowledgment")
+_DEFAULT: Final = Verdict(BreakpointDecision.SHOULD, 6, "no other rule matched")
+
+
+def is_ack_only_message(message: str) -> bool:
+    """Tells whether every word of a message is an acknowledgment.
+
+    Punctuation `.,!?` parts words, as white space does; a message without words acknowledges nothing.
+
+    >>> is_ack_only_message("Sounds good!"), is_ack_only_message("ok let's do it"), is_ack_only_message("!!!")
+    (True, False, False)
+    """
+    words = message.lower().translate(_PUNCTUATION_TO_SPACE).split()
+    return bool(words) and ACK_TOKENS.issuperset(words)
+
+
+def decide_with_rule(
+    *,
+    message: str,
+    signal_kinds: Iterable[str] = (),
+    context_window_pressure: bool = False,
+    drift_risk: bool = False,
+    summary_changed: bool = False,
+) -> Verdict:
+    """Decides a turn and says which rule did; see `decide_breakpoint_action` for the arguments.
+
+    >>> decide_with_rule(message="ok thanks", signal_kinds=["pivot"])
+    Verdict(decision=<BreakpointDecision.MUST: 'must'>, rule=2, reason='MUST signal pivot')
+    """
+    if summary_changed:
+        return _SUMMARY_CHANGED
+    kinds = tuple(signal_kinds)
+    for table in (_MUST_SIGNAL, _SHOULD_SIGNAL):
+        for kind in kinds:
+            if kind in table:
+                return table[BreakpointSignalKind(kind)]
+    if context_window_pressure:
+        return _PRESSURE
+    if drift_risk:
+        return _DRIFT
+    if BreakpointSignalKind.ACK_ONLY in kinds:
+        return _ACK_SIGNAL
+    return _ACK_MESSAGE if is_ack_only_message(message) else _DEFAULT
+
+
+def decide_breakpoint_action(
+    *,
+    message: str,
+    signal_kinds: Iterable[str] = (),
+    context_window_pressure: bool = False,
+    drift_risk: bool = False,
+    summary_changed: bool = False,
+) -> BreakpointDecision:
+    """Classifies one turn.
+
+    Args:
+        message: what was said.
+        signal_kinds: kinds of the signals that came with it, as members or plain text.
+        context_window_pressure: the context window is getting full.
+        drift_risk: the conversation may be drifting.
+        summary_changed: the summary was changed from outside.
+
+    >>> str(decide_breakpoint_action(message="yep!"))
+    'skip'
+    """
+    return decide_with_rule(
+        message=message,
+        signal_kinds=signal_kinds,
+        context_window_pressure=context_window_pressure,
+        drift_risk=drift_risk,
+        summary_changed=summary_changed,
+    ).decision
+
+
+def should_freeze_summary_at_peak(
+    *, phase: str | None = None, intensity_bucket: str | None = None, decision: str
+) -> bool:
+    """The peak guardrail: at a peak only a `must` may change the summary.
+
+    Args:
+        phase: where the thread's emotion is heading, if known.
+        intensity_bucket: how strong it is, if known.
+        decision: what the turn is worth.
+
+    >>> should_freeze_summary_at_peak(phase="peak", decision="should")
+    True
+    """
+    is_peak_or_high = phase == AffectPhase.PEAK or intensity_bucket == IntensityBucket.HIGH
+    return is_peak_or_high and decision != BreakpointDecision.MUST
+
+
+def extract_breakpoint_signal_kinds(packet: Any) -> list[BreakpointSignalKind]:
+    """Lists the signal kinds of a turn in order, wherever the turn carries its signals.
+
+    Args:
+        packet: a turn, as a mapping or as the validated contract; a missing level means no signals. Signals
+            of a memento that belongs to another thread are ignored, as the memento itself is.
+
+    >>> items = [{"kind": "pivot"}, {"kind": "ack_only"}]
+    >>> extract_breakpoint_signal_kinds({"context": {"thread_memento": {"signals": {"items": items}}}})
+    [<ThreadMementoSignalKind.PIVOT: 'pivot'>, <ThreadMementoSignalKind.ACK_ONLY: 'ack_only'>]
+    """
+    signals = _get(packet, "signals")
+    if signals is None:
+        memento = _get(_get(packet, "context"), "thread_memento")
+        thread, owner = _get(packet, "threadId"), _get(memento, "threadId")
+        if thread is None or owner is None or thread == owner:
+            signals = _get(memento, "signals")
+    return [BreakpointSignalKind(_get(item, "kind")) for item in _get(signals, "items") or ()]
+
+
+def explain(
+    message: str,
+    signal_kinds: Iterable[str] = (),
+    *,
+    context_window_pressure: bool = False,
+    drift_risk: bool = False,
+    summary_changed: bool = False,
+    phase: str | None = None,
+    intensity_bucket: str | None = None,
+) -> Explanation:
+    """Decides one message and says why, for people who try the rules out.
+
+    >>> explain("ok thanks", phase="peak")[2:]
+    ('the message is only an acknowledgment', True, True)
+    """
+    verdict = decide_with_rule(
+        message=message,
+        signal_kinds=signal_kinds,
+        context_window_pressure=context_window_pressure,
+        drift_risk=drift_risk,
+        summary_changed=summary_changed,
+    )
+    freeze = should_freeze_summary_at_peak(
+        phase=phase, intensity_bucket=intensity_bucket, decision=verdict.decision
+    )
+    return Explanation(*verdict, ack=is_ack_only_message(message), freeze=freeze)
+
+
+def _get(value: Any, name: str) -> Any:
+    """Reads a field of a mapping or of an object; None when it is not there."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
