@@ -1,0 +1,140 @@
+"""What all tests stand on: a clean environment, a real Redis, processes that never outlive their test."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import psutil
+import pytest
+
+from tests.support import processes as support
+from tests.support.eventually import eventually
+from tests.support.redis_server import RedisServer
+
+if TYPE_CHECKING:
+    import redis
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_")
+"""Prefixes of environment variables that could change what the programs under test do."""
+SURVIVOR_GRACE_S: Final = 8.0
+"""How long detached servers may take to notice that their last client is gone."""
+
+
+def _scrub() -> None:
+    for name in [name for name in os.environ if name.startswith(SCRUBBED)]:
+        del os.environ[name]
+
+
+# At import: modules that read the environment while they are collected see nothing of the developer's.
+_scrub()
+support.mark_this_session()
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives every test an environment without settings of ours, whatever the test before it set."""
+    for name in [name for name in os.environ if name.startswith(SCRUBBED)]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _runtime_folder() -> Iterator[None]:
+    """Keeps sockets of embedded servers in a short folder; fails when a process outlives the session."""
+    folder = tempfile.mkdtemp(prefix="rt-")
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    os.environ["XDG_RUNTIME_DIR"] = folder
+    yield
+    try:
+        _check_survivors()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if before is None:
+            del os.environ["XDG_RUNTIME_DIR"]
+        else:
+            os.environ["XDG_RUNTIME_DIR"] = before
+
+
+def _check_survivors() -> None:
+    """Waits for detached processes to end by themselves; kills those that do not, and says which."""
+
+    def none_left() -> None:
+        left = support.marked_processes()
+        assert not left, f"processes outlived the tests that started them:\n{support.describe(left)}"
+
+    try:
+        eventually(none_left, SURVIVOR_GRACE_S)
+    finally:
+        support.kill_all([*support.marked_processes(), *psutil.Process().children(recursive=True)])
+
+
+@pytest.fixture(scope="session")
+def redis_server(_runtime_folder: None) -> Iterator[RedisServer]:
+    """The session's own server; tests that kill, freeze or reconfigure one take `new_redis_server`."""
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_client(redis_server: RedisServer) -> Iterator["redis.Redis"]:
+    """A plain client (bytes in, bytes out) of the session's server, which is empty now."""
+    with closing(redis_server.client()) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer, redis_client: "redis.Redis") -> str:
+    """The `unix://` URL of the session's server, which is empty now."""
+    assert redis_client.dbsize() == 0
+    return redis_server.url
+
+
+@pytest.fixture
+def new_redis_server() -> Iterator[Callable[..., RedisServer]]:
+    """Starts servers of the test's own, to be killed, frozen and restarted: `new_redis_server(*options)`."""
+    with ExitStack() as stack:
+
+        def start(*options: str, program: str | None = None) -> RedisServer:
+            return stack.enter_context(RedisServer(*options, program=program))
+
+        yield start
+
+
+@pytest.fixture
+def bare_env(tmp_path: Path) -> dict[str, str]:
+    """The environment for a program under test that finds its Redis itself: an embedded server of its own."""
+    return {
+        **os.environ,
+        "PROCTOR_DATA_DIR": str(tmp_path / "data"),
+        "PROCTOR_EMBEDDED_IDLE_S": "1",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+@pytest.fixture
+def proctor_env(bare_env: dict[str, str], redis_url: str) -> dict[str, str]:
+    """The environment for a program under test: its own data folder, and the session's Redis server."""
+    return {**bare_env, "PROCTOR_REDIS_URL": redis_url}
+
+
+@pytest.fixture
+def processes(tmp_path: Path, proctor_env: dict[str, str]) -> Iterator[support.Processes]:
+    """Starts programs that are gone when the test ends: `processes.start(sys.executable, "-m", …)`."""
+    folder = tmp_path / "processes"
+    folder.mkdir()
+    started = support.Processes(folder, proctor_env)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def python() -> str:
+    """The interpreter to run programs under test with."""
+    return sys.executable
