@@ -1,0 +1,210 @@
+"""Carries wake-up calls: the Celery app's settings, and publishing in batches.
+
+Celery delivers, the ledger decides. A message only says "look at this chunk"; one that is lost is found by
+the ledger's overdue rule, one that comes twice finds nothing to do. So publishing never fails a caller:
+what the broker does not take now is kept and sent with the next batch.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from celery import Celery
+from kombu import Producer, Queue
+from kombu.exceptions import KombuError
+from kombu.utils.uuid import uuid
+
+from shared.names import TASKS, Kind
+
+if TYPE_CHECKING:
+    import redis
+
+    from shared.ledger import Wake
+    from shared.target import RedisTarget
+
+KEY_PREFIX: Final = "proctor:"
+"""Before every key of the broker, as before every key of the ledger."""
+VISIBILITY_TIMEOUT_S: Final = 3600
+"""After this an unacknowledged message comes again. Above every chunk's time: leases do the recovering."""
+SOCKET_TIMEOUT_S: Final = 30
+"""A broker that is silent for longer is treated as gone."""
+CONNECT_TIMEOUT_S: Final = 5
+"""For opening one connection."""
+BATCH_MESSAGES: Final = 500
+"""Messages that travel in one pipeline."""
+KEPT_WAKES: Final = 10_000
+"""Wake-up calls kept while the broker is away; older ones are left to the overdue rule."""
+RETRY_S: Final = 0.2
+"""Pause between two attempts of a caller that waits."""
+
+logger = logging.getLogger(__name__)
+
+
+def make_app(target: "RedisTarget") -> Celery:
+    """Makes the Celery app that workers, producers and Flower share; connects to nothing.
+
+    Args:
+        target: the broker's server.
+    """
+    app = Celery("proctor", set_as_current=False)
+    app.conf.update(settings(target))
+    return app
+
+
+def settings(target: "RedisTarget") -> dict[str, object]:
+    """Lists every Celery setting that differs from the default."""
+    return {**_broker_settings(target), **_TASK_SETTINGS, **_WORKER_SETTINGS}
+
+
+def _broker_settings(target: "RedisTarget") -> dict[str, object]:
+    return {
+        "broker_url": target.celery_url,
+        "broker_connection_timeout": CONNECT_TIMEOUT_S,
+        "broker_connection_retry": True,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,  # the ledger's patience ends a worker, not a count
+        "broker_transport_options": {
+            "visibility_timeout": VISIBILITY_TIMEOUT_S,
+            "socket_timeout": SOCKET_TIMEOUT_S,
+            "socket_connect_timeout": CONNECT_TIMEOUT_S,
+            "socket_keepalive": True,
+            "health_check_interval": 25,
+            "global_keyprefix": KEY_PREFIX,
+            "priority_steps": [0],  # one list per queue, so that its length is the queue's length
+            # No retry_on_timeout: it silently switches batch publishing off.
+        },
+    }
+
+
+_TASK_SETTINGS: Final[dict[str, object]] = {
+    "accept_content": ["json"],  # never pickle
+    "result_accept_content": ["json"],
+    "task_serializer": "json",
+    "event_serializer": "json",
+    "enable_utc": True,
+    "timezone": "UTC",
+    "result_backend": None,  # results go to the ledger; Flower has the task's value from its event
+    "task_ignore_result": True,
+    "task_queues": tuple(Queue(kind.value, routing_key=kind.value) for kind in Kind),
+    "task_routes": {name: {"queue": kind.value} for kind, name in TASKS.items()},
+    "task_default_queue": Kind.TURNS.value,
+    "task_create_missing_queues": False,
+    "task_acks_late": True,
+    "task_reject_on_worker_lost": True,
+    "task_acks_on_failure": True,
+    "task_acks_on_timeout": False,
+    "task_track_started": True,
+    "task_send_sent_event": True,
+    "task_publish_retry": False,  # the publisher keeps what was not taken
+}
+
+_WORKER_SETTINGS: Final[dict[str, object]] = {
+    "worker_pool": "threads",
+    "worker_prefetch_multiplier": 1,
+    "worker_eta_task_limit": 50,
+    "worker_send_task_events": True,
+    "worker_enable_remote_control": True,
+    "worker_hijack_root_logger": False,
+    "worker_redirect_stdouts": False,
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    "worker_enable_prefetch_count_reduction": False,  # a chunk that still runs is no reason to fetch less
+    "worker_detect_quorum_queues": False,  # RabbitMQ only
+}
+
+
+class _Kept(NamedTuple):
+    """A wake-up call that the broker has not taken yet."""
+
+    wake: "Wake"
+    task_id: str
+
+
+class Publisher:
+    """Sends wake-up calls, many in one round trip; safe to share between threads.
+
+    Args:
+        app: made by `make_app`.
+        patience_s: how long one call of `publish` goes on while the broker is away. A worker passes 0 and
+            lets its steward's `flush` send what was kept; a producer waits.
+    """
+
+    def __init__(self, app: Celery, *, patience_s: float = 0.0) -> None:
+        self._app = app
+        self._patience_s = patience_s
+        self._kept: deque[_Kept] = deque(maxlen=KEPT_WAKES)
+        self._sending = threading.Lock()
+        self._pause = threading.Event()
+        self._is_away = False
+        # Asked of the transport once; reading them connects to nothing.
+        transport_errors = cast("tuple[type[Exception], ...]", app.connection_for_write().connection_errors)
+        self._errors: tuple[type[Exception], ...] = (KombuError, *transport_errors)
+
+    def publish(self, wakes: "Sequence[Wake]") -> None:
+        """Publishes wake-up calls, also those that earlier calls could not.
+
+        Never raises for a broker that is away: the ledger publishes again what nobody claimed.
+
+        Args:
+            wakes: as a ledger call returned them.
+        """
+        self._kept.extend(_Kept(wake, uuid()) for wake in wakes)
+        deadline = monotonic() + self._patience_s
+        while not self.flush() and monotonic() < deadline:
+            self._pause.wait(RETRY_S)
+
+    def flush(self) -> bool:
+        """Tries once to send what is kept; returns whether nothing is left."""
+        if not self._kept:
+            return True
+        with self._sending:
+            batch = [self._kept.popleft() for _ in range(len(self._kept))]
+            try:
+                self._send(batch)
+            except self._errors as error:
+                # Delivery is uncertain: some may have arrived. A second copy finds its chunk claimed.
+                self._kept.extendleft(reversed(batch))
+                self._note(error)
+                return False
+        self._note(None)
+        return True
+
+    def _send(self, batch: Sequence[_Kept]) -> None:
+        amqp = self._app.amqp
+        with self._app.producer_pool.acquire(block=True) as producer, _batch(producer):
+            for (kind, run, chunk, items, first), task_id in batch:
+                message = amqp.as_task_v2(
+                    task_id,
+                    TASKS[Kind(kind)],
+                    kwargs={"run": run, "chunk": chunk, "items": items, "first": first},
+                    create_sent_event=True,
+                    ignore_result=True,
+                )
+                # The default exchange needs no binding, hence no declaration.
+                amqp.send_task_message(producer, TASKS[Kind(kind)], message, queue=kind, declare=[])
+
+    def _note(self, error: Exception | None) -> None:
+        if error is not None and not self._is_away:
+            logger.warning("broker does not answer (%s); %d wake-up calls wait", error, len(self._kept))
+        elif error is None and self._is_away:
+            logger.info("broker answers again; waiting wake-up calls are sent")
+        self._is_away = error is not None
+
+
+def _batch(producer: Producer) -> AbstractContextManager[object]:
+    return cast("AbstractContextManager[object]", producer.batch(BATCH_MESSAGES))  # type: ignore[attr-defined] # new in kombu 5.7, unknown to the stubs
+
+
+def queue_lengths(client: "redis.Redis") -> dict[str, int]:
+    """Counts the wake-up calls of each kind that no worker has taken yet.
+
+    Args:
+        client: connected to the broker's server.
+    """
+    pipeline = client.pipeline(transaction=False)
+    for kind in Kind:
+        pipeline.llen(f"{KEY_PREFIX}{kind.value}")
+    return {kind.value: int(length) for kind, length in zip(Kind, pipeline.execute(), strict=True)}
