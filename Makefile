@@ -2,7 +2,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE  := shared worker producer tests
+CODE  := shared worker producer tests conftest.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help

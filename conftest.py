@@ -1,0 +1,35 @@
+"""Turns skips into failures where nothing may be skipped: with `PROCTOR_REQUIRE_TOOLS=1`, as in `.ci/run`.
+
+On a laptop a test whose browser or server is missing is skipped and names it. This file stands above the
+tests, because it reads its variable before tests/conftest.py clears the environment.
+"""
+
+import os
+from collections.abc import Generator
+from typing import Final, TypeVar
+
+import pytest
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+NOTHING_SKIPPED: Final = os.environ.get("PROCTOR_REQUIRE_TOOLS") == "1"
+
+
+def _unskipped(report: Report) -> Report:
+    """The same report, failed if it was skipped; an expected failure is no skip."""
+    if NOTHING_SKIPPED and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{reason}\n(PROCTOR_REQUIRE_TOOLS=1: nothing may be skipped here)"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Looks at each test's report."""
+    return _unskipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Looks at each file's report: a whole file may skip itself too."""
+    return _unskipped((yield))

@@ -1,0 +1,140 @@
+"""Holds the rules that no linter knows over every file of the project."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.tree import project_files, python_files, shown
+
+MAX_FILE_LINES: Final = 300
+MAX_FUNCTION_LINES: Final = 40
+DEFENCE: Final = re.compile(r"longer than (300|40) lines", re.IGNORECASE)
+"""What the docstring of a longer file or function says, followed by its reason."""
+
+SENTENCE: Final = re.compile(r"""^\W*[A-Za-z`"'].*\s.*[.:]("{3})?$""")
+EXCEPTION: Final = re.compile(r"#\s*(noqa|type:\s*ignore|pragma:|fmt:\s*off|mypy:)")
+REASONED: Final = re.compile(
+    r"# noqa: [A-Z]+[0-9]+(, ?[A-Z]+[0-9]+)* - \S+ \S+"
+    r"|# type: ignore\[[a-z-]+(, ?[a-z-]+)*\]\s+#\s+\S+ \S+"
+)
+
+# Spelt in pieces, or this file would break its own rule.
+PLACES: Final = {
+    "a path of one machine": re.compile("(?<![\\w.])/(" + "wo" + "rk|ro" + "ot|ho" + "me/[a-z]+)/"),
+    "the host of a package registry": re.compile(
+        r"(pypi|pythonhosted|npmjs|crates|debian|ubuntu|docker|quay|ghcr)" + r"\.(org|com|io)\b",
+        re.IGNORECASE,
+    ),
+    "unfinished work": re.compile(r"\b(TO" + "DO|FIX" + r"ME|X" + r"XX)\b|Not" + "ImplementedError"),
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def text_of(path: Path) -> str:
+    """The file's text; empty for a binary file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+def first_sentence(path: Path) -> str | None:
+    """The line that says what the file is for; none where the format has no comments."""
+    lines = [*text_of(path).splitlines()[:2], "", ""]
+    line = lines[1] if lines[0].startswith("#!") else lines[0]
+    if path.suffix in {".py", ".lua", ".sh", ".toml", ".yaml", ".yml"} or path.name in {"Makefile", "run"}:
+        return line
+    return None
+
+
+def functions(path: Path) -> Iterator[Function]:
+    """Every function and method of a Python file."""
+    for node in ast.walk(ast.parse(text_of(path))):
+        if isinstance(node, Function):
+            yield node
+
+
+def code_lines(function: Function) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    total = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None:
+        total -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return total
+
+
+def test_every_file_begins_with_a_sentence() -> None:
+    """Line 1 of each file (line 2 of a script) says in a sentence what the file is for."""
+    wrong = [
+        f"{shown(path)}: {line!r}"
+        for path in project_files()
+        if (line := first_sentence(path)) is not None and not SENTENCE.match(line)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_is_long_without_a_reason() -> None:
+    """A Python file above 300 lines says in its docstring why it is longer than 300 lines."""
+    wrong = [
+        f"{shown(path)}: {lines} lines"
+        for path in python_files()
+        if (lines := len(text_of(path).splitlines())) > MAX_FILE_LINES
+        and not DEFENCE.search(ast.get_docstring(ast.parse(text_of(path))) or "")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_function_is_long_without_a_reason() -> None:
+    """A function above 40 lines says in its docstring why it is longer than 40 lines."""
+    wrong = [
+        f"{shown(path)}:{function.lineno}: {function.name} has {code_lines(function)} lines"
+        for path in python_files()
+        for function in functions(path)
+        if code_lines(function) > MAX_FUNCTION_LINES and not DEFENCE.search(ast.get_docstring(function) or "")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_sleeps() -> None:
+    """Code and tests wait for the thing itself: nobody imports or calls `time.sleep`."""
+    wrong = [
+        f"{shown(path)}:{node.lineno}"
+        for path in python_files()
+        for node in ast.walk(ast.parse(text_of(path)))
+        if (isinstance(node, ast.Attribute) and node.attr == "sleep" and ast.unparse(node.value) == "time")
+        or (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "time"
+            and "sleep" in {a.name for a in node.names}
+        )
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_exception_to_a_rule_has_its_reason_on_the_line() -> None:
+    """A `noqa` or `type: ignore` names its rule and says why, on the same line."""
+    wrong = [
+        f"{shown(path)}:{number}: {line.strip()}"
+        for path in python_files()
+        if path != Path(__file__)
+        for number, line in enumerate(text_of(path).splitlines(), 1)
+        if EXCEPTION.search(line) and not REASONED.search(line)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_no_file_names_what_does_not_belong_in_it(what: str) -> None:
+    """No file names a path of one machine, a registry's host, or work left undone."""
+    wrong = [
+        f"{shown(path)}:{number}: {line.strip()[:120]}"
+        for path in project_files()
+        for number, line in enumerate(text_of(path).splitlines(), 1)
+        if PLACES[what].search(line)
+    ]
+    assert not wrong, "\n".join(wrong)
