@@ -76,7 +76,7 @@ types: $(STAMP) ## mypy strict, tests included
 	@$(BIN)/mypy
 
 contracts: $(STAMP) ## who may import whom
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 docs-check: $(STAMP) ## a docstring on everything, and documents that say what the code does
 	@$(BIN)/interrogate --quiet $(CODE) || $(BIN)/interrogate -v $(CODE)

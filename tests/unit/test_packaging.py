@@ -1,4 +1,4 @@
-"""Proves that the installed wheel is complete, and that a foreign folder named `shared` is never picked up."""
+"""Proves that the installed wheel is complete, and that a foreign `shared` folder is never picked up."""
 
 import os
 import re

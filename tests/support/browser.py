@@ -1,0 +1,139 @@
+"""Drives a real headless Chromium through ChromeDriver's HTTP interface with the standard library alone.
+
+The browser keeps a record of every message on its console and of every address that its pages asked for, so
+that a test can say: no error, and nothing left this machine.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from tests.support.processes import Process, Processes
+from tests.support.tools import require_tool
+
+STARTED: Final = "was started successfully on port "
+ELEMENT: Final = "element-6066-11e4-a52e-4f735466cecf"
+"""The key under which WebDriver hands out a reference to an element."""
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
+LOCAL_SCHEMES: Final = frozenset({"data", "blob", "about", "chrome", "file"})
+"""Addresses that need no network."""
+
+ARGUMENTS: Final = (
+    "--headless",
+    "--no-sandbox",  # tests run as root in CI, where Chromium's own sandbox refuses to start
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1600,1000",
+    # Even a page that asks for a stranger's host gets no further than this machine.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+)
+
+
+class BrowserError(Exception):
+    """ChromeDriver refused what was asked; the message is its own."""
+
+
+class Browser:
+    """One Chromium with one page, gone when the test's processes end.
+
+    Args:
+        processes: starts ChromeDriver, and with it Chromium.
+        profile: an empty folder for the browser's own files.
+    """
+
+    def __init__(self, processes: Processes, profile: Path) -> None:
+        chromium = require_tool("chromium", "google-chrome")
+        driver = require_tool("chromedriver", package="chromium-driver")
+        self._process: Process = processes.start(driver, "--port=0")
+        self._process.wait_for(STARTED)
+        port = self._process.output.split(STARTED)[1].split(".")[0]
+        self._driver = HTTPConnection("127.0.0.1", int(port), timeout=60)
+        self._requests: list[str] = []
+        self._complaints: list[str] = []
+        options = {"binary": chromium, "args": [*ARGUMENTS, f"--user-data-dir={profile}"]}
+        logs = {"browser": "ALL", "performance": "ALL"}
+        wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": logs}
+        self._session = ""
+        answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        self._session = f"/session/{answer['sessionId']}"
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """One WebDriver command; returns its value."""
+        text = None if body is None else json.dumps(body)
+        self._driver.request(method, self._session + path, text, {"Content-Type": "application/json"})
+        answer = json.loads(self._driver.getresponse().read())["value"]
+        if isinstance(answer, dict) and "error" in answer:
+            raise BrowserError(f"{answer['error']}: {answer['message']}")
+        return answer
+
+    def open(self, url: str) -> None:
+        """Loads a page and waits for its `load` event."""
+        self._call("POST", "/url", {"url": url})
+
+    def evaluate(self, expression: str) -> Any:
+        """Value of a JavaScript expression in the page."""
+        return self._call("POST", "/execute/sync", {"script": f"return {expression};", "args": []})
+
+    def texts(self, selector: str) -> list[str]:
+        """Visible text of each element that a CSS selector finds."""
+        query = json.dumps(selector)
+        found = self.evaluate(f"Array.from(document.querySelectorAll({query}), (each) => each.innerText)")
+        return [" ".join(str(text).split()) for text in found]
+
+    def type(self, selector: str, text: str) -> None:
+        """Replaces what a field holds, key by key, as a person does."""
+        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        element = f"/element/{found[ELEMENT]}"
+        self._call("POST", f"{element}/clear", {})
+        self._call("POST", f"{element}/value", {"text": text})
+
+    def click(self, selector: str) -> None:
+        """Clicks the first element that a CSS selector finds."""
+        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        self._call("POST", f"/element/{found[ELEMENT]}/click", {})
+
+    def screenshot(self, path: Path) -> Path:
+        """Writes what the page looks like, as a PNG."""
+        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+        return path
+
+    def complaints(self) -> list[str]:
+        """Warnings and errors on the console so far, uncaught exceptions and failed loads included."""
+        for entry in self._call("POST", "/se/log", {"type": "browser"}):
+            if entry["level"] in {"SEVERE", "WARNING"}:
+                self._complaints.append(f"{entry['level']}: {entry['message']}")
+        return list(self._complaints)
+
+    def requests(self) -> list[str]:
+        """Every address that the pages asked for so far, scripts, fonts and sockets included."""
+        for entry in self._call("POST", "/se/log", {"type": "performance"}):
+            event = json.loads(entry["message"])["message"]
+            if event["method"] == "Network.requestWillBeSent":
+                self._requests.append(event["params"]["request"]["url"])
+            elif event["method"] == "Network.webSocketCreated":
+                self._requests.append(event["params"]["url"])
+        return list(self._requests)
+
+    def strangers(self) -> list[str]:
+        """Addresses beyond this machine that the pages asked for."""
+        parts = [urlsplit(url) for url in self.requests()]
+        return [
+            each.geturl()
+            for each in parts
+            if each.scheme not in LOCAL_SCHEMES and each.hostname not in LOOPBACK
+        ]
+
+    def close(self) -> None:
+        """Ends the browser, then its driver."""
+        self._call("DELETE", "")
+        self._driver.close()
+        self._process.stop()
