@@ -1,0 +1,168 @@
+"""What the API's reply to one query amounts to: an answer that can be judged, or a failure with its text.
+
+The client that sends a query knows sockets and timeouts; this file knows what the harness document says about
+each way it can end. The texts are part of the contract.
+
+>>> read_reply(status_code=503, body=b"try later", latency_ms=12).as_document()
+{'response': None, 'latency_ms': 12, 'status_code': 503, 'error': 'try later'}
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from shared.query_words import REQUEST_TIMEOUT_S
+from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, in_document_form
+
+OK: Final = 200
+TOO_MANY_REQUESTS: Final = 429
+FIRST_SERVER_ERROR: Final = 500
+ERROR_BODY_CHARS: Final = 200
+"""How much of a refusal's body becomes the error text."""
+MAX_REPLY_BYTES: Final = 1 << 20
+"""A larger body is no answer; the client stops reading one byte after it."""
+MAX_DEPTH: Final = 256
+"""Deeper JSON is no answer: every reader after us would have to survive it too."""
+_MIN_DIGITS_TO_LOOK_AT: Final = re.compile(rb"[0-9]{19}")
+_MAX_INT: Final = 2**63 - 1
+
+
+class Failure(StrEnum):
+    """Why a query has no answer; also the item's error code."""
+
+    UNREACHABLE = "api_unreachable"
+    """No connection could be made: refused, no such host. Ends the run."""
+    TIMEOUT = "api_timeout"
+    """Nothing, or not everything, within the time limit; a connection that is not made in time as well."""
+    LOST = "api_connection_lost"
+    """The connection broke after it was made."""
+    RATE_LIMITED = "api_rate_limited"
+    """Status 429."""
+    SERVER_ERROR = "api_server_error"
+    """Status 500 and above."""
+    REFUSED = "api_refused"
+    """Any other status but 200."""
+    INVALID_BODY = "api_invalid_body"
+    """Status 200 with something that is no answer."""
+    TOO_LARGE = "output_too_large"
+    """Status 200 with more than we take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """How one send of one query ended."""
+
+    response: dict[str, Any] | None
+    """The answer, in the document's form; None when there is none."""
+    latency_ms: int
+    """Measured by the client, whole milliseconds."""
+    status_code: int
+    """HTTP status; 0 when no reply came."""
+    error: str | None = None
+    """The documented text; None when there is an answer."""
+    failure: Failure | None = None
+    """Why there is no answer."""
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether the document has the whole run stop here, with partial results."""
+        return self.failure is Failure.UNREACHABLE
+
+    def as_document(self) -> dict[str, Any]:
+        """Returns the four keys of `send_query`."""
+        return {
+            "response": self.response,
+            "latency_ms": self.latency_ms,
+            "status_code": self.status_code,
+            "error": self.error,
+        }
+
+
+def read_reply(
+    *, status_code: int, body: bytes, latency_ms: int, fields: FieldMap = DOCUMENT_FIELDS
+) -> Reply:
+    """Reads a complete HTTP reply.
+
+    Args:
+        status_code: HTTP status.
+        body: the decoded body, cut by the client after `MAX_REPLY_BYTES` + 1.
+        latency_ms: from sending to the last byte.
+        fields: where this API keeps what the document calls answer, sources, and so on.
+
+    >>> read_reply(status_code=200, body=b'{"answer": "Yes."}', latency_ms=3).response
+    {'answer': 'Yes.'}
+    >>> read_reply(status_code=200, body=b"<html>", latency_ms=3).error
+    'Invalid response body'
+    """
+    if status_code == TOO_MANY_REQUESTS:
+        return Reply(None, latency_ms, status_code, "Rate limited (429)", Failure.RATE_LIMITED)
+    if status_code != OK:
+        text = body[: 4 * ERROR_BODY_CHARS].decode(errors="replace")[:ERROR_BODY_CHARS]
+        error = text if text.strip() else f"HTTP {status_code} with an empty body"
+        failure = Failure.SERVER_ERROR if status_code >= FIRST_SERVER_ERROR else Failure.REFUSED
+        return Reply(None, latency_ms, status_code, error, failure)
+    if len(body) > MAX_REPLY_BYTES:
+        text = f"Response body larger than {MAX_REPLY_BYTES // 1024} KiB"
+        return Reply(None, latency_ms, status_code, text, Failure.TOO_LARGE)
+    response = in_document_form(_parse(body), fields)
+    if response is None:
+        return Reply(None, latency_ms, status_code, "Invalid response body", Failure.INVALID_BODY)
+    return Reply(response, latency_ms, status_code)
+
+
+def unreachable(api_url: str, latency_ms: int) -> Reply:
+    """Says that no connection could be made, for whatever reason.
+
+    >>> unreachable("http://localhost:3000", 1).error
+    'Connection refused - backend not running on http://localhost:3000'
+    """
+    text = f"Connection refused - backend not running on {api_url}"
+    return Reply(None, latency_ms, 0, text, Failure.UNREACHABLE)
+
+
+def timed_out(latency_ms: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> Reply:
+    """Says that the time limit passed, while connecting, waiting or reading.
+
+    >>> timed_out(30004).error
+    'Timeout after 30s'
+    """
+    return Reply(None, latency_ms, 0, f"Timeout after {timeout_s:g}s", Failure.TIMEOUT)
+
+
+def connection_lost(latency_ms: int, *, status_code: int = 0) -> Reply:
+    """Says that the connection broke before the whole body was there.
+
+    >>> connection_lost(7).error
+    'Connection lost before the answer was complete'
+    """
+    text = "Connection lost before the answer was complete"
+    return Reply(None, latency_ms, status_code, text, Failure.LOST)
+
+
+def _parse(body: bytes) -> Any:
+    """Parses JSON; None for whatever is not, or cannot be handed on: NaN, half surrogates, deep nesting."""
+    try:
+        value = msgspec.json.decode(body)
+        deep = body.count(b"[") + body.count(b"{") > MAX_DEPTH
+        return _tame(value) if deep or _MIN_DIGITS_TO_LOOK_AT.search(body) else value
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+        return None
+
+
+def _tame(value: Any, depth: int = 0) -> Any:
+    """Turns whole numbers beyond 64 bits into floats, as most readers of JSON do, and measures the depth.
+
+    Raises:
+        RecursionError: deeper than `MAX_DEPTH`.
+        OverflowError: a number beyond floats.
+    """
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {key: _tame(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_tame(entry, depth + 1) for entry in value]
+    return float(value) if isinstance(value, int) and abs(value) > _MAX_INT else value
