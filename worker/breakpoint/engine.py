@@ -80,18 +80,30 @@ class Explanation(NamedTuple):
     """Whether the peak guardrail would freeze the summary."""
 
 
-_SUMMARY_CHANGED: Final = Verdict(BreakpointDecision.MUST, 1, "the summary was changed from outside")
-_MUST_SIGNAL: Final = {
-    kind: Verdict(BreakpointDecision.MUST, 2, f"MUST signal {kind}") for kind in MUST_SIGNAL_KINDS
+DECISION_OF_RULE: Final = {
+    1: BreakpointDecision.MUST,
+    2: BreakpointDecision.MUST,
+    3: BreakpointDecision.SHOULD,
+    4: BreakpointDecision.SHOULD,
+    5: BreakpointDecision.SKIP,
+    6: BreakpointDecision.SHOULD,
 }
-_SHOULD_SIGNAL: Final = {
-    kind: Verdict(BreakpointDecision.SHOULD, 3, f"SHOULD signal {kind}") for kind in SHOULD_SIGNAL_KINDS
-}
-_PRESSURE: Final = Verdict(BreakpointDecision.SHOULD, 4, "context window pressure")
-_DRIFT: Final = Verdict(BreakpointDecision.SHOULD, 4, "drift risk")
-_ACK_SIGNAL: Final = Verdict(BreakpointDecision.SKIP, 5, "signal ack_only")
-_ACK_MESSAGE: Final = Verdict(BreakpointDecision.SKIP, 5, "the message is only an acknowledgment")
-_DEFAULT: Final = Verdict(BreakpointDecision.SHOULD, 6, "no other rule matched")
+"""What each rule decides."""
+
+
+def _verdict(rule: int, reason: str) -> Verdict:
+    """Gives the verdict of a rule."""
+    return Verdict(DECISION_OF_RULE[rule], rule, reason)
+
+
+_SUMMARY_CHANGED: Final = _verdict(1, "the summary was changed from outside")
+_MUST_SIGNAL: Final = {kind: _verdict(2, f"MUST signal {kind}") for kind in MUST_SIGNAL_KINDS}
+_SHOULD_SIGNAL: Final = {kind: _verdict(3, f"SHOULD signal {kind}") for kind in SHOULD_SIGNAL_KINDS}
+_PRESSURE: Final = _verdict(4, "context window pressure")
+_DRIFT: Final = _verdict(4, "drift risk")
+_ACK_SIGNAL: Final = _verdict(5, "signal ack_only")
+_ACK_MESSAGE: Final = _verdict(5, "the message is only an acknowledgment")
+_DEFAULT: Final = _verdict(6, "no other rule matched")
 
 
 def is_ack_only_message(message: str) -> bool:

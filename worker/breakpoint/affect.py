@@ -1,0 +1,141 @@
+"""The emotional arc of a thread: points on user messages, and what they roll up to.
+
+Times are given, never read from a clock: a replay of the same turns gives the same phases.
+
+    points           phase
+    none             settled
+    one              peak from 0.7, else settled
+    two or more      delta = last - previous, rounded to 9 decimals so that every machine agrees:
+                     peak from 0.8 while |delta| <= 0.05, rising from +0.1, downshift from -0.1, else settled
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import isfinite
+from typing import Final, NamedTuple
+
+from shared.clock import parse_iso_ms
+from shared.turn_words import AffectPhase, Confidence, IntensityBucket, PointSource
+from worker.breakpoint.wire import Affect, AffectPoint, AffectSignal, Rollup
+
+WINDOW_MS: Final = 30 * 60 * 1000
+MAX_POINTS: Final = 5
+HIGH_FROM: Final = 0.7
+MED_FROM: Final = 0.34
+PEAK_FROM: Final = 0.8
+PEAK_DRIFT: Final = 0.05
+SLOPE: Final = 0.1
+_epoch_ms: Final = lru_cache(maxsize=64)(parse_iso_ms)
+"""Turns without a time of their own all have that of their run's submit."""
+NEUTRAL: Final = "neutral"
+_CONFIDENCE_WORDS: Final = frozenset(word.value for word in Confidence)
+LABELS: Final = frozenset({"overwhelm", "insight", "gratitude", "resolve", "curiosity", NEUTRAL})
+
+
+class Rolled(NamedTuple):
+    """What a series of intensities comes to."""
+
+    phase: AffectPhase
+    """Where the emotion is heading."""
+    intensity_bucket: IntensityBucket
+    """How strong the latest one is."""
+
+
+def rollup(intensities: Sequence[float]) -> Rolled:
+    """Sums up intensities.
+
+    Args:
+        intensities: 0 to 1, oldest first.
+
+    >>> [str(word) for word in rollup([0.8, 0.9])]
+    ['rising', 'high']
+    """
+    if not intensities:
+        return Rolled(AffectPhase.SETTLED, IntensityBucket.LOW)
+    last = intensities[-1]
+    bucket = _bucket(last)
+    if len(intensities) == 1:
+        return Rolled(AffectPhase.PEAK if last >= HIGH_FROM else AffectPhase.SETTLED, bucket)
+    delta = round(last - intensities[-2], 9)
+    if last >= PEAK_FROM and abs(delta) <= PEAK_DRIFT:
+        return Rolled(AffectPhase.PEAK, bucket)
+    if delta >= SLOPE:
+        return Rolled(AffectPhase.RISING, bucket)
+    return Rolled(AffectPhase.DOWNSHIFT if delta <= -SLOPE else AffectPhase.SETTLED, bucket)
+
+
+def point_of(signal: AffectSignal, message_id: str) -> AffectPoint:
+    """Anchors an affect signal to the message it was measured on.
+
+    >>> point_of(AffectSignal("bliss", 0.5, 0.9), "m1")
+    AffectPoint(end_message_id='m1', label='neutral', intensity=0.5, confidence='high', source='model')
+    """
+    label = signal.label if signal.label in LABELS else NEUTRAL
+    confidence = signal.confidence
+    if not isinstance(confidence, str):
+        confidence = Confidence(_bucket(confidence).value)
+    return AffectPoint(message_id, label, signal.intensity, confidence.value, PointSource.MODEL.value)
+
+
+def with_point(
+    affect: Affect, times_ms: Sequence[int], point: AffectPoint, now_iso: str
+) -> tuple[Affect, tuple[int, ...]]:
+    """Adds a point and rolls up anew what lies in the window.
+
+    Args:
+        affect: the state so far.
+        times_ms: when each of its points was measured.
+        point: the new point.
+        now_iso: the turn's time; points more than 30 minutes older leave the window.
+
+    Returns:
+        The new state, and when each of its points was measured.
+    """
+    now_ms = _epoch_ms(now_iso)
+    fresh = [pair for pair in zip(affect.points, times_ms, strict=True) if now_ms - pair[1] <= WINDOW_MS]
+    kept = [*fresh, (point, now_ms)][-MAX_POINTS:]
+    points = tuple(pair[0] for pair in kept)
+    phase, bucket = rollup([known.intensity for known in points])
+    return Affect(points, Rollup(phase.value, bucket.value, now_iso)), tuple(pair[1] for pair in kept)
+
+
+def signal_of_reply(value: object) -> AffectSignal | None:
+    """Reads the affect signal of a model's reply, which may hold anything.
+
+    >>> signal_of_reply({"label": "resolve", "intensity": "1.7", "confidence": 0.5})
+    AffectSignal(label='resolve', intensity=1.0, confidence=<Confidence.MED: 'med'>)
+    >>> signal_of_reply("calm") is None
+    True
+    """
+    if not isinstance(value, Mapping) or not value:
+        return None
+    label = value.get("label")
+    known = label if isinstance(label, str) and label in LABELS else NEUTRAL
+    return AffectSignal(
+        known, _clamped(value.get("intensity")), _confidence_of_reply(value.get("confidence"))
+    )
+
+
+def _confidence_of_reply(value: object) -> Confidence:
+    """Reads a word or a number; anything else is `low`."""
+    if isinstance(value, str) and value in _CONFIDENCE_WORDS:
+        return Confidence(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Confidence(_bucket(value).value)
+    return Confidence.LOW
+
+
+def _clamped(value: object) -> float:
+    """Coerces to a number from 0 to 1; what is no finite number is 0."""
+    try:
+        number = float(value) if isinstance(value, str | int | float) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(number, 0.0), 1.0) if isfinite(number) else 0.0
+
+
+def _bucket(intensity: float) -> IntensityBucket:
+    """Sorts a number into one of three buckets."""
+    if intensity >= HIGH_FROM:
+        return IntensityBucket.HIGH
+    return IntensityBucket.MED if intensity >= MED_FROM else IntensityBucket.LOW

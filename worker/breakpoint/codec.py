@@ -1,0 +1,273 @@
+r"""Decides threads in bulk: batches of input lines in, blocks of result lines and the thread's state out.
+
+This is the hot path of turns, some microseconds each: lines are decoded and encoded by msgspec, and a memento
+that did not change is not encoded again. What is decided is `worker.breakpoint.orchestrator`'s alone.
+
+    decided turn   {"threadId": …, "messageId": …, "decision": …, …, "memento": {…}, "response": null}
+    refused turn   {"error": {"code": …, "message": …}, "result": {…, "decision": null, "rule": null, …}}
+    thread         {"count": 3, "memento": {…}, "pointTimesMs": […]}, empty for a new thread
+"""
+
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from shared.rows import CODE_OF_DECISION, unpack_batch
+from worker.breakpoint.engine import DECISION_OF_RULE
+from worker.breakpoint.idempotency import Answer, Requests, request_ids
+from worker.breakpoint.memento import FROM_STORE, Latest, Memento, seed
+from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
+from worker.breakpoint.wire import Turn, decode_turns
+
+__all__ = [
+    "Batch",
+    "DecidedBlock",
+    "RunPolicy",
+    "ThreadOutcome",
+    "decide_thread",
+    "public_state",
+    "request_ids",
+]
+
+INVALID_TURN: Final = "invalid_turn"
+ERROR_CODE: Final = "x0"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Turns of one thread in one chunk of one run."""
+
+    policy: RunPolicy
+    """What their run says."""
+    offset: int
+    """How many of them are decided already."""
+    payload: bytes
+    """Their lines, as `shared.rows.pack_batch` wrote them."""
+    limit: int | None = None
+    """Decide at most so many; None for all."""
+
+
+class DecidedBlock(NamedTuple):
+    """What became of a batch, to be packed with the worker's times."""
+
+    offset: int
+    """Position in the batch of the first turn."""
+    indexes: list[int]
+    """Position of each turn in the input."""
+    codes: list[str]
+    """One code per turn, as in `shared.rows`."""
+    lines: list[bytes]
+    """One JSON document per turn."""
+    dead: list[int]
+    """Positions in the batch of turns that ended in an error."""
+    tally: dict[str, int]
+    """Counts for progress displays."""
+
+
+class ThreadOutcome(NamedTuple):
+    """What a visit to a thread came to."""
+
+    state: bytes
+    """The thread's state to be stored."""
+    blocks: list[DecidedBlock]
+    """One for each batch, in order."""
+    requests: list[tuple[str, bytes]]
+    """`clientRequestId`s answered for the first time, with what a repetition is answered from."""
+
+
+class ResultLine(msgspec.Struct, gc=False, rename="camel"):
+    """The `result` of a turn, as users read it."""
+
+    thread_id: str
+    message_id: str
+    decision: str | None
+    rule: int | None
+    peak_guardrail_active: bool
+    summary_updated: bool
+    reason: str
+    source: str
+    etag: str
+    memento: msgspec.Raw
+    response: str | None = None
+
+
+class ErrorBody(msgspec.Struct, gc=False):
+    """Why a turn has no decision."""
+
+    code: str
+    message: str
+
+
+class ErrorLine(msgspec.Struct, gc=False):
+    """The line of a turn that was refused."""
+
+    error: ErrorBody
+    result: ResultLine
+
+
+class _State(msgspec.Struct, gc=False, rename="camel"):
+    """What is stored of a thread."""
+
+    count: int
+    memento: msgspec.Raw
+    point_times_ms: list[int]
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode_state: Final = msgspec.json.Decoder(_State).decode
+_decode_memento: Final = msgspec.json.Decoder(Memento).decode
+
+
+_CODES: Final = {
+    4 * rule + 2 * frozen + applied: f"{CODE_OF_DECISION[decision]}{rule}{'f' * frozen}{'u' * applied}"
+    for rule, decision in DECISION_OF_RULE.items()
+    for frozen in (False, True)
+    for applied in (False, True)
+}
+"""The code of every possible outcome, by rule, frozen and applied as one number."""
+_TALLY_WORDS: Final = {
+    **{letter: decision for decision, letter in CODE_OF_DECISION.items()},
+    "x": "error",
+    "f": "frozen",
+    "u": "updated",
+    "d": "duplicate",
+}
+
+
+def decide_thread(
+    *, thread: str, state: bytes, batches: Sequence[Batch], known: MutableMapping[str, bytes]
+) -> ThreadOutcome:
+    """Decides the waiting turns of one thread in order.
+
+    Args:
+        thread: which conversation.
+        state: its state as the last visit left it; empty for a new thread.
+        batches: its inbox, oldest first; turns of several runs may stand in it.
+        known: requests that the namespace has answered, of those that `request_ids` finds in the batches;
+            what is answered now is added.
+    """
+    visit = _Visit(_load(thread, state), Requests(known))
+    blocks = [_decide_batch(visit, batch) for batch in batches]
+    return ThreadOutcome(visit.state() or state, blocks, visit.requests.new)
+
+
+def public_state(state: bytes) -> tuple[str, bytes]:
+    """Reads etag and memento, as users see them, from a stored state that is not empty."""
+    stored = _decode_state(state)
+    return str(stored.count), bytes(stored.memento)
+
+
+def _decide_batch(visit: "_Visit", batch: Batch) -> DecidedBlock:
+    """Decides the turns of one batch, or as many of them as it allows."""
+    indexes, body = unpack_batch(batch.payload)
+    if batch.offset or batch.limit is not None:
+        end = None if batch.limit is None else batch.offset + batch.limit
+        indexes = indexes[batch.offset : end]
+        body = b"\n".join(body.split(b"\n")[batch.offset : end])
+    policy, answer = batch.policy, visit.answer
+    answers = [answer(turn, index, policy) for turn, index in zip(decode_turns(body), indexes, strict=True)]
+    codes = [code for code, _ in answers]
+    letters = "".join(codes)
+    dead = (
+        [batch.offset + at for at, code in enumerate(codes) if code == ERROR_CODE] if "x" in letters else []
+    )
+    tally = {word: count for letter, word in _TALLY_WORDS.items() if (count := letters.count(letter))}
+    return DecidedBlock(batch.offset, indexes, codes, [line for _, line in answers], dead, tally)
+
+
+def _load(thread_id: str, state: bytes) -> Thread:
+    """Reads a thread as the last visit left it."""
+    if not state:
+        return Thread(thread_id)
+    stored = _decode_state(state)
+    return Thread(
+        thread_id, stored.count, Latest(_decode_memento(stored.memento), tuple(stored.point_times_ms))
+    )
+
+
+class _Visit:
+    """Answers the turns of one thread, one after the other."""
+
+    __slots__ = ("_encoded", "_latest", "_thread", "requests")
+
+    def __init__(self, thread: Thread, requests: Requests) -> None:
+        self.requests = requests
+        self._thread = thread
+        self._latest: Latest | None = None
+        self._encoded = msgspec.Raw()
+
+    def answer(self, turn: Turn | None, index: int, policy: RunPolicy) -> Answer:
+        """Decides a turn, unless the request was answered before."""
+        if turn is None:
+            refusal = Refusal(INVALID_TURN, "the line does not fit the contract of turns")
+            return self._refused(f"{self._thread.thread_id}#{index}", policy.submitted_at, refusal)
+        if turn.client_request_id is None:
+            return self._decided(turn, index, policy)
+        item = f"{policy.run}:{index}"
+        earlier = self.requests.answered(turn, item)
+        if isinstance(earlier, Refusal):
+            message_id = turn.message_id or f"{turn.thread_id}#{index}"
+            return self._refused(message_id, turn.ts or policy.submitted_at, earlier)
+        if earlier is None:
+            earlier = self._decided(turn, index, policy)
+            if earlier.code != ERROR_CODE:
+                self.requests.remember(turn, item, earlier)
+        return earlier
+
+    def state(self) -> bytes:
+        """Writes the thread for its next visit; empty when it has no memento yet."""
+        latest = self._thread.latest
+        if latest is None:
+            return b""
+        return _encode(_State(self._thread.count, self._memento(latest), list(latest.point_times_ms)))
+
+    def _decided(self, turn: Turn, index: int, policy: RunPolicy) -> Answer:
+        """Takes a turn through the flow."""
+        thread = self._thread
+        message_id = turn.message_id or f"{turn.thread_id}#{index}"
+        result = run_turn(turn, thread, policy, message_id)
+        if isinstance(result, Refusal):
+            return self._refused(message_id, turn.ts or policy.submitted_at, result)
+        decision, rule, reason = result.verdict
+        frozen, applied = result.peak_guardrail_active, result.summary_updated
+        line = ResultLine(
+            thread.thread_id,
+            message_id,
+            decision.value,
+            rule,
+            frozen,
+            applied,
+            reason,
+            result.source,
+            thread.etag,
+            self._memento(result.latest),
+            result.response,
+        )
+        return Answer(_CODES[4 * rule + 2 * frozen + applied], _encode(line))
+
+    def _refused(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
+        """Writes why a turn has no decision, with the thread's state as it stays."""
+        thread = self._thread
+        memento = self._memento(thread.latest or seed(thread.thread_id, now_iso))
+        result = ResultLine(
+            thread.thread_id,
+            message_id,
+            None,
+            None,
+            peak_guardrail_active=False,
+            summary_updated=False,
+            reason=refusal.message,
+            source=FROM_STORE,
+            etag=thread.etag,
+            memento=memento,
+        )
+        return Answer(ERROR_CODE, _encode(ErrorLine(ErrorBody(refusal.code, refusal.message), result)))
+
+    def _memento(self, latest: Latest) -> msgspec.Raw:
+        """Encodes a memento, unless it is the one that was encoded last."""
+        if latest is not self._latest:
+            self._encoded = msgspec.Raw(_encode(latest.memento))
+            self._latest = latest
+        return self._encoded

@@ -1,0 +1,112 @@
+"""Answers a repeated `clientRequestId` with its first result, and refuses it for other content.
+
+Ids are unique in a namespace. Only decided turns are remembered: a turn that was refused may come again.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, MutableMapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from shared.rows import unpack_batch
+from worker.breakpoint.orchestrator import Refusal
+from worker.breakpoint.wire import Turn
+
+IDEMPOTENCY_CONFLICT: Final = "idempotency_conflict"
+DUPLICATE_FLAG: Final = "d"
+
+_MAY_HOLD_IDS: Final = re.compile(rb"clientRequestId|\\u00[4-7]")
+"""The key, also with its letters escaped as JSON allows."""
+
+
+class Answer(NamedTuple):
+    """The code and line of a turn."""
+
+    code: str
+    """As in `shared.rows`."""
+    line: bytes
+    """The JSON document of its result."""
+
+
+class _Remembered(msgspec.Struct, gc=False):
+    """What is stored of an answered request."""
+
+    content: str
+    item: str
+    code: str
+    line: msgspec.Raw
+
+
+class _RequestId(msgspec.Struct, gc=False):
+    """The one key that a scan looks for."""
+
+    client_request_id: str | None = msgspec.field(default=None, name="clientRequestId")
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_remembered: Final = msgspec.json.Decoder(_Remembered).decode
+_ids: Final = msgspec.json.Decoder(_RequestId)
+
+
+class Requests:
+    """The requests that a namespace has answered, as far as the turns at hand need them."""
+
+    def __init__(self, known: MutableMapping[str, bytes]) -> None:
+        self._known = known
+        self.new: list[tuple[str, bytes]] = []
+
+    def answered(self, turn: Turn, item: str) -> Answer | Refusal | None:
+        """Looks for an earlier answer.
+
+        Args:
+            turn: a turn with a `clientRequestId`.
+            item: which item asks; the item that was answered first is no duplicate of itself.
+
+        Returns:
+            The first answer, flagged as a duplicate; why there is none; or None when the id is new.
+        """
+        name = turn.client_request_id or ""
+        value = self._known.get(name)
+        if value is None:
+            return None
+        first = _remembered(value)
+        if first.content != content_digest(turn):
+            return Refusal(IDEMPOTENCY_CONFLICT, f"clientRequestId {name[:80]!r} was used for other content")
+        flag = "" if first.item == item else DUPLICATE_FLAG
+        return Answer(first.code + flag, bytes(first.line))
+
+    def remember(self, turn: Turn, item: str, answer: Answer) -> None:
+        """Keeps the first answer to a turn with a `clientRequestId`."""
+        name = turn.client_request_id or ""
+        value = _encode(_Remembered(content_digest(turn), item, answer.code, msgspec.Raw(answer.line)))
+        self._known[name] = value
+        self.new.append((name, value))
+
+
+def request_ids(payloads: Iterable[bytes]) -> set[str]:
+    r"""Finds the `clientRequestId`s in batches, at next to no cost when there are none.
+
+    >>> request_ids([b'0\n{"threadId":"t","message":"hi","clientRequestId":"c1"}'])
+    {'c1'}
+    """
+    found: set[str] = set()
+    for payload in payloads:
+        if _MAY_HOLD_IDS.search(payload):
+            for line in unpack_batch(payload)[1].split(b"\n"):
+                try:
+                    name = _ids.decode(line).client_request_id
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    continue
+                if name is not None:
+                    found.add(name)
+    return found
+
+
+def content_digest(turn: Turn) -> str:
+    """Names what a turn says, whatever the order of its keys and the space between them."""
+    meta = json.dumps(json.loads(turn.meta), sort_keys=True).encode() if turn.meta else b""
+    said = _encode(msgspec.structs.replace(turn, meta=msgspec.Raw(b"null")))
+    return hashlib.sha256(said + meta).hexdigest()

@@ -1,0 +1,158 @@
+"""A thread's memory: where a turn starts from, and what it leaves behind.
+
+Two forms exist. **v0.2** comes with requests; **v0.1** is what we store and answer: `sentinel` became
+`server`, signals are not kept, `id` and `createdAt` repeat `mementoId` and `createdTs`. When each affect
+point was measured is private: it is stored beside the memento and never answered.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from shared.clock import parse_iso_ms
+from shared.turn_words import AffectPhase, IntensityBucket, PointSource, RequestPointSource
+from worker.breakpoint.affect import point_of, with_point
+from worker.breakpoint.wire import Affect, AffectPoint, AffectSignal, RequestMemento, Rollup, Shape, Turn
+
+STORED_VERSION: Final = "memento-v0.1"
+SEED_ARC: Final = "support"
+
+FROM_REF: Final = "request_context.thread_memento_ref"
+FROM_REQUEST: Final = "request_context.thread_memento"
+FROM_STORE: Final = "stored_latest"
+
+
+class Memento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The summary of a thread, v0.1, as it is answered."""
+
+    memento_id: str
+    id: str
+    thread_id: str
+    created_ts: str
+    created_at: str
+    updated_at: str
+    version: str
+    arc: str
+    active: list[str]
+    parked: list[str]
+    decisions: list[str]
+    next: list[str]
+    affect: Affect
+
+
+class Latest(NamedTuple):
+    """A memento with what is private about it."""
+
+    memento: Memento
+    """What everybody may see."""
+    point_times_ms: tuple[int, ...]
+    """When each affect point was measured, epoch milliseconds."""
+
+
+class Baseline(NamedTuple):
+    """What a turn starts from."""
+
+    latest: Latest
+    """The memento that the guardrail reads and the update builds on."""
+    source: str
+    """Where it came from, in the words of the trace."""
+
+
+def seed(thread_id: str, now_iso: str) -> Latest:
+    """Makes the empty memento of a thread that has none."""
+    affect = Affect((), Rollup(AffectPhase.SETTLED.value, IntensityBucket.LOW.value, now_iso))
+    name = f"memento_latest_{thread_id}"
+    memento = Memento(
+        name, name, thread_id, now_iso, now_iso, now_iso, STORED_VERSION, SEED_ARC, [], [], [], [], affect
+    )
+    return Latest(memento, ())
+
+
+def from_request(memento: RequestMemento) -> Latest:
+    """Turns a client's memento into the stored form; its rollup is trusted as it is."""
+    affect = Affect(tuple(map(_stored_point, memento.affect.points)), memento.affect.rollup)
+    stored = Memento(
+        memento.memento_id,
+        memento.memento_id,
+        memento.thread_id,
+        memento.created_ts,
+        memento.created_ts,
+        affect.rollup.updated_at,
+        STORED_VERSION,
+        memento.arc,
+        memento.active,
+        memento.parked,
+        memento.decisions,
+        memento.next,
+        affect,
+    )
+    return Latest(stored, (parse_iso_ms(affect.rollup.updated_at),) * len(affect.points))
+
+
+def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> Baseline:
+    """Chooses what a turn starts from.
+
+    In this order: the stored memento when the request's reference names it; the request's own memento when it
+    belongs to the thread; the stored memento; an empty seed.
+
+    Args:
+        turn: the turn, with what the client knows of the thread.
+        stored: the thread's latest memento, if it has one.
+        now_iso: the turn's time, for the seed.
+    """
+    if turn.context is not None:
+        ref, memento = turn.context.thread_memento_ref, turn.context.thread_memento
+        if (
+            ref is not None
+            and stored is not None
+            and ref.memento_id == stored.memento.memento_id
+            and ref.thread_id in (None, turn.thread_id)
+        ):
+            return Baseline(stored, FROM_REF)
+        if memento is not None and memento.thread_id == turn.thread_id:
+            return Baseline(from_request(memento), FROM_REQUEST)
+    return Baseline(stored or seed(turn.thread_id, now_iso), FROM_STORE)
+
+
+def updated(
+    previous: Latest, shape: Shape | None, felt: AffectSignal | None, message_id: str, now_iso: str
+) -> Latest:
+    """Writes a turn into a memento; identity and creation time stay for ever.
+
+    Args:
+        previous: what the turn started from.
+        shape: the accepted summary, taken exactly as given; None keeps the previous five fields.
+        felt: the emotion of the user's turn; None keeps the emotional state.
+        message_id: the turn that the emotion is anchored to.
+        now_iso: the turn's time.
+    """
+    old, times = previous
+    affect = old.affect
+    if felt is not None:
+        affect, times = with_point(affect, times, point_of(felt, message_id), now_iso)
+    elif shape is None and old.updated_at == now_iso:
+        return previous
+    kept: Shape | Memento = shape or old
+    new = Memento(
+        old.memento_id,
+        old.id,
+        old.thread_id,
+        old.created_ts,
+        old.created_at,
+        now_iso,
+        STORED_VERSION,
+        kept.arc,
+        kept.active,
+        kept.parked,
+        kept.decisions,
+        kept.next,
+        affect,
+    )
+    return Latest(new, times)
+
+
+def _stored_point(point: AffectPoint) -> AffectPoint:
+    """Maps the client's vocabulary to ours."""
+    if point.source != RequestPointSource.SENTINEL:
+        return point
+    return msgspec.structs.replace(point, source=PointSource.SERVER.value)

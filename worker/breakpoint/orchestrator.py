@@ -1,0 +1,229 @@
+"""The flow of one turn, in the nine steps of the document, top to bottom.
+
+    request -> extract -> decide -> guardrail -> trace -> retrieve -> generate -> update -> respond
+
+It is pure: the caller brings the thread and stores it again, time comes with the turn, and the model is a
+port. `worker.breakpoint.codec` feeds it whole batches; there is no second path for anything.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from shared.clock import iso_utc
+from shared.turn_words import Role, SummaryPolicy
+from worker.breakpoint.closure import flagged_messages, render_closure_signals
+from worker.breakpoint.engine import (
+    BreakpointDecision,
+    Verdict,
+    decide_with_rule,
+    should_freeze_summary_at_peak,
+)
+from worker.breakpoint.memento import FROM_REQUEST, Latest, Memento, resolve_baseline, updated
+from worker.breakpoint.wire import AffectSignal, Shape, SignalItem, Turn
+
+ETAG_CONFLICT: Final = "etag_conflict"
+
+
+@dataclass(frozen=True)
+class RunPolicy:
+    """What a run's settings say about deciding its turns."""
+
+    run: str
+    """The run's id."""
+    submitted_ms: int
+    """When it was submitted: the time of its turns that bring none, epoch milliseconds."""
+    summary_policy: str = SummaryPolicy.GUARDRAIL
+    """What keeps a proposed summary out: `guardrail` or `breakpoints`."""
+
+    @cached_property
+    def submitted_at(self) -> str:
+        """The time of submit as text."""
+        return iso_utc(self.submitted_ms)
+
+    @cached_property
+    def blocks_skips(self) -> bool:
+        """Whether a `skip` never updates the summary, also away from peaks."""
+        return self.summary_policy == SummaryPolicy.BREAKPOINTS
+
+
+@dataclass(slots=True)
+class Thread:
+    """A conversation between two turns; only step 8 changes it."""
+
+    thread_id: str
+    """Which conversation."""
+    count: int = 0
+    """How many of its turns are committed."""
+    latest: Latest | None = None
+    """Its memento, once it has one."""
+
+    @property
+    def etag(self) -> str:
+        """The concurrency token of the thread's state."""
+        return str(self.count)
+
+    def commit(self, latest: Latest) -> Latest:
+        """Takes the state that a decided turn leaves behind."""
+        self.latest = latest
+        self.count += 1
+        return latest
+
+
+class Reply(NamedTuple):
+    """What the model says to a turn."""
+
+    shape: Shape | None
+    """The summary it proposes."""
+    affect_signal: AffectSignal | None
+    """The emotion it heard in the turn."""
+    response: str | None = None
+    """The answer itself; None when the turn was not answered live."""
+
+
+class Model(Protocol):
+    """Answers turns live; without one, the recorded shape of a turn is its answer."""
+
+    def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
+        """Tells whether the turn is to be answered."""
+
+    def retrieve_context(
+        self, thread_id: str, message: str, request_thread_memento: Memento
+    ) -> Sequence[str]:
+        """Collects what the prompt should know of the thread."""
+
+    def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
+        """Asks the model."""
+
+
+class Refusal(NamedTuple):
+    """Why a turn was not decided; nothing was changed."""
+
+    code: str
+    """For programs."""
+    message: str
+    """For people."""
+
+
+class TurnResult(NamedTuple):
+    """What a turn came to."""
+
+    message_id: str
+    """Which turn."""
+    verdict: Verdict
+    """Decision, rule and reason."""
+    peak_guardrail_active: bool
+    """Whether the peak froze the summary."""
+    summary_updated: bool
+    """Whether a proposed summary was applied, even an equal one."""
+    source: str
+    """Where the baseline memento came from."""
+    latest: Latest
+    """The thread's memento after the turn."""
+    response: str | None
+    """The live answer, if there is one."""
+
+
+Trace = Callable[[BreakpointDecision, bool, str], None]
+"""Takes the decision, whether the guardrail is active, and the baseline's source."""
+
+
+def traced_by_result(decision: BreakpointDecision, peak_guardrail_active: bool, source: str) -> None:  # noqa: FBT001 - a Trace that does nothing
+    """Leaves the event to the committed result, from which `worker.breakpoint.trace` derives it."""
+
+
+def run_turn(
+    turn: Turn,
+    thread: Thread,
+    policy: RunPolicy,
+    message_id: str,
+    *,
+    model: Model | None = None,
+    trace: Trace = traced_by_result,
+) -> TurnResult | Refusal:
+    """Takes one turn through the flow.
+
+    Args:
+        turn: a validated turn.
+        thread: its conversation; changed when the turn is decided, untouched when it is refused.
+        policy: what the turn's run says.
+        message_id: the turn's identity, its own or the default.
+        model: answers live; None for recorded shapes only.
+        trace: takes the breakpoint event, before anything is retrieved or generated.
+    """
+    # 1. The request arrives: a stale token ends it here; the memento it builds on is resolved.
+    if turn.thread_memento_etag is not None and turn.thread_memento_etag != thread.etag:
+        return Refusal(ETAG_CONFLICT, f"thread_memento_etag is stale: the thread is at {thread.etag}")
+    now = turn.ts or policy.submitted_at
+    previous, source = resolve_baseline(turn, thread.latest, now)
+
+    # 2. Its signals are extracted.
+    signals = accepted_signals(turn, source)
+
+    # 3. The engine decides what the turn is worth.
+    verdict = decide(turn, signals)
+
+    # 4. The guardrail looks at where the thread stood before the turn: once, for trace and update alike.
+    peak_guardrail_active = is_summary_frozen(previous.memento, verdict.decision)
+
+    # 5. The decision is traced.
+    trace(verdict.decision, peak_guardrail_active, source)
+
+    # 6. and 7. A recorded answer is taken as it is; else context is retrieved and the model generates one.
+    if model is None or not model.is_worth_a_call(turn, verdict.decision):
+        reply = Reply(turn.model_shape, turn.affect_signal)
+    else:
+        context = model.retrieve_context(turn.thread_id, turn.message, previous.memento)
+        reply = model.generate(turn, context, closure_of(turn, signals))
+
+    # 8. The summary is updated, unless it is frozen. Emotions are the user's, and they move at a peak too.
+    is_blocked = peak_guardrail_active or (
+        policy.blocks_skips and verdict.decision is BreakpointDecision.SKIP
+    )
+    shape = None if is_blocked else reply.shape
+    felt = reply.affect_signal if turn.role is Role.USER else None
+    latest = thread.commit(updated(previous, shape, felt, message_id, now))
+
+    # 9. The response carries the decision and the thread's new state.
+    return TurnResult(
+        message_id, verdict, peak_guardrail_active, shape is not None, source, latest, reply.response
+    )
+
+
+def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:
+    """Lists the signals that count: the turn's own, else those of its memento when that is the baseline.
+
+    A memento that was ignored, because it belongs to another thread or the reference won, says nothing.
+    """
+    signals = turn.signals
+    if signals is None and source == FROM_REQUEST and turn.context and turn.context.thread_memento:
+        signals = turn.context.thread_memento.signals
+    return () if signals is None else signals.items
+
+
+def decide(turn: Turn, signals: Sequence[SignalItem]) -> Verdict:
+    """Puts a turn to the engine."""
+    return decide_with_rule(
+        message=turn.message,
+        signal_kinds=[item.kind for item in signals],
+        context_window_pressure=turn.context_window_pressure,
+        drift_risk=turn.drift_risk,
+        summary_changed=turn.summary_changed,
+    )
+
+
+def is_summary_frozen(previous: Memento, decision: BreakpointDecision) -> bool:
+    """Puts the thread's emotional state before the turn to the guardrail."""
+    rollup = previous.affect.rollup
+    return should_freeze_summary_at_peak(
+        phase=rollup.phase, intensity_bucket=rollup.intensity_bucket, decision=decision
+    )
+
+
+def closure_of(turn: Turn, signals: Sequence[SignalItem]) -> str:
+    """Renders what the prompt says about closed loops."""
+    meta = msgspec.json.decode(turn.meta) if turn.meta else None
+    return render_closure_signals(signals, flagged_messages(meta))
