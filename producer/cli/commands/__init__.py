@@ -1,0 +1,1 @@
+"""The commands, one file each; `producer.cli.main` names them and loads one when it is called."""

@@ -1,0 +1,32 @@
+"""`proctor completion SHELL`: prints the script that teaches a shell our commands and options."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+
+_VARIABLE = "_PROCTOR_COMPLETE"
+_PLACES = {
+    "bash": 'eval "$(proctor completion bash)"   # in ~/.bashrc',
+    "zsh": 'eval "$(proctor completion zsh)"    # in ~/.zshrc',
+    "fish": "proctor completion fish > ~/.config/fish/completions/proctor.fish",
+}
+
+
+@declare()
+@click.argument("shell", type=click.Choice(list(_PLACES)))
+@pass_session
+def command(session: Session, shell: str) -> None:
+    r"""Print the completion script for SHELL.
+
+    \b
+    bash:  eval "$(proctor completion bash)"     in ~/.bashrc
+    zsh:   eval "$(proctor completion zsh)"      in ~/.zshrc
+    fish:  proctor completion fish > ~/.config/fish/completions/proctor.fish
+    """
+    completion = get_completion_class(shell)
+    if completion is None:  # pragma: no cover - click has the three shells of the choice
+        raise click.UsageError(f"no completion for {shell}")
+    context = click.get_current_context().find_root()
+    session.output.data(completion(context.command, {}, "proctor", _VARIABLE).source())

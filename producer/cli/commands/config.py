@@ -1,0 +1,33 @@
+"""`proctor config show`: which settings are in force, and where each comes from."""
+
+import json
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import group
+from shared.settings import describe
+
+
+@group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Show the settings in force."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show)
+
+
+@command.command()
+@pass_session
+def show(session: Session) -> None:
+    """List every setting with its value, its variable and its origin; secrets are masked."""
+    settings = describe(session.settings)
+    if session.options.json:
+        rows = [{"name": s.name, "env": s.env, "value": s.value, "origin": s.origin} for s in settings]
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "settings": rows, "exit": 0}))
+        return
+    session.output.table(
+        ("SETTING", "VALUE", "FROM", "VARIABLE"),
+        [(setting.name, str(setting.value), setting.origin, setting.env) for setting in settings],
+    )

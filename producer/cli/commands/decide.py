@@ -1,0 +1,100 @@
+"""`proctor decide TEXT`: runs the breakpoint rules on one message here and now, to try them out."""
+
+import json
+import sys
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import command as declare
+from producer.cli.output import Style
+from shared.errors import InputError
+from shared.turn_words import AffectPhase, IntensityBucket, ThreadMementoSignalKind
+from worker.breakpoint.engine import Explanation, explain
+
+MAX_MESSAGE_CHARS = 20_000  # as in the contract of a turn, which would cost pydantic's start-up
+_STYLES: dict[str, Style] = {"must": "red", "should": "yellow", "skip": "dim"}
+
+
+def _words(explanation: Explanation, session: Session, phase: str | None, intensity: str | None) -> str:
+    """Writes a decision for a person: what, why, and what becomes of the summary."""
+    paint = session.output.paint
+    decision = paint(str(explanation.decision), "bold", _STYLES[explanation.decision])
+    lines = [f"{decision}  rule {explanation.rule}: {explanation.reason}"]
+    if phase or intensity:
+        place = ", ".join(filter(None, [phase, f"{intensity} intensity" if intensity else None]))
+        effect = "the summary is frozen" if explanation.freeze else "the summary may change"
+        lines.append(f"{paint('guardrail', 'dim')}  {place}: {effect}")
+    return "\n".join(lines)
+
+
+@declare()
+@click.argument("text")
+@click.option(
+    "--signal",
+    "signals",
+    multiple=True,
+    type=click.Choice([kind.value for kind in ThreadMementoSignalKind]),
+    metavar="KIND",
+    help="A signal that comes with the message; may be repeated. "
+    f"One of {', '.join(ThreadMementoSignalKind)}.",
+)  # fmt: skip - one option, one paragraph
+@click.option("--pressure", is_flag=True, help="The context window is getting full.")
+@click.option("--drift", is_flag=True, help="The conversation may be drifting.")
+@click.option("--summary-changed", is_flag=True, help="The summary was changed from outside.")
+@click.option(
+    "--phase",
+    type=click.Choice([phase.value for phase in AffectPhase]),
+    help="Where the thread's emotion is heading.",
+)
+@click.option(
+    "--intensity",
+    type=click.Choice([bucket.value for bucket in IntensityBucket]),
+    help="How strong the emotion is.",
+)
+@pass_session
+def command(
+    session: Session,
+    *,
+    text: str,
+    signals: tuple[str, ...],
+    pressure: bool,
+    drift: bool,
+    summary_changed: bool,
+    phase: str | None,
+    intensity: str | None,
+) -> None:
+    """Decide the message TEXT (`-`: from stdin), without a queue.
+
+    Prints the decision, the rule that made it, and with --phase or --intensity whether the summary freezes.
+    """
+    if text == "-":
+        text = sys.stdin.read().removesuffix("\n")
+    if len(text) > MAX_MESSAGE_CHARS:
+        raise InputError(
+            f"the message has {len(text):,} characters, at most {MAX_MESSAGE_CHARS:,} are allowed",
+            hint="a turn is one message; cut the text",
+        )
+    explanation = explain(
+        text,
+        signals,
+        context_window_pressure=pressure,
+        drift_risk=drift,
+        summary_changed=summary_changed,
+        phase=phase,
+        intensity_bucket=intensity,
+    )
+    if not session.options.json:
+        session.output.data(_words(explanation, session, phase, intensity))
+        return
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "decision": explanation.decision,
+        "rule": explanation.rule,
+        "reason": explanation.reason,
+        "ackOnly": explanation.ack,
+        "peakGuardrailActive": explanation.freeze,
+        "exit": 0,
+    }
+    session.output.data(json.dumps(document))

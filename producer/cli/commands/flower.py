@@ -1,0 +1,32 @@
+"""`proctor flower`: starts Flower with our columns, read-only and on loopback unless told otherwise."""
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+from producer.cli.services import PACKAGES_ROOT, become, check_port, child_environment, flower_command
+
+
+@declare()
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=5555, show_default=True, help="Port to listen on."
+)
+@click.option(
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; put a login in front before you open it.",
+)  # fmt: skip - one option, one paragraph
+@click.option("--url-prefix", default="", help="Path under which a proxy serves it.")
+@click.option("--allow-control", is_flag=True, help="Let the page stop workers and revoke tasks.")
+@pass_session
+def command(session: Session, *, port: int, address: str, url_prefix: str, allow_control: bool) -> None:
+    """Start Flower: workers and tasks in a browser, searchable by run.
+
+    Flower shows what Celery does. Results, progress and history come from `watch`, `status` and `results`.
+    """
+    check_port(address, port)
+    session.client.ping()  # a wrong URL is told here, in one line
+    session.output.note(f"Flower: http://{address}:{port}/{url_prefix.strip('/')}")
+    program = flower_command(address=address, port=port, url_prefix=url_prefix, allow_control=allow_control)
+    become(program, child_environment(session.settings, redis_url=session.options.redis), cwd=PACKAGES_ROOT)

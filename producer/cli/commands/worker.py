@@ -1,0 +1,55 @@
+"""`proctor worker`: becomes the supervisor of worker processes, on the Redis that the options name."""
+
+import os
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+from producer.cli.services import become, child_environment, worker_command
+from shared.names import Kind
+
+
+def parse_kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[Kind, ...]:
+    """Reads `turns,cases` as kinds; None means all of them."""
+    if text is None:
+        return tuple(Kind)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in set(Kind)]
+    if unknown or not names:
+        raise click.BadParameter(f"{', '.join(unknown) or text!r}: kinds are {', '.join(Kind)}")
+    return tuple(Kind(name) for name in dict.fromkeys(names))
+
+
+@declare()
+@click.option(
+    "-Q",
+    "--queues",
+    "kinds",
+    callback=parse_kinds,
+    metavar="KINDS",
+    help="What to work on: turns, cases, queries, with commas between [default: all].",
+)  # fmt: skip - one option, one paragraph
+@click.option(
+    "--processes", type=click.IntRange(1, 256), help="Worker processes [default: cores, at most 4]."
+)
+@click.option(
+    "-j", "--in-flight", type=click.IntRange(1, 10_000), help="Items in flight per process [default: 100]."
+)
+@click.option("--burst", is_flag=True, help="End when every run is final.")
+@pass_session
+def command(
+    session: Session, *, kinds: tuple[Kind, ...], processes: int | None, in_flight: int | None, burst: bool
+) -> None:
+    """Start workers and keep them running.
+
+    A process that dies is started again. SIGTERM or Ctrl-C lets running work finish within its grace period,
+    gives the rest back and ends.
+    """
+    session.client.ping()  # a wrong URL is told here, in one line, and not by every process
+    program = worker_command(
+        session.settings, kinds=kinds, processes=processes, in_flight=in_flight, burst=burst
+    )
+    environment = child_environment(session.settings, redis_url=session.options.redis)
+    session.output.detail(f"starting {' '.join(program)} in {os.getcwd()}")  # noqa: PTH109 - shown, not used
+    become(program, environment)

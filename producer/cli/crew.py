@@ -1,0 +1,82 @@
+"""Local workers for one run: started only when nobody else works on its kind, stopped with the command."""
+
+from typing import Final
+
+from producer.cli.context import Session
+from producer.cli.services import Child, child_environment, open_log, tail, worker_command
+from producer.cli.wording import plural
+from shared.errors import InfrastructureError
+from shared.names import Kind
+
+NAME: Final = "workers"
+
+
+class Crew:
+    """The worker processes that this command started, if any.
+
+    Args:
+        session: names Redis and the data folder.
+        kind: what they work on.
+        processes: how many; 0 starts none, None takes the settings'.
+        in_flight: items in flight per process; None takes the settings'.
+    """
+
+    def __init__(self, session: Session, kind: Kind, *, processes: int | None, in_flight: int | None) -> None:
+        self._session = session
+        self._kind = kind
+        self._processes = session.settings.processes if processes is None else processes
+        self._in_flight = in_flight
+        self._child: Child | None = None
+
+    @property
+    def is_working(self) -> bool:
+        """Whether workers were started here."""
+        return self._child is not None
+
+    def start(self) -> None:
+        """Starts the workers, once.
+
+        Raises:
+            InfrastructureError: they cannot be started.
+        """
+        if self._child is not None or not self._processes:
+            return
+        settings = self._session.settings
+        command = worker_command(
+            settings, kinds=[self._kind], processes=self._processes, in_flight=self._in_flight
+        )
+        self._child = Child.start(
+            NAME,
+            command,
+            environment=child_environment(settings, redis_url=self._session.options.redis),
+            grace_s=settings.grace_s,
+            log=open_log(settings, NAME),
+        )
+        self._session.output.detail(
+            f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"
+        )
+
+    def check(self) -> None:
+        """Finds out whether the workers are still there.
+
+        Raises:
+            InfrastructureError: they ended by themselves; the message ends with the last words of their log.
+        """
+        if self._child is None or (code := self._child.exit_code) is None:
+            return
+        log = self._child.log
+        self._child = None
+        words = tail(log) if log else ""
+        message = f"the workers started here ended by themselves (exit code {code})"
+        raise InfrastructureError(f"{message}\n{words}" if words else message, hint=f"their log is {log}")
+
+    def stop(self) -> None:
+        """Stops what was started here: running work is finished or given back."""
+        if self._child is None:
+            return
+        child, self._child = self._child, None
+        try:
+            child.stop()
+        except KeyboardInterrupt:
+            child.kill()
+            raise

@@ -1,0 +1,88 @@
+"""Draws with rich: the live view on stderr and tables on stdout. Imported only when something is drawn."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from producer.cli.output import printable
+from producer.cli.progress import Progress, decisions, figures
+from producer.cli.wording import count, share
+from shared.names import FINAL_STATES
+
+MAX_WIDTH: Final = 100
+"""Lines longer than this are harder to read, however wide the terminal is."""
+_UNLIMITED: Final = 100_000
+
+
+class LiveView:
+    """Redraws a few lines in place."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        # Numbers in colours of rich's own choice would be noise.
+        self._console = console or Console(file=sys.stderr, highlight=False, force_terminal=True)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def loading(self, source: str, items: int) -> None:
+        """Draws how much was read."""
+        line = Text.assemble(("reading ", "dim"), printable(source), "  ", (count(items), "bold"), " items")
+        self._live.update(line, refresh=True)
+
+    def show(self, progress: Progress) -> None:
+        """Draws one look."""
+        self._live.update(draw(progress, min(self._console.width, MAX_WIDTH)), refresh=True)
+
+    def close(self) -> None:
+        """Takes the view away; what follows is the summary."""
+        self._live.stop()
+
+
+def draw(progress: Progress, width: int) -> Group:
+    """Returns one look as four lines, and a fifth when the run waits."""
+    state = Text(progress.state, style="green" if progress.state in FINAL_STATES else "cyan")
+    head = Text.assemble((progress.run, "bold"), "  ", (printable(progress.source), "dim"), no_wrap=True)
+    head.truncate(max(1, width - len(state) - 2), overflow="ellipsis")
+    head.append(" " * max(1, width - head.cell_len - len(state))).append_text(state)
+    lines = [head, _bar(progress, width), _pairs(decisions(progress.tally)), _pairs(figures(progress))]
+    if progress.waiting:
+        lines.append(Text.assemble(("waiting  ", "yellow"), printable(progress.waiting)))
+    return Group(*lines)
+
+
+def _bar(progress: Progress, width: int) -> Text:
+    """Draws the bar with its numbers behind it."""
+    label = f"  {share(progress.done, progress.total):>5}  {count(progress.done)} of {count(progress.total)}"
+    room = max(10, width - len(label))
+    full = room * progress.done // progress.total if progress.total else 0
+    return Text.assemble(("━" * full, "green"), ("━" * (room - full), "bright_black"), label, no_wrap=True)
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Text:
+    """Draws words in grey with their numbers."""
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for word, number in pairs:
+        line.append(f"{word} ", "dim").append(number).append("   ")
+    return line
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str], color: bool
+) -> None:
+    """Writes aligned columns to stdout; only a terminal cuts cells to its width."""
+    width = None if sys.stdout.isatty() else _UNLIMITED
+    console = Console(
+        file=sys.stdout, width=width, color_system="standard" if color else None, highlight=False
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in columns:
+        table.add_column(
+            name, justify="right" if name in right else "left", no_wrap=True, overflow="ellipsis"
+        )
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console.print(table)

@@ -1,0 +1,131 @@
+"""Ends the process in order: one line and a hint, or one JSON document, and never a traceback."""
+
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import gettempdir
+from typing import ClassVar, Final, NamedTuple
+
+import click
+
+from producer.cli.options import GlobalOptions
+from producer.cli.output import Output
+from shared.errors import InfrastructureError, ProctorError
+from shared.settings import Settings
+
+EXIT_INTERRUPTED: Final = 130
+EXIT_INTERNAL: Final = 70
+SCHEMA_VERSION: Final = 1
+
+
+class InterruptedByUserError(ProctorError):
+    """Ctrl-C: what was started is stopped, what is stored stays."""
+
+    code: ClassVar[str] = "interrupted"
+    exit_code: ClassVar[int] = EXIT_INTERRUPTED
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM, or the terminal went away: as Ctrl-C, but nobody is there to read hints."""
+
+
+class Failure(NamedTuple):
+    """What a failure looks like from outside."""
+
+    code: str
+    message: str
+    hint: str
+    exit: int
+
+
+def _of_click(error: click.ClickException) -> Failure:
+    """Reads a click error: all of them are wrong usage, whatever number click gives them."""
+    hint = ""
+    context = getattr(error, "ctx", None)
+    if isinstance(context, click.Context):
+        hint = f"see `{context.command_path} --help`"
+    possibilities = getattr(error, "possibilities", None)
+    if possibilities:
+        hint = f"did you mean {' or '.join(sorted(possibilities))}?"
+    message = error.message if hasattr(error, "possibilities") else error.format_message()
+    return Failure("usage", message.rstrip("."), hint, 2)
+
+
+def _of_system(error: OSError) -> Failure:
+    """Reads a failed system call on a file that the person named, or on the machine's own limits."""
+    reason = error.strerror or type(error).__name__
+    if error.filename is not None:
+        return Failure("usage", f"{error.filename}: {reason}", "", 2)
+    return Failure("infrastructure", reason, "", InfrastructureError.exit_code)
+
+
+def _of_redis(error: BaseException) -> Failure | None:
+    """Reads an error of the Redis client, if it is one; the client may never have been loaded."""
+    client = sys.modules.get("redis.exceptions")
+    if client is None or not isinstance(error, client.RedisError):
+        return None
+    unreachable = isinstance(error, client.ConnectionError | client.TimeoutError)
+    code = "redis_unreachable" if unreachable else "redis_unsuitable"
+    text = " ".join(str(error).split()) or type(error).__name__
+    verb = "Redis does not answer" if unreachable else "Redis refused a command"
+    return Failure(code, f"{verb}: {text}", "see `proctor doctor`", InfrastructureError.exit_code)
+
+
+def describe(error: BaseException) -> Failure | None:
+    """Returns how an error looks from outside, or None when nobody foresaw it.
+
+    >>> describe(ProctorError("no such thing", hint="try another"))
+    Failure(code='internal', message='no such thing', hint='try another', exit=70)
+    """
+    if isinstance(error, ProctorError):
+        return Failure(error.code, error.message, error.hint, error.exit_code)
+    if isinstance(error, click.ClickException):
+        return _of_click(error)
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return Failure("interrupted", "interrupted", "", EXIT_INTERRUPTED)
+    redis = _of_redis(error)
+    if redis is None and isinstance(error, OSError):
+        return _of_system(error)
+    return redis
+
+
+def _write_traceback(error: BaseException) -> Path | None:
+    """Keeps a traceback for a bug report in the data folder, else in the temporary one."""
+    text = "".join(traceback.format_exception(error))
+    places = [Path(gettempdir())]
+    with suppress(ProctorError):  # the settings themselves may be what is broken
+        places.insert(0, Settings.from_environment().data_dir)
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            path = place / "proctor-error.log"
+            with path.open("a", encoding="utf-8") as log:
+                log.write(text + "\n")
+        except OSError:
+            continue
+        return path
+    return None
+
+
+def _unforeseen(error: BaseException) -> Failure:
+    """Reads a bug: its traceback goes to a file, its name to the person."""
+    path = _write_traceback(error)
+    where = f"the traceback is in {path}" if path else "the traceback could not be written"
+    what = " ".join(str(error).split())[:200]
+    return Failure("internal", f"internal error: {type(error).__name__}: {what}", where, EXIT_INTERNAL)
+
+
+def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str]) -> int:
+    """Tells a failure in the form that was asked for and returns the exit code."""
+    failure = describe(error) or _unforeseen(error)
+    output = Output(options)
+    # A usage error may come before `--json` was read, so the words themselves are looked at too.
+    if options.json or "--json" in arguments:
+        body = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+        output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
+    else:
+        output.error(failure.message, hint=failure.hint)
+    return failure.exit

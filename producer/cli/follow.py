@@ -1,0 +1,131 @@
+"""Follows a run until it ends: looks, shows, waits while Redis is away, keeps the time limit."""
+
+import threading
+from dataclasses import replace
+from time import monotonic
+from typing import Final
+
+from producer.cli.context import Session
+from producer.cli.crew import Crew
+from producer.cli.errors import describe
+from producer.cli.fleet import read_fleet
+from producer.cli.live import View
+from producer.cli.progress import Fleet, Meter, Progress
+from producer.cli.wording import duration
+from shared.clock import now_ms
+from shared.errors import RedisUnreachableError
+from shared.names import FINAL_STATES, RunState
+from shared.runs import RunInfo
+
+LOOK_EVERY_S: Final = 0.2
+"""Between two looks; short, because small runs are done within a second."""
+ALONE_FOR_S: Final = 3.0
+"""How long no worker may be alive before a command that can start some does so."""
+
+
+class Follower:
+    """Watches one run.
+
+    Args:
+        session: the way to Redis; connected again when Redis was away.
+        run: the run's id.
+        view: where to show it.
+        crew: workers that may be started when there are none; None only watches.
+        timeout_s: after this the run is ended as incomplete.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        run: str,
+        view: View,
+        *,
+        crew: Crew | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        self._session = session
+        self._run = run
+        self._view = view
+        self._crew = crew
+        self._deadline_s = None if timeout_s is None else monotonic() + timeout_s
+        self._meter = Meter()
+        self._pause = threading.Event()
+        self._last = Progress(run, RunState.RUNNING, 0, 0, {}, Fleet(0, 0), 0.0)
+        self._away_since_s: float | None = None
+        self._alone_since_s: float | None = None
+
+    def follow(self) -> RunInfo:
+        """Watches until the run's state is final and returns it.
+
+        Raises:
+            UnknownRunError: there is no such run (any more).
+            RedisUnreachableError: Redis was away for longer than the patience.
+            InfrastructureError: the workers started here ended.
+        """
+        while True:
+            try:
+                info = self._look()
+            except Exception as error:
+                failure = describe(error)
+                if failure is None or failure.code != RedisUnreachableError.code:
+                    raise
+                self._wait_for_redis(error)
+            else:
+                if info.state in FINAL_STATES:
+                    return info
+                self._man(info)
+                self._end_in_time()
+            self._pause.wait(LOOK_EVERY_S)
+
+    def _look(self) -> RunInfo:
+        """Asks Redis once and shows the answer."""
+        info = self._session.store.info(self._run)
+        fleet = read_fleet(self._session.client, self._session.broker_client, info.kind)
+        self._away_since_s = None
+        end_ms = info.finished_ms or now_ms()
+        self._last = Progress(
+            run=info.run,
+            state=info.state,
+            done=info.done,
+            total=info.total,
+            tally=info.tally,
+            fleet=fleet,
+            elapsed_s=max(0.0, (end_ms - info.created_ms) / 1000),
+            rate_s=self._meter.rate(monotonic(), info.done),
+            source=str(info.snapshot.get("source", "")),
+        )
+        self._view.show(self._last)
+        return info
+
+    def _wait_for_redis(self, error: Exception) -> None:
+        """Says that Redis is away, connects anew, and gives up after the patience."""
+        now_s = monotonic()
+        self._away_since_s = self._away_since_s or now_s
+        patience_s = self._session.settings.patience_s
+        away_s = now_s - self._away_since_s
+        if away_s > patience_s:
+            raise RedisUnreachableError(
+                f"Redis did not answer for {duration(patience_s)}: {error}",
+                hint=f"the run is kept there; `proctor watch {self._run}` when Redis is back",
+            ) from error
+        trouble = f"Redis does not answer; waiting for it, up to {duration(patience_s)}"
+        self._view.show(replace(self._last, trouble=trouble, rate_s=None))
+        self._session.reconnect()
+
+    def _man(self, info: RunInfo) -> None:
+        """Starts workers when the run needs some and there are none, and looks after those started."""
+        if self._crew is None:
+            return
+        self._crew.check()
+        if self._last.fleet.workers or self._crew.is_working or info.state != RunState.RUNNING:
+            self._alone_since_s = None
+            return
+        self._alone_since_s = self._alone_since_s or monotonic()
+        if monotonic() - self._alone_since_s >= ALONE_FOR_S:
+            self._crew.start()
+
+    def _end_in_time(self) -> None:
+        """Ends the run as incomplete when its time is over."""
+        if self._deadline_s is not None and monotonic() >= self._deadline_s:
+            self._deadline_s = None
+            self._session.ledger.control(self._run, RunState.INCOMPLETE)

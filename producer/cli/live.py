@@ -1,0 +1,75 @@
+"""Shows progress on stderr: a view that redraws itself on a terminal, a line now and then elsewhere."""
+
+from time import monotonic
+from typing import Final, Protocol
+
+from producer.cli.output import Output, printable
+from producer.cli.progress import Progress, plain_line
+from producer.cli.wording import plural
+
+LINE_EVERY_S: Final = 10.0
+"""Between two lines of a log while nothing but numbers change."""
+
+
+class View(Protocol):
+    """Something that shows one look after another."""
+
+    def loading(self, source: str, items: int) -> None:
+        """Shows how much of the input was read."""
+
+    def show(self, progress: Progress) -> None:
+        """Shows one look."""
+
+    def close(self) -> None:
+        """Leaves the terminal in order."""
+
+
+class NoView:
+    """Shows nothing: `--quiet` and `--no-progress`."""
+
+    def loading(self, source: str, items: int) -> None:
+        """Shows nothing."""
+
+    def show(self, progress: Progress) -> None:
+        """Shows nothing."""
+
+    def close(self) -> None:
+        """Has nothing to put in order."""
+
+
+class PlainView:
+    """Writes a line when something changes, and one each ten seconds."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._last_s = monotonic()
+        self._said: tuple[str, str] = ("", "")
+
+    def loading(self, source: str, items: int) -> None:
+        """Writes how much was read, each ten seconds."""
+        if monotonic() - self._last_s >= LINE_EVERY_S:
+            self._last_s = monotonic()
+            self._output.note(f"reading {printable(source)}: {plural(items, 'item')} so far")
+
+    def show(self, progress: Progress) -> None:
+        """Writes a line when the state or the reason to wait is new, or ten seconds have gone."""
+        said = (progress.state, progress.waiting)
+        if said == self._said and monotonic() - self._last_s < LINE_EVERY_S:
+            return
+        self._said = said
+        self._last_s = monotonic()
+        self._output.note(plain_line(progress))
+
+    def close(self) -> None:
+        """Has nothing to put in order."""
+
+
+def open_view(output: Output) -> View:
+    """Returns the view that fits the terminal and the options."""
+    if output.live:
+        from producer.cli.drawing import LiveView  # noqa: PLC0415 - start-up: only a terminal pays for rich
+
+        return LiveView()
+    if output.options.quiet or output.options.no_progress:
+        return NoView()
+    return PlainView(output)

@@ -1,0 +1,128 @@
+"""The tree of commands: names and one-line helps here, everything else loaded when a command is called.
+
+`proctor --help` reads this table only, so it answers well within 150 ms (`tests/unit/cli/test_start_up.py`).
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, cast
+
+import click
+
+from producer.cli.errors import report
+from producer.cli.options import GLOBAL_OPTIONS, GlobalOptions, ProctorGroup
+
+SECTIONS: Final[dict[str, dict[str, str]]] = {
+    "Work": {
+        "run": "Decide a file: submit it, work on it, watch it, report.",
+        "submit": "Put a file into the queue and print the run's id.",
+        "worker": "Start workers and keep them running.",
+        "up": "Redis, workers and Flower in the foreground.",
+    },
+    "Look": {
+        "status": "Queues, workers, runs and dead items.",
+        "runs": "List, show or remove runs.",
+        "watch": "Follow a run until it ends; exits with the run's code.",
+        "results": "Print the results of a run, item by item.",
+        "report": "Write a report of a run as Markdown, JSON, JSON Lines or CSV.",
+    },
+    "Act": {
+        "cancel": "End a run; what is done stays.",
+        "pause": "Hand out nothing more of a run until `resume`.",
+        "resume": "Continue a paused or interrupted run.",
+        "retry": "Put the failed items of a run back to work.",
+        "dead": "Look at items that were given up, and put them back or drop them.",
+    },
+    "Help": {
+        "decide": "Decide one message here and now, without a queue.",
+        "validate": "Check a file and send nothing.",
+        "init": "Write a commented example to start from.",
+        "demo": "Decide the packaged example turns and show what comes out.",
+        "doctor": "Check this machine and its Redis.",
+        "config": "Show the settings in force and where they come from.",
+        "flower": "Start Flower, which shows workers and tasks in a browser.",
+        "health": "Answer a probe: is the worker alive, is Redis well?",
+        "completion": "Print the completion script for a shell.",
+    },
+}
+COMMANDS: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
+_WIDEST: Final = max(map(len, COMMANDS))
+EXIT_CODES: Final = (
+    ("0", "done, and every gate met"),
+    ("1", "done, but items ended in error or a gate was missed"),
+    ("2", "usage, configuration or input error"),
+    ("3", "infrastructure: Redis or an upstream cannot be reached"),
+    ("4", "incomplete: cancelled or timed out; what is done is kept"),
+    ("70", "internal error; the traceback is in a log file"),
+    ("130", "Ctrl-C"),
+)
+
+
+class LazyGroup(ProctorGroup):
+    """The program: knows its commands by name and loads the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Returns the names in the order of the table."""
+        del ctx  # the same for everybody
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Loads a command's module; None when there is no such command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        return cast("click.Command", import_module(f"producer.cli.commands.{cmd_name}").command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the command, or refuses with the names that are near."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches  # noqa: PLC0415 - start-up: only a mistyped name needs it
+
+        error = click.UsageError(f"no such command: {name}", ctx)
+        error.possibilities = get_close_matches(name, COMMANDS)  # type: ignore[attr-defined]  # read by errors.py
+        raise error
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes commands by section, then the options, then the exit codes."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{_WIDEST}}", text) for name, text in commands.items()])
+        with formatter.section("Options, before or after the command"):
+            params = [*GLOBAL_OPTIONS, *self.get_params(ctx)[-1:]]
+            formatter.write_dl([r for p in params if (r := p.get_help_record(ctx)) is not None])
+        with formatter.section("Exit codes"):
+            formatter.write_dl(list(EXIT_CODES))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    options_metavar="[OPTIONS]",
+    subcommand_metavar="COMMAND [ARGUMENTS]",
+)
+def proctor() -> None:
+    """Evaluate conversations through a queue: a file in, decisions out.
+
+    Start with `proctor demo`, then `proctor run FILE`.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code; every failure ends here."""
+    options = GlobalOptions()
+    try:
+        outcome = proctor.main(list(arguments), prog_name="proctor", standalone_mode=False, obj=options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone (`proctor results R | head`): nobody is left to tell, and nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence: no traceback gets out
+        return report(error, options, arguments)
+    return outcome if isinstance(outcome, int) else 0

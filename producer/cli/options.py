@@ -1,0 +1,126 @@
+"""Gives every command the global options, so that they work before and after the command's name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+import click
+
+from shared import __version__
+
+ColorMode = Literal["auto", "always", "never"]
+GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: see `proctor --help`."
+
+
+@dataclass(slots=True)
+class GlobalOptions:
+    """What was asked for before or after the command's name; the later place wins."""
+
+    redis: str | None = None
+    """URL of the Redis to use; None: environment, else the embedded one."""
+    json: bool = False
+    """Exactly one JSON document on stdout, also for an error."""
+    quiet: bool = False
+    """No progress, no notes, no summary: only data, warnings and errors."""
+    verbose: int = 0
+    """How much more to tell; 1 names log files and settings."""
+    color: ColorMode = "auto"
+    """When to colour; `auto` looks at the terminal, `NO_COLOR` and `CI`."""
+    no_progress: bool = False
+    """No live view and no progress lines."""
+    yes: bool = False
+    """Questions are answered with yes."""
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
+    """Stores a global option, wherever it stood, unless it was not given at all."""
+    if ctx.resilient_parsing or ctx.get_parameter_source(param.name or "") in {
+        click.core.ParameterSource.DEFAULT,
+        click.core.ParameterSource.DEFAULT_MAP,
+    }:
+        return
+    options = ctx.ensure_object(GlobalOptions)
+    name = cast("str", param.name)
+    if name == "verbose":
+        options.verbose += cast("int", value)
+    else:
+        setattr(options, name, value)
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    """Prints the version and ends the program."""
+    if value and not ctx.resilient_parsing:
+        click.echo(f"proctor {__version__}")
+        ctx.exit(0)
+
+
+def _option(*names: str, **settings: Any) -> click.Option:
+    """Makes one global option: stored, not handed to the command."""
+    settings.setdefault("callback", _remember)
+    return click.Option(names, expose_value=False, is_eager=True, **settings)
+
+
+GLOBAL_OPTIONS: Final = (
+    _option(
+        "--redis", metavar="URL", help="Redis to use [env PROCTOR_REDIS_URL; default: the embedded one]."
+    ),
+    _option("--json", is_flag=True, help="Print exactly one JSON document on stdout."),
+    _option("-q", "--quiet", is_flag=True, help="Only data, warnings and errors."),
+    _option("-v", "--verbose", count=True, help="Tell more: log files, settings, retries."),
+    _option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to use colours."
+    ),
+    _option("--no-progress", is_flag=True, help="No live view and no progress lines."),
+    _option("-y", "--yes", is_flag=True, help="Do not ask before something is deleted."),
+    _option("--version", is_flag=True, callback=_print_version, help="Print the version and exit."),
+)
+
+
+class ProctorCommand(click.Command):
+    """A command that takes the global options beside its own."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Returns the command's options, the global ones, and `--help`."""
+        own = super().get_params(ctx)
+        return [*own[:-1], *GLOBAL_OPTIONS, *own[-1:]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the command's own options; the global ones are told in one line."""
+        records = [
+            record
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option)
+            and param not in GLOBAL_OPTIONS
+            and (record := param.get_help_record(ctx)) is not None
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+        formatter.write_paragraph()
+        formatter.write_text(GLOBAL_EPILOG)
+
+
+class ProctorGroup(click.Group):
+    """A command with commands of its own (`runs`, `dead`, …) that takes the global options too."""
+
+    command_class = ProctorCommand
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Returns the group's options, the global ones, and `--help`."""
+        own = super().get_params(ctx)
+        return [*own[:-1], *GLOBAL_OPTIONS, *own[-1:]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the group's commands; the global options are told in one line."""
+        self.format_commands(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(GLOBAL_EPILOG)
+
+
+def command(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """Declares a command with the global options; the arguments are click's."""
+    return click.command(*names, cls=ProctorCommand, **settings)
+
+
+def group(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], ProctorGroup]:
+    """Declares a group of commands with the global options; the arguments are click's."""
+    return click.group(*names, cls=ProctorGroup, **settings)

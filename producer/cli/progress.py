@@ -1,0 +1,131 @@
+"""What a person sees of a running run, as plain values: rate, time left, and why it waits.
+
+Pure: no Redis, no clock, no terminal. `follow` measures, `live` draws.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from producer.cli.wording import count, duration, plural, rate, share
+from shared.names import RunState
+
+WINDOW_S: Final = 5.0
+"""The rate is that of the last seconds, so that it tells of now and still does not flicker."""
+DECISIONS: Final = ("must", "should", "skip")
+_HELD_BACK: Final = {
+    RunState.PAUSED: "paused; `proctor resume {run}` continues it",
+    RunState.LOADING: "its items are still being written",
+    RunState.CANCELLING: "being cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Who works on runs of one kind, and what waits for them."""
+
+    workers: int
+    """Worker processes alive."""
+    queued: int
+    """Wake-up calls that no worker has taken yet."""
+    ahead: int = 0
+    """Other runs of this kind that have work to hand out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One look at a run."""
+
+    run: str
+    state: str
+    done: int
+    total: int
+    tally: Mapping[str, int]
+    fleet: Fleet
+    elapsed_s: float
+    rate_s: float | None = None
+    """Items a second of late; None until two looks were taken."""
+    source: str = ""
+    """The name of the input."""
+    trouble: str = ""
+    """Why Redis cannot be asked just now."""
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left at the present rate; None while nobody can know."""
+        if not self.rate_s or self.state != RunState.RUNNING:
+            return None
+        return (self.total - self.done) / self.rate_s
+
+    @property
+    def waiting(self) -> str:
+        """Why nothing moves, in one sentence; empty while it moves."""
+        if self.trouble:
+            return self.trouble
+        if self.state != RunState.RUNNING:
+            return _HELD_BACK.get(self.state, "").format(run=self.run)
+        if self.done >= self.total:
+            return ""
+        if not self.fleet.workers:
+            return "no worker is alive; start one with `proctor worker`"
+        if not self.rate_s and self.fleet.ahead:
+            return f"{plural(self.fleet.ahead, 'other run')} in front take turns with it"
+        return ""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Measures the rate over the last seconds."""
+
+    looks: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def rate(self, now_s: float, done: int) -> float | None:
+        """Takes one look and returns items a second, or None after the first.
+
+        >>> meter = Meter()
+        >>> meter.rate(0.0, 0), meter.rate(2.0, 100), meter.rate(8.0, 100)
+        (None, 50.0, 0.0)
+        """
+        self.looks.append((now_s, done))
+        while len(self.looks) > 2 and self.looks[1][0] <= now_s - WINDOW_S:  # noqa: PLR2004 - a rate needs two looks
+            self.looks.popleft()
+        first_s, first = self.looks[0]
+        return max(0, done - first) / (now_s - first_s) if now_s > first_s else None
+
+
+def decisions(tally: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Returns what to tell of decisions: word and number, errors and retries only when there are some.
+
+    >>> decisions({"must": 2, "skip": 1200, "error": 1})
+    [('must', '2'), ('should', '0'), ('skip', '1,200'), ('errors', '1')]
+    """
+    told = [(word, count(tally.get(word, 0))) for word in DECISIONS]
+    told += [(f"{word}s", count(tally[word])) for word in ("error",) if tally.get(word)]
+    told += [(word, count(tally[word])) for word in ("retried",) if tally.get(word)]
+    return told
+
+
+def figures(progress: Progress) -> list[tuple[str, str]]:
+    """Returns rate, time, queue and workers as word and number; the time left when it is known."""
+    told = []
+    if progress.rate_s is not None and progress.state == RunState.RUNNING:
+        told.append(("turns", rate(progress.rate_s)))
+    told.append(("elapsed", duration(progress.elapsed_s)))
+    if progress.left_s is not None:
+        told.append(("left", duration(progress.left_s)))
+    told += [("queue", count(progress.fleet.queued)), ("workers", count(progress.fleet.workers))]
+    return told
+
+
+def plain_line(progress: Progress) -> str:
+    r"""Writes one look as one line for a log.
+
+    >>> plain_line(Progress("t-1", "running", 5, 10, {"must": 5}, Fleet(2, 1), 2.0, 2.5))
+    't-1 running 5/10 (50 %) must 5 should 0 skip 0 | turns 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
+    """
+    done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
+    words = " ".join(f"{word} {number}" for word, number in decisions(progress.tally))
+    rest = " ".join(f"{word} {number}" for word, number in figures(progress))
+    line = f"{progress.run} {progress.state} {done} {words} | {rest}"
+    return f"{line} | waiting: {progress.waiting}" if progress.waiting else line

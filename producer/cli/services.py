@@ -1,0 +1,216 @@
+"""Starts local workers and Flower as child processes and ends them in order.
+
+The producer never imports the worker: it starts it as a program. A child gets a session of its own, so that
+Ctrl-C reaches us alone and we decide who stops when.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Final, NoReturn
+
+from shared.settings import Settings
+
+import shared
+from shared.errors import InfrastructureError, UsageError
+from shared.names import Kind
+
+LOG_BYTES: Final = 10_000_000
+"""A log file above this size is moved to `….1` before the next start."""
+KILL_AFTER_S: Final = 10.0
+"""How long beyond its own grace period a child may take to end."""
+PACKAGES_ROOT: Final = Path(shared.__file__).resolve().parents[1]
+"""The folder of our packages; `celery -A` looks for the app in the current folder before anything else."""
+TASK_COLUMNS: Final = "name,uuid,state,kwargs,result,received,runtime,retries,worker"
+"""What Flower lists of a task: with `kwargs` its rows tell runs apart, and `kwargs:run=…` finds them."""
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """Returns the command line that runs a module of this installation, whatever folder we stand in."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def child_environment(settings: Settings, *, redis_url: str | None) -> dict[str, str]:
+    """Returns the environment of a child: ours, with the Redis in use and this very installation.
+
+    Args:
+        settings: for the data folder, which a child must find from any folder.
+        redis_url: the server that `--redis` named; None leaves the child to the environment, else the
+            embedded server of the data folder.
+    """
+    environment = dict(os.environ)
+    environment["PROCTOR_DATA_DIR"] = str(settings.data_dir.absolute())
+    if redis_url:
+        environment["PROCTOR_REDIS_URL"] = redis_url
+        environment.pop("PROCTOR_BROKER_URL", None)
+    environment["PYTHONUNBUFFERED"] = "1"
+    if str(PACKAGES_ROOT) not in sys.path[1:]:
+        # A checkout that is not installed: `-P` keeps the current folder out of the child's path.
+        paths = [str(PACKAGES_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+    return environment
+
+
+def worker_command(
+    settings: Settings,
+    *,
+    kinds: Sequence[Kind] = tuple(Kind),
+    processes: int | None = None,
+    in_flight: int | None = None,
+    burst: bool = False,
+) -> list[str]:
+    """Returns the command line of a supervisor of worker processes."""
+    command = module_command("worker", "--supervise", "-Q", ",".join(kinds))
+    command += [
+        "--processes",
+        str(processes or settings.processes),
+        "-j",
+        str(in_flight or settings.in_flight),
+    ]
+    return [*command, "--burst"] if burst else command
+
+
+def flower_command(
+    *, address: str, port: int, url_prefix: str = "", allow_control: bool = False
+) -> list[str]:
+    """Returns the command line of Flower with our settings; run it in `PACKAGES_ROOT`."""
+    command = module_command("celery", "-A", "worker.app", "flower")
+    command += [f"--address={address}", f"--port={port}", f"--tasks_columns={TASK_COLUMNS}"]
+    command += [f"--read_only={not allow_control}"]
+    return [*command, f"--url_prefix={url_prefix}"] if url_prefix else command
+
+
+def check_port(address: str, port: int) -> None:
+    """Finds out whether a port can be listened on, before a child fails with a traceback.
+
+    Raises:
+        UsageError: it is taken, or the address is not one of this machine.
+    """
+    try:
+        with socket.create_server((address, port)):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(
+            f"cannot listen on {address}:{port}: {reason}", hint="choose another --port"
+        ) from None
+
+
+def become(command: Sequence[str], environment: Mapping[str, str], *, cwd: Path | None = None) -> NoReturn:
+    """Turns this process into another program, so that signals and exit code are its own.
+
+    Raises:
+        InfrastructureError: the program cannot be started.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    try:
+        if cwd is not None:
+            os.chdir(cwd)
+        os.execve(command[0], command, environment)  # noqa: S606 - no shell wanted, and no path search
+    except OSError as error:
+        raise InfrastructureError(f"{command[0]} cannot be started: {error.strerror}") from error
+
+
+def open_log(settings: Settings, name: str) -> tuple[Path, IO[bytes]]:
+    """Opens a log file of the data folder for appending; a large old one steps aside.
+
+    Raises:
+        OSError: the data folder cannot be written.
+    """
+    folder = settings.data_dir / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.log"
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_suffix(".log.1"))
+    return path, path.open("ab")
+
+
+class Child:
+    """One child process that we started, and only that one, can end."""
+
+    def __init__(
+        self, name: str, process: "subprocess.Popen[bytes]", *, grace_s: float, log: Path | None
+    ) -> None:
+        self.name = name
+        self.process = process
+        self.log = log
+        self._grace_s = grace_s
+
+    @classmethod
+    def start(
+        cls,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        grace_s: float,
+        log: tuple[Path, IO[bytes]] | None = None,
+        cwd: Path | None = None,
+    ) -> "Child":
+        """Starts a program; its output goes to the log, or with None to a pipe that the caller reads.
+
+        Raises:
+            InfrastructureError: the program cannot be started.
+        """
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if log is None else log[1],
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise InfrastructureError(f"{name} cannot be started: {error.strerror}") from error
+        finally:
+            if log is not None:
+                log[1].close()
+        return cls(name, process, grace_s=grace_s, log=None if log is None else log[0])
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the child ended; None while it runs."""
+        return self.process.poll()
+
+    def ask_to_stop(self) -> None:
+        """Sends SIGTERM: finish or give back what is in hand, then end."""
+        if self.process.poll() is None:
+            self.process.terminate()
+
+    def stop(self) -> None:
+        """Ends the child: SIGTERM, its grace period, then SIGKILL for it and its session."""
+        self.ask_to_stop()
+        try:
+            self.process.wait(self._grace_s + KILL_AFTER_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def kill(self) -> None:
+        """Ends the child and everything in its session at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # its own session, so its own group
+        self.process.wait()
+
+
+def tail(path: Path, lines: int = 5) -> str:
+    """Returns the last lines of a log file, for an error message."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - 8192))
+            text = log.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

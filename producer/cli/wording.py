@@ -1,0 +1,58 @@
+"""Writes numbers for people: thousands, durations, rates."""
+
+from typing import Final
+
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3600
+_FEW: Final = 10
+
+
+def count(number: int) -> str:
+    """Writes a count with thousands apart.
+
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{number:,}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Writes a count with its noun.
+
+    >>> plural(1, "worker"), plural(0, "worker"), plural(2, "query")
+    ('1 worker', '0 workers', '2 queries')
+    """
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count(number)} {noun if number == 1 else many}"
+
+
+def duration(seconds: float) -> str:
+    """Writes how long something took or will take.
+
+    >>> duration(0.42), duration(8.26), duration(75), duration(3_725)
+    ('0.4 s', '8.3 s', '1:15 min', '1:02 h')
+    """
+    if seconds < _MINUTE_S - 0.05:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S}:{whole % _MINUTE_S:02d} min"
+    return f"{whole // _HOUR_S}:{whole % _HOUR_S // _MINUTE_S:02d} h"
+
+
+def rate(per_second: float) -> str:
+    """Writes a rate.
+
+    >>> rate(0.25), rate(12_345.6)
+    ('0.2/s', '12,346/s')
+    """
+    return f"{per_second:.1f}/s" if per_second < _FEW else f"{round(per_second):,}/s"
+
+
+def share(part: int, whole: int) -> str:
+    """Writes a part in percent, never 100 % before it is whole.
+
+    >>> share(999, 1000), share(1, 3), share(0, 0)
+    ('99 %', '33 %', '0 %')
+    """
+    return f"{100 * part // whole if whole else 0} %"
