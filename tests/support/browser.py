@@ -65,6 +65,8 @@ class Browser:
         self._session = ""
         answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self._session = f"/session/{answer['sessionId']}"
+        self.open("about:blank")
+        self._call("POST", "/se/log", {"type": "performance"})  # what the browser's own start page asked for
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """One WebDriver command; returns its value."""

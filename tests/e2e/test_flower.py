@@ -1,0 +1,149 @@
+"""Looks at Flower as a person does: in a browser, while real workers decide a real file."""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.eventually import eventually
+from tests.support.processes import Processes
+from tests.support.tools import require_tool
+from tests.support.tree import ROOT
+
+pytestmark = pytest.mark.browser
+
+TASK: Final = "proctor.turns.evaluate"
+SEARCH: Final = "input[type=search]"
+PAGE_BUDGET_S: Final = 20.0
+
+
+@dataclass
+class Shop:
+    """Everything running: embedded Redis, one worker, Flower, and a browser in front of it."""
+
+    browser: Browser
+    address: str
+    runs: tuple[str, str]
+    """Ids of two finished runs."""
+
+    def rows(self, page: str) -> list[str]:
+        """Rows of the page's table, read anew; the page fills itself by a second request."""
+        self.browser.open(self.address + page)
+        return eventually(self._filled, PAGE_BUDGET_S)
+
+    def _filled(self) -> list[str]:
+        rows = self.browser.texts("table.dataTable tbody tr")
+        assert rows
+        assert "No " not in rows[0]
+        return rows
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> None:
+    """Asserts that Flower serves pages."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    connection.request("GET", "/healthcheck")
+    assert connection.getresponse().status == 200
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """Starts all of it through the real command line, and decides the example turns twice."""
+    require_tool("chromium", "google-chrome")
+    folder = tmp_path_factory.mktemp("flower")
+    env = {**os.environ, "PROCTOR_DATA_DIR": str(folder / "data"), "PROCTOR_EMBEDDED_IDLE_S": "1"}
+    processes = Processes(folder, {**env, "PYTHONPATH": str(ROOT)})
+    proctor: tuple[str, ...] = (sys.executable, "-P", "-m", "producer")
+    port = free_port()
+    try:
+        processes.start(*proctor, "worker", "--processes", "1")
+        flower = processes.start(*proctor, "flower", "--port", str(port))
+        eventually(lambda: answers(port), PAGE_BUDGET_S)
+        flower.wait_for("Connected to", PAGE_BUDGET_S)
+        runs = []
+        for _ in range(2):
+            done = processes.run(*proctor, "submit", ROOT / "examples" / "turns.jsonl")
+            assert done.popen.returncode == 0, done.said()
+            runs.append(done.output.strip())
+            watched = processes.run(*proctor, "watch", runs[-1], within_s=60)
+            assert watched.popen.returncode == 0, watched.said()
+        yield Shop(Browser(processes, folder / "profile"), f"http://127.0.0.1:{port}", (runs[0], runs[1]))
+    finally:
+        processes.close()
+
+
+def test_tasks_page_tells_chunks_apart(shop: Shop) -> None:
+    """Each row shows the task's name, its state, and which run and chunk it was."""
+
+    def all_succeeded() -> list[str]:
+        rows = shop.rows("/tasks")
+        assert all("SUCCESS" in row for row in rows)
+        return rows
+
+    rows = eventually(all_succeeded, PAGE_BUDGET_S)
+    assert all(TASK in row and "'chunk': " in row for row in rows)
+    assert {run for run in shop.runs for row in rows if f"'run': '{run}'" in row} == set(shop.runs)
+
+
+def test_search_by_argument_finds_one_run(shop: Shop) -> None:
+    """Typing `kwargs:run=ID` leaves the rows of that run and no others."""
+    wanted, other = shop.runs
+    shop.rows("/tasks")
+    shop.browser.type(SEARCH, f"kwargs:run={wanted}")
+
+    def only_the_wanted() -> None:
+        rows = shop.browser.texts("table.dataTable tbody tr")
+        assert rows
+        assert all(wanted in row and other not in row for row in rows)
+
+    eventually(only_the_wanted, PAGE_BUDGET_S)
+
+
+def test_task_page_shows_all_arguments(shop: Shop) -> None:
+    """One click further, the arguments stand in full: run, chunk, items and the first item's name."""
+    shop.rows("/tasks")
+    shop.browser.click("table.dataTable tbody a[href^='/task/']")
+    text = eventually(lambda: shop.browser.texts("main")[0], PAGE_BUDGET_S)
+    assert TASK in text
+    for name in ("run", "chunk", "items", "first"):
+        assert f"'{name}': " in text
+
+
+def test_worker_page_shows_our_worker(shop: Shop) -> None:
+    """The workers page has one row: our node, online, with its successes counted."""
+    rows = shop.rows("/workers")
+    workers = [row for row in rows if "Online" in row]
+    assert len(workers) == 1
+    assert f"@{socket.gethostname()}" in workers[0]
+
+
+def test_pages_are_clean_and_stay_on_this_machine(shop: Shop) -> None:
+    """No page logs a warning or an error, and no page asks for anything beyond loopback."""
+    for page in ("/workers", "/tasks", "/broker"):
+        shop.rows(page)
+    shop.browser.click("a[href='/workers']")
+    eventually(lambda: shop.browser.click("a.worker-name-link"), PAGE_BUDGET_S)
+    assert shop.browser.complaints() == []
+    assert shop.browser.strangers() == []
+    assert any(url.startswith(shop.address) for url in shop.browser.requests())
+
+
+def test_pages_cannot_control_anything(shop: Shop, tmp_path: Path) -> None:
+    """Flower starts read-only: shutting a worker down through it is refused."""
+    connection = HTTPConnection(shop.address.removeprefix("http://"), timeout=5)
+    connection.request("POST", f"/api/worker/shutdown/turns-1@{socket.gethostname()}")
+    assert connection.getresponse().status in {401, 403}
+    shop.browser.screenshot(tmp_path / "last.png")
