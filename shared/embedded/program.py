@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from shared.errors import NoServerError
-
-OLDEST_VERSION: Final = (6, 2)
-"""Celery's transport returns lost messages with `ZRANGE … BYSCORE REV`, which older servers do not know."""
+from shared.fitness import OLDEST_SERVER
 
 PROGRAM_NAMES: Final = ("valkey-server", "redis-server")
 VERSION_PATIENCE_S: Final = 5.0
@@ -61,7 +59,7 @@ def find_program() -> ServerProgram:
         version = _ask_version(path)
         if version is None:
             refused.append(f"{path} does not run here")
-        elif version < OLDEST_VERSION:
+        elif version < OLDEST_SERVER:
             refused.append(f"{path} is version {'.'.join(map(str, version))}, older than 6.2")
         else:
             return ServerProgram(path, version, source)

@@ -1,0 +1,220 @@
+"""All settings that come from the environment: read once, each with its unit, default and variable.
+
+One frozen object, so that nobody asks the environment twice and gets two answers. Plain dataclasses and no
+pydantic: every command imports this file, `--help` too.
+
+    PROCTOR_REDIS_URL=redis://db.example:6379/0
+    PROCTOR_REDIS_URL_FILE=/run/secrets/redis-url      the same, kept out of the environment
+"""
+
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Self
+
+from shared.errors import ConfigError
+from shared.names import DISTRIBUTION, ENVIRONMENT_PREFIX
+from shared.redis_url import mask_password
+
+DAY_S: Final = 24 * 3600
+MOST_DEFAULT_PROCESSES: Final = 4
+FROM_DEFAULT: Final = "default"
+FROM_ENVIRONMENT: Final = "environment"
+
+
+class SettingOrigin(NamedTuple):
+    """One setting as `config show` prints it."""
+
+    name: str
+    """The field's name."""
+    env: str
+    """The variable that sets it."""
+    value: Any
+    """Its value, with passwords masked."""
+    origin: str
+    """`default`, `environment`, the path of a file, or the option of the command line."""
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _folder(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _positive_whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError("a whole number from 1 is needed")
+    return int(text)
+
+
+def _positive_seconds(text: str) -> float:
+    number = _seconds(text)
+    if number == 0:
+        raise ValueError("a number of seconds above 0 is needed")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        raise ValueError("a number of seconds is needed")
+    return number
+
+
+def default_data_dir(env: Mapping[str, str]) -> Path:
+    """Where this user's data live when nothing is said.
+
+    Raises:
+        ConfigError: this user has no home folder.
+
+    >>> default_data_dir({"XDG_DATA_HOME": "/srv/data"}).name
+    'proctor'
+    """
+    chosen = Path(env.get("XDG_DATA_HOME", ""))
+    # The XDG specification: a relative path in it is to be ignored.
+    if chosen.is_absolute() and sys.platform != "darwin":
+        return chosen / DISTRIBUTION
+    home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
+    try:
+        return Path(home, DISTRIBUTION).expanduser()
+    except RuntimeError:
+        raise ConfigError(
+            "this user has no home folder for Proctor's data",
+            hint=f"set {ENVIRONMENT_PREFIX}DATA_DIR to a folder that can be written",
+        ) from None
+
+
+def default_processes() -> int:
+    """How many worker processes to start: the cores that we may use, at most 4.
+
+    >>> 1 <= default_processes() <= 4
+    True
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(usable or 1, MOST_DEFAULT_PROCESSES))
+
+
+def _setting(default: Any, read: Callable[[str], Any], *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"read": read, "secret": secret})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says; the variable of a field is `PROCTOR_` and its name in capitals."""
+
+    data_dir: Path = field(metadata={"read": _folder})
+    """Folder of the embedded server's data, worker heartbeats and logs."""
+    redis_url: str | None = _setting(None, _text, secret=True)
+    """The ledger's server; without one, an embedded server is started."""
+    broker_url: str | None = _setting(None, _text, secret=True)
+    """The queue's server, if it is not the ledger's."""
+    grace_s: float = _setting(25.0, _seconds)
+    """How long a worker that is told to stop lets its running items finish."""
+    results_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
+    """How long a run is kept after its end."""
+    namespace_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
+    """How long a named namespace's threads are kept after their last commit."""
+    max_backlog_items: int = _setting(5_000_000, _positive_whole)
+    """Unfinished items in the ledger above which `submit` waits."""
+    processes: int = field(default_factory=default_processes, metadata={"read": _positive_whole})
+    """Worker processes to start: the cores, at most 4."""
+    in_flight: int = _setting(100, _positive_whole)
+    """Items at work at once in one worker process."""
+    patience_s: float = _setting(60.0, _positive_seconds)
+    """How long running work waits for a Redis that has gone away."""
+    connect_patience_s: float = _setting(5.0, _positive_seconds)
+    """How long a start waits for a Redis that does not answer."""
+    embedded_idle_s: float = _setting(15.0, _positive_seconds)
+    """How long an embedded server waits for a client before it stops."""
+    origins: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
+    )
+    """Where the fields that are not defaults come from."""
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{s.name}={s.value!r}' for s in describe(self))})"
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str] = os.environ) -> Self:
+        """Reads the settings; an empty variable counts as not set.
+
+        Raises:
+            ConfigError: a value cannot be used; the message names the variable and the value.
+        """
+        values: dict[str, Any] = {}
+        origins = {}
+        for setting in _settings():
+            found = _look_up(env, setting)
+            if found is not None:
+                values[setting.name], origins[setting.name] = found
+        if "data_dir" not in values:
+            values["data_dir"] = default_data_dir(env)
+        return cls(**values, origins=MappingProxyType(origins))
+
+    def override(self, origin: str, **values: Any) -> Self:
+        """Returns settings with other values; `origin` says who asked for them, such as `--redis`."""
+        origins = {**self.origins, **dict.fromkeys(values, origin)}
+        return replace(self, **values, origins=MappingProxyType(origins))
+
+
+def describe(settings: Settings) -> list[SettingOrigin]:
+    """Lists all settings with their variable and origin, passwords masked."""
+    rows = []
+    for each in _settings():
+        value = getattr(settings, each.name)
+        if each.metadata.get("secret") and value is not None:
+            value = mask_password(value)
+        origin = settings.origins.get(each.name, FROM_DEFAULT)
+        rows.append(SettingOrigin(each.name, variable_of(each.name), value, origin))
+    return rows
+
+
+def variable_of(name: str) -> str:
+    """Returns the environment variable of a setting.
+
+    >>> variable_of("redis_url")
+    'PROCTOR_REDIS_URL'
+    """
+    return f"{ENVIRONMENT_PREFIX}{name.upper()}"
+
+
+def _settings() -> list[Field[Any]]:
+    return [each for each in fields(Settings) if "read" in each.metadata]
+
+
+def _look_up(env: Mapping[str, str], setting: Field[Any]) -> tuple[Any, str] | None:
+    variable = variable_of(setting.name)
+    text, origin = env.get(variable, "").strip(), FROM_ENVIRONMENT
+    file = env.get(f"{variable}_FILE", "").strip() if setting.metadata.get("secret") else ""
+    if file:
+        if text:
+            raise ConfigError(f"{variable} and {variable}_FILE are both set", hint="unset one of them")
+        text, origin = _read_file(f"{variable}_FILE", file), file
+    if not text:
+        return None
+    try:
+        return setting.metadata["read"](text), origin
+    except (ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"{variable}={text!r} cannot be used: {error}", hint=f"change or unset {variable}"
+        ) from None
+
+
+def _read_file(variable: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ConfigError(
+            f"{variable}={path!r} cannot be read: {why}",
+            hint=f"write the URL alone into that file, or unset {variable}",
+        ) from None
