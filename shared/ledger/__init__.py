@@ -1,1 +1,45 @@
-"""The truth about runs, chunks and items in Redis, changed only by small Lua scripts."""
+"""The truth about runs, chunks and items in Redis, changed only by small Lua scripts.
+
+producer   open, load…, seal, wait_durable, publish the wakes
+worker     per wake-up: claim, work, commit… (the last one gives the chunk back), publish the wakes
+steward    one thread in each worker: tick every second, publish the wakes; renew every five
+people     control, retry, remove
+"""
+
+from shared.ledger.client import Ledger
+from shared.ledger.dead import unpack_dead
+from shared.ledger.types import (
+    ChunkPlan,
+    Claim,
+    ClaimedBatch,
+    ClaimedItem,
+    ClaimedThread,
+    Committed,
+    DeadItem,
+    Held,
+    Opened,
+    PartCommit,
+    Row,
+    ThreadCommit,
+    Try,
+    Wake,
+)
+
+__all__ = [
+    "ChunkPlan",
+    "Claim",
+    "ClaimedBatch",
+    "ClaimedItem",
+    "ClaimedThread",
+    "Committed",
+    "DeadItem",
+    "Held",
+    "Ledger",
+    "Opened",
+    "PartCommit",
+    "Row",
+    "ThreadCommit",
+    "Try",
+    "Wake",
+    "unpack_dead",
+]

@@ -1,0 +1,191 @@
+"""Spells every Redis key once, for Python and (rendered by `lua_source`) for the ledger's Lua scripts.
+
+A run's keys end with the run, a namespace's with the last run that uses it, chunk records with their chunk.
+
+    clock busy open runs runs:expiring window usual suspects dead dead:items     one each
+    idem:{key}                                                                   an idempotency key
+    run:{run}:run|items|plan|wait|admitted|res|redo|try|batches|threads|dead     a run
+    run:{run}:c:{chunk}                                                          a chunk that was handed out
+    kind:{kind}:live|parked|ring|workers|cap                                     a kind
+    ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
+
+Names of runs, namespaces and chunks hold neither colons nor spaces (`shared.ledger` refuses others);
+thread names are free text, which is why they stand last.
+"""
+
+import sys
+from inspect import signature
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PREFIX: Final = "proctor:"
+
+CLOCK_KEY: Final = PREFIX + "clock"
+"""Hash: `at` Redis time of the last tick, `lc` ledger clock then, `seq` the serial number last given out."""
+BUSY_KEY: Final = PREFIX + "busy"
+"""Set: runs that are loading or cancelling; what a tick looks after."""
+OPEN_KEY: Final = PREFIX + "open"
+"""Set: runs that are sealed and not final; the backlog is their sum."""
+RUNS_KEY: Final = PREFIX + "runs"
+"""Sorted set: all runs by the time they were created, epoch milliseconds."""
+EXPIRING_KEY: Final = PREFIX + "runs:expiring"
+"""Sorted set: final runs by the time their keys expire, epoch milliseconds."""
+WINDOW_KEY: Final = PREFIX + "window"
+"""Hash: kind to the number of chunks that may be published or leased at a time."""
+USUAL_KEY: Final = PREFIX + "usual"
+"""Hash: kind to the smoothed time a chunk is worked on, milliseconds."""
+SUSPECTS_KEY: Final = PREFIX + "suspects"
+"""Hash: worker to the lease of the one suspect chunk it holds."""
+DEAD_KEY: Final = PREFIX + "dead"
+"""Sorted set: `run index` of items that ended in error, by epoch milliseconds."""
+DEAD_ITEMS_KEY: Final = PREFIX + "dead:items"
+"""Hash: `run index` to what is needed to look into an item that ended in error."""
+
+
+def idem_key(key: str) -> str:
+    """String: the run that an idempotency key stands for."""
+    return f"{PREFIX}idem:{key}"
+
+
+def run_key(run: str) -> str:
+    """Hash: state and settings of a run, times, progress, tallies (`n:<word>`) and its snapshot.
+
+    >>> run_key("r1")
+    'proctor:run:r1:run'
+    """
+    return f"{PREFIX}run:{run}:run"
+
+
+def items_key(run: str) -> str:
+    """Hash: index (turns: batch) to payload."""
+    return f"{PREFIX}run:{run}:items"
+
+
+def plan_key(run: str) -> str:
+    """Hash: open chunk to four MessagePack values: generation, first, number of items, parts."""
+    return f"{PREFIX}run:{run}:plan"
+
+
+def wait_key(run: str) -> str:
+    """Sorted set: chunks that wait to be published, in the order of the run."""
+    return f"{PREFIX}run:{run}:wait"
+
+
+def admitted_key(run: str) -> str:
+    """Set: open chunks that were published at least once and so have a record."""
+    return f"{PREFIX}run:{run}:admitted"
+
+
+def results_key(run: str) -> str:
+    """Hash: index to `generation|value`; turns: batch, and `batch:offset` for earlier parts of a batch."""
+    return f"{PREFIX}run:{run}:res"
+
+
+def redo_key(run: str) -> str:
+    """Hash: index to the generation that `retry` asks for, until that result is in."""
+    return f"{PREFIX}run:{run}:redo"
+
+
+def tries_key(run: str) -> str:
+    """Hash: index to `attempts|not before|error` of an item that will be tried again."""
+    return f"{PREFIX}run:{run}:try"
+
+
+def batches_key(run: str) -> str:
+    """Hash: chunk to its number of batches (turns only): the fields of the results, in order."""
+    return f"{PREFIX}run:{run}:batches"
+
+
+def threads_key(run: str) -> str:
+    """Set: names of the threads of a run (turns only)."""
+    return f"{PREFIX}run:{run}:threads"
+
+
+def run_dead_key(run: str) -> str:
+    """Set: indexes of a run's items that stand in the dead set."""
+    return f"{PREFIX}run:{run}:dead"
+
+
+def chunk_key(run: str, chunk: str) -> str:
+    """Hash, the record of an admitted chunk.
+
+    Its fields: `st` (P published, L leased, W waiting, D delayed), `own` claim token, `w` worker, `at` when
+    claimed, `k` leases that ran out, `pub` repeated wake-ups.
+    """
+    return f"{PREFIX}run:{run}:c:{chunk}"
+
+
+def live_key(kind: str) -> str:
+    """Sorted set: `run chunk`, published or leased, by the ledger time at which the steward looks at it."""
+    return f"{PREFIX}kind:{kind}:live"
+
+
+def parked_key(kind: str) -> str:
+    """Sorted set: delayed `run chunk` by the Redis time at which it is due."""
+    return f"{PREFIX}kind:{kind}:parked"
+
+
+def ring_key(kind: str) -> str:
+    """Sorted set: runs with waiting chunks; the one with the lowest serial number is served next."""
+    return f"{PREFIX}kind:{kind}:ring"
+
+
+def workers_key(kind: str) -> str:
+    """Sorted set: registered workers by the ledger time at which they count as gone."""
+    return f"{PREFIX}kind:{kind}:workers"
+
+
+def capacity_key(kind: str) -> str:
+    """Hash: worker to the number of chunks it works on at a time."""
+    return f"{PREFIX}kind:{kind}:cap"
+
+
+def owners_key(namespace: str) -> str:
+    """Hash: thread to the lease (`run chunk token`) that holds it."""
+    return f"{PREFIX}ns:{namespace}:own"
+
+
+def positions_key(namespace: str) -> str:
+    """Hash: thread to `position offset`: the version to commit with, and turns done of the front batch."""
+    return f"{PREFIX}ns:{namespace}:at"
+
+
+def mementos_key(namespace: str) -> str:
+    """Hash: thread to its state."""
+    return f"{PREFIX}ns:{namespace}:mem"
+
+
+def requests_key(namespace: str) -> str:
+    """Hash: `clientRequestId` to what was answered."""
+    return f"{PREFIX}ns:{namespace}:req"
+
+
+def users_key(namespace: str) -> str:
+    """Set: open runs of a namespace; its time to live counts while this is empty."""
+    return f"{PREFIX}ns:{namespace}:runs"
+
+
+def inbox_key(namespace: str, thread: str) -> str:
+    """List: `run batch count` of the batches a thread still has to decide, oldest first."""
+    return f"{PREFIX}ns:{namespace}:in:{thread}"
+
+
+def lua_source(name: str) -> str | None:
+    r"""Renders one key of this module as a Lua local of the same name; None when there is no such key.
+
+    >>> lua_source("chunk_key")
+    "local function chunk_key(run, chunk) return 'proctor:run:' .. run .. ':c:' .. chunk end\n"
+    >>> lua_source("BUSY_KEY")
+    "local BUSY_KEY = 'proctor:busy'\n"
+    """
+    if not name.lower().endswith("_key"):
+        return None
+    found: str | Callable[..., str] | None = getattr(sys.modules[__name__], name, None)
+    if found is None or isinstance(found, str):
+        return f"local {name} = '{found}'\n" if found else None
+    parameters = list(signature(found).parameters)
+    text = "'" + found(*(f"' .. {parameter} .. '" for parameter in parameters)) + "'"
+    text = text.removesuffix(" .. ''")
+    return f"local function {name}({', '.join(parameters)}) return {text} end\n"

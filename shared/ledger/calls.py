@@ -1,0 +1,90 @@
+"""Runs scripts on the server, patiently: sends again while Redis is away, loads what a restart forgot.
+
+Every script may run twice with the same arguments, because a reply can be lost after the script ran; so a
+call that got no answer is simply sent again.
+"""
+
+from collections.abc import Callable, Mapping
+from random import uniform
+from threading import Event
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+import redis
+from redis import exceptions
+
+from shared.errors import RedisUnreachableError
+from shared.ledger.scripts import Script, compose_all
+
+FIRST_PAUSE_S: Final = 0.02
+LONGEST_PAUSE_S: Final = 1.0
+PASSING: Final = (
+    exceptions.ConnectionError,  # with it BusyLoadingError: the server reads its data
+    exceptions.TimeoutError,
+    exceptions.ReadOnlyError,  # a fail-over is under way
+    exceptions.OutOfMemoryError,  # results expire, runs are removed
+)
+REFUSED: Final = (
+    exceptions.AuthenticationError,
+    exceptions.AuthorizationError,
+)
+"""Connection errors that no waiting mends."""
+
+T = TypeVar("T")
+
+
+class ScriptCaller:
+    """The scripts of the ledger on one server; each thread takes a connection of its own."""
+
+    def __init__(
+        self, client: "redis.Redis", *, patience_s: float, scripts: Mapping[str, Script] | None = None
+    ) -> None:
+        self.client: Any = client  # redis-py's own annotations mix sync and async answers
+        self.patience_s = patience_s
+        self._scripts = scripts or compose_all()
+        self._pause = Event()
+
+    def run(self, name: str, *args: str | bytes | float) -> Any:
+        """Runs a script and returns its answer as redis-py gives it: lists, bytes, numbers.
+
+        Raises:
+            RedisUnreachableError: no answer within the patience.
+        """
+        script = self._scripts[name]
+
+        def once() -> Any:
+            try:
+                return self.client.evalsha(script.sha, 0, *args)
+            except exceptions.NoScriptError:
+                return self.client.eval(script.text, 0, *args)
+
+        return self.patiently(once)
+
+    def patiently(self, call: Callable[[], T]) -> T:
+        """Calls until there is an answer.
+
+        Raises:
+            RedisUnreachableError: no answer within the patience.
+        """
+        deadline, pause_s = 0.0, FIRST_PAUSE_S
+        while True:
+            try:
+                return call()
+            except PASSING as error:
+                deadline = deadline or monotonic() + self.patience_s
+                if isinstance(error, REFUSED) or monotonic() + pause_s > deadline:
+                    raise unreachable(error) from error
+            self._pause.wait(uniform(pause_s / 2, pause_s))  # noqa: S311 - spreads the load, guards nothing
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def unreachable(error: Exception) -> RedisUnreachableError:
+    """Says for people why Redis cannot be used.
+
+    >>> unreachable(TimeoutError("Timeout reading from socket")).message
+    'Redis does not answer: Timeout reading from socket'
+    """
+    return RedisUnreachableError(
+        f"Redis does not answer: {error}",
+        hint="check that the server runs and that the URL is right: `proctor doctor`",
+    )

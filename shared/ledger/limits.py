@@ -1,0 +1,61 @@
+"""The numbers of the ledger's protocol, for Python and (rendered by `lua_source`) for its Lua scripts."""
+
+import sys
+from typing import Final
+
+from shared.names import Kind
+
+LAYOUT: Final = 1
+"""Version of the key layout; a worker that meets another one leaves the run alone."""
+KINDS: Final = tuple(str(kind) for kind in Kind)
+"""Every kind a tick looks after."""
+LEASE_MS: Final = 15_000
+"""How long a claim, a renewal or a worker's registration lasts on the ledger clock."""
+LOADER_MS: Final = 60_000
+"""How long a loading run waits for the next batch of its loader, on the ledger clock."""
+OVERDUE_MS: Final = 30_000
+"""The least time after which an unclaimed wake-up counts as lost and is published again."""
+OVERDUE_FACTOR: Final = 3
+"""A wake-up counts as lost after this many times the usual chunk time, if that is more."""
+MOST_DOUBLINGS: Final = 6
+"""How often the time to the next repetition of a wake-up doubles."""
+PARK_MS: Final = 1_000
+"""How long a suspect chunk stands aside when its worker already holds one."""
+SKEW_MS: Final = 2_000
+"""How far the ledger clock may run past the last tick."""
+TICK_MS: Final = 900
+"""A tick does nothing when another ran less than this ago."""
+SUSPECT_STRIKES: Final = 2
+"""Leases of a chunk that ran out before its items are taken apart and watched one by one."""
+POISON_STRIKES: Final = 5
+"""Leases of a single item that ran out before it is given up as poison."""
+WINDOW_FLOOR: Final = 2
+"""Chunks in the broker without any worker, so that scaling by queue length can start a fleet."""
+WINDOW_FACTOR: Final = 2
+"""Chunks in the broker or leased, per chunk that the registered workers can work on at a time."""
+TOP_UP: Final = 50
+"""Most chunks one call publishes; a tick publishes `TICK_TOP_UP`."""
+TICK_TOP_UP: Final = 500
+"""Most chunks of a kind that one tick publishes."""
+BULK: Final = 100
+"""Most chunks that one call drops or one tick heals, so that no script holds the server for long."""
+WIPE_BULK: Final = 20
+"""Most expired runs that one tick clears away."""
+INBOX_DEPTH: Final = 10
+"""Most batches of a thread that one claim hands out."""
+DEAD_CAP: Final = 100_000
+"""Most entries of the dead set; the oldest go first."""
+ARGUMENT_SLICE: Final = 4_000
+"""Most arguments of one Redis command inside a script: Lua's `unpack` ends near 8,000."""
+
+
+def lua_source(name: str) -> str | None:
+    r"""Renders one constant of this module as a Lua local; None when there is no such constant.
+
+    >>> lua_source("PARK_MS"), lua_source("KINDS")
+    ('local PARK_MS = 1000\n', "local KINDS = {'turns', 'cases', 'queries'}\n")
+    """
+    value = getattr(sys.modules[__name__], name, None) if name.isupper() else None
+    if isinstance(value, tuple):
+        return f"local {name} = {{{', '.join(map(repr, value))}}}\n"
+    return f"local {name} = {value}\n" if isinstance(value, int) else None

@@ -1,0 +1,50 @@
+-- Writes results of a chunk's items, each once, under the claim token and the item's generation.
+--
+-- ARGV: run, chunk, claim token, back or keep, delay in ms (0: none), number of rows, tries, tally words;
+--       index, generation, value, attempts (0: not for the dead set) per row;
+--       index, attempts, ms until the next try, error per try; word and amount per tally word
+-- Returns {ok, wakes, state of the run, 1 or 0 per row} · {lost, {}}: the chunk is not this worker's any more
+-- uses: run_key, chunk_key, results_key, redo_key, tries_key, items_key, now, read_run, bury, unbury, finish_commit
+local id, chunk = ARGV[1], ARGV[2]
+if call('HGET', chunk_key(id, chunk), 'own') ~= ARGV[3] then return {'lost', {}} end
+local run, results, redo, tries = read_run(id), results_key(id), redo_key(id), tries_key(id)
+local asked, tried = call('EXISTS', redo) == 1, call('EXISTS', tries) == 1
+
+-- An item is open for a generation while a retry asks for it, and for the load while it has no result.
+local function is_open(index, generation)
+  local wanted = asked and call('HGET', redo, index)
+  if wanted then return wanted == generation end
+  return generation == '0' and call('HEXISTS', results, index) == 0
+end
+
+local at, rows, done = 9, {}, 0
+for row = 1, ARGV[6] do
+  local index, generation, value, attempts = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  rows[row] = 0
+  if is_open(index, generation) then
+    rows[row], done = 1, done + 1
+    call('HSET', results, index, generation .. '|' .. value)
+    if asked then call('HDEL', redo, index) end
+    if tried then call('HDEL', tries, index) end
+    if attempts ~= '0' then
+      local payload = call('HGET', items_key(id), index) or ''
+      bury(id, index, run.kind, generation, attempts, '', payload, value)
+    elseif generation ~= '0' then
+      unbury(id, index)
+    end
+  end
+  at = at + 4
+end
+
+for _ = 1, ARGV[7] do
+  local due = string.format('%.0f', now() + ARGV[at + 2])
+  call('HSET', tries, ARGV[at], ARGV[at + 1] .. '|' .. due .. '|' .. ARGV[at + 3])
+  at = at + 4
+end
+
+if done > 0 then
+  call('HINCRBY', run_key(id), 'done', done)
+  for word = at, at + 2 * ARGV[8] - 1, 2 do call('HINCRBY', run_key(id), 'n:' .. ARGV[word], ARGV[word + 1]) end
+end
+local wakes = ARGV[4] == 'back' and finish_commit(run, chunk, tonumber(ARGV[5])) or {}
+return {'ok', wakes, run.state, rows}

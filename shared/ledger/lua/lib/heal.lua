@@ -1,0 +1,62 @@
+-- What a tick does for one kind: forgets dead workers, ends leases that ran out, repeats wake-ups that are
+-- overdue, and lets delayed chunks wait again when they are due.
+-- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, plan_key, BULK, OVERDUE_MS, OVERDUE_FACTOR
+-- uses: MOST_DOUBLINGS, USUAL_KEY, now, clock, read_run, plan_entry, undone, expire, to_wait, add_wake
+-- uses: measure_window
+local function parse(member)
+  return string.match(member, '^(%S+) (%S+)$')
+end
+
+-- A process that died may have taken wake-ups with it, fetched but not claimed: all of them are sent again.
+-- Those that were still in the queue come twice, which does no harm.
+local function forget_dead_workers(kind)
+  local gone = call('ZRANGEBYSCORE', workers_key(kind), '-inf', clock())
+  for _, worker in ipairs(gone) do
+    call('ZREM', workers_key(kind), worker)
+    call('HDEL', capacity_key(kind), worker)
+  end
+  if #gone == 0 then return end
+  for _, member in ipairs(call('ZRANGE', live_key(kind), 0, -1)) do
+    local id, chunk = parse(member)
+    if call('HGET', chunk_key(id, chunk), 'st') == 'P' then call('ZADD', live_key(kind), clock(), member) end
+  end
+end
+
+local function wait_again(run, chunk)
+  local generation, _, _, parts = plan_entry(run, chunk)
+  to_wait(run, chunk, undone(run, generation, parts))
+end
+
+local function wake_again(run, chunk, member, wakes)
+  local record = chunk_key(run.id, chunk)
+  local repeated = math.min(call('HGET', record, 'pub') + 1, MOST_DOUBLINGS)
+  local usual = tonumber(call('HGET', USUAL_KEY, run.kind)) or 0
+  local pause = math.max(OVERDUE_MS, OVERDUE_FACTOR * usual) * 2 ^ repeated
+  call('HSET', record, 'pub', repeated)
+  call('ZADD', live_key(run.kind), clock() + pause, member)
+  add_wake(wakes, run, chunk, call('HGET', plan_key(run.id), chunk))
+end
+
+local function heal(kind, wakes)
+  forget_dead_workers(kind)
+  measure_window(kind)
+  for _, member in ipairs(call('ZRANGEBYSCORE', live_key(kind), '-inf', clock(), 'LIMIT', 0, BULK)) do
+    local id, chunk = parse(member)
+    local run = read_run(id)
+    -- An entry may have ended with its run while this loop was at an earlier one.
+    if run and not run.alien and call('ZSCORE', live_key(kind), member) then
+      if call('HGET', chunk_key(id, chunk), 'st') == 'L' then
+        expire(run, chunk)
+      elseif run.state ~= 'running' then
+        wait_again(run, chunk)
+      else
+        wake_again(run, chunk, member, wakes)
+      end
+    end
+  end
+  for _, member in ipairs(call('ZRANGEBYSCORE', parked_key(kind), '-inf', now(), 'LIMIT', 0, BULK)) do
+    local id, chunk = parse(member)
+    local run = read_run(id)
+    if run and not run.alien then wait_again(run, chunk) end
+  end
+end

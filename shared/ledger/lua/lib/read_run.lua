@@ -1,0 +1,7 @@
+-- What helpers need to know of a run; nil when there is no such run.
+-- uses: run_key, LAYOUT
+local function read_run(id)
+  local field = call('HMGET', run_key(id), 'state', 'kind', 'ns', 'v')
+  if not field[1] then return nil end
+  return {id = id, state = field[1], kind = field[2], ns = field[3], alien = tonumber(field[4]) ~= LAYOUT}
+end

@@ -1,0 +1,37 @@
+-- Begins a run, or finds the one that stands for the same idempotency key.
+--
+-- ARGV: run, kind, namespace ('' for the run's own), key ('' for none), token of the loader, snapshot,
+--       seconds to keep the run once it is final, seconds to keep its namespace once nobody uses it (0: for ever)
+-- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader is at it ·
+--         {exists, run}: the id is taken · {namespace, run}: the namespace's name is the id of a run
+-- uses: run_key, idem_key, positions_key, owners_key, BUSY_KEY, RUNS_KEY, LAYOUT, LOADER_MS, now, clock, wipe
+local id, kind, namespace, key, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+local known = key ~= '' and call('GET', idem_key(key))
+if known and call('EXISTS', run_key(known)) == 1 then
+  id = known
+  local field = call('HMGET', run_key(id), 'state', 'tok', 'until', 'digest')
+  if field[1] ~= 'loading' then return {'sealed', id, field[4] or ''} end
+  if field[2] ~= token then
+    if tonumber(field[3]) > clock() then return {'busy', id} end
+    wipe(id)
+  end
+elseif call('EXISTS', run_key(id)) == 1 and call('HGET', run_key(id), 'tok') ~= token then
+  return {'exists', id}
+end
+
+if call('EXISTS', run_key(id)) == 0 then
+  if call('EXISTS', positions_key(id), owners_key(id)) > 0 then return {'exists', id} end
+  if namespace ~= '' and (namespace == id or call('EXISTS', run_key(namespace)) == 1) then
+    return {'namespace', id}
+  end
+  local created = now()
+  call('HSET', run_key(id), 'v', LAYOUT, 'state', 'loading', 'kind', kind,
+    'ns', namespace ~= '' and namespace or id, 'key', key, 'tok', token, 'until', clock() + LOADER_MS,
+    'gen', 0, 'done', 0, 'goal', 0, 'total', 0, 'created', created, 'snap', ARGV[6], 'ttl', ARGV[7],
+    'ns_ttl', namespace ~= '' and ARGV[8] or ARGV[7])
+  call('SADD', BUSY_KEY, id)
+  call('ZADD', RUNS_KEY, created, id)
+  if key ~= '' then call('SET', idem_key(key), id) end
+end
+return {'ok', id}

@@ -1,0 +1,79 @@
+-- Asks for items of a run again, in chunks of a new generation; a final run runs again.
+-- Turns go to the end of their threads and need a final run, so that no turn is asked for twice at a time.
+-- Of other kinds those items are taken that have a result and are not asked for already; in a final run also
+-- those that never had one.
+--
+-- ARGV: run, operation (the same one again changes nothing), number of chunks; per chunk what it begins with and
+--       its number of parts; per part an index, or for turns thread, count, marks (see plan_entry), payload
+-- Returns {ok, wakes} · {none}: nothing to be asked for · {no, state} · {unknown}
+-- uses: run_key, items_key, plan_key, wait_key, results_key, redo_key, batches_key, idem_key, EXPIRING_KEY
+-- uses: OPEN_KEY, TOP_UP, is_final, order, read_run, run_keys, use_namespace, join_ring, top_up
+local run = read_run(ARGV[1])
+if not run then return {'unknown'} end
+local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key')
+if run.alien or run.state == 'loading' or run.state == 'cancelling' then return {'no', run.state} end
+if field[1] == ARGV[2] then return {'ok', top_up(run.kind, TOP_UP)} end
+local over = is_final[run.state]
+if run.kind == 'turns' and not over then return {'no', run.state} end
+
+local generation, chunks, again, at = field[2] + 1, 0, 0, 4
+local items, redo, results = items_key(run.id), redo_key(run.id), results_key(run.id)
+
+local function add_chunk(first, count, parts)
+  if #parts == 0 then return end
+  local chunk = generation .. '.' .. chunks
+  chunks = chunks + 1
+  call('HSET', plan_key(run.id), chunk, cmsgpack.pack(generation, first, count, parts))
+  call('ZADD', wait_key(run.id), order(chunk), chunk)
+  if run.kind == 'turns' then call('HSET', batches_key(run.id), chunk, #parts) end
+end
+
+local function add_turns(first, number)
+  local parts, total = {}, 0
+  for part = 1, number do
+    local batch, count, marks = generation .. '.' .. chunks .. '.' .. part - 1, tonumber(ARGV[at + 1]), ARGV[at + 2]
+    parts[part], total = {batch, ARGV[at], count, marks}, total + count
+    call('HSET', items, batch, ARGV[at + 3])
+    local _, marked = string.gsub(marks, '1', '')
+    again, at = again + marked, at + 4
+  end
+  add_chunk(first, total, parts)
+end
+
+local function add_items(first, number)
+  local parts = {}
+  for _ = 1, number do
+    local index = ARGV[at]
+    if call('HEXISTS', items, index) == 1 and call('HEXISTS', redo, index) == 0 then
+      local has_result = call('HEXISTS', results, index)
+      if over or has_result == 1 then
+        parts[#parts + 1], again = index, again + has_result
+        call('HSET', redo, index, generation)
+      end
+    end
+    at = at + 1
+  end
+  add_chunk(first, #parts, parts)
+end
+
+for _ = 1, ARGV[3] do
+  local first, number = ARGV[at], tonumber(ARGV[at + 1])
+  at = at + 2
+  if run.kind == 'turns' then add_turns(first, number) else add_items(first, number) end
+end
+if chunks == 0 then return {'none'} end
+
+call('HSET', run_key(run.id), 'gen', generation, 'op', ARGV[2])
+call('HINCRBY', run_key(run.id), 'goal', again)
+if over then
+  run.state = 'running'
+  call('HSET', run_key(run.id), 'state', 'running')
+  call('HDEL', run_key(run.id), 'finished')
+  for _, key in ipairs(run_keys(run.id)) do call('PERSIST', key) end
+  if field[3] ~= '' then call('PERSIST', idem_key(field[3])) end
+  call('ZREM', EXPIRING_KEY, run.id)
+  call('SADD', OPEN_KEY, run.id)
+  use_namespace(run)
+end
+join_ring(run)
+return {'ok', top_up(run.kind, TOP_UP)}

@@ -1,0 +1,72 @@
+"""Puts each Lua script together from its file and only the helpers, keys and numbers that it uses.
+
+A script or helper names what it stands on in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
+(`shared.keys`), a number (`shared.ledger.limits`) or a helper (`lua/lib/NAME.lua`). Every helper is a closure
+that is made anew by each call, about 0.08 µs, which is why no script carries what it does not use.
+"""
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha1
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from shared import keys
+from shared.ledger import limits
+
+FOLDER: Final = Path(__file__).parent / "lua"
+NAMES: Final = (
+    "open", "load", "seal", "discard",
+    "claim", "renew", "commit", "commit_threads",
+    "tick", "leave", "control", "retry", "remove",
+)  # fmt: skip
+PRELUDE: Final = "local call = redis.call\n"
+USES: Final = "-- uses:"
+
+
+class Script(NamedTuple):
+    """A whole script, ready for EVALSHA."""
+
+    name: str
+    text: str
+    sha: str
+
+
+def _uses(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if line.startswith(USES):
+            yield from (name.strip() for name in line.removeprefix(USES).split(","))
+
+
+def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str]) -> None:
+    """Adds what `name` stands on, then `name` itself; a Lua local must stand above its use."""
+    if name in parts:
+        return
+    text = replaced.get(name) or keys.lua_source(name) or limits.lua_source(name)
+    if text is None:
+        text = (FOLDER / "lib" / f"{name}.lua").read_text()
+        for used in _uses(text):
+            _add(used, parts, replaced)
+    parts[name] = text
+
+
+def compose(name: str, replaced: Mapping[str, str] | None = None) -> Script:
+    """Reads one script with all it stands on.
+
+    Args:
+        name: one of `NAMES`.
+        replaced: helpers to use instead of those in `lua/lib`; tests put their own clock under `now`.
+
+    >>> compose("leave").text.startswith(PRELUDE)
+    True
+    """
+    body = (FOLDER / f"{name}.lua").read_text()
+    parts: dict[str, str] = {}
+    for used in _uses(body):
+        _add(used, parts, replaced or {})
+    text = PRELUDE + "".join(parts.values()) + body
+    return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def compose_all(replaced: Mapping[str, str] | None = None) -> dict[str, Script]:
+    """Reads every script by name."""
+    return {name: compose(name, replaced) for name in NAMES}

@@ -1,0 +1,150 @@
+"""Turns values into script arguments and script answers into values."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from shared.ledger.types import ChunkPlan, ClaimedBatch, ClaimedItem, ClaimedThread, ThreadCommit, Wake
+
+LOAD_ITEMS: Final = 1_000
+"""Most items (or batches) in one `load`: `unpack` of a script takes about 8,000 values."""
+LOAD_BYTES: Final = 4 << 20
+"""Most payload bytes in one `load`, so that no call holds the server for long."""
+MOST_PARTS: Final = 2_000
+"""Most parts of one chunk; scripts read their fields in one command."""
+
+Argument = str | bytes | int
+
+
+def wakes_from(flat: Sequence[Any]) -> list[Wake]:
+    """Reads the wakes that a script returned, five values each.
+
+    >>> wakes_from([b"turns", b"r1", b"0", 14, b"t1"])
+    [Wake(kind='turns', run='r1', chunk='0', items=14, first='t1')]
+    """
+    return [
+        Wake(
+            flat[at].decode(),
+            flat[at + 1].decode(),
+            flat[at + 2].decode(),
+            int(flat[at + 3]),
+            flat[at + 4].decode(),
+        )
+        for at in range(0, len(flat), 5)
+    ]
+
+
+def items_from(flat: Sequence[Any]) -> list[ClaimedItem]:
+    """Reads the items that `claim` returned, five values each."""
+    return [
+        ClaimedItem(
+            flat[at].decode(), int(flat[at + 1]), flat[at + 2], int(flat[at + 3]), flat[at + 4].decode()
+        )
+        for at in range(0, len(flat), 5)
+    ]
+
+
+def threads_from(rows: Sequence[Sequence[bytes]]) -> list[ClaimedThread]:
+    """Reads the threads that `claim` returned: name, position and offset, state, then four values a batch."""
+    threads = []
+    for row in rows:
+        pos, offset = row[1].split(b" ")
+        batches = [
+            ClaimedBatch(row[at].decode(), row[at + 1].decode(), int(row[at + 2]), row[at + 3])
+            for at in range(3, len(row), 4)
+        ]
+        threads.append(ClaimedThread(row[0].decode(), int(pos), int(offset), row[2], batches))
+    return threads
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def plan_entry(kind_is_turns: bool, plan: ChunkPlan) -> bytes:  # noqa: FBT001 - one call, right below
+    r"""Packs a chunk of generation 0 as four MessagePack values one after the other.
+
+    >>> plan_entry(False, ChunkPlan("Q-1", ["0", "1"]))
+    b'\x00\xa3Q-1\x02\x92\xa10\xa11'
+    """
+    if not 0 < len(plan.parts) <= MOST_PARTS:
+        raise ValueError(f"a chunk has 1 to {MOST_PARTS} parts, not {len(plan.parts)}")
+    if kind_is_turns:
+        parts: list[Any] = [(batch, thread, count, "") for batch, thread, count in plan.parts]
+        total = sum(part[2] for part in parts)
+    else:
+        parts, total = list(plan.parts), len(plan.parts)
+    # An array of four is one byte and its four values: without that byte Lua can read the head alone.
+    return _encode((0, plan.first, total, parts))[1:]
+
+
+def load_arguments(items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) -> list[Argument]:
+    """Builds what `load.lua` takes after run and token."""
+    chunks: list[Argument] = []
+    batches: list[Argument] = []
+    threads: set[str] = set()
+    for chunk, entry in plan.items():
+        is_turns = not isinstance(next(iter(entry.parts), ""), str)
+        chunks += (chunk, plan_entry(is_turns, entry))
+        if is_turns:
+            batches += (chunk, len(entry.parts))
+            threads.update([part[1] for part in entry.parts])
+    flat: list[Argument] = [len(items), len(plan), len(batches) // 2, len(threads)]
+    for pair in items.items():
+        flat += pair
+    return [*flat, *chunks, *batches, *threads]
+
+
+def split_load(
+    items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]
+) -> Iterator[tuple[dict[str, bytes], dict[str, ChunkPlan]]]:
+    """Splits a load into calls of bounded size; the plan goes last, so that no chunk is without its items.
+
+    >>> [(len(items), len(plan)) for items, plan in split_load({str(i): b"" for i in range(1500)}, {})]
+    [(1000, 0), (500, 0)]
+    """
+    some: dict[str, bytes] = {}
+    size = 0
+    for index, payload in items.items():
+        if some and (len(some) == LOAD_ITEMS or size + len(payload) > LOAD_BYTES):
+            yield some, {}
+            some, size = {}, 0
+        some[index] = payload
+        size += len(payload)
+    chunks = iter(plan.items())
+    yield some, dict(islice(chunks, LOAD_ITEMS))
+    while entries := dict(islice(chunks, LOAD_ITEMS)):
+        yield {}, entries
+
+
+def thread_arguments(threads: Sequence[ThreadCommit]) -> list[Argument]:
+    """Builds what `commit_threads.lua` takes of the threads: five columns, then parts and requests."""
+    flat: list[Argument] = [row.thread for row in threads]
+    flat += [row.pos for row in threads]
+    flat += [row.memento for row in threads]
+    flat += [len(row.parts) for row in threads]
+    flat += [len(row.requests) for row in threads]
+    for row in threads:
+        for offset, count, value, dead in row.parts:
+            flat += (offset, count, value, ",".join(map(str, dead)) if dead else "")
+        for request in row.requests:
+            flat += request
+    return flat
+
+
+def again_marks(parts: Iterable[Sequence[Any]], extra: int) -> list[str]:
+    """Gives each part of a retry its marks; where the caller gave none, the first `extra` turns are marked.
+
+    >>> again_marks([("a", "t1", 2), ("b", "t2", 3)], 3)
+    ['11', '100']
+    >>> again_marks([("a", "t1", 3, "101")], 2)
+    ['101']
+    """
+    marks = []
+    for part in parts:
+        count = part[2]
+        given = part[3] if len(part) > 3 else "1" * min(extra, count)  # noqa: PLR2004 - the optional fourth value
+        extra -= given.count("1")
+        marks.append(given.ljust(count, "0"))
+    return marks
