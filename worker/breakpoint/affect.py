@@ -25,6 +25,7 @@ MED_FROM: Final = 0.34
 PEAK_FROM: Final = 0.8
 PEAK_DRIFT: Final = 0.05
 SLOPE: Final = 0.1
+_MODEL: Final = PointSource.MODEL.value
 _epoch_ms: Final = lru_cache(maxsize=64)(parse_iso_ms)
 """Turns without a time of their own all have that of their run's submit."""
 NEUTRAL: Final = "neutral"
@@ -67,14 +68,15 @@ def rollup(intensities: Sequence[float]) -> Rolled:
 def point_of(signal: AffectSignal, message_id: str) -> AffectPoint:
     """Anchors an affect signal to the message it was measured on.
 
-    >>> point_of(AffectSignal("bliss", 0.5, 0.9), "m1")
-    AffectPoint(end_message_id='m1', label='neutral', intensity=0.5, confidence='high', source='model')
+    >>> point = point_of(AffectSignal("bliss", 0.5, 0.9), "m1")
+    >>> point.end_message_id, point.label, str(point.confidence)
+    ('m1', 'neutral', 'high')
     """
     label = signal.label if signal.label in LABELS else NEUTRAL
     confidence = signal.confidence
-    if not isinstance(confidence, str):
-        confidence = Confidence(_bucket(confidence).value)
-    return AffectPoint(message_id, label, signal.intensity, confidence.value, PointSource.MODEL.value)
+    if isinstance(confidence, float):
+        confidence = Confidence(_bucket(confidence))
+    return AffectPoint(message_id, label, signal.intensity, confidence, _MODEL)
 
 
 def with_point(
@@ -92,11 +94,13 @@ def with_point(
         The new state, and when each of its points was measured.
     """
     now_ms = _epoch_ms(now_iso)
-    fresh = [pair for pair in zip(affect.points, times_ms, strict=True) if now_ms - pair[1] <= WINDOW_MS]
-    kept = [*fresh, (point, now_ms)][-MAX_POINTS:]
-    points = tuple(pair[0] for pair in kept)
+    points, oldest_ms = affect.points, now_ms - WINDOW_MS
+    if times_ms and min(times_ms) < oldest_ms:
+        fresh = [at for at, time_ms in enumerate(times_ms) if time_ms >= oldest_ms]
+        points, times_ms = tuple(points[at] for at in fresh), tuple(times_ms[at] for at in fresh)
+    points = (*points, point)[-MAX_POINTS:]
     phase, bucket = rollup([known.intensity for known in points])
-    return Affect(points, Rollup(phase.value, bucket.value, now_iso)), tuple(pair[1] for pair in kept)
+    return Affect(points, Rollup(phase, bucket, now_iso)), (*times_ms, now_ms)[-MAX_POINTS:]
 
 
 def signal_of_reply(value: object) -> AffectSignal | None:
@@ -121,7 +125,7 @@ def _confidence_of_reply(value: object) -> Confidence:
     if isinstance(value, str) and value in _CONFIDENCE_WORDS:
         return Confidence(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return Confidence(_bucket(value).value)
+        return Confidence(_bucket(value))
     return Confidence.LOW
 
 

@@ -212,7 +212,7 @@ class _Visit:
             return self._refused(message_id, turn.ts or policy.submitted_at, earlier)
         if earlier is None:
             earlier = self._decided(turn, index, policy)
-            if earlier.code != ERROR_CODE:
+            if earlier[0] != ERROR_CODE:
                 self.requests.remember(turn, item, earlier)
         return earlier
 
@@ -235,7 +235,7 @@ class _Visit:
         line = ResultLine(
             thread.thread_id,
             message_id,
-            decision.value,
+            decision,
             rule,
             frozen,
             applied,
@@ -245,7 +245,7 @@ class _Visit:
             self._memento(result.latest),
             result.response,
         )
-        return Answer(_CODES[4 * rule + 2 * frozen + applied], _encode(line))
+        return _CODES[4 * rule + 2 * frozen + applied], _encode(line)
 
     def _refused(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
         """Writes why a turn has no decision, with the thread's state as it stays."""
@@ -263,7 +263,7 @@ class _Visit:
             etag=thread.etag,
             memento=memento,
         )
-        return Answer(ERROR_CODE, _encode(ErrorLine(ErrorBody(refusal.code, refusal.message), result)))
+        return ERROR_CODE, _encode(ErrorLine(ErrorBody(refusal.code, refusal.message), result))
 
     def _memento(self, latest: Latest) -> msgspec.Raw:
         """Encodes a memento, unless it is the one that was encoded last."""

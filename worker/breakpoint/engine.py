@@ -12,6 +12,7 @@ or a network, so that the rules can be proved by table.
     6     nothing of the above                       should
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -51,7 +52,9 @@ ACK_TOKENS: Final = frozenset(
     {"ok", "okay", "kk", "thx", "thanks", "got", "it", "sounds"}
     | {"good", "cool", "yep", "yup", "sure", "all", "right"}
 )
-_PUNCTUATION_TO_SPACE: Final = str.maketrans(dict.fromkeys(".,!?", " "))
+_GAP: Final = r"[\s.,!?]"
+_ACK_MESSAGE: Final = re.compile(rf"{_GAP}*+(?:(?:{'|'.join(sorted(ACK_TOKENS))})(?:{_GAP}++|\Z))++")
+"""Ack words with gaps around them. Possessive: a long message costs no more than reading it once."""
 
 
 class Verdict(NamedTuple):
@@ -80,6 +83,12 @@ class Explanation(NamedTuple):
     """Whether the peak guardrail would freeze the summary."""
 
 
+# Members of an Enum cost a lookup at each use; these are read for every turn.
+_MUST: Final = BreakpointDecision.MUST
+_ACK_ONLY: Final = BreakpointSignalKind.ACK_ONLY
+_PEAK: Final = AffectPhase.PEAK
+_HIGH: Final = IntensityBucket.HIGH
+
 DECISION_OF_RULE: Final = {
     1: BreakpointDecision.MUST,
     2: BreakpointDecision.MUST,
@@ -97,12 +106,17 @@ def _verdict(rule: int, reason: str) -> Verdict:
 
 
 _SUMMARY_CHANGED: Final = _verdict(1, "the summary was changed from outside")
-_MUST_SIGNAL: Final = {kind: _verdict(2, f"MUST signal {kind}") for kind in MUST_SIGNAL_KINDS}
-_SHOULD_SIGNAL: Final = {kind: _verdict(3, f"SHOULD signal {kind}") for kind in SHOULD_SIGNAL_KINDS}
+_MUST_SIGNAL: Final[dict[str, Verdict]] = {
+    kind: _verdict(2, f"MUST signal {kind}") for kind in MUST_SIGNAL_KINDS
+}
+_SHOULD_SIGNAL: Final[dict[str, Verdict]] = {
+    kind: _verdict(3, f"SHOULD signal {kind}") for kind in SHOULD_SIGNAL_KINDS
+}
+_BY_SIGNAL: Final = (_MUST_SIGNAL, _SHOULD_SIGNAL)
 _PRESSURE: Final = _verdict(4, "context window pressure")
 _DRIFT: Final = _verdict(4, "drift risk")
 _ACK_SIGNAL: Final = _verdict(5, "signal ack_only")
-_ACK_MESSAGE: Final = _verdict(5, "the message is only an acknowledgment")
+_ACK_TEXT: Final = _verdict(5, "the message is only an acknowledgment")
 _DEFAULT: Final = _verdict(6, "no other rule matched")
 
 
@@ -114,8 +128,7 @@ def is_ack_only_message(message: str) -> bool:
     >>> is_ack_only_message("Sounds good!"), is_ack_only_message("ok let's do it"), is_ack_only_message("!!!")
     (True, False, False)
     """
-    words = message.lower().translate(_PUNCTUATION_TO_SPACE).split()
-    return bool(words) and ACK_TOKENS.issuperset(words)
+    return _ACK_MESSAGE.fullmatch(message.lower()) is not None
 
 
 def decide_with_rule(
@@ -134,17 +147,17 @@ def decide_with_rule(
     if summary_changed:
         return _SUMMARY_CHANGED
     kinds = tuple(signal_kinds)
-    for table in (_MUST_SIGNAL, _SHOULD_SIGNAL):
+    for verdict_of in _BY_SIGNAL if kinds else ():
         for kind in kinds:
-            if kind in table:
-                return table[BreakpointSignalKind(kind)]
+            if kind in verdict_of:
+                return verdict_of[kind]
     if context_window_pressure:
         return _PRESSURE
     if drift_risk:
         return _DRIFT
-    if BreakpointSignalKind.ACK_ONLY in kinds:
+    if _ACK_ONLY in kinds:
         return _ACK_SIGNAL
-    return _ACK_MESSAGE if is_ack_only_message(message) else _DEFAULT
+    return _ACK_TEXT if is_ack_only_message(message) else _DEFAULT
 
 
 def decide_breakpoint_action(
@@ -189,8 +202,8 @@ def should_freeze_summary_at_peak(
     >>> should_freeze_summary_at_peak(phase="peak", decision="should")
     True
     """
-    is_peak_or_high = phase == AffectPhase.PEAK or intensity_bucket == IntensityBucket.HIGH
-    return is_peak_or_high and decision != BreakpointDecision.MUST
+    is_peak_or_high = phase == _PEAK or intensity_bucket == _HIGH
+    return is_peak_or_high and decision != _MUST
 
 
 def extract_breakpoint_signal_kinds(packet: Any) -> list[BreakpointSignalKind]:

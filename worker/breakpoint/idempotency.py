@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, MutableMapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -22,13 +22,8 @@ _MAY_HOLD_IDS: Final = re.compile(rb"clientRequestId|\\u00[4-7]")
 """The key, also with its letters escaped as JSON allows."""
 
 
-class Answer(NamedTuple):
-    """The code and line of a turn."""
-
-    code: str
-    """As in `shared.rows`."""
-    line: bytes
-    """The JSON document of its result."""
+Answer = tuple[str, bytes]
+"""What a turn came to: its code as in `shared.rows`, and the JSON document of its result."""
 
 
 class _Remembered(msgspec.Struct, gc=False):
@@ -76,12 +71,13 @@ class Requests:
         if first.content != content_digest(turn):
             return Refusal(IDEMPOTENCY_CONFLICT, f"clientRequestId {name[:80]!r} was used for other content")
         flag = "" if first.item == item else DUPLICATE_FLAG
-        return Answer(first.code + flag, bytes(first.line))
+        return first.code + flag, bytes(first.line)
 
     def remember(self, turn: Turn, item: str, answer: Answer) -> None:
         """Keeps the first answer to a turn with a `clientRequestId`."""
         name = turn.client_request_id or ""
-        value = _encode(_Remembered(content_digest(turn), item, answer.code, msgspec.Raw(answer.line)))
+        code, line = answer
+        value = _encode(_Remembered(content_digest(turn), item, code, msgspec.Raw(line)))
         self._known[name] = value
         self.new.append((name, value))
 

@@ -5,7 +5,7 @@ Two forms exist. **v0.2** comes with requests; **v0.1** is what we store and ans
 point was measured is private: it is stored beside the memento and never answered.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -40,22 +40,13 @@ class Memento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     affect: Affect
 
 
-class Latest(NamedTuple):
+class Latest(msgspec.Struct, frozen=True, gc=False):
     """A memento with what is private about it."""
 
     memento: Memento
     """What everybody may see."""
     point_times_ms: tuple[int, ...]
     """When each affect point was measured, epoch milliseconds."""
-
-
-class Baseline(NamedTuple):
-    """What a turn starts from."""
-
-    latest: Latest
-    """The memento that the guardrail reads and the update builds on."""
-    source: str
-    """Where it came from, in the words of the trace."""
 
 
 def seed(thread_id: str, now_iso: str) -> Latest:
@@ -89,7 +80,7 @@ def from_request(memento: RequestMemento) -> Latest:
     return Latest(stored, (parse_iso_ms(affect.rollup.updated_at),) * len(affect.points))
 
 
-def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> Baseline:
+def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> tuple[Latest, str]:
     """Chooses what a turn starts from.
 
     In this order: the stored memento when the request's reference names it; the request's own memento when it
@@ -99,6 +90,9 @@ def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> Baselin
         turn: the turn, with what the client knows of the thread.
         stored: the thread's latest memento, if it has one.
         now_iso: the turn's time, for the seed.
+
+    Returns:
+        The memento that the guardrail reads and the update builds on, and its source in the trace's words.
     """
     if turn.context is not None:
         ref, memento = turn.context.thread_memento_ref, turn.context.thread_memento
@@ -108,10 +102,10 @@ def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> Baselin
             and ref.memento_id == stored.memento.memento_id
             and ref.thread_id in (None, turn.thread_id)
         ):
-            return Baseline(stored, FROM_REF)
+            return stored, FROM_REF
         if memento is not None and memento.thread_id == turn.thread_id:
-            return Baseline(from_request(memento), FROM_REQUEST)
-    return Baseline(stored or seed(turn.thread_id, now_iso), FROM_STORE)
+            return from_request(memento), FROM_REQUEST
+    return stored or seed(turn.thread_id, now_iso), FROM_STORE
 
 
 def updated(
@@ -126,7 +120,7 @@ def updated(
         message_id: the turn that the emotion is anchored to.
         now_iso: the turn's time.
     """
-    old, times = previous
+    old, times = previous.memento, previous.point_times_ms
     affect = old.affect
     if felt is not None:
         affect, times = with_point(affect, times, point_of(felt, message_id), now_iso)

@@ -26,6 +26,8 @@ from worker.breakpoint.memento import FROM_REQUEST, Latest, Memento, resolve_bas
 from worker.breakpoint.wire import AffectSignal, Shape, SignalItem, Turn
 
 ETAG_CONFLICT: Final = "etag_conflict"
+SKIP: Final = BreakpointDecision.SKIP
+USER: Final = Role.USER
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Thread:
         return latest
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """What the model says to a turn."""
 
     shape: Shape | None
@@ -108,7 +110,7 @@ class Refusal(NamedTuple):
     """For people."""
 
 
-class TurnResult(NamedTuple):
+class TurnResult(msgspec.Struct, frozen=True, gc=False):
     """What a turn came to."""
 
     message_id: str
@@ -180,11 +182,9 @@ def run_turn(
         reply = model.generate(turn, context, closure_of(turn, signals))
 
     # 8. The summary is updated, unless it is frozen. Emotions are the user's, and they move at a peak too.
-    is_blocked = peak_guardrail_active or (
-        policy.blocks_skips and verdict.decision is BreakpointDecision.SKIP
-    )
+    is_blocked = peak_guardrail_active or (policy.blocks_skips and verdict.decision is SKIP)
     shape = None if is_blocked else reply.shape
-    felt = reply.affect_signal if turn.role is Role.USER else None
+    felt = reply.affect_signal if turn.role is USER else None
     latest = thread.commit(updated(previous, shape, felt, message_id, now))
 
     # 9. The response carries the decision and the thread's new state.
