@@ -5,6 +5,8 @@ check answers, and a command line can print its help, without importing pydantic
 """
 
 import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -121,10 +123,30 @@ def confidence_of(response: Any) -> tuple[str, str]:
     return level if isinstance(level, str) else "", reason if isinstance(reason, str) else ""
 
 
-def failed(result: dict[str, Any]) -> bool:
+def failed(result: Mapping[str, Any]) -> bool:
     """Tells whether a query got no answer that could be judged.
 
     >>> failed({"error": "Timeout after 30s"}), failed({"error": None})
     (True, False)
     """
     return result.get("error") is not None
+
+
+def run_id_at(epoch_ms: int, *, copy: int = 1) -> str:
+    """Names a run by the UTC second in which it began; later ones of the same second carry a number.
+
+    >>> run_id_at(1_770_733_800_000), run_id_at(1_770_733_800_000, copy=2)
+    ('eval-2026-02-10T14-30-00', 'eval-2026-02-10T14-30-00-2')
+    """
+    moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
+    return f"eval-{moment:%Y-%m-%dT%H-%M-%S}" + (f"-{copy}" if copy > 1 else "")
+
+
+def began_at(run_id: str) -> str:
+    """Reads the moment out of such a name; empty for other names.
+
+    >>> began_at("eval-2026-02-10T14-30-00-2"), began_at("nightly")
+    ('2026-02-10 14:30:00 UTC', '')
+    """
+    found = re.match(r"eval-([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2})-([0-9]{2})-([0-9]{2})", run_id)
+    return f"{found[1]} {found[2]}:{found[3]}:{found[4]} UTC" if found else ""

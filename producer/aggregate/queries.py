@@ -1,0 +1,245 @@
+"""Results of queries to the metrics of the harness document, and the metrics against their targets.
+
+Percentages go from 0 to 100. What is counted where:
+
+    deflection, citation     successful in-scope queries
+    OOS handling             successful out-of-scope queries
+    hallucination, latency   successful queries, in scope or not
+
+>>> calculate_metrics([])["deflection_rate"], [target.status for target in targets(calculate_metrics([]))]
+(0.0, ['N/A', 'N/A', 'N/A', 'N/A', 'N/A'])
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from shared.query_words import (
+    CATEGORIES,
+    LATENCY_THRESHOLD_MS,
+    failed,
+    json_object,
+    latency_of,
+    server_latency_ms,
+)
+
+Metrics = dict[str, Any]
+Status = Literal["PASS", "FAIL", "N/A"]
+
+PERCENTILES: Final = (50, 90, 95, 99)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Counts over the successful queries of one group; one pass, flat memory."""
+
+    total: int = 0
+    in_scope: int = 0
+    oos: int = 0
+    deflected: int = 0
+    applicable: int = 0
+    cited: int = 0
+    cited_at_all: int = 0
+    hallucinated: int = 0
+    declined: int = 0
+    latency_sum_ms: int = 0
+    fast: int = 0
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Counts one successful query."""
+        self.total += 1
+        latency = latency_ms(result)
+        self.latency_sum_ms += latency
+        self.fast += latency < LATENCY_THRESHOLD_MS
+        self.hallucinated += not _passed(result, "must_not_contain")
+        if result.get("is_oos"):
+            self.oos += 1
+            self.declined += _passed(result, "oos_handling")
+        else:
+            self.in_scope += 1
+            self.deflected += _passed(result, "must_contain")
+            self.cited_at_all += is_cited(result)
+            if is_citation_applicable(result):
+                self.applicable += 1
+                self.cited += _passed(result, "citation_present")
+
+    def as_category(self) -> Metrics:
+        """Returns the eight keys of one category, unrounded."""
+        return {
+            "total": self.total,
+            "in_scope": self.in_scope,
+            "oos": self.oos,
+            "citation_applicable": self.applicable,
+            "deflection_rate": _percent(self.deflected, self.in_scope),
+            "citation_accuracy": _percent(self.cited, self.applicable),
+            "hallucination_rate": _percent(self.hallucinated, self.total),
+            "avg_latency_ms": _mean(self.latency_sum_ms, self.total),
+        }
+
+
+def calculate_metrics(results: Iterable[Mapping[str, Any]]) -> Metrics:
+    """Calculates the metrics of a run; empty groups give 0.0.
+
+    Args:
+        results: results of queries, each with the nine keys of the document; failed ones included.
+
+    Returns:
+        The fifteen keys of the document. Rates are rounded to one decimal, the latency to whole milliseconds.
+    """
+    every, failures = _Group(), 0
+    by_category = {category: _Group() for category in CATEGORIES}
+    for result in results:
+        if failed(result):
+            failures += 1
+            continue
+        every.add(result)
+        by_category.setdefault(str(result.get("category")), _Group()).add(result)
+    return {
+        "deflection_rate": round(_percent(every.deflected, every.in_scope), 1),
+        "citation_accuracy": round(_percent(every.cited, every.applicable), 1),
+        "citation_accuracy_raw": round(_percent(every.cited_at_all, every.in_scope), 1),
+        "citation_applicable_queries": every.applicable,
+        "citation_na_queries": every.in_scope - every.applicable,
+        "hallucination_rate": round(_percent(every.hallucinated, every.total), 1),
+        "oos_handling_rate": round(_percent(every.declined, every.oos), 1),
+        "avg_latency_ms": round(_mean(every.latency_sum_ms, every.total), 0),
+        "latency_under_5s": round(_percent(every.fast, every.total), 1),
+        "total_queries": every.total + failures,
+        "successful_queries": every.total,
+        "failed_queries": failures,
+        "in_scope_queries": every.in_scope,
+        "oos_queries": every.oos,
+        "by_category": {category: group.as_category() for category, group in by_category.items()},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One of the document's targets, and how a run did."""
+
+    metric: str
+    """Key among the metrics."""
+    label: str
+    """For people."""
+    threshold: float
+    """The limit."""
+    relation: Literal[">=", "<"]
+    """What the value must be to the limit."""
+    group: str
+    """Key of the count that the metric is a share of; 0 makes the target N/A."""
+    value: float = 0.0
+    """What the run reached, rounded as it is shown."""
+    status: Status = "N/A"
+    """Compared as shown, so that no report says 40.0 is below 40."""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it counts milliseconds instead of percent."""
+        return self.metric.endswith("_ms")
+
+    def shown(self, number: float, *, decimals: int = 1) -> str:
+        """Writes a number with this target's unit."""
+        return f"{number:.0f}ms" if self.is_time else f"{number:.{decimals}f}%"
+
+    def wanted(self, *, decimals: int = 0) -> str:
+        """Writes the target, such as `>= 40%`."""
+        return f"{self.relation} {self.shown(self.threshold, decimals=decimals)}"
+
+    def as_document(self) -> dict[str, Any]:
+        """Returns the target as it stands in the `--json` summary."""
+        keys = ("metric", "relation", "threshold", "value", "status")
+        return {key: getattr(self, key) for key in keys}
+
+
+TARGETS: Final = (
+    Target("deflection_rate", "Deflection Rate", 40.0, ">=", "in_scope_queries"),
+    Target("citation_accuracy", "Citation Accuracy", 80.0, ">=", "citation_applicable_queries"),
+    Target("hallucination_rate", "Hallucination Rate", 15.0, "<", "successful_queries"),
+    Target("oos_handling_rate", "OOS Handling", 90.0, ">=", "oos_queries"),
+    Target("avg_latency_ms", "Avg Latency", LATENCY_THRESHOLD_MS, "<", "successful_queries"),
+)
+"""The five targets of the document, in its order."""
+
+
+def targets(metrics: Metrics) -> list[Target]:
+    """Compares the metrics with their targets.
+
+    >>> met = calculate_metrics([]) | {"deflection_rate": 40.0, "in_scope_queries": 5}
+    >>> targets(met)[0].wanted(), targets(met)[0].status
+    ('>= 40%', 'PASS')
+    """
+    return [_compared(target, metrics) for target in TARGETS]
+
+
+def _compared(target: Target, metrics: Metrics) -> Target:
+    """Fills in what the run reached."""
+    value = metrics[target.metric]
+    met = value >= target.threshold if target.relation == ">=" else value < target.threshold
+    status: Status = "N/A" if not metrics[target.group] else "PASS" if met else "FAIL"
+    return replace(target, value=value, status=status)
+
+
+def latency_percentiles(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Returns p50, p90, p95, p99 and max of the server latencies of successful queries; empty without any.
+
+    >>> latency_percentiles([{"client_latency_ms": ms} for ms in (10, 20, 30, 40)])
+    {'p50': 20, 'p90': 40, 'p95': 40, 'p99': 40, 'max': 40}
+    """
+    times = sorted(latency_ms(result) for result in results if not failed(result))
+    if not times:
+        return {}
+    ranks = {f"p{p}": -(-p * len(times) // 100) for p in PERCENTILES}  # the nearest rank, from 1
+    return {name: times[rank - 1] for name, rank in ranks.items()} | {"max": times[-1]}
+
+
+def latency_ms(result: Mapping[str, Any]) -> int:
+    """Takes a query's latency from its check, else from the reply, else from the client's own clock."""
+    measured = latency_of(result.get("client_latency_ms"), 0)
+    return latency_of(
+        check_of(result, "latency").get("latency_ms"), server_latency_ms(result.get("response"), measured)
+    )
+
+
+def check_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Returns one check of a result; empty when it is not there."""
+    return json_object(json_object(result.get("checks")).get(name))
+
+
+def is_citation_applicable(result: Mapping[str, Any]) -> bool:
+    """Tells whether there was anything to cite."""
+    return bool(check_of(result, "citation_present").get("applicable", True))
+
+
+def is_cited(result: Mapping[str, Any]) -> bool:
+    """Tells whether a source or citation is there, applicable or not."""
+    check = check_of(result, "citation_present")
+    counts = [count for key in ("source_count", "citation_count") if isinstance(count := check.get(key), int)]
+    if counts:
+        return any(count > 0 for count in counts)
+    return is_citation_applicable(result) and _passed(result, "citation_present")
+
+
+def is_vacuous(result: Mapping[str, Any]) -> bool:
+    """Tells whether an in-scope answer counts as deflected without any keyword having been asked for."""
+    return not result.get("is_oos") and not failed(result) and not _asked(result)
+
+
+def _asked(result: Mapping[str, Any]) -> int:
+    """Returns how many keywords were asked for."""
+    total = check_of(result, "must_contain").get("total")
+    return total if isinstance(total, int) else 0
+
+
+def _passed(result: Mapping[str, Any], name: str) -> bool:
+    """Tells whether one check passed."""
+    return bool(check_of(result, name).get("pass"))
+
+
+def _percent(part: int, whole: int) -> float:
+    """Returns a share in percent; of nothing, 0."""
+    return 100.0 * part / whole if whole else 0.0
+
+
+def _mean(total: int, count: int) -> float:
+    """Returns the mean; of nothing, 0."""
+    return total / count if count else 0.0

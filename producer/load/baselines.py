@@ -1,0 +1,255 @@
+"""Reads the baselines of an evaluation: one object with its queries, a bare list, or JSON Lines.
+
+All or nothing, as every input; sorted by id in natural order; keys that the contract does not know stay with
+their query. `read_baselines` raises, `load_baselines` is the harness document's function and exits.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn
+
+from pydantic import ValidationError
+
+from producer.load.problems import describe, shown
+from producer.load.source import Source
+from shared.errors import InputError
+from shared.queries import Baseline
+from shared.query_words import EXPECTED_QUERIES, id_order
+
+BASELINES_PATH: Final = Path("data/evaluation_baselines.json")
+"""Where the harness document has them, under the current directory."""
+MAX_FILE_BYTES: Final = 64 << 20
+"""Beyond any file written by people; the queries are held in memory to be sorted."""
+
+_KNOWN: Final = tuple(Baseline.model_fields)
+_SHAPE: Final = 'write {"version": "1.0", "queries": […]}, a bare list, or one query on each line'
+_EXIT_BAD_BASELINES: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The content of one file."""
+
+    queries: list[dict[str, Any]]
+    """By id, in natural order; optional keys filled in, unknown ones kept."""
+    version: str
+    """As the file says; `unknown` where it does not."""
+    warnings: list[str]
+    """What is probably not meant."""
+
+
+class _Entry(NamedTuple):
+    """One query as it stands in the file."""
+
+    where: str
+    """File and place, for errors."""
+    value: Any
+    """What is there."""
+
+
+class _NotJsonError(ValueError):
+    """A value that Python's JSON takes and JSON does not have."""
+
+
+def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
+    """Loads and validates the baselines, as the harness document has it.
+
+    Args:
+        path: the file; by default `BASELINES_PATH`.
+
+    Returns:
+        The baselines, sorted by id.
+
+    Raises:
+        SystemExit: with code 1, when the file is missing or breaks the contract; stderr says how.
+    """
+    try:
+        baselines = read_baselines(Source(BASELINES_PATH if path is None else path))
+    except InputError as error:
+        sys.stderr.write(f"Error: {error.message}\n  {error.hint}\n" if error.hint else f"Error: {error}\n")
+        raise SystemExit(_EXIT_BAD_BASELINES) from None
+    count = len(baselines.queries)
+    if count != EXPECTED_QUERIES:
+        sys.stderr.write(f"Warning: expected {EXPECTED_QUERIES} baselines, found {count}\n")
+    for warning in baselines.warnings:
+        sys.stderr.write(f"Warning: {warning}\n")
+    return baselines.queries
+
+
+def read_baselines(source: Source) -> Baselines:
+    """Reads and validates baselines.
+
+    Raises:
+        InputError: the source cannot be read, is no JSON, or a query breaks the contract.
+    """
+    version, entries = _entries(source.name, _text(source))
+    if not entries:
+        raise InputError(f"{source.name}: no queries in it", hint=_SHAPE)
+    queries, places, warnings = list[dict[str, Any]](), dict[str, str](), list[str]()
+    for entry in entries:
+        query = _validated(entry)
+        if query["id"] in places:
+            what = f"{shown(query['id'])} is the id of another query, at {places[query['id']]}"
+            raise InputError(f"{entry.where}: id: {what}", hint="give each query its own id")
+        places[query["id"]] = entry.where
+        queries.append(query)
+        warnings.extend(_warnings(entry.where, query))
+    queries.sort(key=lambda query: id_order(query["id"]))
+    return Baselines(queries, version, warnings)
+
+
+def encode_baseline(query: dict[str, Any]) -> bytes:
+    """Writes one baseline as it travels to the worker.
+
+    Raises:
+        ValueError: an unknown key holds what JSON in UTF-8 cannot: infinities, half surrogate pairs.
+
+    >>> encode_baseline({"id": "Q-1"})
+    b'{"id":"Q-1"}'
+    """
+    return json.dumps(query, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def start_at(queries: Sequence[dict[str, Any]], identifier: str | None) -> list[dict[str, Any]]:
+    """Returns the queries from the one with this id on; all of them when no id is given.
+
+    Raises:
+        InputError: no query has this id.
+
+    >>> start_at([{"id": "Q-1"}, {"id": "Q-2"}], "Q-2")
+    [{'id': 'Q-2'}]
+    """
+    if identifier is None:
+        return list(queries)
+    ids = [query["id"] for query in queries]
+    if identifier in ids:
+        return list(queries[ids.index(identifier) :])
+    close = get_close_matches(identifier, ids, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the ids go from {ids[0]} to {ids[-1]}" if ids else ""
+    raise InputError(f"--start-from: no query has the id {shown(identifier)}", hint=hint)
+
+
+def _text(source: Source) -> str:
+    """Reads a bounded source as UTF-8 text."""
+    parts, size = list[bytes](), 0
+    for block in source.blocks():
+        size += len(block)
+        if size > MAX_FILE_BYTES:
+            what = f"is larger than {MAX_FILE_BYTES >> 20} MiB"
+            raise InputError(f"{source.name}: {what}", hint="split it into several runs")
+        parts.append(block)
+    try:
+        return b"".join(parts).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"not UTF-8 text (byte {error.start + 1})"
+        hint = "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE"
+        raise InputError(f"{source.name}: {what}", hint=hint) from None
+
+
+def _entries(name: str, text: str) -> tuple[str, list[_Entry]]:
+    """Finds the queries in any of the three forms, and the file's version."""
+    if not text.strip():
+        raise InputError(f"{name}: is empty", hint=_SHAPE)
+    try:
+        document = _parsed(text)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":  # one document after the other: JSON Lines
+            return "unknown", _line_entries(name, text)
+        _refuse(f"{name}:{error.lineno}", error)
+    except (ValueError, RecursionError) as error:
+        _refuse(name, error)
+    if isinstance(document, list):
+        return "unknown", [_Entry(f"{name}: [{i}]", value) for i, value in enumerate(document)]
+    if isinstance(document, dict) and isinstance(document.get("queries"), list):
+        found = document["queries"]
+        version = document.get("version", "unknown")
+        return str(version)[:40], [_Entry(f"{name}: queries[{i}]", value) for i, value in enumerate(found)]
+    if isinstance(document, dict) and "queries" in document:
+        raise InputError(f"{name}: queries: not a list ({shown(document['queries'])})", hint=_SHAPE)
+    if isinstance(document, dict) and {"id", "query"} & document.keys():
+        return "unknown", [_Entry(f"{name}:1", document)]
+    keys = list(document) if isinstance(document, dict) else []
+    close = get_close_matches("queries", keys, n=1)
+    hint = f"{shown(close[0])} is probably meant to be 'queries'" if close else _SHAPE
+    raise InputError(f"{name}: no list of queries in it", hint=hint)
+
+
+def _line_entries(name: str, text: str) -> list[_Entry]:
+    """Reads one query from each line; blank lines are skipped."""
+    entries = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                entries.append(_Entry(f"{name}:{number}", _parsed(line)))
+            except (ValueError, RecursionError) as error:
+                _refuse(f"{name}:{number}", error)
+    return entries
+
+
+def _parsed(text: str) -> Any:
+    """Parses strict JSON: no NaN, and no key twice in one object, of which one would be lost."""
+    return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes an object of its pairs."""
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _NotJsonError(f"the key {shown(twice)} stands twice in one object")
+    return built
+
+
+def _no_constant(word: str) -> NoReturn:
+    """Refuses NaN and the infinities."""
+    raise _NotJsonError(f"{word} is no JSON value")
+
+
+def _refuse(where: str, error: ValueError | RecursionError) -> NoReturn:
+    """Says in one sentence why something is no JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        what = f"not valid JSON: {error.msg} at column {error.colno}"
+    elif isinstance(error, RecursionError):
+        what = "nested too deep"
+    else:
+        what = f"not valid JSON: {error}"
+    raise InputError(f"{where}: {what}", hint=_SHAPE) from None
+
+
+def _validated(entry: _Entry) -> dict[str, Any]:
+    """Checks one query against the contract."""
+    if not isinstance(entry.value, dict):
+        raise InputError(f"{entry.where}: not an object ({shown(entry.value)})", hint="write it as {…}")
+    name = entry.value.get("id")
+    where = (
+        f"{entry.where} ({name})" if isinstance(name, str) and name.isprintable() and name else entry.where
+    )
+    try:
+        query = Baseline.model_validate(entry.value).model_dump(mode="json")
+        encode_baseline(query)
+    except ValidationError as error:
+        path, what, hint = describe(error, Baseline, b"{}")
+        what = what.replace(" in this line)", " in this query)")
+        raise InputError(f"{where}: {path}: {what}", hint=hint) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: holds what cannot be sent on: {error}", hint="correct it") from None
+    return query
+
+
+def _warnings(where: str, query: dict[str, Any]) -> Iterable[str]:
+    """Names what the contract allows and nobody wants."""
+    place = f"{where} ({query['id']})"
+    for key in (key for key in query if key not in _KNOWN):
+        alike = key.lower().replace("-", "_").replace(" ", "_")
+        close = get_close_matches(alike, _KNOWN, n=1, cutoff=0.8) or [
+            known for known in _KNOWN if known.replace("_", "") == alike.replace("_", "")
+        ]
+        if close:
+            yield f"{place}: unknown key {shown(key)} is kept, but did you mean {close[0]!r}?"
+    if query["is_oos"] and not query["oos_decline_signals"]:
+        yield f"{place}: out of scope without oos_decline_signals: no answer can pass its OOS check"
