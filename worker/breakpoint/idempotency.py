@@ -13,13 +13,14 @@ import msgspec
 
 from shared.rows import unpack_batch
 from worker.breakpoint.orchestrator import Refusal
-from worker.breakpoint.wire import Turn
+from worker.breakpoint.wire import Turn, decode_turns
 
 IDEMPOTENCY_CONFLICT: Final = "idempotency_conflict"
 DUPLICATE_FLAG: Final = "d"
 
-_MAY_HOLD_IDS: Final = re.compile(rb"clientRequestId|\\u00[4-7]")
-"""The key, also with its letters escaped as JSON allows."""
+_KEY: Final = b"clientRequestId"
+_ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
+"""JSON allows to write the key's letters so."""
 
 
 Answer = tuple[str, bytes]
@@ -35,15 +36,8 @@ class _Remembered(msgspec.Struct, gc=False):
     line: msgspec.Raw
 
 
-class _RequestId(msgspec.Struct, gc=False):
-    """The one key that a scan looks for."""
-
-    client_request_id: str | None = msgspec.field(default=None, name="clientRequestId")
-
-
 _encode: Final = msgspec.json.Encoder().encode
 _remembered: Final = msgspec.json.Decoder(_Remembered).decode
-_ids: Final = msgspec.json.Decoder(_RequestId)
 
 
 class Requests:
@@ -90,15 +84,11 @@ def request_ids(payloads: Iterable[bytes]) -> set[str]:
     """
     found: set[str] = set()
     for payload in payloads:
-        if _MAY_HOLD_IDS.search(payload):
-            for line in unpack_batch(payload)[1].split(b"\n"):
-                try:
-                    name = _ids.decode(line).client_request_id
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    continue
-                if name is not None:
-                    found.add(name)
-    return found
+        if _KEY in payload or (b"\\" in payload and _ESCAPED_LETTER.search(payload)):
+            found.update(
+                turn.client_request_id or "" for turn in decode_turns(unpack_batch(payload)[1]) if turn
+            )
+    return found - {""}
 
 
 def content_digest(turn: Turn) -> str:

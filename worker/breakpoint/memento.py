@@ -126,7 +126,7 @@ def updated(
         affect, times = with_point(affect, times, point_of(felt, message_id), now_iso)
     elif shape is None and old.updated_at == now_iso:
         return previous
-    kept: Shape | Memento = shape or old
+    kept: Shape | Memento = old if shape is None else shape
     new = Memento(
         old.memento_id,
         old.id,
