@@ -1,0 +1,63 @@
+r"""Makes hostile text safe for one cell of a table: one line, bounded, without meaning in the target format.
+
+>>> markdown("a|b\n<script>`x`", 100)
+'a\\|b &lt;script&gt;\\`x\\`'
+>>> csv_cell("=1+1"), csv_cell(3), csv_cell(None)
+("'=1+1", 3, '')
+"""
+
+from typing import Any, Final
+
+ELLIPSIS: Final = "..."
+_MARKDOWN: Final = str.maketrans(
+    {sign: f"\\{sign}" for sign in "\\|`*[]"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+)
+"""Everything that starts code, strong text, a link, an image, HTML or the next cell."""
+_FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets take the full-width forms too
+_ODD_STARTS: Final = ("\t", "\r", "\n")
+
+
+def plain(text: Any, limit: int | None = None) -> str:
+    r"""Returns text as one line of printable characters; longer text is cut, and says so.
+
+    Escape sequences, directional marks and half surrogate pairs go: a terminal or a viewer would obey them.
+
+    >>> plain("one\n two\x1b[2J\u202e", 100), plain("abcdef", 3), plain(None)
+    ('one two[2J', 'abc...', '')
+    """
+    if not isinstance(text, str):
+        return ""
+    most = len(text) if limit is None else limit
+    head = text[: 20 * most]  # an answer of a megabyte is not worth walking for one line of it
+    line = "".join(sign for sign in " ".join(head.split()) if sign.isprintable())
+    is_cut = len(line) > most or len(head) < len(text)
+    return line[:most] + ELLIPSIS if is_cut else line
+
+
+def markdown(text: Any, limit: int | None = None) -> str:
+    """Returns text for a cell of a Markdown table, cut before it is escaped."""
+    return plain(text, limit).translate(_MARKDOWN)
+
+
+def markdown_list(texts: Any, limit: int) -> str:
+    r"""Returns a list of texts for one cell.
+
+    >>> markdown_list(["14 days", "a|b"], 100)
+    '14 days, a\\|b'
+    """
+    entries = texts if isinstance(texts, list | tuple) else []
+    return markdown(", ".join(entry for entry in entries if isinstance(entry, str)), limit)
+
+
+def csv_cell(value: Any) -> Any:
+    """Returns a value for a spreadsheet; text that a spreadsheet would run gets an apostrophe in front.
+
+    Numbers and truth values are the program's own and stay what they are; null is an empty cell.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        text = value.replace("\0", "").encode(errors="backslashreplace").decode()
+        runs = text.lstrip().startswith(_FORMULA) or text.startswith(_ODD_STARTS)
+        return f"'{text}" if runs else text
+    return value

@@ -1,0 +1,112 @@
+"""Puts the three files of an evaluation run where the harness document has them, each whole or not at all."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from os import getpid
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from producer.report.queries.to_csv import results_csv
+from producer.report.queries.to_json import results_json
+from producer.report.queries.to_markdown import report_markdown
+from shared.clock import now_ms
+from shared.errors import ConfigError
+from shared.query_words import run_id_at
+
+RESULTS_JSON_PATH: Final = Path("data/evaluation_results.json")
+RESULTS_CSV_PATH: Final = Path("data/evaluation_results.csv")
+REPORT_MD_PATH: Final = Path("reports/evaluation_report.md")
+
+
+class OutputPaths(NamedTuple):
+    """Where the three files go; by default under the current directory."""
+
+    json: Path = RESULTS_JSON_PATH
+    """Everything, for programs."""
+    csv: Path = RESULTS_CSV_PATH
+    """A row per query, for spreadsheets."""
+    report: Path = REPORT_MD_PATH
+    """For people."""
+
+    @classmethod
+    def under(cls, folder: Path) -> "OutputPaths":
+        """Moves all three into a folder.
+
+        >>> OutputPaths.under(Path("out")).report.as_posix()
+        'out/reports/evaluation_report.md'
+        """
+        return cls(folder / RESULTS_JSON_PATH, folder / RESULTS_CSV_PATH, folder / REPORT_MD_PATH)
+
+
+def write_results_json(
+    results: Sequence[Mapping[str, Any]],
+    metrics: Mapping[str, Any],
+    config: Mapping[str, Any],
+    *,
+    run_id: str | None = None,
+    began_ms: int | None = None,
+    path: Path = RESULTS_JSON_PATH,
+) -> str:
+    """Writes the results file.
+
+    Args:
+        results: results of queries.
+        metrics: see `calculate_metrics`.
+        config: delay, api_url, start_from and version.
+        run_id: the run; by default named after the moment it began.
+        began_ms: that moment, epoch milliseconds; by default now.
+        path: the file.
+
+    Returns:
+        The run's id.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    moment = now_ms() if began_ms is None else began_ms
+    name = run_id or run_id_at(moment)
+    write_whole(path, results_json(results, metrics, config, run_id=name, began_ms=moment))
+    return name
+
+
+def write_results_csv(results: Sequence[Mapping[str, Any]], *, path: Path = RESULTS_CSV_PATH) -> None:
+    """Writes the table.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    write_whole(path, results_csv(results))
+
+
+def write_report_md(
+    results: Sequence[Mapping[str, Any]],
+    metrics: Mapping[str, Any],
+    run_id: str,
+    *,
+    notes: Sequence[str] = (),
+    path: Path = REPORT_MD_PATH,
+) -> None:
+    """Writes the report.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    write_whole(path, report_markdown(results, metrics, run_id, notes=notes).encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file so that a reader finds the old one or the new one, never half of one.
+
+    Raises:
+        ConfigError: folder or file cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        reason = error.strerror or str(error)
+        raise ConfigError(f"{path}: cannot be written: {reason}", hint="name another folder") from None
