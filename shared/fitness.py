@@ -1,4 +1,4 @@
-"""Judges by a server's `INFO` whether it can carry the ledger: pure, so that every kind of server can be tried."""
+"""Judges by a server's `INFO` whether it can carry the ledger: pure, so that every kind can be tried."""
 
 from collections.abc import Mapping
 from contextlib import suppress
