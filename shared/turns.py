@@ -15,10 +15,13 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints, Valida
 from pydantic_core import PydanticCustomError
 
 from shared.mementos import (
+    AffectPoint,
+    AffectRollup,
     Contract,
     Intensity,
     Label,
     OptionalKey,
+    RequestAffectPoint,
     StoredMemento,
     SummaryShape,
     Text,
@@ -32,7 +35,10 @@ from shared.mementos import (
 from shared.turn_words import Confidence, Role, ThreadMementoSignalKind
 
 __all__ = [
+    "AffectPoint",
+    "AffectRollup",
     "AffectSignal",
+    "RequestAffectPoint",
     "StoredMemento",
     "SummaryShape",
     "ThreadMemento",
