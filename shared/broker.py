@@ -18,6 +18,7 @@ from kombu import Producer, Queue
 from kombu.exceptions import KombuError
 from kombu.utils.uuid import uuid
 
+from shared.keys import PREFIX
 from shared.names import TASKS, Kind
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from shared.ledger import Wake
     from shared.target import RedisTarget
 
-KEY_PREFIX: Final = "proctor:"
-"""Before every key of the broker, as before every key of the ledger."""
 VISIBILITY_TIMEOUT_S: Final = 3600
 """After this an unacknowledged message comes again. Above every chunk's time: leases do the recovering."""
 SOCKET_TIMEOUT_S: Final = 30
@@ -73,9 +72,10 @@ def _broker_settings(target: "RedisTarget") -> dict[str, object]:
             "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_keepalive": True,
             "health_check_interval": 25,
-            "global_keyprefix": KEY_PREFIX,
+            "global_keyprefix": PREFIX,
             "priority_steps": [0],  # one list per queue, so that its length is the queue's length
             # No retry_on_timeout: it silently switches batch publishing off.
+            **target.transport_options,
         },
     }
 
@@ -206,5 +206,5 @@ def queue_lengths(client: "redis.Redis") -> dict[str, int]:
     """
     pipeline = client.pipeline(transaction=False)
     for kind in Kind:
-        pipeline.llen(f"{KEY_PREFIX}{kind.value}")
+        pipeline.llen(f"{PREFIX}{kind.value}")
     return {kind.value: int(length) for kind, length in zip(Kind, pipeline.execute(), strict=True)}

@@ -1,0 +1,37 @@
+"""The Celery app of all workers: `celery -A worker.app inspect ping`, `… flower`, `… worker`.
+
+Importing this connects to nothing and starts nothing: without a URL in the environment, the app is set to the
+place where the data folder's embedded server is, or will be.
+"""
+
+from celery import Celery
+
+from shared.broker import make_app
+from shared.embedded.places import socket_path
+from shared.settings import Settings
+from shared.target import RedisTarget
+from worker.lifecycle import Lifecycle, register_tasks
+
+
+def broker_of(settings: Settings) -> RedisTarget:
+    """Tells which server carries the wake-up calls.
+
+    Raises:
+        ConfigError: a URL names no server.
+
+    >>> broker_of(Settings.from_environment({"PROCTOR_REDIS_URL": "redis://db.example"})).celery_url
+    'redis://db.example:6379/0'
+    """
+    url = settings.broker_url or settings.redis_url or f"unix://{socket_path(settings.data_dir)}"
+    return RedisTarget.parse(url)
+
+
+def make_worker_app(settings: Settings) -> Celery:
+    """Makes the app with our tasks and our part in the life of a worker."""
+    made = make_app(broker_of(settings))
+    register_tasks(made)
+    made.steps["worker"].add(Lifecycle)
+    return made
+
+
+app = make_worker_app(Settings.from_environment())

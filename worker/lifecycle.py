@@ -1,0 +1,154 @@
+"""Ties our worker process to Celery's: a bootstep that begins before messages come and ends with the work.
+
+Celery stops the consumer first, then this step, then the pool. It has no way of its own to end a threads pool
+early (no soft time limit, no cancel, and `REMAP_SIGTERM` breaks it), so the signals are ours:
+
+    SIGTERM, SIGINT     drain; the second one hurries
+    SIGQUIT             hurries at once
+
+The same step serves `python -m worker` and a plain `celery -A worker.app worker`.
+"""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from celery import Celery, bootsteps, signals
+from celery.worker import state
+
+from shared.broker import Publisher
+from shared.errors import ProctorError
+from shared.ledger import Ledger, Wake
+from shared.names import TASKS, Kind
+from shared.runs import RunStore
+from shared.settings import Settings
+from shared.target import Connection, resolve_target
+from worker.process import WorkerProcess
+from worker.steward import Steward
+from worker.tasks.chunk import ChunkRunner, Summary
+from worker.tasks.registry import WORK, slots_for
+
+logger = logging.getLogger(__name__)
+_runners: list[ChunkRunner] = []
+"""The runner of this process, once it has started; tasks find it here."""
+_processes: list[WorkerProcess] = []
+"""This process, once it has started; whoever has to end it finds it here."""
+
+
+def register_tasks(app: Celery) -> None:
+    """Gives the app one task per kind that this version works on."""
+    for kind in WORK:
+        app.task(name=TASKS[kind])(_task(kind))
+
+
+def _task(kind: Kind) -> Callable[..., Summary]:
+    def evaluate(*, run: str, chunk: str, items: int = 0, first: str = "") -> Summary:
+        return _runners[-1].run(Wake(kind, run, chunk, items, first))
+
+    return evaluate
+
+
+def end_now() -> None:
+    """Ends this process at once, wherever it stands."""
+    if not _processes:
+        os._exit(0)
+    _processes[-1].hurry()
+
+
+class Lifecycle(bootsteps.StartStopStep):
+    """Our process inside Celery's.
+
+    Args:
+        worker: Celery's.
+        redis: the Redis in use; None finds it by the environment.
+        in_flight: items this process may have at work at once; None takes the pool's threads.
+        burst: whether to end when nothing is left to do.
+        options: Celery's own.
+    """
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(
+        self,
+        worker: Any,
+        *,
+        redis: Connection | None = None,
+        in_flight: int | None = None,
+        burst: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(worker, **options)
+        self._connection = redis
+        self._burst = burst
+        self._settings = Settings.from_environment()
+        queues = worker.app.amqp.queues
+        queues.deselect([kind for kind in Kind if kind not in WORK and kind in queues.consume_from])
+        self._slots = slots_for(map(Kind, queues.consume_from), in_flight or worker.concurrency)
+        self._process: WorkerProcess | None = None
+        self._steward: Steward | None = None
+
+    def start(self, worker: Any) -> None:
+        """Connects to the ledger, takes over the signals and begins to tick."""
+        try:
+            connection = self._connection or resolve_target(self._settings)
+        except ProctorError as error:
+            logger.error("%s", error.message)  # noqa: TRY400 - a wrong URL is no programming error
+            raise SystemExit(error.exit_code) from error
+        client = connection.target.client()
+        process = self._process = WorkerProcess(
+            worker.hostname,
+            self._slots,
+            ledger=Ledger(client, patience_s=self._settings.patience_s),
+            publisher=Publisher(worker.app),
+            settings=self._settings,
+        )
+        store = RunStore(client)
+        _processes.append(process)
+        _runners.append(ChunkRunner(process, {kind: WORK[kind].make(process, store) for kind in self._slots}))
+        process.on_drain = lambda: _stop_consuming(worker)
+        _take_over_signals(process)
+        signals.worker_ready.connect(_say_ready, weak=False)
+        self._steward = Steward(process, is_burst=self._burst)
+        self._steward.start()
+
+    def close(self, _worker: Any) -> None:
+        """Begins the drain, if it was not a signal of ours that made Celery stop."""
+        if self._process is not None:
+            self._process.drain()
+
+    def stop(self, _worker: Any) -> None:
+        """Waits for the chunks in work; the process ends itself when the grace period is over."""
+        if self._process is None or self._steward is None:
+            return
+        self._process.chunks.wait_until_idle(None)
+        self._steward.stop()
+        self._process.leave()
+
+    def terminate(self, worker: Any) -> None:
+        """Ends in the same way, since a threads pool cannot be cut short."""
+        self.stop(worker)
+
+
+def _stop_consuming(worker: Any) -> None:
+    state.should_stop = 0  # type: ignore[assignment] # the stubs know only its first value
+    worker.hub.call_soon(bool)  # the loop may wait in poll; it looks at the flag when it wakes
+
+
+def _take_over_signals(process: WorkerProcess) -> None:
+    def on_signal(number: int, _frame: object) -> None:
+        if number == signal.SIGQUIT or process.chunks.is_draining:
+            process.insist()
+        else:
+            process.drain()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, on_signal)
+
+
+def _say_ready(sender: Any, **_options: Any) -> None:
+    # Exactly this line, without a prefix: whoever started us waits for it.
+    sys.stderr.write(f"ready {sender.hostname}\n")
+    sys.stderr.flush()

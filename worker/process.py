@@ -1,0 +1,132 @@
+"""Holds what the threads of one worker process share, and knows how the process ends.
+
+Ends, from gentle to hard; what a harder one leaves behind, the ledger's lease rule brings back:
+
+    drain      first SIGTERM or SIGINT, remote shutdown, burst without work: nothing new begins, what runs
+               may finish within the grace period, the rest is given back at once
+    hurry      second signal, SIGQUIT, grace over, supervisor gone: every lease is given back now, exit
+    give up    Redis was away for longer than the patience: exit 3, the supervisor starts another process
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from shared.broker import Publisher
+from shared.errors import ProctorError
+from shared.heartbeat import Heartbeat
+from shared.ledger import Ledger, Wake
+from shared.names import Kind
+from shared.settings import Settings
+from worker.chunks import Chunks
+
+LAST_WORDS_S: Final = 3.0
+"""How long a process in a hurry tries to give its leases back; they run out by themselves otherwise."""
+SLOT_LOOK_S: Final = 0.2
+"""How often a thread that waits for a slot of its kind looks whether the process ends."""
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerProcess:
+    """One worker process, as its threads see it.
+
+    Args:
+        name: the Celery node name, unique in the fleet.
+        slots: chunks of each kind that may be worked on at a time; its keys are the kinds of this process.
+        ledger: with the patience of a running worker.
+        publisher: keeps what it cannot send; the steward flushes it.
+        settings: the environment's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        slots: Mapping[Kind, int],
+        *,
+        ledger: Ledger,
+        publisher: Publisher,
+        settings: Settings,
+    ) -> None:
+        self.name = name
+        self.slots = dict(slots)
+        self.ledger = ledger
+        self.publisher = publisher
+        self.settings = settings
+        self.chunks = Chunks(name)
+        self.heartbeat = Heartbeat(settings.data_dir, name)
+        self.on_drain: Callable[[], object] = bool
+        """Called once when the drain begins, from a thread of its own; the lifecycle wakes Celery's loop."""
+        self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
+        self._asked = threading.Event()
+        self._hurry = threading.Event()
+        # Started now, because a signal handler must not: the main thread may be starting one at that moment.
+        threading.Thread(target=self._watch_the_end, name="drain", daemon=True).start()
+
+    @contextmanager
+    def slot(self, kind: Kind) -> Iterator[bool]:
+        """Takes one of the process's slots for a kind, waiting for it; gives False when the process ends."""
+        free = self._free[kind]
+        taken = free.acquire(blocking=False)
+        while not taken and not self.chunks.is_draining:
+            taken = free.acquire(timeout=SLOT_LOOK_S)
+        try:
+            yield taken and not self.chunks.is_draining
+        finally:
+            if taken:
+                free.release()
+
+    def publish(self, wakes: Sequence[Wake]) -> None:
+        """Publishes wake-up calls, or keeps them for the steward."""
+        if wakes:
+            self.publisher.publish(wakes)
+
+    def drain(self) -> None:
+        """Begins the end, gently; safe in a signal handler, and at any later call without effect."""
+        self.chunks.drain()
+        self._asked.set()
+
+    def insist(self) -> None:
+        """Ends the process now; safe in a signal handler."""
+        self._hurry.set()
+        self.drain()
+
+    def hurry(self) -> None:
+        """Gives back every lease and ends the process within `LAST_WORDS_S`, whatever its threads do."""
+        self.chunks.drain()
+        threading.Thread(target=self._leave_now, name="last words", daemon=True).start()
+        threading.Event().wait(LAST_WORDS_S)
+        os._exit(0)
+
+    def give_up(self, error: ProctorError) -> None:
+        """Ends the process because what it stands on does not answer: nothing can be given back."""
+        logger.error("%s; this process ends", error.message)
+        self.heartbeat.stop()
+        os._exit(error.exit_code)
+
+    def give_back(self) -> None:
+        """Returns every chunk that is still held; later commits of its threads are refused by the token."""
+        for held in self.chunks.held():
+            self.publish(self.ledger.commit(held.run, held.chunk, held.token, [], back=True).wakes)
+
+    def leave(self) -> None:
+        """Takes the process off the ledger's list of workers."""
+        self.ledger.leave(self.name)
+        self.heartbeat.stop()
+
+    def _watch_the_end(self) -> None:
+        self._asked.wait()
+        self.on_drain()
+        if self._hurry.wait(self.settings.grace_s):
+            logger.warning("asked to end at once: giving back what is unfinished")
+        else:
+            logger.warning("%g s of grace are over: giving back what is unfinished", self.settings.grace_s)
+        self.hurry()
+
+    def _leave_now(self) -> None:
+        self.give_back()
+        self.leave()
+        os._exit(0)

@@ -1,0 +1,80 @@
+"""Starts what the command line asks for: one worker process, or the supervisor of several."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from shared.errors import ProctorError, UsageError
+from shared.settings import Settings
+from shared.target import resolve_target
+from worker.logs import set_up_logs
+from worker.options import Options, read_options
+from worker.parent import die_with_parent, on_parent_end, on_stdin_end
+
+INTERRUPTED_EXIT = 130
+
+
+def start(arguments: Sequence[str]) -> int:
+    """Runs until told to stop.
+
+    Args:
+        arguments: of the command line, without the program's name.
+
+    Returns:
+        The exit code: 0 ended as asked, 1 Celery failed, 2 usage or configuration, 3 Redis unreachable.
+    """
+    try:
+        options = read_options(arguments)
+        settings = Settings.from_environment()
+        set_up_logs(options.name)
+        return _supervise(options, settings) if options.supervise else _work(options, settings)
+    except ProctorError as error:
+        sys.stderr.write(f"error: {error.message}\n")
+        if error.hint:
+            sys.stderr.write(f"hint: {error.hint}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT
+
+
+def _supervise(options: Options, settings: Settings) -> int:
+    # Asked here first, so that a wrong URL is one line and one exit code, and not those of every process.
+    # Nothing is held on to: an embedded server lives by the clients of the processes.
+    resolve_target(settings).lease.close()
+    # Imported by name: a worker process needs no supervisor, and a supervisor none of what `_work` imports.
+    code: int = import_module("worker.supervisor").supervise(options, settings)
+    return code
+
+
+def _work(options: Options, settings: Settings) -> int:
+    """Becomes one Celery worker; its imports cost half a second, which a supervisor does not pay."""
+    if options.stop_on_eof:
+        die_with_parent()
+    connection = resolve_target(settings)
+    lifecycle = import_module("worker.lifecycle")
+    registry = import_module("worker.tasks.registry")
+    if options.stop_on_eof:
+        on_stdin_end(lifecycle.end_now)
+    if options.stop_with_parent:
+        on_parent_end(lifecycle.end_now)
+    in_flight = options.in_flight or settings.in_flight
+    slots = registry.slots_for(options.kinds, in_flight)
+    if not slots:
+        raise UsageError(
+            f"-Q {','.join(options.kinds)}: this version works on {', '.join(registry.WORK)} only"
+        )
+    celery_worker = import_module("worker.app").app.Worker(
+        hostname=options.name,
+        queues=[str(kind) for kind in slots],
+        pool="threads",
+        concurrency=registry.threads_for(slots),
+        without_mingle=True,
+        without_gossip=True,
+        quiet=True,
+        loglevel="INFO",
+        redis=connection,
+        in_flight=in_flight,
+        burst=options.burst,
+    )
+    celery_worker.start()
+    return int(celery_worker.exitcode or 0)

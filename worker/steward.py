@@ -1,0 +1,132 @@
+"""Runs the two periodic jobs of every worker process: healing the ledger, and keeping what we hold.
+
+    steward    each second: one `tick` (the script does nothing if another worker's ran less than 0.9 s ago),
+               publishing what it found waiting, overdue or due; touching the heartbeat file
+    renewer    each 5 s: one `renew` for every lease of the process; brings back the states of the runs, so
+               that pause and cancel reach the chunks in work
+
+They are two threads because publishing may wait for a broker that is away, and a lease must not.
+"""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
+
+from shared.errors import RedisUnreachableError
+from shared.ledger.idle import has_work
+from shared.names import Kind
+from worker.process import WorkerProcess
+
+TICK_S: Final = 1.0
+"""Between two ticks of one process."""
+RENEW_S: Final = 5.0
+"""Between two renewals; a lease lasts 15 s, so that two may be missed."""
+IDLE_TICKS: Final = 2
+"""A burst process ends after so many looks at an empty ledger in a row."""
+
+logger = logging.getLogger(__name__)
+
+
+class Periodic(threading.Thread):
+    """Calls a job again and again until stopped; what the job raises costs that one call.
+
+    Args:
+        name: of the thread, in logs.
+        every_s: pause between two calls.
+        job: what to do.
+        on_away: called when Redis stayed away for longer than the ledger's patience.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        every_s: float,
+        job: Callable[[], object],
+        on_away: Callable[[RedisUnreachableError], object],
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self._every_s = every_s
+        self._job = job
+        self._on_away = on_away
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        """Works until `stop`."""
+        while not self._stop_asked.is_set():
+            try:
+                self._job()
+            except RedisUnreachableError as error:
+                self._on_away(error)
+            except Exception:
+                logger.exception("%s: this round failed, the next follows", self.name)
+            self._stop_asked.wait(self._every_s)
+
+    def stop(self) -> None:
+        """Lets the thread end after the call it is in."""
+        self._stop_asked.set()
+
+
+class Steward:
+    """The periodic jobs of one process.
+
+    Args:
+        process: whose leases, heartbeat and kinds.
+        is_burst: end the process once no run of its kinds has anything left to do.
+    """
+
+    def __init__(self, process: WorkerProcess, *, is_burst: bool = False) -> None:
+        self._process = process
+        self._is_burst = is_burst
+        self._idle_ticks = 0
+        self._capacities = _kinds_by_capacity(process)
+        self._threads = (
+            Periodic("steward", TICK_S, self._tick, process.give_up),
+            Periodic("renewer", RENEW_S, self._renew, process.give_up),
+        )
+
+    def start(self) -> None:
+        """Begins; the process counts as a live worker after the first tick."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop_ticking(self) -> None:
+        """Begins nothing more; leases are still renewed while the last chunks end."""
+        self._threads[0].stop()
+
+    def stop(self) -> None:
+        """Ends both jobs."""
+        for thread in self._threads:
+            thread.stop()
+
+    def _tick(self) -> None:
+        process = self._process
+        if process.chunks.is_draining:
+            return
+        for capacity, kinds in self._capacities.items():
+            process.publish(process.ledger.tick(process.name, kinds, capacity))
+        process.publisher.flush()
+        process.heartbeat.beat()
+        if self._is_burst:
+            self._end_when_idle()
+
+    def _end_when_idle(self) -> None:
+        is_idle = not has_work(self._process.ledger, self._process.slots)
+        self._idle_ticks = self._idle_ticks + 1 if is_idle else 0
+        if self._idle_ticks >= IDLE_TICKS:
+            logger.info("nothing left to do")
+            self._process.drain()
+
+    def _renew(self) -> None:
+        held = self._process.chunks.held()
+        if held:
+            self._process.chunks.heard(held, self._process.ledger.renew(held))
+
+
+def _kinds_by_capacity(process: WorkerProcess) -> dict[int, list[Kind]]:
+    """Groups kinds that the process works on with the same number of slots: one registration each."""
+    groups: dict[int, list[Kind]] = defaultdict(list)
+    for kind, slots in process.slots.items():
+        groups[slots].append(kind)
+    return dict(groups)
