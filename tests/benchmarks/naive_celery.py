@@ -6,6 +6,7 @@ no memento is carried from turn to turn, a redelivered message counts twice. It 
 
 import json
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -37,9 +38,11 @@ def decide(index: int, turn: dict[str, Any]) -> None:
     results.hset(RESULTS, str(index), json.dumps(result))
 
 
-def submit(lines: Iterable[bytes]) -> int:
-    """Sends one task per line and returns how many were sent."""
-    count = 0
-    for count, line in enumerate(lines, 1):
-        decide.delay(count - 1, json.loads(line))
-    return count
+def submit(lines: Iterable[bytes]) -> None:
+    """Sends one task per line."""
+    for index, line in enumerate(lines):
+        decide.delay(index, json.loads(line))
+
+
+if __name__ == "__main__":
+    submit(sys.stdin.buffer)
