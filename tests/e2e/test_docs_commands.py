@@ -1,0 +1,85 @@
+"""Runs every command that the documents show, and compares what they show with what comes out.
+
+A `console` block is commands after `$` and, below each, lines of what it prints. All blocks of a document run
+in order, in one shell, in a folder with the examples. Numbers, times and ids may differ; words may not.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.support.processes import Processes
+from tests.support.tools import require_tool
+from tests.support.tree import ROOT, project_files, shown
+
+BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS: Final = [
+    path for path in project_files() if path.suffix == ".md" and "```console" in path.read_text()
+]
+EXAMPLE_URL: Final = "redis://db.example:6379/0"
+"""Where documents say "your Redis"; the tests' own server takes its place."""
+SEPARATOR: Final = "----- command "
+BUDGET_S: Final = 100.0
+
+PRELUDE: Final = f"""
+set -euo pipefail
+trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
+make() {{  # only looks whether the target exists; tests do not run tests
+  command make -n -C "$CHECKOUT" "$@" >/dev/null
+  if [ "$1" = demo ]; then proctor demo; fi
+}}
+next() {{ echo; echo "{SEPARATOR}$1"; }}
+exec 2>&1
+"""
+
+
+class Command(NamedTuple):
+    """One command of a document."""
+
+    text: str
+    """What is typed."""
+    output: list[str]
+    """Lines that the document shows below it."""
+
+
+def commands(document: Path) -> list[Command]:
+    """The commands of all console blocks of a document, in order."""
+    found: list[Command] = []
+    for block in BLOCK.findall(document.read_text(encoding="utf-8")):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(Command(line[2:], []))
+            elif line.strip():
+                found[-1].output.append(line)
+    return found
+
+
+def words(text: str) -> str:
+    """A line without what differs from run to run: numbers, times, ids, bars and padding."""
+    text = re.sub(r"\b(?=\w*\d)[\w.:,-]+", "#", text)
+    return " ".join(re.sub(r"[━─█▏▎▍▌▋▊▉░▒▓╸╺]+", "-", text).split())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
+def test_commands_do_what_the_document_shows(
+    document: Path, processes: Processes, bare_env: dict[str, str], redis_url: str, tmp_path: Path
+) -> None:
+    """Every command exits 0, and prints each line that the document shows, in order."""
+    folder = tmp_path / "work"
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    steps = commands(document)
+    script = PRELUDE + "".join(
+        f"next {number}\n{step.text.replace(EXAMPLE_URL, redis_url)}\n" for number, step in enumerate(steps)
+    )
+    path = f"{Path(sys.executable).parent}:{bare_env['PATH']}"
+    env = {**bare_env, "PATH": path, "CHECKOUT": str(ROOT)}
+    done = processes.start(require_tool("bash"), "-c", script, env=env, cwd=folder)
+    assert done.wait(BUDGET_S) == 0, done.said()
+    for number, printed in enumerate(done.output.split(SEPARATOR)[1:]):
+        lines = iter([words(line) for line in printed.splitlines()])
+        for line in steps[number].output:
+            assert words(line) in lines, f"{steps[number].text} does not print {line!r}\n{printed}"
