@@ -19,6 +19,8 @@ QUERY_CHARS: Final = 48
 MIN_INDEX_DIGITS: Final = 2
 FEW_KEYWORDS: Final = 2
 """A dry run lists in-scope queries that require fewer keywords than this."""
+MAX_IDS: Final = 10
+"""How many ids a line names."""
 
 _SUMMARY_LABELS: Final = {
     "deflection_rate": "Deflection Rate:",
@@ -159,8 +161,9 @@ def dry_run(baselines: Sequence[Mapping[str, Any]], *, delay_s: int) -> str:
 
 def _ids(baselines: Sequence[Mapping[str, Any]]) -> str:
     """Returns how many there are, and which."""
-    names = ", ".join(plain(baseline["id"]) for baseline in baselines)
-    return f"{len(baselines)} ({names})" if names else "0"
+    names = ", ".join(plain(baseline["id"]) for baseline in baselines[:MAX_IDS])
+    more = ", ..." if len(baselines) > MAX_IDS else ""
+    return f"{len(baselines)} ({names}{more})" if names else "0"
 
 
 def _text(lines: Sequence[str]) -> str:

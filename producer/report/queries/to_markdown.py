@@ -104,7 +104,9 @@ def _keyword_failures(successful: Sequence[Result]) -> str:
         if not result.get("is_oos") and not _passed(result, "must_contain")
     ]
     vacuous = sum(map(is_vacuous, successful))
-    note = f"{vacuous} in-scope queries require no keyword and count as deflected." if vacuous else ""
+    note = (
+        f"In-scope queries that require no keyword, and so count as deflected: {vacuous}." if vacuous else ""
+    )
     return _section("must_contain Failures", ("Query", "Missing Keywords"), rows, note)
 
 
@@ -133,7 +135,7 @@ def _citations_not_applicable(successful: Sequence[Result]) -> str:
     found = [result for result in successful if not is_citation_applicable(result)]
     rows = [(_scoped(result), *_confidence(result)) for result in found]
     in_scope = sum(not result.get("is_oos") for result in found)
-    note = f"{in_scope} of these are in scope and left out of citation accuracy." if found else ""
+    note = f"In scope, and so left out of citation accuracy: {in_scope} of {len(found)}." if found else ""
     return _section("Citation N/A", ("Query", "Confidence", "Reason"), rows, note)
 
 

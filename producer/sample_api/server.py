@@ -1,0 +1,143 @@
+"""Runs the sample API: inside an event loop, in a thread, or as a program of its own until a signal comes."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from queue import SimpleQueue
+from typing import Final
+
+from aiohttp import web
+
+from producer.sample_api.behaviour import Behaviour, RequestLog
+from producer.sample_api.handlers import (
+    BEHAVIOUR,
+    INDEX,
+    LOG,
+    answer_query,
+    tell_health,
+    tell_requests,
+)
+from producer.sample_api.knowledge import load_knowledge
+from producer.sample_api.retrieval import Index
+from shared.errors import InfrastructureError
+from shared.query_words import QUERY_ENDPOINT
+
+BEHAVIOUR_VARIABLE: Final = "PROCTOR_SAMPLE_API_BEHAVIOUR"
+DEFAULT_PORT: Final = 3000
+LOOPBACK: Final = "127.0.0.1"
+MAX_BODY_BYTES: Final = 10 * 1024
+
+_SHUTDOWN_S: Final = 0.5
+
+
+def create_app(behaviour: Behaviour | None = None, *, log: RequestLog | None = None) -> web.Application:
+    """Builds the application.
+
+    Args:
+        behaviour: what requests meet; by default they are answered.
+        log: counts the requests; pass one to look at it.
+    """
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app[INDEX] = Index(load_knowledge())
+    app[BEHAVIOUR] = behaviour or Behaviour()
+    app[LOG] = log or RequestLog()
+    app.router.add_post(QUERY_ENDPOINT, answer_query)
+    app.router.add_get("/api/health", tell_health)
+    app.router.add_get("/api/requests", tell_requests)
+    return app
+
+
+@asynccontextmanager
+async def running(
+    behaviour: Behaviour | None = None,
+    *,
+    host: str = LOOPBACK,
+    port: int = 0,
+    log: RequestLog | None = None,
+) -> AsyncIterator[str]:
+    """Serves while the block runs; yields the base URL. Port 0 takes a free one.
+
+    Raises:
+        InfrastructureError: the port cannot be had.
+    """
+    app = create_app(behaviour, log=log)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise InfrastructureError(
+                f"sample API: cannot listen on {host}:{port}: {error.strerror}",
+                hint="choose another port: --port 3001",
+            ) from None
+        taken = runner.addresses[0][1]
+        yield f"http://{host}:{taken}"
+    finally:
+        await runner.cleanup()
+
+
+def serve(
+    port: int = DEFAULT_PORT,
+    behaviour: Behaviour | None = None,
+    *,
+    host: str = LOOPBACK,
+    on_ready: Callable[[str], None] = lambda _url: None,
+) -> None:
+    """Serves until SIGINT or SIGTERM.
+
+    Args:
+        port: where to listen; 0 takes a free port.
+        behaviour: what requests meet.
+        host: the address to listen on.
+        on_ready: is told the base URL once requests are taken.
+
+    Raises:
+        InfrastructureError: the port cannot be had.
+    """
+
+    async def until_signalled() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        async with running(behaviour, host=host, port=port) as url:
+            on_ready(url)
+            await stop.wait()
+
+    asyncio.run(until_signalled())
+
+
+@contextmanager
+def in_background(behaviour: Behaviour | None = None, *, log: RequestLog | None = None) -> Iterator[str]:
+    """Serves from a thread while the block runs, for callers without an event loop; yields the base URL."""
+    outcome = SimpleQueue[str | BaseException]()
+    handles = SimpleQueue[Callable[[], object]]()
+
+    async def until_told() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        async with running(behaviour, log=log) as url:
+            handles.put(lambda: loop.call_soon_threadsafe(stop.set))
+            outcome.put(url)
+            await stop.wait()
+
+    def serve_or_say_why() -> None:
+        try:
+            asyncio.run(until_told())
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that asked
+            outcome.put(error)
+
+    thread = threading.Thread(target=serve_or_say_why, name="sample-api")
+    thread.start()
+    started = outcome.get()
+    if isinstance(started, BaseException):
+        thread.join()
+        raise started
+    try:
+        yield started
+    finally:
+        handles.get()()
+        thread.join()
