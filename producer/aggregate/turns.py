@@ -1,0 +1,112 @@
+"""Adds up a turns run from the codes of its rows: no result is parsed but those that ended in error.
+
+Totals come from rows, never from counters, so that they are right whatever was killed meanwhile.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from shared.rows import DECISION_OF_CODE
+from shared.runs import TurnRow
+
+DECISIONS: Final = ("must", "should", "skip")
+RULES: Final = ("1", "2", "3", "4", "5", "6")
+POISON: Final = "poison"
+"""Error code of a turn that no worker survived."""
+
+
+class _Error(Struct):
+    code: str
+
+
+class _ErrorLine(Struct):
+    error: _Error
+
+
+_errors = Decoder(_ErrorLine)
+
+
+class TurnTotals:
+    """Counts rows; several pages or threads of results can be added one after another."""
+
+    def __init__(self) -> None:
+        self.codes = Counter[str]()
+        """Rows by code (see `shared.rows`); the empty code stands for a turn without a result."""
+        self.errors = Counter[str]()
+        """Rows that ended in error, by error code."""
+        self.retried = 0
+        """Rows whose result is not the first one."""
+
+    def add(self, page: Sequence[TurnRow]) -> None:
+        """Counts some rows."""
+        self.codes.update([row.code for row in page])
+        for row in page:
+            if row.code[:1] == "x":
+                self.errors[error_code(row)] += 1
+            if row.attempts > 1:
+                self.retried += 1
+
+    def counts(self, total: int) -> dict[str, int]:
+        """Returns rows by outcome, and the size of the run.
+
+        >>> TurnTotals().counts(3)
+        {'total': 3, 'passed': 0, 'failed': 0, 'error': 0, 'skipped': 0, 'decided': 0}
+        """
+        error, skipped = self.errors.total(), self.codes[""]
+        decided = self.codes.total() - error - skipped
+        return {
+            "total": total,
+            "passed": 0,
+            "failed": 0,
+            "error": error,
+            "skipped": skipped,
+            "decided": decided,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Returns what is told of a turns run: decisions, rules, freezes, summaries, errors."""
+        decisions, rules = dict.fromkeys(DECISIONS, 0), dict.fromkeys(RULES, 0)
+        flags = Counter[str]()
+        for code, count in self.codes.items():
+            decision = DECISION_OF_CODE.get(code[:1])
+            if decision is None:
+                continue
+            decisions[decision] += count
+            rules[code[1]] += count
+            flags.update(dict.fromkeys(code[2:], count))
+        return {
+            "decisions": decisions,
+            "rules": rules,
+            "freezes": flags["f"],
+            "summaries_updated": flags["u"],
+            "repeated_requests": flags["d"],
+            "retried": self.retried,
+            "errors": dict(self.errors.most_common()),
+        }
+
+
+def error_code(row: TurnRow) -> str:
+    """Returns the error code of a row that ended in error."""
+    return POISON if "p" in row.code else _errors.decode(row.line).error.code
+
+
+def share(part: int, whole: int) -> float:
+    """Returns a part in percent; nothing of nothing is nothing.
+
+    >>> share(1, 8), share(0, 0)
+    (12.5, 0.0)
+    """
+    return 100 * part / whole if whole else 0.0
+
+
+def ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Sorts counts, largest first, equal ones by name.
+
+    >>> ranked({"a": 1, "b": 2, "c": 1})
+    [('b', 2), ('a', 1), ('c', 1)]
+    """
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

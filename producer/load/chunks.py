@@ -1,0 +1,136 @@
+"""Cuts a stream of turns into chunks: consecutive lines, grouped by thread, whole threads where possible.
+
+A chunk is what one Celery message stands for; a batch is the turns of one thread in one chunk, and travels as
+one ledger field. Pure: numbers and bytes in, numbers and bytes out.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from producer.load.turns import TurnLine
+from shared.ledger import ChunkPlan
+from shared.rows import pack_batch
+
+CHUNK_TURNS: Final = 1_000
+"""A chunk closes at this many turns, when the thread changes: about 10 ms of work."""
+CHUNK_TURNS_MOST: Final = 1_500
+"""A chunk closes here even in the middle of a thread, which then goes on in the next one."""
+CHUNK_BYTES_MOST: Final = 2 << 20
+"""A chunk closes here whatever it holds: a worker has several chunks in memory at once."""
+LOAD_ITEMS: Final = 1_000
+"""Batches in one call of the ledger, at most."""
+LOAD_BYTES: Final = 1 << 20
+"""A call of the ledger is sent when it holds this much."""
+FIRST_CHARS: Final = 80
+"""Longest thread name shown in a task's arguments."""
+
+
+class Chunk(NamedTuple):
+    """Consecutive turns, ready for the ledger."""
+
+    id: str
+    """Position among the chunks, from 0, as text."""
+    plan: ChunkPlan
+    """What the ledger must know of its batches."""
+    items: dict[str, bytes]
+    """Batch id to batch."""
+    content: bytes
+    """The lines in input order, for the digest."""
+    turns: int
+    """How many."""
+
+
+def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
+    r"""Groups lines into chunks as they come.
+
+    Args:
+        pages: lines in order, some at a time.
+        turns: how many a chunk holds at least, but for the last one and those of very long lines.
+
+    >>> lines = [TurnLine(0, 1, "a", b"A"), TurnLine(1, 2, "b", b"B"), TurnLine(2, 3, "a", b"C")]
+    >>> [chunk] = chunked([lines])
+    >>> chunk.items
+    {'0.0': b'0,2\nA\nC', '0.1': b'1\nB'}
+    """
+    most = turns * CHUNK_TURNS_MOST // CHUNK_TURNS
+    number, taken, size = 0, list[TurnLine](), 0
+    for page in pages:
+        taken += page
+        size += _size(page)
+        while len(taken) >= most or size >= CHUNK_BYTES_MOST:
+            end = _cut(taken, turns, most)
+            yield _chunk(number, taken[:end])
+            taken = taken[end:]
+            number, size = number + 1, _size(taken)
+    while taken:
+        end = _cut(taken, turns, most)
+        yield _chunk(number, taken[:end])
+        number, taken = number + 1, taken[end:]
+
+
+def _size(lines: Sequence[TurnLine]) -> int:
+    """Bytes of some lines."""
+    return sum([len(line.raw) for line in lines])
+
+
+def _cut(lines: Sequence[TurnLine], turns: int, most: int) -> int:
+    """Finds where a chunk ends: where the thread changes, where it is full, or where it is too heavy."""
+    sizes = accumulate(len(line.raw) for line in lines[:most])
+    end = next((at for at, size in enumerate(sizes, 1) if size >= CHUNK_BYTES_MOST), min(len(lines), most))
+    changes = (at for at in range(turns, end) if lines[at].thread != lines[at - 1].thread)
+    return next(changes, end)
+
+
+def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
+    """Packs lines into one batch a thread, in the order in which the threads appear."""
+    by_thread = dict[str, tuple[list[int], list[bytes]]]()
+    for thread, found in groupby(lines, key=itemgetter(2)):
+        indexes, raws = by_thread.setdefault(thread, ([], []))
+        some = list(found)
+        indexes += [line[0] for line in some]
+        raws += [line[3] for line in some]
+    items, parts = dict[str, bytes](), list[tuple[str, str, int]]()
+    for position, (thread, (indexes, raws)) in enumerate(by_thread.items()):
+        batch = f"{number}.{position}"
+        items[batch] = pack_batch(indexes, raws)
+        parts.append((batch, thread, len(indexes)))
+    content = b"\n".join([line.raw for line in lines])
+    return Chunk(str(number), ChunkPlan(name_of(lines[0].thread), parts), items, content, len(lines))
+
+
+def name_of(thread: str) -> str:
+    r"""Names a chunk after its first thread, for people who look at the queue.
+
+    >>> name_of("1_00042"), name_of("a\nb")
+    ('1_00042', "'a\\nb'")
+    """
+    return (thread if thread.isprintable() else ascii(thread))[:FIRST_CHARS]
+
+
+def grouped(
+    chunks: Iterator[Chunk], saw: Callable[[bytes], None]
+) -> Iterator[tuple[dict[str, bytes], dict[str, ChunkPlan], int]]:
+    """Puts chunks together until they are worth a call of the ledger.
+
+    Args:
+        chunks: in order.
+        saw: is given the lines of the input again, each with its line end.
+
+    Yields:
+        Batches, plan and number of turns.
+    """
+    items, plan, turns, size = dict[str, bytes](), dict[str, ChunkPlan](), 0, 0
+    for chunk in chunks:
+        saw(chunk.content)
+        saw(b"\n")
+        if plan and (len(items) + len(chunk.items) > LOAD_ITEMS or size + len(chunk.content) > LOAD_BYTES):
+            yield items, plan, turns
+            items, plan, turns, size = {}, {}, 0, 0
+        items |= chunk.items
+        plan[chunk.id] = chunk.plan
+        turns += chunk.turns
+        size += len(chunk.content)
+    if plan:
+        yield items, plan, turns

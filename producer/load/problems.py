@@ -1,0 +1,233 @@
+"""Turns what pydantic says about a line into one sentence a person can act on, and a hint how to mend it.
+
+Kept apart from reading: it runs once, for the first bad line, and may be as slow as it likes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from shared.errors import InputError
+
+SHOWN_CHARS: Final = 60
+"""Longest value quoted in an error; the rest is cut, since the message must stay one line."""
+
+_WRONG_TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "string_type": ("not a text", "write it in quotes"),
+    "bool_type": ("not a truth value", "write true or false, without quotes"),
+    "float_type": ("not a number", "write a number without quotes"),
+    "int_type": ("not a whole number", "write a whole number without quotes"),
+    "list_type": ("not a list", "write it as […]"),
+    "dict_type": ("not an object", "write it as {…}"),
+    "model_type": ("not an object", "write it as {…}"),
+}
+"""What a value of the wrong type is not, and how to write it."""
+
+_BRANCH = re.compile(r"^(str-enum|constrained-|literal|function-|union)|\[")
+_POSITION = re.compile(r"^(?P<what>.*) at line \d+ column (?P<column>\d+)$", re.DOTALL)
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with a line."""
+
+    path: str
+    """Where in the document, empty for the whole line."""
+    what: str
+    """What is wrong, with the value."""
+    hint: str
+    """How to mend it."""
+
+
+def shown(value: object) -> str:
+    r"""Quotes a hostile value on one line: escaped, cut, and harmless to a terminal.
+
+    >>> shown("a\x1b[31m")
+    "'a\\x1b[31m'"
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
+    """
+    if isinstance(value, str):
+        return repr(value) if len(value) <= SHOWN_CHARS else repr(value[:SHOWN_CHARS] + "…")
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
+
+
+def path_text(location: Iterable[str | int]) -> str:
+    """Writes a location inside a document.
+
+    >>> path_text(("signals", "items", 8, "kind"))
+    'signals.items[8].kind'
+    """
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else _plain(part)
+    return text
+
+
+def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> Problem:
+    """Picks the problem that explains a bad line best: an unknown key first, it often causes the others.
+
+    Args:
+        error: what validating the line raised.
+        model: the model it was validated with; knows the keys that exist.
+        raw: the line.
+    """
+    details = error.errors(include_url=False)
+    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
+    problem = _translated(first, model, raw)
+    places = {path_text(_location(detail)) for detail in details}
+    if len(places) > 1:
+        others = len(places) - 1
+        more = f" (and {others} more problem{'s' if others > 1 else ''} in this line)"
+        problem = problem._replace(what=problem.what + more)
+    return problem
+
+
+def input_error(name: str, line: int, problem: Problem) -> InputError:
+    """Puts a problem behind its place: `FILE:LINE: path: what`."""
+    where = f"{name}:{line}: {problem.path}: " if problem.path else f"{name}:{line}: "
+    return InputError(where + problem.what, hint=problem.hint)
+
+
+def broken_json(what: str, raw: bytes) -> Problem:
+    """Says why a line is no JSON: another encoding, a value JSON does not have, or plain bad syntax."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.start + 1} of the line is 0x{raw[error.start]:02x}"
+        return Problem("", f"not UTF-8 text ({byte})", "save the file as UTF-8: iconv -f FROM -t UTF-8 FILE")
+    if not raw.startswith(b"{"):
+        start = raw[:SHOWN_CHARS].decode(errors="replace")
+        return Problem("", f"not a JSON object ({shown(start)})", "each line is one JSON object, {…}")
+    match = _POSITION.match(what.removeprefix("Invalid JSON: "))
+    if match:
+        what = f"{match['what']} at column {match['column']}"
+    return Problem("", f"not valid JSON: {what}", "each line is one JSON object on its own")
+
+
+def _translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Problem:
+    """Finds words for one of pydantic's error types."""
+    if detail["type"] == "json_invalid":
+        return broken_json(detail["msg"], raw)
+    location = _location(detail)
+    path = path_text(location)
+    if detail["type"] == "extra_forbidden":
+        known = sorted(_keys_at(model, location[:-1]))
+        return Problem(path, "unknown key", _nearest(str(location[-1]), known, "known keys"))
+    return _wrong(detail, path) or _measured(detail, path) or _said(detail, path)
+
+
+def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
+    """Words for values that are missing, of the wrong type, or none of the known words."""
+    kind, value = detail["type"], detail["input"]
+    if kind == "missing":
+        return Problem(path, "is missing", "this key is required")
+    if value is None:
+        return Problem(path, "null is not a value here", "leave the key out instead")
+    if kind in ("literal_error", "enum"):
+        known = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
+        return Problem(path, f"unknown value {shown(value)}", _nearest(str(value), known, "one of"))
+    if kind in _WRONG_TYPES:
+        what, hint = _WRONG_TYPES[kind]
+        return Problem(path, f"{what} ({shown(value)})", hint)
+    return None
+
+
+def _measured(detail: ErrorDetails, path: str) -> Problem | None:
+    """Words for values of the right type that are too long, too short or out of range."""
+    kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
+    match kind:
+        case "string_too_long" | "too_long":
+            unit = "characters" if isinstance(value, str) else "items"
+            size, most = f"{len(value):,}", f"{limits['max_length']:,}"
+            return Problem(path, f"{size} {unit}, at most {most} are allowed", f"shorten it to {most} {unit}")
+        case "string_too_short" | "too_short":
+            return Problem(path, f"is empty ({shown(value)})", "give it a value")
+        case "less_than_equal":
+            return Problem(path, f"{shown(value)} is too much", f"at most {limits['le']:g}")
+        case "greater_than_equal":
+            return Problem(path, f"{shown(value)} is too little", f"at least {limits['ge']:g}")
+        case "string_pattern_mismatch":
+            return _time_problem(path, str(value))
+        case _:
+            return None
+
+
+def _time_problem(path: str, value: str) -> Problem:
+    """Words for the one pattern that the contracts have: a time in UTC."""
+    hint = "times are written in UTC with Z: 2026-02-01T09:30:00Z"
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return Problem(path, f"not a time ({shown(value)})", hint)
+    if moment.tzinfo is None:
+        return Problem(path, f"time without a zone ({shown(value)})", hint)
+    return Problem(path, f"time not written with Z ({shown(value)})", hint)
+
+
+def _said(detail: ErrorDetails, path: str) -> Problem:
+    """The contract's own words, split into what and hint at the colon that ends the first half."""
+    text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    value = "" if isinstance(detail["input"], dict | list) else f" ({shown(detail['input'])})"
+    what, _, hint = text.partition(": ")
+    return Problem(path, what + value, hint or "correct the value")
+
+
+def _location(detail: ErrorDetails) -> tuple[str | int, ...]:
+    """Where a problem is, without the parts that name a branch of a union instead of a key."""
+    *inner, last = detail["loc"] or ("",)
+    parts = [part for part in inner if not _is_branch(part)]
+    if last != "" and (detail["type"] == "extra_forbidden" or not _is_branch(last)):
+        parts.append(last)
+    return tuple(parts)
+
+
+def _is_branch(part: str | int) -> bool:
+    """Recognises pydantic's names for the branches of a union.
+
+    >>> _is_branch("str-enum[Confidence]"), _is_branch("confidence")
+    (True, False)
+    """
+    return isinstance(part, str) and _BRANCH.search(part) is not None
+
+
+def _nearest(word: str, known: list[str], label: str) -> str:
+    """Suggests what was probably meant, else everything there is."""
+    close = get_close_matches(word, known, n=1) or get_close_matches(word.lower(), known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"{label}: {', '.join(known)}" if known else "remove it"
+
+
+def _keys_at(model: type[BaseModel], location: tuple[str | int, ...]) -> set[str]:
+    """Lists the keys that the model allows at a place inside the document."""
+    models = {model}
+    for part in location:
+        if isinstance(part, str):
+            fields = [field for m in models for key, field in _fields(m) if key == part]
+            models = {found for field in fields for found in _models_in(field)}
+    return {key for m in models for key, _ in _fields(m)}
+
+
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, Any]]:
+    """Yields the keys of a model as they are spelt in JSON, with their types."""
+    for name, field in model.model_fields.items():
+        yield field.alias or name, field.annotation
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yields the models inside a type such as `list[Item] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
+
+
+def _plain(part: str) -> str:
+    """A key as it stands; a strange one quoted, so that it cannot break the line."""
+    return part if part.isprintable() and len(part) <= SHOWN_CHARS else shown(part)

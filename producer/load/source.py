@@ -1,0 +1,114 @@
+"""Where input comes from: a file that can be read again, or a stream that is read once.
+
+Bytes come in blocks of bounded size whatever the file looks like, so that a one-line gigabyte costs no more
+memory than a good file. What is wrong with the place itself (missing, a folder, not readable) is said here.
+"""
+
+import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from shared.errors import InputError
+
+BLOCK_BYTES: Final = 1 << 18
+"""How much is read at once."""
+STDIN: Final = "-"
+"""The name that means standard input."""
+
+
+class Source:
+    """One input, by name."""
+
+    def __init__(self, where: str | Path, *, stdin: BinaryIO | None = None) -> None:
+        self._stdin = stdin
+        self._path = None if str(where) == STDIN else Path(where)
+        self._stream: BinaryIO | None = None
+        self._head: bytes | None = None
+        self.name = "stdin" if self._path is None else str(where)
+        """As typed by the user; stands in front of every error."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for standard input."""
+        return self._path
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it can be read from the start again: a regular file, no pipe."""
+        return self._path is not None and self._path.is_file()
+
+    def head(self) -> bytes:
+        """Returns the first block without using it up: at least one whole line, if the block holds one.
+
+        Raises:
+            InputError: there is nothing readable at this place.
+        """
+        if self._head is None:
+            stream = self._open()
+            self._head = _fill(stream, self.name)
+            if self.repeatable:
+                stream.close()
+            else:
+                self._stream = stream
+        return self._head
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yields the content from the start; a stream can be asked once.
+
+        Raises:
+            InputError: there is nothing readable at this place, or it broke while being read.
+        """
+        if self.repeatable:
+            stream = self._open()
+        else:
+            yield self.head()
+            if self._stream is None:
+                raise InputError(f"{self.name}: a stream cannot be read twice", hint="save it to a file")
+            stream, self._stream = self._stream, None
+        with stream:
+            while block := _read(stream, self.name):
+                yield block
+
+    def _open(self) -> BinaryIO:
+        """Opens the place, saying in one line why it cannot be."""
+        if self._path is None:
+            return self._stdin or sys.stdin.buffer
+        try:
+            return self._path.open("rb", buffering=0)
+        except FileNotFoundError:
+            raise InputError(f"{self.name}: no such file", hint=_nearest_file(self._path)) from None
+        except IsADirectoryError:
+            raise InputError(f"{self.name}: is a directory", hint="name the file inside it") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"{self.name}: cannot be read: {reason}", hint="check its rights") from None
+
+
+def _read(stream: BinaryIO, name: str) -> bytes:
+    """Reads what is there, at most a block; empty at the end."""
+    try:
+        return stream.read(BLOCK_BYTES) or b""
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: reading broke off: {error}", hint="check the disk or the pipe") from None
+
+
+def _fill(stream: BinaryIO, name: str) -> bytes:
+    """Reads until a line is complete or a block is full; a pipe hands out a little at a time."""
+    parts = [_read(stream, name)]
+    size = len(parts[0])
+    while parts[-1] and size < BLOCK_BYTES and b"\n" not in parts[-1]:
+        parts.append(_read(stream, name))
+        size += len(parts[-1])
+    return b"".join(parts)
+
+
+def _nearest_file(path: Path) -> str:
+    """Suggests a file of nearly this name in the same folder."""
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    except (OSError, ValueError):
+        return f"there is no folder {path.parent} either" if not path.parent.exists() else "check the name"
+    close = get_close_matches(path.name, names, n=1)
+    return f"did you mean {path.parent / close[0]}?" if close else "check the name; paths count from here"

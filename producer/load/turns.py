@@ -1,0 +1,160 @@
+"""Reads conversation turns from JSON Lines: streamed, strict, and with one sentence for whatever is wrong.
+
+The raw bytes of a line are what travels to the worker; here they are only proved good. A file is all or
+nothing: the first bad line ends the reading.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from producer.load.fast_turns import REFUSED, decode_ordinary
+from producer.load.problems import Problem, describe, input_error
+from producer.load.source import Source
+from shared.errors import InputError
+from shared.turns import Turn
+
+MAX_LINE_BYTES: Final = 1 << 20
+"""Longest line: far above a turn of 20,000 characters with every optional key, far below what hurts."""
+
+_BOM = b"\xef\xbb\xbf"
+_JSONL_HINT = "turns are JSON Lines: one {…} with threadId and message on each line"
+_validate: Final[Callable[[bytes], Turn]] = Turn.__pydantic_validator__.validate_json
+
+
+class TurnLine(NamedTuple):
+    """One proved line."""
+
+    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a line
+    """Position among the turns, from 0."""
+    line_no: int
+    """Physical line in the file, from 1; blank lines count."""
+    thread: str
+    """The turn's threadId."""
+    raw: bytes
+    """The line without its line end: one JSON object."""
+
+
+_turn_line: Final[Callable[[tuple[int, int, str, bytes]], TurnLine]] = partial(tuple.__new__, TurnLine)
+"""`TurnLine` from a tuple, in half the time of its constructor."""
+
+
+def read_turns(source: Source) -> Iterator[TurnLine]:
+    """Yields the turns of a source in order, each checked against the contract.
+
+    Raises:
+        InputError: the source cannot be read, is empty, or a line breaks the contract.
+    """
+    return chain.from_iterable(turn_pages(source))
+
+
+def turn_pages(source: Source) -> Iterator[list[TurnLine]]:
+    """Yields the turns of a source as `read_turns` does, some hundreds at a time, which is faster.
+
+    Raises:
+        InputError: the source cannot be read, is empty, or a line breaks the contract.
+    """
+    index = 0
+    for line_no, lines in _lines(source):
+        page = _page(source.name, index, line_no, lines)
+        if page:
+            yield page
+            index += len(page)
+    if index == 0:
+        raise InputError(f"{source.name}: no turns in it", hint=_JSONL_HINT)
+
+
+def problems_in(source: Source, *, most: int = 100) -> tuple[int, list[InputError]]:
+    """Reads on after errors, for `validate`: the number of good turns and the first problems.
+
+    Raises:
+        InputError: the source cannot be read at all.
+    """
+    good, found = 0, list[InputError]()
+    for first, lines in _lines(source):
+        for line_no, line in enumerate(lines, first):
+            try:
+                good += len(_page_with_blanks(source.name, 0, line_no, [line]))
+            except InputError as error:
+                found.append(error)
+                if len(found) >= most:
+                    return good, found
+    if good == 0 and not found:
+        found.append(InputError(f"{source.name}: no turns in it", hint=_JSONL_HINT))
+    return good, found
+
+
+def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
+    """Proves lines, of which the first one has this index and this line number."""
+    raws = [line.strip() for line in lines]
+    try:
+        threads = list(map(_thread_of, raws))
+    except ValidationError:  # a bad line, or only a blank one
+        return _page_with_blanks(name, index, line_no, lines)
+    size = len(raws)
+    numbers = range(index, index + size), range(line_no, line_no + size)
+    return list(map(_turn_line, zip(*numbers, threads, raws, strict=True)))
+
+
+def _thread_of(raw: bytes) -> str:
+    """Proves one line and returns its thread."""
+    try:
+        return decode_ordinary(raw).threadId
+    except REFUSED:
+        return _validate(raw).threadId
+
+
+def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
+    """Proves lines one by one, skips blank ones, and says which one is bad."""
+    page = list[TurnLine]()
+    for number, line in enumerate(lines, line_no):
+        raw = line.strip()
+        if not raw:
+            continue
+        try:
+            thread = _thread_of(raw)
+        except ValidationError as error:
+            raise input_error(name, number, describe(error, Turn, raw)) from None
+        page.append(TurnLine(index + len(page), number, thread, raw))
+    return page
+
+
+def _lines(source: Source) -> Iterator[tuple[int, list[bytes]]]:
+    """Cuts blocks into lines, with the number of the first; holds no more than a block and a longest line."""
+    line_no, rest, is_first = 1, b"", True
+    for block in source.blocks():
+        if is_first:
+            _check_text(source.name, block)
+            rest, is_first = block.removeprefix(_BOM), False
+        else:
+            rest += block
+        *whole, rest = rest.split(b"\n")
+        longest = max(map(len, whole), default=0)
+        if longest > MAX_LINE_BYTES:
+            too_long = next(at for at, line in enumerate(whole) if len(line) > MAX_LINE_BYTES)
+            _page(source.name, 0, line_no, whole[:too_long])  # a bad line before it is named first
+            raise _too_long(source.name, line_no + too_long)
+        yield line_no, whole
+        line_no += len(whole)
+        if len(rest) > MAX_LINE_BYTES:
+            raise _too_long(source.name, line_no)
+    yield line_no, [rest]
+
+
+def _too_long(name: str, line_no: int) -> InputError:
+    """The error for a line beyond every limit."""
+    what = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
+    return input_error(name, line_no, Problem("", what, _JSONL_HINT))
+
+
+def _check_text(name: str, block: bytes) -> None:
+    """Names the usual files that are no text at all, before JSON says something unhelpful about them."""
+    if block.startswith(b"\x1f\x8b"):
+        raise InputError(f"{name}: is a gzip file", hint=f"unpack it on the way: zcat {name} | proctor run -")
+    if block.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{name}: is UTF-16 text", hint=f"convert it: iconv -f UTF-16 -t UTF-8 {name}")
+    if b"\0" in block:
+        raise InputError(f"{name}: is a binary file (a NUL at byte {block.index(0) + 1})", hint=_JSONL_HINT)

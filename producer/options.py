@@ -1,0 +1,56 @@
+"""What a submit may be told, and what it answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from producer.load.chunks import CHUNK_TURNS
+from shared.ledger import Wake
+from shared.names import Kind
+from shared.turn_words import SummaryPolicy
+
+
+class Publishes(Protocol):
+    """Whoever brings wake-ups to workers: `shared.broker.Publisher`."""
+
+    def publish(self, wakes: Sequence[Wake]) -> None:
+        """Publishes wake-ups; does not fail for a broker that is away."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOptions:
+    """What a submit may be told."""
+
+    idempotency_key: str = ""
+    """The same key again stands for the same run; empty for none."""
+    namespace: str = ""
+    """Where the threads' state lives; empty for the run's own."""
+    summary_policy: SummaryPolicy = SummaryPolicy.GUARDRAIL
+    """What keeps a proposed summary out of a memento."""
+    results_ttl_s: int = 30 * 24 * 3600
+    """How long the run is kept after its end."""
+    max_backlog_items: int = 5_000_000
+    """Unfinished items in the ledger above which a load waits."""
+    patience_s: float = 60.0
+    """How long it waits for room."""
+    chunk_turns: int = CHUNK_TURNS
+    """Turns of one chunk."""
+    on_progress: Callable[[int], None] = field(default=lambda _items: None)
+    """Told how many items were loaded, after each call."""
+    on_wait: Callable[[str], None] = field(default=lambda _why: None)
+    """Told why nothing moves, once per reason."""
+
+
+class SubmittedRun(NamedTuple):
+    """A run that is safely in the ledger."""
+
+    run: str
+    """Its id."""
+    kind: Kind
+    """What its items are."""
+    total: int
+    """How many."""
+    threads: int
+    """Distinct threads (turns)."""
+    duplicate: bool
+    """Whether the idempotency key had it already."""

@@ -1,0 +1,243 @@
+"""Brings a file into the ledger as a run: all of it or nothing, and the same key twice is one run.
+
+    read, check and load in one stream  →  seal  →  publish wake-ups  →  wait until it is on disk
+
+Nothing of a loading run is published. Whatever goes wrong before the seal removes what was loaded: a bad
+line, no room, Ctrl-C. Wake-ups are published before the wait for the disk, so that work begins at once; a
+run that a crash took back meanwhile is loaded again, and its wake-ups find nothing.
+"""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from hashlib import sha256
+from itertools import chain
+from pathlib import PurePath
+from secrets import token_hex
+from threading import Event
+from time import monotonic
+from typing import Final, Protocol
+
+from producer.load.chunks import Chunk, chunked, grouped
+from producer.load.detect import detect_kind, loader_for
+from producer.load.source import Source
+from producer.options import Publishes, SubmitOptions, SubmittedRun
+from producer.run_ids import new_run_id
+from shared.clock import now_ms
+from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
+from shared.ledger import Ledger, Opened
+from shared.names import Kind
+from shared.runs import RunStore
+
+SNAPSHOT_VERSION: Final = 1
+LOADS: Final = 3
+"""How often a file is loaded when Redis loses what it confirmed."""
+ROOM_EVERY_ITEMS: Final = 50_000
+"""How often the room in the ledger is looked at."""
+POLL_S: Final = 0.25
+"""Between two looks at something that is waited for."""
+DURABLE_S: Final = 5.0
+"""How long the server may take to write to its disk."""
+LOST_WRITES_S: Final = 2.0
+"""What a server that cannot tell may lose in a crash; after this the run is looked for again."""
+DISCARD_PATIENCE_S: Final = 2.0
+"""How long removing a broken load is tried; a steward does it a minute later anyway."""
+
+
+def submit(
+    ledger: Ledger,
+    publisher: Publishes,
+    source: Source,
+    *,
+    kind: Kind | None = None,
+    options: SubmitOptions | None = None,
+) -> SubmittedRun:
+    """Loads, seals and publishes a run.
+
+    Args:
+        ledger: where to.
+        publisher: wakes workers.
+        source: the input.
+        kind: what the input describes; by default recognised from its content.
+        options: everything else.
+
+    Raises:
+        InputError: the input breaks its contract; nothing of it is left.
+        UsageError: this version does not run this kind, or a name cannot be used.
+        IdempotencyConflictError: the key stands for other content or other settings.
+        NoRoomError: the ledger holds too much unfinished work; nothing of the input is left.
+        LoadLostError: Redis lost the load, and the input cannot be read again.
+        RedisUnreachableError: Redis stays away.
+    """
+    kind = kind or detect_kind(source)
+    return _Submit(ledger, publisher, source, kind, options or SubmitOptions()).run()
+
+
+class _Submit:
+    """One submit, with what it knows so far."""
+
+    def __init__(
+        self, ledger: Ledger, publisher: Publishes, source: Source, kind: Kind, options: SubmitOptions
+    ) -> None:
+        self._ledger, self._publisher, self._source, self._kind = ledger, publisher, source, kind
+        self._options = options
+        self._read = loader_for(kind, source.name)
+        self._token = f"load-{token_hex(8)}"
+        self._snapshot = _snapshot(source, options)
+        self._run = ""
+        self._total = 0
+        self._looked_at = 0
+        self._pause = Event()
+
+    def run(self) -> SubmittedRun:
+        """Loads until Redis keeps what it confirmed; a stream can be loaded once."""
+        for attempt in range(1, LOADS + 1):
+            try:
+                return self._once()
+            except LoadLostError as error:
+                if attempt == LOADS or not self._source.repeatable:
+                    raise LoadLostError(error.message, hint="submit the input again") from error
+                self._options.on_wait("Redis lost a part of the load; loading again")
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(self) -> SubmittedRun:
+        """Loads from the start."""
+        chunks = chunked(self._read(self._source), turns=self._options.chunk_turns)
+        # The first chunk is read before Redis is touched: most bad files are bad there.
+        chunks = chain([next(chunks)], chunks)
+        opened = self._open()
+        if opened.status == "sealed":
+            return self._duplicate(opened, chunks)
+        self._run, self._total, self._looked_at = opened.run, 0, -ROOM_EVERY_ITEMS
+        try:
+            digest = self._load(chunks)
+            wakes = self._ledger.seal(self._run, self._token, self._total, digest)
+        except BaseException:
+            self._discard()
+            raise
+        self._publisher.publish(wakes)
+        self._await_disk(digest)
+        return self._submitted(self._run, duplicate=False)
+
+    def _open(self) -> Opened:
+        """Opens the run, waiting for another loader of the same key as long as that one lives."""
+        options, told = self._options, False
+        run = self._run or new_run_id(now_ms())
+        while True:
+            opened = self._ledger.open(
+                run,
+                kind=self._kind,
+                namespace=options.namespace,
+                key=options.idempotency_key,
+                token=self._token,
+                snapshot=self._snapshot,
+                ttl_s=options.results_ttl_s,
+            )
+            if opened.status in ("ok", "sealed"):
+                return opened
+            if opened.status == "exists":
+                run = new_run_id(now_ms())
+                continue
+            if not told:
+                options.on_wait(f"another submit with this key is loading {opened.run}")
+                told = True
+            self._pause.wait(POLL_S)
+
+    def _load(self, chunks: Iterator[Chunk]) -> str:
+        """Loads all chunks and returns the digest of the input; the next ones are read while some travel."""
+        digest = self._new_digest()
+        with ThreadPoolExecutor(1, "load") as sender:
+            sent: Future[int] | None = None
+            for items, plan, turns in grouped(chunks, digest.update):
+                self._arrived(sent)
+                self._await_room()
+                sent = sender.submit(self._ledger.load, self._run, self._token, items, plan)
+                self._total += turns
+            self._arrived(sent)
+        return digest.hexdigest()
+
+    def _arrived(self, sent: "Future[int] | None") -> None:
+        """Waits for the last call: one is under way at most."""
+        if sent is not None:
+            sent.result()
+            self._options.on_progress(self._total)
+
+    def _await_room(self) -> None:
+        """Waits while sealed runs have too much left to do; the load stays ours meanwhile.
+
+        Loading runs do not count: two of them that wait for each other would wait for ever.
+        """
+        if self._total - self._looked_at < ROOM_EVERY_ITEMS:
+            return
+        self._looked_at = self._total
+        options, deadline, told = self._options, monotonic() + self._options.patience_s, False
+        while (backlog := self._ledger.backlog()) >= options.max_backlog_items:
+            why = f"{backlog:,} items wait for workers, and {options.max_backlog_items:,} is the limit"
+            if monotonic() >= deadline:
+                raise NoRoomError(why, hint="start more workers, or raise PROCTOR_MAX_BACKLOG_ITEMS")
+            if not told:
+                options.on_wait(why)
+                told = True
+            self._pause.wait(POLL_S)
+            self._ledger.load(self._run, self._token, {}, {})  # renews the loader's lease
+
+    def _await_disk(self, digest: str) -> None:
+        """Waits until a crash cannot take the run back, and looks whether one did."""
+        if not self._ledger.wait_durable(DURABLE_S):
+            self._pause.wait(LOST_WRITES_S)
+        # Sealing again changes nothing on a run that is there; it finds out about one that is not.
+        self._publisher.publish(self._ledger.seal(self._run, self._token, self._total, digest))
+
+    def _duplicate(self, opened: Opened, chunks: Iterator[Chunk]) -> SubmittedRun:
+        """Answers a repeated submit with the first run, if it was of the same content."""
+        digest = self._new_digest()
+        for _ in grouped(chunks, digest.update):
+            pass
+        if digest.hexdigest() != opened.digest:
+            raise IdempotencyConflictError(
+                f"idempotency key {self._options.idempotency_key!r} belongs to {opened.run}, "
+                "which has other content or other settings",
+                hint="take another key, or submit the same file with the same options",
+            )
+        return self._submitted(opened.run, duplicate=True)
+
+    def _submitted(self, run: str, *, duplicate: bool) -> SubmittedRun:
+        """Reads what became of the load."""
+        info = RunStore(self._ledger.caller.client, patience_s=self._ledger.caller.patience_s).info(run)
+        return SubmittedRun(run, self._kind, info.total, info.threads, duplicate)
+
+    def _discard(self) -> None:
+        """Removes what was loaded, without insisting: a steward removes it a minute later."""
+        hasty = Ledger(self._ledger.caller.client, patience_s=DISCARD_PATIENCE_S)
+        with suppress(ProctorError):
+            hasty.discard(self._run, self._token)
+
+    def _new_digest(self) -> "Digest":
+        """Begins the digest of input and settings that decide what comes out."""
+        settings = (self._kind, self._options.namespace, self._options.summary_policy)
+        return sha256("\n".join([*settings, ""]).encode())
+
+
+class Digest(Protocol):
+    """A hash that is being computed."""
+
+    def update(self, data: bytes, /) -> None:
+        """Adds bytes."""
+
+    def hexdigest(self) -> str:
+        """Ends it."""
+
+
+def _snapshot(source: Source, options: SubmitOptions) -> bytes:
+    """Writes the settings that the run keeps, whatever the submitter's environment says later."""
+    settings = {
+        "v": SNAPSHOT_VERSION,
+        "submitted_ms": now_ms(),
+        "source": PurePath(source.name).name,
+        "summary_policy": options.summary_policy,
+        "live": None,
+        "model": None,
+        "options": {"idempotency_key": options.idempotency_key, "chunk_turns": options.chunk_turns},
+    }
+    return json.dumps(settings).encode()

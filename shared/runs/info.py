@@ -1,0 +1,242 @@
+"""What is known of a run without looking at its results, and the store that reads both."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from shared import keys
+from shared.errors import UnknownRunError
+from shared.names import FINAL_STATES, Kind, RunState
+from shared.runs import waiting
+from shared.runs.pages import ChunkFields, Page, PageReader, TurnRow
+from shared.runs.patience import patiently
+
+if TYPE_CHECKING:
+    import redis
+
+PATIENCE_S: Final = 60.0
+"""How long reading goes on while Redis is away."""
+TALLY_PREFIX: Final = "n:"
+"""Before the words of a run's progress counters."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """One look at a run."""
+
+    run: str
+    """Its id."""
+    kind: Kind
+    """What its items are."""
+    state: RunState
+    """Where it stands."""
+    namespace: str
+    """Where the state of its threads lives: the run itself, or a name that runs share."""
+    created_ms: int
+    """When its loading began, epoch milliseconds."""
+    sealed_ms: int | None
+    """When all of it was there and work could begin."""
+    finished_ms: int | None
+    """When its state became final."""
+    total: int
+    """Its items; 0 while it loads."""
+    done: int
+    """Items with a result; those that are retried count as open."""
+    tally: dict[str, int]
+    """Progress counters by word, for display: totals are computed from rows."""
+    threads: int
+    """Distinct threads (turns)."""
+    generation: int
+    """0, and one more for each retry."""
+    snapshot: dict[str, Any]
+    """The settings it was submitted with."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing of it changes any more, unless it is retried."""
+        return self.state in FINAL_STATES
+
+    @property
+    def source(self) -> str:
+        """The name of its input."""
+        return str(self.snapshot.get("source", ""))
+
+    @property
+    def duration_ms(self) -> int | None:
+        """From the moment work could begin to the end; None before."""
+        if self.finished_ms is None or self.sealed_ms is None:
+            return None
+        return self.finished_ms - self.sealed_ms
+
+
+class RunStore:
+    """Reads runs; safe to share between threads.
+
+    Args:
+        client: connected to the ledger's server, answering bytes.
+        patience_s: how long a read goes on while Redis is away.
+    """
+
+    def __init__(self, client: "redis.Redis", *, patience_s: float = PATIENCE_S) -> None:
+        self._client: Any = client  # redis-py's own annotations mix sync and async answers
+        self._patience_s = patience_s
+
+    def info(self, run: str) -> RunInfo:
+        """Reads one run.
+
+        Raises:
+            UnknownRunError: there is no such run.
+            RedisUnreachableError: Redis stays away.
+        """
+        [found] = self._infos([run])
+        if found is None:
+            raise UnknownRunError(f"no run is called {run!r}", hint="`proctor runs` lists them")
+        return found
+
+    def list(self, *, limit: int = 20, kind: str | None = None, state: str | None = None) -> list[RunInfo]:
+        """Reads the newest runs first.
+
+        Args:
+            limit: most runs to return.
+            kind: only runs of this kind.
+            state: only runs in this state.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        found, at = list[RunInfo](), 0
+        while len(found) < limit:
+            names = self._names(at, at + limit - 1)
+            if not names:
+                break
+            for info in self._infos(names):
+                if info and kind in (None, info.kind) and state in (None, info.state):
+                    found.append(info)
+            at += limit
+        return found[:limit]
+
+    def pages(self, run: str) -> Iterator[Page]:
+        """Yields the rows of a turns run in input order, some hundreds at a time.
+
+        While a run goes on, turns without a result are left out; in a final run their rows have no code.
+
+        Raises:
+            UnknownRunError: there is no such run.
+            RedisUnreachableError: Redis stays away.
+        """
+        info = self.info(run)
+        results, items = keys.results_key(run), keys.items_key(run)
+        reader = PageReader(self._fetcher(results), self._fetcher(items), with_open=info.is_final)
+        yield from reader.pages(self.chunks(run))
+
+    def rows(self, run: str) -> Iterator[TurnRow]:
+        """Yields the rows of a turns run one by one, as `pages` does."""
+        for page in self.pages(run):
+            yield from page
+
+    def chunks(self, run: str) -> Sequence[ChunkFields]:
+        """Reads which fields hold the results of a turns run, by generation and in order."""
+        counts = self._read(lambda: self._client.hgetall(keys.batches_key(run)))
+        return sorted(_chunk_fields(chunk.decode(), int(count)) for chunk, count in counts.items())
+
+    def inputs(self, run: str, batches: Sequence[str]) -> Sequence[bytes | None]:
+        """Reads the input batches of a run."""
+        return self._fetcher(keys.items_key(run))(batches)
+
+    def why(self, run: str) -> str:
+        """Says in one sentence why a run does not move; empty when nothing holds it.
+
+        Raises:
+            UnknownRunError: there is no such run.
+            RedisUnreachableError: Redis stays away.
+        """
+        info = self.info(run)
+        return waiting.reason(run, self._read(lambda: waiting.look(self._client, run, info.kind, info.state)))
+
+    def workers(self, kind: str) -> Sequence[waiting.Worker]:
+        """Reads the live workers of a kind.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        return self._read(lambda: waiting.workers(self._client, kind))
+
+    def _names(self, first: int, last: int) -> Sequence[str]:
+        """Reads the ids of some runs, newest first."""
+        found = self._read(lambda: self._client.zrevrange(keys.RUNS_KEY, first, last))
+        return [name.decode() for name in found]
+
+    def _infos(self, runs: Sequence[str]) -> "Sequence[RunInfo | None]":
+        """Reads several runs in one round trip."""
+
+        def read() -> Any:
+            pipeline = self._client.pipeline(transaction=False)
+            for run in runs:
+                pipeline.hgetall(keys.run_key(run))
+                pipeline.scard(keys.threads_key(run))
+            return pipeline.execute()
+
+        answers = self._read(read)
+        return [_info(run, *answers[2 * at : 2 * at + 2]) for at, run in enumerate(runs)]
+
+    def _fetcher(self, key: str) -> Callable[[Sequence[str]], Sequence[bytes | None]]:
+        """Makes a function that reads fields of a hash."""
+
+        def fetch(fields: Sequence[str]) -> Sequence[bytes | None]:
+            found: Sequence[bytes | None] = self._read(lambda: self._client.hmget(key, fields))
+            return found
+
+        return fetch
+
+    def _read(self, read: Callable[[], T]) -> T:
+        return patiently(read, self._patience_s)
+
+
+def _chunk_fields(chunk: str, batches: int) -> ChunkFields:
+    """Reads a chunk's place from its id: `17` of the load, `2.5` of the second retry.
+
+    >>> _chunk_fields("2.5", 2)
+    ChunkFields(generation=2, number=5, batches=['2.5.0', '2.5.1'])
+    """
+    generation, _, number = chunk.rpartition(".")
+    return ChunkFields(int(generation or 0), int(number), [f"{chunk}.{at}" for at in range(batches)])
+
+
+def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | None:
+    """Makes sense of a run's hash; None when there is none."""
+    if b"state" not in fields:
+        return None
+    words = {name.decode(): value for name, value in fields.items()}
+    number = {name: int(words.get(name) or 0) for name in ("total", "done", "goal", "gen", "created")}
+    total = number["total"]
+    return RunInfo(
+        run=run,
+        kind=Kind(words["kind"].decode()),
+        state=RunState(words["state"].decode()),
+        namespace=words["ns"].decode(),
+        created_ms=number["created"],
+        sealed_ms=int(words["sealed"]) if "sealed" in words else None,
+        finished_ms=int(words["finished"]) if "finished" in words else None,
+        total=total,
+        done=max(0, total - (number["goal"] - number["done"])) if number["goal"] else 0,
+        tally={
+            name.removeprefix(TALLY_PREFIX): int(value)
+            for name, value in words.items()
+            if name.startswith(TALLY_PREFIX)
+        },
+        threads=int(threads),
+        generation=number["gen"],
+        snapshot=_snapshot(words.get("snap", b"")),
+    )
+
+
+def _snapshot(text: bytes) -> dict[str, Any]:
+    """Reads the settings of a run; what a newer version wrote in another form counts as none."""
+    try:
+        found = json.loads(text or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,185 @@
+"""Reads the results of a turns run in input order, a page at a time, with memory that does not grow.
+
+A chunk holds consecutive lines, so the rows of one chunk, sorted, are one page; nothing is sorted across
+chunks. Turns that were retried stand in chunks of their own, in input order too: they are merged in, and the
+highest generation wins.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from heapq import merge
+from itertools import groupby, islice, repeat
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from shared.rows import Block, unpack_batch, unpack_block
+
+POISONED: Final = "xp"
+"""Code of a turn that no worker survived."""
+BATCHES_AT_ONCE: Final = 64
+"""Result fields fetched in one round trip: 1 MB or so, which still fits a processor's cache."""
+MERGED_PAGE: Final = 1_000
+"""Rows of a page when retried turns are merged in."""
+
+
+class TurnRow(NamedTuple):
+    """The result of one turn, or the lack of one."""
+
+    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a row
+    """Position in the input, from 0."""
+    code: str
+    """How it ended, see `shared.rows`; empty for a turn that the run ended without."""
+    line: bytes
+    """The stored JSON; for a poisoned turn its input line, a newline and the thread's state."""
+    started_ms: int
+    """When the worker began with the turn's block, epoch milliseconds; 0 without a result."""
+    finished_ms: int
+    """When the block was decided; 0 without a result."""
+    attempts: int
+    """Results it has had so far, this one included: above 1 after `retry`."""
+
+
+Page = list[TurnRow]
+"""Rows in input order."""
+
+
+_row: Final[Callable[[tuple[int, str, bytes, int, int, int]], TurnRow]] = partial(tuple.__new__, TurnRow)
+"""`TurnRow` from a tuple, in half the time of its constructor: a million rows are made of a run."""
+
+
+class ChunkFields(NamedTuple):
+    """Which fields hold the results of a chunk."""
+
+    generation: int
+    """0 for the load, then one for each retry."""
+    number: int
+    """Position of the chunk in its generation."""
+    batches: Sequence[str]
+    """Ids of its batches: fields of the results and of the items."""
+
+
+Fetch = Callable[[Sequence[str]], Sequence[bytes | None]]
+"""Reads the values of some fields, in order."""
+
+
+class PageReader:
+    """Turns chunks into pages of rows.
+
+    Args:
+        results: reads result fields.
+        items: reads input batches; asked only for turns without a result and for poisoned ones.
+        with_open: whether turns without a result get a row, as in a run that ended early.
+    """
+
+    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool) -> None:
+        self._results = results
+        self._items = items
+        self._with_open = with_open
+
+    def pages(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
+        """Yields the rows of all chunks in input order, each index once."""
+        generations = [list(found) for _, found in groupby(sorted(chunks), key=attrgetter("generation"))]
+        if len(generations) == 1:
+            yield from self._read(generations[0])
+            return
+        streams = [(row for page in self._read(found) for row in page) for found in generations]
+        rows = (_latest(list(same)) for _, same in groupby(merge(*streams, key=_by_index), key=_by_index))
+        while page := list(islice(rows, MERGED_PAGE)):
+            yield page
+
+    def _read(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
+        """Yields one page a chunk, fetching several chunks at a time."""
+        group, size = list[ChunkFields](), 0
+        for chunk in chunks:
+            group.append(chunk)
+            size += len(chunk.batches)
+            if size >= BATCHES_AT_ONCE:
+                yield from self._fetched(group)
+                group, size = [], 0
+        yield from self._fetched(group)
+
+    def _fetched(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
+        """Fetches the results of some chunks in one call."""
+        fields = [batch for chunk in chunks for batch in chunk.batches]
+        if not fields:
+            return
+        blocks = dict(zip(fields, map(_block, self._results(fields)), strict=True))
+        special = self._special({batch: block for batch, block in blocks.items() if _is_special(block)})
+        for chunk in chunks:
+            rows = list[TurnRow]()
+            for batch in chunk.batches:
+                block = blocks[batch]
+                rows += special[batch] if block is None or batch in special else _rows(block)
+            if rows:
+                rows.sort()
+                yield rows
+
+    def _special(self, blocks: dict[str, Block | None]) -> dict[str, list[TurnRow]]:
+        """Rows of batches that were decided in parts, not wholly, or with a poisoned turn in them."""
+        if not blocks:
+            return {}
+        firsts = map(_block, self._results([f"{batch}:0" for batch in blocks]))
+        found = {
+            batch: [row for block in self._parts(batch, first, last) for row in _rows(block)]
+            for (batch, last), first in zip(blocks.items(), firsts, strict=True)
+        }
+        asked = [
+            batch
+            for batch, rows in found.items()
+            if (self._with_open and blocks[batch] is None) or any(row.code == POISONED for row in rows)
+        ]
+        for batch, payload in zip(asked, self._items(asked) if asked else (), strict=True):
+            if payload is not None:
+                with_open = self._with_open and blocks[batch] is None
+                found[batch] = _completed(found[batch], payload, with_open=with_open)
+        return found
+
+    def _parts(self, batch: str, first: Block | None, last: Block | None) -> Iterator[Block]:
+        """Yields the committed parts of a batch; the last one stands under the batch's own name."""
+        part, done = first, 0
+        while part is not None and (last is None or done < last.offset):
+            yield part
+            done += len(part.indexes)
+            part = _block(self._results([f"{batch}:{done}"])[0])
+        if last is not None:
+            yield last
+
+
+def _block(value: bytes | None) -> Block | None:
+    """Reads a stored value: `generation|block`."""
+    return None if value is None else unpack_block(value.partition(b"|")[2])
+
+
+def _is_special(block: Block | None) -> bool:
+    """Whether a batch needs more than its one block."""
+    return block is None or block.offset > 0 or POISONED in block.codes
+
+
+def _completed(rows: list[TurnRow], payload: bytes, *, with_open: bool) -> list[TurnRow]:
+    """Gives poisoned turns their input, and turns without a result a row when they are to have one."""
+    indexes, body = unpack_batch(payload)
+    inputs = dict(zip(indexes, body.split(b"\n"), strict=True))
+    rows = [
+        row._replace(line=inputs.get(row.index, b"{}") + b"\n" + row.line) if row.code == POISONED else row
+        for row in rows
+    ]
+    if with_open:
+        rows += [TurnRow(index, "", b"", 0, 0, 0) for index in indexes[len(rows) :]]
+    return rows
+
+
+def _rows(block: Block) -> list[TurnRow]:
+    """Opens a block."""
+    started, finished = repeat(block.started_ms), repeat(block.finished_ms)
+    return list(map(_row, zip(block.indexes, block.codes, block.lines, started, finished, repeat(1))))
+
+
+def _by_index(row: TurnRow) -> int:
+    """The position in the input."""
+    return row.index
+
+
+def _latest(rows: list[TurnRow]) -> TurnRow:
+    """Chooses among the results of one turn, oldest first: the newest one there is."""
+    decided = [row for row in rows if row.code]
+    return decided[-1]._replace(attempts=len(decided)) if decided else rows[-1]
