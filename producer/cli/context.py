@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -9,17 +11,18 @@ import click
 
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
+from shared.errors import InfrastructureError, UsageError
 from shared.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import redis
-    from shared.target import Connection
 
     from shared.broker import Publisher
     from shared.ledger import Ledger
     from shared.runs import RunStore
+    from shared.target import Connection
 
 P = ParamSpec("P")
 
@@ -35,8 +38,11 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the environment."""
-        return Settings.from_environment()
+        """The settings of the environment, with the server that `--redis` names."""
+        settings = Settings.from_environment()
+        if self.options.redis:
+            settings = settings.override("--redis", redis_url=self.options.redis, broker_url=None)
+        return settings
 
     @cached_property
     def connection(self) -> Connection:
@@ -47,13 +53,8 @@ class Session:
 
     @cached_property
     def client(self) -> redis.Redis:
-        """A client of that Redis, checked once: it answers and can carry the ledger."""
-        from shared.target import check_server, ping_until  # noqa: PLC0415 - start-up: `--help` must not load redis
-
-        client = self.connection.target.client()
-        ping_until(client, self.settings.connect_patience_s)
-        check_server(client)
-        return client
+        """A client of that Redis, which was looked at: it answers and can carry the ledger."""
+        return self.connection.target.client()
 
     @cached_property
     def broker_client(self) -> redis.Redis:
@@ -66,14 +67,22 @@ class Session:
         """The ledger, with the patience of a running command."""
         from shared.ledger import Ledger  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-        return Ledger(self.client, patience_s=self.settings.patience_s)
+        settings = self.settings
+        return Ledger(self.client, patience_s=settings.patience_s, namespace_ttl_s=settings.namespace_ttl_s)
 
     @cached_property
     def store(self) -> RunStore:
         """The reading side of runs."""
         from shared.runs import RunStore  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-        return RunStore(self.client)
+        return RunStore(self.client, patience_s=self.settings.patience_s)
+
+    @cached_property
+    def impatient_store(self) -> RunStore:
+        """The same for who waits for Redis by itself, and wants to know at once that it is away."""
+        from shared.runs import RunStore  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+        return RunStore(self.client, patience_s=0.0)
 
     @cached_property
     def publisher(self) -> Publisher:
@@ -82,11 +91,28 @@ class Session:
 
         return Publisher(make_app(self.connection.broker))
 
-    def reconnect(self) -> None:
-        """Forgets the connection, so that the next use starts an embedded server that has gone."""
-        self.close()
-        for name in ("connection", "client", "broker_client", "ledger", "store", "publisher"):
-            self.__dict__.pop(name, None)
+    def confirm(self, question: str) -> None:
+        """Asks before something is deleted.
+
+        Raises:
+            UsageError: the answer was no, or nobody is there to answer and `--yes` was not given.
+        """
+        if self.options.yes:
+            return
+        if not sys.stdin.isatty() or self.options.json:
+            raise UsageError(f"asked to {question.rstrip('?')}", hint="add --yes to do it without a question")
+        if not click.confirm(question, err=True):
+            raise UsageError("nothing was changed")
+
+    def revive(self) -> None:
+        """Starts an embedded server again that has gone; clients find it at its old place."""
+        if not self.connection.embedded:
+            return
+        with suppress(InfrastructureError):  # whoever waits for Redis has a patience of his own
+            from shared.target import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+            before, self.connection = self.connection, resolve_target(self.settings)
+            before.lease.close()
 
     def close(self) -> None:
         """Lets go of Redis; an embedded server without clients stops by itself."""

@@ -43,18 +43,43 @@ class Crew:
             return
         settings = self._session.settings
         command = worker_command(
-            settings, kinds=[self._kind], processes=self._processes, in_flight=self._in_flight
+            settings,
+            kinds=[self._kind],
+            processes=self._processes,
+            in_flight=self._in_flight,
+            with_parent=True,
         )
         self._child = Child.start(
             NAME,
             command,
-            environment=child_environment(settings, redis_url=self._session.options.redis),
+            environment=child_environment(settings),
             grace_s=settings.grace_s,
             log=open_log(settings, NAME),
         )
         self._session.output.detail(
             f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"
         )
+
+    def start_in_background(self) -> None:
+        """Starts workers that outlive this command and end when every run of their kind is final."""
+        if not self._processes:
+            return
+        settings = self._session.settings
+        child = Child.start(
+            NAME,
+            worker_command(
+                settings,
+                kinds=[self._kind],
+                processes=self._processes,
+                in_flight=self._in_flight,
+                burst=True,
+            ),
+            environment=child_environment(settings),
+            grace_s=settings.grace_s,
+            log=open_log(settings, NAME),
+        )
+        workers = plural(self._processes, "worker")
+        self._session.output.note(f"{workers} in the background until the run ends; log in {child.log}")
 
     def check(self) -> None:
         """Finds out whether the workers are still there.
@@ -69,6 +94,11 @@ class Crew:
         words = tail(log) if log else ""
         message = f"the workers started here ended by themselves (exit code {code})"
         raise InfrastructureError(f"{message}\n{words}" if words else message, hint=f"their log is {log}")
+
+    def ask_to_stop(self) -> None:
+        """Tells what was started here to end, without waiting for it."""
+        if self._child is not None:
+            self._child.ask_to_stop()
 
     def stop(self) -> None:
         """Stops what was started here: running work is finished or given back."""

@@ -33,6 +33,10 @@ class LiveView:
         line = Text.assemble(("reading ", "dim"), printable(source), "  ", (count(items), "bold"), " items")
         self._live.update(line, refresh=True)
 
+    def say(self, text: str) -> None:
+        """Writes a line above the view, where it stays."""
+        self._live.console.print(Text(printable(text)))
+
     def show(self, progress: Progress) -> None:
         """Draws one look."""
         self._live.update(draw(progress, min(self._console.width, MAX_WIDTH)), refresh=True)
@@ -49,8 +53,8 @@ def draw(progress: Progress, width: int) -> Group:
     head.truncate(max(1, width - len(state) - 2), overflow="ellipsis")
     head.append(" " * max(1, width - head.cell_len - len(state))).append_text(state)
     lines = [head, _bar(progress, width), _pairs(decisions(progress.tally)), _pairs(figures(progress))]
-    if progress.waiting:
-        lines.append(Text.assemble(("waiting  ", "yellow"), printable(progress.waiting)))
+    if progress.why:
+        lines.append(Text.assemble(("waiting  ", "yellow"), printable(progress.why)))
     return Group(*lines)
 
 

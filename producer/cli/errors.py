@@ -50,8 +50,8 @@ def _of_click(error: click.ClickException) -> Failure:
     possibilities = getattr(error, "possibilities", None)
     if possibilities:
         hint = f"did you mean {' or '.join(sorted(possibilities))}?"
-    message = error.message if hasattr(error, "possibilities") else error.format_message()
-    return Failure("usage", message.rstrip("."), hint, 2)
+    message = (error.message if hasattr(error, "possibilities") else error.format_message()).rstrip(".")
+    return Failure("usage", message[:1].lower() + message[1:], hint, 2)
 
 
 def _of_system(error: OSError) -> Failure:

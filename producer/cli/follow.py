@@ -8,13 +8,13 @@ from typing import Final
 from producer.cli.context import Session
 from producer.cli.crew import Crew
 from producer.cli.errors import describe
-from producer.cli.fleet import read_fleet
+from producer.cli.fleet import queue_key
 from producer.cli.live import View
-from producer.cli.progress import Fleet, Meter, Progress
+from producer.cli.progress import Meter, Progress
 from producer.cli.wording import duration
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
-from shared.names import FINAL_STATES, RunState
+from shared.names import RunState
 from shared.runs import RunInfo
 
 LOOK_EVERY_S: Final = 0.2
@@ -50,7 +50,7 @@ class Follower:
         self._deadline_s = None if timeout_s is None else monotonic() + timeout_s
         self._meter = Meter()
         self._pause = threading.Event()
-        self._last = Progress(run, RunState.RUNNING, 0, 0, {}, Fleet(0, 0), 0.0)
+        self._last = Progress(run, RunState.RUNNING, 0, 0, {}, 0.0, 0, 0)
         self._away_since_s: float | None = None
         self._alone_since_s: float | None = None
 
@@ -71,7 +71,7 @@ class Follower:
                     raise
                 self._wait_for_redis(error)
             else:
-                if info.state in FINAL_STATES:
+                if info.is_final:
                     return info
                 self._man(info)
                 self._end_in_time()
@@ -79,45 +79,45 @@ class Follower:
 
     def _look(self) -> RunInfo:
         """Asks Redis once and shows the answer."""
-        info = self._session.store.info(self._run)
-        fleet = read_fleet(self._session.client, self._session.broker_client, info.kind)
+        store = self._session.impatient_store
+        info = store.info(self._run)
         self._away_since_s = None
-        end_ms = info.finished_ms or now_ms()
         self._last = Progress(
             run=info.run,
             state=info.state,
             done=info.done,
             total=info.total,
             tally=info.tally,
-            fleet=fleet,
-            elapsed_s=max(0.0, (end_ms - info.created_ms) / 1000),
+            elapsed_s=max(0.0, ((info.finished_ms or now_ms()) - (info.sealed_ms or info.created_ms)) / 1000),
+            workers=len(store.workers(info.kind)),
+            queued=self._session.broker_client.llen(queue_key(info.kind)),
             rate_s=self._meter.rate(monotonic(), info.done),
-            source=str(info.snapshot.get("source", "")),
+            source=info.source,
+            why="" if info.is_final else store.why(self._run),
         )
         self._view.show(self._last)
         return info
 
     def _wait_for_redis(self, error: Exception) -> None:
-        """Says that Redis is away, connects anew, and gives up after the patience."""
+        """Says that Redis is away, starts an embedded one again, and gives up after the patience."""
         now_s = monotonic()
         self._away_since_s = self._away_since_s or now_s
         patience_s = self._session.settings.patience_s
-        away_s = now_s - self._away_since_s
-        if away_s > patience_s:
+        if now_s - self._away_since_s > patience_s:
             raise RedisUnreachableError(
                 f"Redis did not answer for {duration(patience_s)}: {error}",
-                hint=f"the run is kept there; `proctor watch {self._run}` when Redis is back",
+                hint=f"what it holds of the run is kept; `proctor watch {self._run}` when it is back",
             ) from error
-        trouble = f"Redis does not answer; waiting for it, up to {duration(patience_s)}"
-        self._view.show(replace(self._last, trouble=trouble, rate_s=None))
-        self._session.reconnect()
+        why = f"Redis does not answer; waiting for it, up to {duration(patience_s)}"
+        self._view.show(replace(self._last, why=why, rate_s=None))
+        self._session.revive()
 
     def _man(self, info: RunInfo) -> None:
         """Starts workers when the run needs some and there are none, and looks after those started."""
         if self._crew is None:
             return
         self._crew.check()
-        if self._last.fleet.workers or self._crew.is_working or info.state != RunState.RUNNING:
+        if self._last.workers or self._crew.is_working or info.state != RunState.RUNNING:
             self._alone_since_s = None
             return
         self._alone_since_s = self._alone_since_s or monotonic()

@@ -17,6 +17,9 @@ class View(Protocol):
     def loading(self, source: str, items: int) -> None:
         """Shows how much of the input was read."""
 
+    def say(self, text: str) -> None:
+        """Tells something once."""
+
     def show(self, progress: Progress) -> None:
         """Shows one look."""
 
@@ -29,6 +32,9 @@ class NoView:
 
     def loading(self, source: str, items: int) -> None:
         """Shows nothing."""
+
+    def say(self, text: str) -> None:
+        """Tells nothing."""
 
     def show(self, progress: Progress) -> None:
         """Shows nothing."""
@@ -51,9 +57,13 @@ class PlainView:
             self._last_s = monotonic()
             self._output.note(f"reading {printable(source)}: {plural(items, 'item')} so far")
 
+    def say(self, text: str) -> None:
+        """Writes a line."""
+        self._output.note(text)
+
     def show(self, progress: Progress) -> None:
         """Writes a line when the state or the reason to wait is new, or ten seconds have gone."""
-        said = (progress.state, progress.waiting)
+        said = (progress.state, progress.why)
         if said == self._said and monotonic() - self._last_s < LINE_EVERY_S:
             return
         self._said = said

@@ -8,29 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from producer.cli.wording import count, duration, plural, rate, share
+from producer.cli.wording import count, duration, rate, share
 from shared.names import RunState
 
 WINDOW_S: Final = 5.0
 """The rate is that of the last seconds, so that it tells of now and still does not flicker."""
 DECISIONS: Final = ("must", "should", "skip")
-_HELD_BACK: Final = {
-    RunState.PAUSED: "paused; `proctor resume {run}` continues it",
-    RunState.LOADING: "its items are still being written",
-    RunState.CANCELLING: "being cancelled",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """Who works on runs of one kind, and what waits for them."""
-
-    workers: int
-    """Worker processes alive."""
-    queued: int
-    """Wake-up calls that no worker has taken yet."""
-    ahead: int = 0
-    """Other runs of this kind that have work to hand out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +25,17 @@ class Progress:
     done: int
     total: int
     tally: Mapping[str, int]
-    fleet: Fleet
     elapsed_s: float
+    workers: int
+    """Worker processes alive."""
+    queued: int
+    """Wake-up calls that no worker has taken yet."""
     rate_s: float | None = None
     """Items a second of late; None until two looks were taken."""
     source: str = ""
     """The name of the input."""
-    trouble: str = ""
-    """Why Redis cannot be asked just now."""
+    why: str = ""
+    """Why it does not move, in one sentence; empty while it moves."""
 
     @property
     def left_s(self) -> float | None:
@@ -57,21 +43,6 @@ class Progress:
         if not self.rate_s or self.state != RunState.RUNNING:
             return None
         return (self.total - self.done) / self.rate_s
-
-    @property
-    def waiting(self) -> str:
-        """Why nothing moves, in one sentence; empty while it moves."""
-        if self.trouble:
-            return self.trouble
-        if self.state != RunState.RUNNING:
-            return _HELD_BACK.get(self.state, "").format(run=self.run)
-        if self.done >= self.total:
-            return ""
-        if not self.fleet.workers:
-            return "no worker is alive; start one with `proctor worker`"
-        if not self.rate_s and self.fleet.ahead:
-            return f"{plural(self.fleet.ahead, 'other run')} in front take turns with it"
-        return ""
 
 
 @dataclass(slots=True)
@@ -114,18 +85,18 @@ def figures(progress: Progress) -> list[tuple[str, str]]:
     told.append(("elapsed", duration(progress.elapsed_s)))
     if progress.left_s is not None:
         told.append(("left", duration(progress.left_s)))
-    told += [("queue", count(progress.fleet.queued)), ("workers", count(progress.fleet.workers))]
+    told += [("queue", count(progress.queued)), ("workers", count(progress.workers))]
     return told
 
 
 def plain_line(progress: Progress) -> str:
     r"""Writes one look as one line for a log.
 
-    >>> plain_line(Progress("t-1", "running", 5, 10, {"must": 5}, Fleet(2, 1), 2.0, 2.5))
+    >>> plain_line(Progress("t-1", "running", 5, 10, {"must": 5}, 2.0, 2, 1, 2.5))
     't-1 running 5/10 (50 %) must 5 should 0 skip 0 | turns 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
     """
     done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
     words = " ".join(f"{word} {number}" for word, number in decisions(progress.tally))
     rest = " ".join(f"{word} {number}" for word, number in figures(progress))
     line = f"{progress.run} {progress.state} {done} {words} | {rest}"
-    return f"{line} | waiting: {progress.waiting}" if progress.waiting else line
+    return f"{line} | waiting: {progress.why}" if progress.why else line

@@ -14,11 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final, NoReturn
 
-from shared.settings import Settings
-
 import shared
 from shared.errors import InfrastructureError, UsageError
 from shared.names import Kind
+from shared.settings import Settings
 
 LOG_BYTES: Final = 10_000_000
 """A log file above this size is moved to `….1` before the next start."""
@@ -35,19 +34,18 @@ def module_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
-def child_environment(settings: Settings, *, redis_url: str | None) -> dict[str, str]:
-    """Returns the environment of a child: ours, with the Redis in use and this very installation.
+def child_environment(settings: Settings) -> dict[str, str]:
+    """Returns the environment of a child: ours, with our servers, data folder and this very installation.
 
-    Args:
-        settings: for the data folder, which a child must find from any folder.
-        redis_url: the server that `--redis` named; None leaves the child to the environment, else the
-            embedded server of the data folder.
+    Without a server in the settings the child finds the embedded one of the data folder, as we did.
     """
     environment = dict(os.environ)
     environment["PROCTOR_DATA_DIR"] = str(settings.data_dir.absolute())
-    if redis_url:
-        environment["PROCTOR_REDIS_URL"] = redis_url
-        environment.pop("PROCTOR_BROKER_URL", None)
+    for name, url in (("PROCTOR_REDIS_URL", settings.redis_url), ("PROCTOR_BROKER_URL", settings.broker_url)):
+        environment.pop(name, None)
+        environment.pop(f"{name}_FILE", None)
+        if url:
+            environment[name] = url
     environment["PYTHONUNBUFFERED"] = "1"
     if str(PACKAGES_ROOT) not in sys.path[1:]:
         # A checkout that is not installed: `-P` keeps the current folder out of the child's path.
@@ -63,8 +61,18 @@ def worker_command(
     processes: int | None = None,
     in_flight: int | None = None,
     burst: bool = False,
+    with_parent: bool = False,
 ) -> list[str]:
-    """Returns the command line of a supervisor of worker processes."""
+    """Returns the command line of a supervisor of worker processes.
+
+    Args:
+        settings: for what is not said here.
+        kinds: what to work on.
+        processes: how many.
+        in_flight: items in flight per process.
+        burst: end when every run of the kinds is final.
+        with_parent: end when the process that starts it is gone, however it ended.
+    """
     command = module_command("worker", "--supervise", "-Q", ",".join(kinds))
     command += [
         "--processes",
@@ -72,7 +80,8 @@ def worker_command(
         "-j",
         str(in_flight or settings.in_flight),
     ]
-    return [*command, "--burst"] if burst else command
+    flags = {"--burst": burst, "--stop-with-parent": with_parent}
+    return [*command, *(flag for flag, is_wanted in flags.items() if is_wanted)]
 
 
 def flower_command(
@@ -195,8 +204,6 @@ class Child:
             self.process.wait(self._grace_s + KILL_AFTER_S)
         except subprocess.TimeoutExpired:
             self.kill()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
 
     def kill(self) -> None:
         """Ends the child and everything in its session at once."""

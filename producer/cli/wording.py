@@ -19,10 +19,10 @@ def count(number: int) -> str:
 def plural(number: int, noun: str) -> str:
     """Writes a count with its noun.
 
-    >>> plural(1, "worker"), plural(0, "worker"), plural(2, "query")
-    ('1 worker', '0 workers', '2 queries')
+    >>> plural(1, "worker"), plural(0, "worker"), plural(2, "query"), plural(2, "process")
+    ('1 worker', '0 workers', '2 queries', '2 processes')
     """
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
     return f"{count(number)} {noun if number == 1 else many}"
 
 

@@ -29,4 +29,4 @@ def command(session: Session, *, port: int, address: str, url_prefix: str, allow
     session.client.ping()  # a wrong URL is told here, in one line
     session.output.note(f"Flower: http://{address}:{port}/{url_prefix.strip('/')}")
     program = flower_command(address=address, port=port, url_prefix=url_prefix, allow_control=allow_control)
-    become(program, child_environment(session.settings, redis_url=session.options.redis), cwd=PACKAGES_ROOT)
+    become(program, child_environment(session.settings), cwd=PACKAGES_ROOT)

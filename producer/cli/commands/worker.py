@@ -50,6 +50,6 @@ def command(
     program = worker_command(
         session.settings, kinds=kinds, processes=processes, in_flight=in_flight, burst=burst
     )
-    environment = child_environment(session.settings, redis_url=session.options.redis)
+    environment = child_environment(session.settings)
     session.output.detail(f"starting {' '.join(program)} in {os.getcwd()}")  # noqa: PTH109 - shown, not used
     become(program, environment)

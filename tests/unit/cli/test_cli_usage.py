@@ -65,7 +65,7 @@ def test_unknown_option_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A mistyped option is refused with code 2 and a hint."""
     assert run(["decide", "hello", "--sginal", "pivot"]) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("error: No such option: --sginal")
+    assert captured.err.startswith("error: no such option: --sginal")
     assert "hint: " in captured.err
 
 

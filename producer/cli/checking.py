@@ -1,0 +1,69 @@
+"""Checks a file without sending anything: every problem, or what is in it."""
+
+import json
+from itertools import islice
+from typing import Any, Final
+
+from producer.cli.context import Session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.submission import Submission
+from producer.cli.wording import count, plural
+from producer.load.chunks import chunked
+from producer.load.detect import loader_for
+from producer.load.turns import problems_in
+from shared.errors import InputError
+from shared.names import Kind
+
+SHOWN: Final = 20
+"""Problems that are listed; a file with more has one cause."""
+
+
+def tell_counts(session: Session, submission: Submission) -> int:
+    """Checks all of a file and tells what is in it.
+
+    Raises:
+        InputError: the file cannot be read, or breaks its contract; every problem is told.
+    """
+    source, kind = submission.source, submission.kind()
+    read = loader_for(kind, source.name)
+    if source.repeatable:  # a stream is read once, so it ends at its first problem
+        _, problems = problems_in(source)
+        if problems:
+            raise _all_of(source.name, problems)
+    turns, chunks, threads = 0, 0, set[str]()
+    for chunk in chunked(read(source)):
+        chunks += 1
+        turns += chunk.turns
+        threads.update(part[1] for part in chunk.plan.parts)
+    _tell(session, source.name, kind, {"total": turns, "threads": len(threads), "chunks": chunks})
+    return 0
+
+
+def _tell(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> None:
+    """Tells what is in a good file."""
+    if session.options.json:
+        document: dict[str, Any] = {
+            "schema_version": SCHEMA_VERSION,
+            "file": name,
+            "kind": kind,
+            "counts": counts,
+        }
+        session.output.data(json.dumps(document | {"exit": 0}))
+        return
+    turns, threads, chunks = (
+        plural(counts[word], noun)
+        for word, noun in (("total", "turn"), ("threads", "thread"), ("chunks", "chunk"))
+    )
+    session.output.data(f"{name}: {turns} in {threads}, {chunks} of work; nothing was sent")
+
+
+def _all_of(name: str, problems: list[InputError]) -> InputError:
+    """Makes one error of many: the first in full, the others line by line."""
+    first, *others = problems
+    if not others:
+        return first
+    lines = [first.message, *(problem.message for problem in islice(others, SHOWN - 1))]
+    rest = len(problems) - len(lines)
+    if rest > 0:
+        lines.append(f"{name}: and {count(rest)} more")
+    return InputError("\n".join(lines), hint=first.hint)

@@ -1,0 +1,163 @@
+"""`proctor dead list|show|retry|discard|purge`: items that were given up."""
+
+import json
+from typing import Any
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import group
+from producer.cli.params import worker_options
+from producer.cli.wording import plural
+from shared.clock import iso_utc
+from shared.errors import UsageError
+
+
+@group()
+def command() -> None:
+    """Look at items that ended in error, and put them back to work or drop them.
+
+    An item leaves this list when a retry gives it a result, and with its run.
+    """
+
+
+@command.command("list")
+@click.argument("run", required=False)
+@click.option("--first", "limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@pass_session
+def list_dead(session: Session, *, run: str | None, limit: int) -> None:
+    """List dead items: of RUN in its order, else of all runs, the newest first."""
+    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.graveyard import read_dead  # noqa: PLC0415 - same
+
+    if run is not None:
+        find_run(session, run)
+    dead = list(read_dead(session.client, run=run or "", first=limit))
+    if session.options.json:
+        rows = [
+            {
+                "run_id": entry.place.run,
+                "item_id": entry.id,
+                "kind": entry.item.kind,
+                "attempts": entry.item.attempts,
+                "at": iso_utc(entry.item.at_ms),
+                "error": dict(zip(("code", "message"), entry.error, strict=True)),
+            }
+            for entry in dead
+        ]
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "dead": rows, "exit": 0}))
+    elif dead:
+        session.output.table(
+            ("RUN", "ITEM", "AT", "ATTEMPTS", "CODE", "MESSAGE"),
+            [
+                (
+                    e.place.run,
+                    e.id,
+                    iso_utc(e.item.at_ms)[:19].replace("T", " "),
+                    str(e.item.attempts),
+                    *e.error,
+                )
+                for e in dead
+            ],
+            right=("ATTEMPTS",),
+        )
+    else:
+        session.output.note("nothing is dead here")
+
+
+@command.command()
+@click.argument("run")
+@click.argument("item")
+@pass_session
+def show(session: Session, *, run: str, item: str) -> None:
+    """Show ITEM of RUN as JSON: what was loaded for it, what came of it, and why it was given up."""
+    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.graveyard import as_json, index_of, read_dead  # noqa: PLC0415 - same
+
+    find_run(session, run)
+    index = index_of(item)
+    found = next((entry for entry in read_dead(session.client, run=run) if entry.place.index == index), None)
+    if found is None:
+        raise UsageError(f"{item} of {run} is not dead", hint=f"`proctor dead list {run}`")
+    code, message = found.error
+    document: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": run,
+        "item_id": found.id,
+        "kind": found.item.kind,
+        "at": iso_utc(found.item.at_ms),
+        "attempts": found.item.attempts,
+        "error": {"code": code, "message": message},
+        "payload": as_json(found.item.payload),
+        "result": as_json(found.item.result) if found.item.result else None,
+        "exit": 0,
+    }
+    session.output.data(json.dumps(document, indent=None if session.options.json else 2, ensure_ascii=False))
+
+
+@command.command()
+@click.argument("run")
+@click.argument("items", nargs=-1, metavar="[ITEM...]")
+@worker_options
+@click.option("--detach", is_flag=True, help="Only put them back; start no workers and do not watch.")
+@pass_session
+def retry(
+    session: Session,
+    *,
+    run: str,
+    items: tuple[str, ...],
+    processes: int | None,
+    in_flight: int | None,
+    detach: bool,
+) -> int:
+    """Put dead items of RUN back to work: those named, else all of them."""
+    from producer.cli import redo, work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.graveyard import index_of, read_dead  # noqa: PLC0415 - same
+
+    wanted = {index_of(item) for item in items}
+    dead = [entry.place.index for entry in read_dead(session.client, run=run)]
+    missing = wanted - set(dead)
+    if missing:
+        raise UsageError(f"item {min(missing)} of {run} is not dead", hint=f"`proctor dead list {run}`")
+    chosen = [index for index in dead if not wanted or index in wanted]
+    return redo.redo(session, run, work.WorkOptions(processes, in_flight), indexes=chosen, detach=detach)
+
+
+@command.command()
+@click.argument("run")
+@click.argument("items", nargs=-1, required=True, metavar="ITEM...")
+@pass_session
+def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
+    """Take items of RUN off this list; their results stay what they are."""
+    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.graveyard import Place, index_of  # noqa: PLC0415 - same
+    from producer.cli.graveyard import discard as take_out  # noqa: PLC0415 - same
+
+    find_run(session, run)
+    _tell_gone(session, take_out(session.client, [Place(run, index_of(item)) for item in items]))
+
+
+@command.command()
+@click.argument("run", required=False)
+@pass_session
+def purge(session: Session, *, run: str | None) -> None:
+    """Take everything off this list, or everything of RUN; results stay what they are."""
+    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.graveyard import discard as take_out  # noqa: PLC0415 - same
+    from producer.cli.graveyard import read_dead  # noqa: PLC0415 - same
+
+    if run is not None:
+        find_run(session, run)
+    places = [entry.place for entry in read_dead(session.client, run=run or "")]
+    if places:
+        session.confirm(f"take {plural(len(places), 'dead item')} off the list?")
+    _tell_gone(session, take_out(session.client, places))
+
+
+def _tell_gone(session: Session, gone: int) -> None:
+    """Tells how many entries were taken out."""
+    if session.options.json:
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "discarded": gone, "exit": 0}))
+    else:
+        session.output.data(f"{plural(gone, 'item')} discarded")

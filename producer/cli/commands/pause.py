@@ -1,0 +1,15 @@
+"""`proctor pause RUN`: hands out nothing more of a run until it is resumed."""
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.control import tell_state
+from producer.cli.options import command as declare
+
+
+@declare()
+@click.argument("run")
+@pass_session
+def command(session: Session, *, run: str) -> None:
+    """Hand out nothing more of RUN until `proctor resume RUN`; chunks at work are finished."""
+    tell_state(session, run, action="pause")

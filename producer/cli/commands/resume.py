@@ -1,0 +1,26 @@
+"""`proctor resume RUN`: continues a paused or interrupted run, with workers of its own if there are none."""
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+from producer.cli.params import worker_options
+
+
+@declare()
+@click.argument("run")
+@worker_options
+@click.option("--detach", is_flag=True, help="Only let it go on; start no workers and do not watch.")
+@pass_session
+def command(session: Session, *, run: str, processes: int | None, in_flight: int | None, detach: bool) -> int:
+    """Continue RUN, whether it was paused or interrupted, and follow it to its end.
+
+    Workers are started here only when none is alive for its kind, and stopped at the end.
+    """
+    from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.control import tell_state  # noqa: PLC0415 - same
+
+    if detach:
+        tell_state(session, run, action="resume")
+        return 0
+    return work.resume(session, run, work.WorkOptions(processes, in_flight))

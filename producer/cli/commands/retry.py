@@ -1,0 +1,39 @@
+"""`proctor retry RUN`: puts failed items back to work; old results stay until the new ones are in."""
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+from producer.cli.params import worker_options
+
+
+@declare()
+@click.argument("run")
+@click.option(
+    "--item",
+    "items",
+    multiple=True,
+    metavar="ITEM",
+    help="Only this item, whatever its outcome (turn-7, or 7); may be repeated.",
+)  # fmt: skip - one option, one paragraph
+@worker_options
+@click.option("--detach", is_flag=True, help="Only put them back; start no workers and do not watch.")
+@pass_session
+def command(
+    session: Session,
+    *,
+    run: str,
+    items: tuple[str, ...],
+    processes: int | None,
+    in_flight: int | None,
+    detach: bool,
+) -> int:
+    """Put the items of RUN that ended in error, or got no result, back to work and follow it.
+
+    Workers are started here only when none is alive, and stopped at the end.
+    """
+    from producer.cli import redo, work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.graveyard import index_of  # noqa: PLC0415 - same
+
+    indexes = [index_of(item) for item in items] if items else None
+    return redo.redo(session, run, work.WorkOptions(processes, in_flight), indexes=indexes, detach=detach)

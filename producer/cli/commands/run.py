@@ -1,0 +1,74 @@
+"""`proctor run FILE`: submits a file, works on it, shows it and reports: everything with one command."""
+
+from pathlib import Path
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.files import FORMATS, plan_files
+from producer.cli.options import command as declare
+from producer.cli.params import chosen, submit_options, worker_options
+from shared.errors import UsageError
+
+
+@declare()
+@click.argument("file", required=False)
+@submit_options
+@worker_options
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="Seconds after which the run ends as incomplete.",
+)  # fmt: skip - one option, one paragraph
+@click.option(
+    "-o",
+    "--output",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Report to write; the suffix (.md .json .jsonl .csv) tells the format; may be repeated.",
+)  # fmt: skip - one option, one paragraph
+@click.option("--export", type=click.Choice(FORMATS), help="Format of the report; without -o: report.FORMAT.")
+@click.option("--detach", is_flag=True, help="Leave it to workers in the background and print the run's id.")
+@click.option("--resume", "resumed", metavar="RUN", help="Continue this run instead of submitting a file.")
+@click.option("--dry-run", is_flag=True, help="Check the file and count; send nothing.")
+@pass_session
+def command(
+    session: Session,
+    *,
+    file: str | None,
+    kind: str | None,
+    namespace: str,
+    summary_policy: str,
+    idempotency_key: str,
+    processes: int | None,
+    in_flight: int | None,
+    timeout_s: float | None,
+    paths: tuple[Path, ...],
+    export: str | None,
+    detach: bool,
+    resumed: str | None,
+    dry_run: bool,
+) -> int:
+    """Decide FILE (`-`: stdin): submit it, work on it, watch it and report.
+
+    Without a URL it uses the embedded Redis of the data folder. Workers are started here only when none is
+    alive for this kind of file, and stopped at the end. Ctrl-C stops them and keeps the run.
+    """
+    from producer.cli import checking, work  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
+    from producer.cli.submission import Submission  # noqa: PLC0415 - same
+
+    if (file is None) == (resumed is None):
+        raise UsageError("name a FILE, or a run with --resume", hint="see `proctor run --help`")
+    options = work.WorkOptions(processes, in_flight, timeout_s, plan_files(paths, export))
+    if file is None:
+        return work.resume(session, str(resumed), options)
+    submission = Submission(session, file, chosen(kind, namespace, summary_policy, idempotency_key))
+    if dry_run:
+        return checking.tell_counts(session, submission)
+    if detach:
+        return work.detach(session, submission, options)
+    return work.work(session, submission.kind(), options, lambda view: submission.send(view).run)

@@ -1,0 +1,71 @@
+"""`proctor runs list|show|rm`: the runs that Redis holds."""
+
+import json
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import group
+from shared.names import Kind, RunState
+
+
+@group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, show or remove runs; alone it lists."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_runs)
+
+
+@command.command("list")
+@click.option("--first", "limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only runs of this kind.")
+@click.option(
+    "--state", type=click.Choice([state.value for state in RunState]), help="Only runs in this state."
+)
+@pass_session
+def list_runs(
+    session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
+) -> None:
+    """List runs, the newest first."""
+    from producer.cli.listing import print_runs, run_as_dict  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    runs = session.store.list(limit=limit, kind=kind, state=state)
+    if session.options.json:
+        rows = [run_as_dict(info) for info in runs]
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "runs": rows, "exit": 0}))
+    elif runs:
+        print_runs(session.output, runs)
+    else:
+        session.output.note("no runs here yet; `proctor run FILE` makes one")
+
+
+@command.command()
+@click.argument("run")
+@pass_session
+def show(session: Session, *, run: str) -> None:
+    """Show one run: state, counts and summary, also while it goes on."""
+    from producer.cli.ending import tell_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.find import find_run  # noqa: PLC0415 - same
+
+    tell_run(session, find_run(session, run))
+
+
+@command.command("rm")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@pass_session
+def remove(session: Session, *, runs: tuple[str, ...]) -> None:
+    """Remove runs with their results, at once and for good."""
+    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    for run in runs:
+        find_run(session, run)
+    session.confirm(f"remove {', '.join(runs)} with all results?")
+    for run in runs:
+        session.ledger.remove(run)
+    if session.options.json:
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "removed": list(runs), "exit": 0}))
+    else:
+        for run in runs:
+            session.output.data(f"{run} removed")

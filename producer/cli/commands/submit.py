@@ -1,0 +1,42 @@
+"""`proctor submit FILE`: puts a file into the queue and prints the run's id, nothing else."""
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+from producer.cli.params import chosen, submit_options
+
+
+@declare()
+@click.argument("file")
+@submit_options
+@pass_session
+def command(
+    session: Session,
+    *,
+    file: str,
+    kind: str | None,
+    namespace: str,
+    summary_policy: str,
+    idempotency_key: str,
+) -> None:
+    """Put FILE (`-`: stdin) into the queue and print the run's id.
+
+    All of it or nothing: a line that breaks the contract takes back what was loaded. Workers anywhere on the
+    same Redis do the rest; `proctor watch RUN` follows it.
+    """
+    from producer.cli.live import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
+    from producer.cli.submission import Submission, tell_run_id  # noqa: PLC0415 - same
+
+    submission = Submission(session, file, chosen(kind, namespace, summary_policy, idempotency_key))
+    submission.kind()
+    view = open_view(session.output)
+    try:
+        submitted = submission.send(view)
+    finally:
+        view.close()
+    if not session.store.workers(submitted.kind):
+        session.output.warn(
+            f"no worker for {submitted.kind} is alive: the run waits until one is started (`proctor worker`)"
+        )
+    tell_run_id(session, submitted)

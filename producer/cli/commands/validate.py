@@ -1,0 +1,29 @@
+"""`proctor validate FILE`: all checks of a submit, and nothing is sent."""
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+from producer.cli.params import SubmitChoice
+from shared.names import Kind
+from shared.turn_words import SummaryPolicy
+
+
+@declare()
+@click.argument("file")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in Kind]),
+    help="What the file describes [default: told by its content].",
+)
+@pass_session
+def command(session: Session, *, file: str, kind: str | None) -> int:
+    """Check FILE (`-`: stdin) and send nothing.
+
+    Tells every problem with its line, what is wrong and how to mend it; of a good file what is in it.
+    """
+    from producer.cli.checking import tell_counts  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.cli.submission import Submission  # noqa: PLC0415 - same
+
+    choice = SubmitChoice(Kind(kind) if kind else None, "", SummaryPolicy.GUARDRAIL, "")
+    return tell_counts(session, Submission(session, file, choice))

@@ -1,0 +1,68 @@
+"""Which report files are wanted: checked before any work is done, so that a typo costs no run."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from shared.errors import UsageError
+
+FORMATS: Final = ("md", "json", "jsonl", "csv")
+_OF_SUFFIX: Final = {
+    ".md": "md",
+    ".markdown": "md",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+}
+
+
+class ReportFile(NamedTuple):
+    """One file to write."""
+
+    format: str
+    """One of `FORMATS`."""
+    path: Path
+
+
+def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
+    """Decides formats and places of the files that were asked for.
+
+    Args:
+        paths: values of `-o`; the suffix tells the format unless `export` does.
+        export: value of `--export`; without a path it means `report.FORMAT` in the current folder.
+
+    Raises:
+        UsageError: a suffix says nothing, a folder is not there, or a place cannot be written.
+
+    >>> plan_files([], "csv")
+    [ReportFile(format='csv', path=PosixPath('report.csv'))]
+    """
+    files = [ReportFile(export or _format_of(path), path) for path in paths]
+    if export and not files:
+        files = [ReportFile(export, Path(f"report.{export}"))]
+    for file in files:
+        _check_place(file.path)
+    return files
+
+
+def _format_of(path: Path) -> str:
+    """Tells the format from the suffix."""
+    found = _OF_SUFFIX.get(path.suffix.lower())
+    if found is None:
+        raise UsageError(
+            f"{path}: its suffix names no format", hint=f"end it in {', '.join(_OF_SUFFIX)}, or add --export"
+        )
+    return found
+
+
+def _check_place(path: Path) -> None:
+    """Finds out whether a file can be written there."""
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder", hint="name a file in it")
+    if not folder.is_dir():
+        raise UsageError(f"{path}: there is no folder {folder}", hint=f"mkdir -p {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise UsageError(f"{path}: cannot be written", hint="choose another place")

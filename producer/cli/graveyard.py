@@ -1,0 +1,119 @@
+"""Reads the ledger's dead set, and takes items out of it that nobody wants to see again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
+from shared.ledger import DeadItem, unpack_dead
+from shared.names import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import redis
+
+PAGE: Final = 500
+"""Entries fetched in one round trip."""
+_NOUNS: Final = {Kind.TURNS: "turn", Kind.CASES: "case", Kind.QUERIES: "query"}
+
+
+class Place(NamedTuple):
+    """Which item it is."""
+
+    run: str
+    index: str
+    """Its position in the input, as the ledger spells it."""
+
+    @property
+    def member(self) -> str:
+        """The name of the entry in the dead set."""
+        return f"{self.run} {self.index}"
+
+
+class Dead(NamedTuple):
+    """One item that was given up."""
+
+    place: Place
+    item: DeadItem
+
+    @property
+    def id(self) -> str:
+        """The item's id as in the results."""
+        return f"{_NOUNS.get(Kind(self.item.kind), 'item')}-{self.place.index}"
+
+    @property
+    def error(self) -> tuple[str, str]:
+        """Error code and message."""
+        found = as_json(self.item.result)
+        error = found.get("error") if isinstance(found, dict) else None
+        if isinstance(error, dict):
+            return str(error.get("code", "")), str(error.get("message", ""))
+        if self.item.code:
+            return self.item.code, "no worker survived it"
+        return "error", ""
+
+
+def as_json(value: bytes) -> Any:
+    """Reads stored JSON; what is none comes back as text."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value.decode(errors="replace")
+
+
+def index_of(item: str) -> str:
+    """Reads an item's id as a position.
+
+    >>> index_of("turn-7"), index_of("7")
+    ('7', '7')
+    """
+    noun, _, index = item.partition("-")
+    return index if noun in _NOUNS.values() else item
+
+
+def read_dead(client: redis.Redis, *, run: str = "", first: int | None = None) -> Iterator[Dead]:
+    """Yields the entries of the dead set: of one run by position, else the newest first."""
+    for places in _pages(client, run, first):
+        values = client.hmget(DEAD_ITEMS_KEY, [place.member for place in places])
+        for place, value in zip(places, values, strict=True):
+            if value is not None:  # retried or removed at this moment
+                yield Dead(place, unpack_dead(value))
+
+
+def _pages(client: redis.Redis, run: str, first: int | None) -> Iterator[Sequence[Place]]:
+    """Yields the places of entries, a page at a time."""
+    if run:
+        indexes = sorted((index.decode() for index in client.smembers(run_dead_key(run))), key=_in_order)
+        for start in range(0, len(indexes[:first]), PAGE):
+            yield [Place(run, index) for index in indexes[:first][start : start + PAGE]]
+        return
+    start = 0
+    while first is None or start < first:
+        end = start + PAGE if first is None else min(start + PAGE, first)
+        members = client.zrevrange(DEAD_KEY, start, end - 1)
+        if not members:
+            return
+        yield [Place(*member.decode().split(" ", 1)) for member in members]
+        start = end
+
+
+def _in_order(index: str) -> tuple[int, str]:
+    """Sorts positions by number, others after them by name."""
+    return (int(index), "") if index.isdecimal() else (1 << 62, index)
+
+
+def discard(client: redis.Redis, places: Sequence[Place]) -> int:
+    """Takes entries out of the dead set and returns how many there were; results stay what they are."""
+    gone = 0
+    for start in range(0, len(places), PAGE):
+        page = places[start : start + PAGE]
+        members = [place.member for place in page]
+        pipeline = client.pipeline(transaction=True)
+        pipeline.zrem(DEAD_KEY, *members)
+        pipeline.hdel(DEAD_ITEMS_KEY, *members)
+        for place in page:
+            pipeline.srem(run_dead_key(place.run), place.index)
+        gone += int(pipeline.execute()[0])
+    return gone

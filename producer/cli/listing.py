@@ -1,0 +1,44 @@
+"""Writes lists of runs, for people and for programs."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from producer.cli.output import Output
+from producer.cli.wording import count, duration, share
+from shared.clock import iso_utc
+from shared.runs import RunInfo
+
+COLUMNS: Final = ("RUN", "STATE", "DONE", "ITEMS", "SUBMITTED", "TOOK", "SOURCE")
+
+
+def print_runs(output: Output, runs: Iterable[RunInfo]) -> None:
+    """Writes runs as a table to stdout, one line each."""
+    rows = [
+        (
+            info.run,
+            str(info.state),
+            share(info.done, info.total),
+            count(info.total),
+            iso_utc(info.created_ms)[:19].replace("T", " "),
+            "" if info.duration_ms is None else duration(info.duration_ms / 1000),
+            info.source,
+        )
+        for info in runs
+    ]
+    output.table(COLUMNS, rows, right=("DONE", "ITEMS", "TOOK"))
+
+
+def run_as_dict(info: RunInfo) -> dict[str, Any]:
+    """Returns what is known of a run without its results; totals by outcome are in its own document."""
+    return {
+        "run_id": info.run,
+        "kind": info.kind,
+        "state": info.state,
+        "namespace": info.namespace,
+        "total": info.total,
+        "done": info.done,
+        "threads": info.threads,
+        "created_at": iso_utc(info.created_ms),
+        "finished_at": None if info.finished_ms is None else iso_utc(info.finished_ms),
+        "source": info.source,
+    }

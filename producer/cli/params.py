@@ -1,0 +1,95 @@
+"""Options that several commands share, declared once so that they mean the same everywhere."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from shared.names import Kind
+from shared.turn_words import SummaryPolicy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class SubmitChoice(NamedTuple):
+    """What the command line says about a submit."""
+
+    kind: Kind | None
+    """What the file describes; None: recognised from its content."""
+    namespace: str
+    """Where the threads' state lives; empty for the run's own."""
+    summary_policy: SummaryPolicy
+    """What keeps a proposed summary out of a memento."""
+    idempotency_key: str
+    """The same key again stands for the same run; empty for none."""
+
+
+def _chain(options: list[Callable[[F], F]]) -> Callable[[F], F]:
+    """Puts several options on a command, in the order of the list."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def submit_options(function: F) -> F:
+    """Adds `--kind`, `--namespace`, `--summary-policy` and `--idempotency-key`."""
+    kinds = click.Choice([kind.value for kind in Kind])
+    policies = click.Choice([policy.value for policy in SummaryPolicy])
+    return _chain(
+        [
+            click.option(
+                "--kind", type=kinds, help="What the file describes [default: told by its content]."
+            ),
+            click.option(
+                "--namespace",
+                default="",
+                metavar="NAME",
+                help="Share the threads' state with other runs of this name [default: the run's own].",
+            ),
+            click.option(
+                "--summary-policy",
+                type=policies,
+                default=SummaryPolicy.GUARDRAIL.value,
+                show_default=True,
+                help="What keeps a proposed summary out: the peak guardrail, or every skip as well.",
+            ),
+            click.option(
+                "--idempotency-key",
+                default="",
+                metavar="KEY",
+                help="The same key with the same content is the same run, however often it is sent.",
+            ),
+        ]
+    )(function)  # fmt: skip - one option, one paragraph
+
+
+def worker_options(function: F) -> F:
+    """Adds `--processes` and `-j` for workers that the command starts itself."""
+    return _chain(
+        [
+            click.option(
+                "--processes",
+                type=click.IntRange(0, 256),
+                metavar="N",
+                help="Worker processes to start when none is alive; 0: none [default: cores, at most 4].",
+            ),
+            click.option(
+                "-j",
+                "--in-flight",
+                type=click.IntRange(1, 10_000),
+                metavar="N",
+                help="Items in flight per process [default: 100].",
+            ),
+        ]
+    )(function)  # fmt: skip - one option, one paragraph
+
+
+def chosen(kind: str | None, namespace: str, summary_policy: str, idempotency_key: str) -> SubmitChoice:
+    """Reads the words of `submit_options`."""
+    return SubmitChoice(
+        Kind(kind) if kind else None, namespace, SummaryPolicy(summary_policy), idempotency_key
+    )

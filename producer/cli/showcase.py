@@ -1,0 +1,95 @@
+"""What `proctor demo` does: a whole run in a temporary data folder, and one decision of each sort told."""
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from importlib.resources import as_file, files
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, Final, NamedTuple
+
+from producer.cli.context import Session
+from producer.cli.params import chosen
+from producer.cli.submission import Submission
+from producer.cli.work import WorkOptions, work
+from shared.runs import TurnRow
+from shared.turn_words import SummaryPolicy
+
+PROCESSES: Final = 2
+_PEAK: Final = "f"
+"""Flag of a turn at which the peak guardrail was active."""
+
+
+class Shown(NamedTuple):
+    """One decision, explained."""
+
+    decision: str
+    rule: str
+    message: str
+    why: str
+
+
+def demonstrate(session: Session, *, keep: bool) -> int:
+    """Decides the packaged turns and shows what came out; returns the exit code of the run."""
+    folder = Path(mkdtemp(prefix="proctor-demo-"))
+    settings = session.settings.override(
+        "demo", data_dir=folder / "data", redis_url=None, broker_url=None, embedded_idle_s=2.0
+    )
+    own = Session(replace(session.options, redis=None), settings)
+    try:
+        with as_file(files("examples") / "turns.jsonl") as path:
+            code = _decide(own, path)
+        if keep:
+            own.output.note(f"kept: PROCTOR_DATA_DIR={settings.data_dir} proctor runs")
+        return code
+    finally:
+        if not keep:
+            _stop_redis(own)
+        own.close()
+        if not keep:
+            rmtree(folder, ignore_errors=True)
+
+
+def _decide(session: Session, path: Path) -> int:
+    """Runs the example file and explains some of its decisions."""
+    output = session.output
+    output.note("deciding the example conversations with a Redis and workers of our own")
+    submission = Submission(session, str(path), chosen(None, "", SummaryPolicy.GUARDRAIL, ""))
+    run = ""
+
+    def begin(view: Any) -> str:
+        nonlocal run
+        run = submission.send(view).run
+        return run
+
+    code = work(session, submission.kind(), WorkOptions(PROCESSES), begin)
+    if not session.options.json and not session.options.quiet:
+        messages = [json.loads(line)["message"] for line in path.read_bytes().splitlines()]
+        shown = one_of_each(session.store.rows(run), messages)
+        output.data("")
+        output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
+        output.data("")
+        output.note("next: `proctor init` writes a small file of your own, `proctor run FILE` decides it")
+    return code
+
+
+def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:
+    """Picks the first turn of each rule and the first one that was frozen at a peak, by rule."""
+    found: dict[str, Shown] = {}
+    for row in rows:
+        sort = "frozen" if _PEAK in row.code[2:] else row.code[1:2]
+        if sort in found or row.code[:1] not in "msk":
+            continue
+        result = json.loads(row.line)
+        why = str(result["reason"]) + (", at a peak: the summary is frozen" if sort == "frozen" else "")
+        found[sort] = Shown(str(result["decision"]), str(result["rule"]), messages[row.index], why)
+    return [found[sort] for sort in sorted(found)]
+
+
+def _stop_redis(session: Session) -> None:
+    """Stops the demo's own server now rather than after its idle time: its folder is about to go."""
+    if "connection" in session.__dict__:
+        with suppress(Exception):  # it may be gone already, and its guard stops it in any case
+            session.client.shutdown(nosave=True)

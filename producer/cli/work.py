@@ -1,0 +1,108 @@
+"""Works a run to its end for `run`, `resume`, `retry` and `demo`: local workers, progress, summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from producer.cli.control import change_state
+from producer.cli.crew import Crew
+from producer.cli.ending import tell_ending
+from producer.cli.errors import InterruptedByUserError
+from producer.cli.find import find_run
+from producer.cli.follow import Follower
+from producer.cli.live import open_view
+from producer.cli.submission import Submission, tell_run_id
+from shared.names import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from producer.cli.context import Session
+    from producer.cli.files import ReportFile
+    from producer.cli.live import View
+    from shared.names import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """How to work on a run."""
+
+    processes: int | None = None
+    """Worker processes to start when nobody else works; 0 starts none."""
+    in_flight: int | None = None
+    """Items in flight per process."""
+    timeout_s: float | None = None
+    """After this the run is ended as incomplete."""
+    files: list[ReportFile] = field(default_factory=list)
+    """What to write when it has ended."""
+
+
+def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[View], str]) -> int:
+    """Begins a run, works it to its end, tells how it went, and returns the exit code.
+
+    Args:
+        session: names Redis and the data folder.
+        kind: what the run consists of.
+        options: how to work.
+        begin: submits or resumes and returns the run's id; workers start up meanwhile.
+    """
+    crew = Crew(session, kind, processes=options.processes, in_flight=options.in_flight)
+    view = open_view(session.output)
+    run = ""
+    try:
+        if not session.store.workers(kind):
+            crew.start()
+        run = begin(view)
+        info = Follower(session, run, view, crew=crew, timeout_s=options.timeout_s).follow()
+        view.close()
+        crew.ask_to_stop()
+        return tell_ending(session, info, options.files)
+    except KeyboardInterrupt:
+        view.close()
+        raise _interrupted(session, run, crew) from None
+    finally:
+        view.close()
+        crew.stop()
+
+
+def resume(session: Session, run: str, options: WorkOptions) -> int:
+    """Continues a run that is paused or that nobody works on, and follows it to its end.
+
+    Raises:
+        UnknownRunError: there is no such run.
+    """
+    info = find_run(session, run)
+    if info.is_final:
+        return tell_ending(session, info, options.files)
+    if info.state == RunState.PAUSED:
+        change_state(session, run, action="resume")
+    return work(session, info.kind, options, lambda _view: run)
+
+
+def detach(session: Session, submission: Submission, options: WorkOptions) -> int:
+    """Submits a file, leaves it to workers that end with their work, and prints the run's id."""
+    view = open_view(session.output)
+    try:
+        submitted = submission.send(view)
+    finally:
+        view.close()
+    crew = Crew(session, submitted.kind, processes=options.processes, in_flight=options.in_flight)
+    if not session.store.workers(submitted.kind):
+        crew.start_in_background()
+    session.output.note(f"`proctor watch {submitted.run}` follows it")
+    tell_run_id(session, submitted)
+    return 0
+
+
+_NOT_SUBMITTED: Final = "interrupted while the file was read; nothing of it was submitted"
+
+
+def _interrupted(session: Session, run: str, crew: Crew) -> InterruptedByUserError:
+    """Stops what was started and says how to go on."""
+    if crew.is_working:
+        session.output.note("stopping the workers started here; Ctrl-C again ends them at once")
+        crew.stop()
+    if not run:
+        return InterruptedByUserError(_NOT_SUBMITTED, hint="`proctor runs` lists what was submitted before")
+    return InterruptedByUserError(f"interrupted; {run} is kept", hint=f"`proctor resume {run}` continues it")
