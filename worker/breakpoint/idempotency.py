@@ -93,6 +93,6 @@ def request_ids(payloads: Iterable[bytes]) -> set[str]:
 
 def content_digest(turn: Turn) -> str:
     """Names what a turn says, whatever the order of its keys and the space between them."""
-    meta = json.dumps(json.loads(turn.meta), sort_keys=True).encode() if turn.meta else b""
+    meta = json.dumps(json.loads(bytes(turn.meta)), sort_keys=True).encode() if turn.meta else b""
     said = _encode(msgspec.structs.replace(turn, meta=msgspec.Raw(b"null")))
     return hashlib.sha256(said + meta).hexdigest()
