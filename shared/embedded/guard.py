@@ -25,6 +25,9 @@ from time import monotonic, strftime
 from typing import BinaryIO, NamedTuple
 
 LONGEST_TICK_S = 0.5
+BINDING_TICK_S = 0.02
+BINDING_S = 10.0
+SWEPT_S = 0.2
 ANSWER_S = 2.0
 STOP_S = 5.0
 MOST_CRASHES = 5
@@ -217,7 +220,7 @@ class Guard:
         """
         code = None
         while code is None:
-            select.select([self.wakeup], [], [], self.tick_s)
+            select.select([self.wakeup], [], [], self.tick_s if self.was_bound else BINDING_TICK_S)
             with suppress(BlockingIOError):
                 self.wakeup.recv(4096)
             code = self._look()
@@ -260,12 +263,11 @@ class Guard:
             return False
 
     def _is_socket_gone(self) -> bool:
-        """Whether somebody swept the socket's folder; looked at twice, and only once it was there."""
+        """Whether somebody swept the socket's folder, and nobody new can connect any more."""
+        now = monotonic()
         if Path(self.config.socket).exists():
-            self.was_bound, self.unbound_ticks = True, 0
-        else:
-            self.unbound_ticks += self.was_bound
-        return self.unbound_ticks > 1
+            self.was_bound, self.last_bound = True, now
+        return now - self.last_bound > (SWEPT_S if self.was_bound else BINDING_S)
 
     def _is_idle(self) -> bool:
         if self.monitor.is_used() is not False:
@@ -306,8 +308,8 @@ class Guard:
     def _start(self, alive_fd: int) -> None:
         self.monitor.close()
         self.server = Server(self.config, alive_fd)
-        self.was_bound, self.unbound_ticks = False, 0
-        self.last_used = monotonic()
+        self.was_bound = False
+        self.last_bound = self.last_used = monotonic()
 
 
 def _try_lock(descriptor: int) -> bool:

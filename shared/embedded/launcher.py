@@ -46,6 +46,8 @@ PAUSE_S: Final = 0.01
 ANSWER_S: Final = 1.0
 GUARD_START_S: Final = 30.0
 MOST_LOG_BYTES: Final = 1_000_000
+LIFELINE = "signal" if sys.platform == "linux" else "pipe"
+"""How a server learns of its guard's death; only Linux sends a signal."""
 GUARD: Final = Path(__file__).with_name("guard.py")
 
 
@@ -167,6 +169,8 @@ class _Launch:
     def _spawn(self, alive_fd: int) -> None:
         program = find_program()
         path = prepare_socket(self.places)
+        # A server whose data folder was deleted and made again may still answer here.
+        path.unlink(missing_ok=True)
         record_socket(self.places, path)
         if self.places.log.exists() and self.places.log.stat().st_size > MOST_LOG_BYTES:
             self.places.log.replace(self.places.log.with_suffix(".log.1"))
@@ -177,7 +181,7 @@ class _Launch:
             "socket": str(path),
             "command": [str(program.path), *server_options(self.places, path)],
             "idle_s": self.idle_s,
-            "lifeline": "signal" if sys.platform == "linux" else "pipe",
+            "lifeline": LIFELINE,
         }
         with self.places.log.open("ab") as log:
             self.log_offset = log.tell()
@@ -236,7 +240,16 @@ def server_options(places: Places, path: Path) -> list[str]:
     """Lists the server's arguments: no TCP port, everything on disk within a second, nothing ever evicted."""
     return [
         *("--port", "0", "--unixsocket", str(path), "--unixsocketperm", "600"),
-        *("--dir", str(places.folder), "--pidfile", str(places.pid), "--daemonize", "no"),
+        *(
+            "--dir",
+            str(places.folder),
+            "--pidfile",
+            str(places.pid),
+            "--daemonize",
+            "no",
+            "--set-proc-title",
+            "no",
+        ),
         *("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
         *("--maxmemory-policy", "noeviction"),
     ]

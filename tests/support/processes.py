@@ -167,7 +167,12 @@ def kill_all(processes: Sequence[psutil.Process]) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=10)
+
+    def all_gone() -> None:
+        # Not psutil.wait_procs: it takes a second for processes that are not our children.
+        assert not [process.pid for process in processes if is_running(process.pid) and process.is_running()]
+
+    eventually(all_gone)
 
 
 class Processes:
