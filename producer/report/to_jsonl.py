@@ -5,24 +5,36 @@
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Final
 
 from producer.report.poison import result_line
 from shared.clock import iso_utc
 from shared.names import Kind, Outcome
-from shared.runs import TurnRow
+from shared.runs import RunInfo, TurnRow
 
 ORDINARY: Final = frozenset("msk")
 """First letters of the codes of decided turns."""
 END: Final = b"}\n"
 
 
-def jsonl_pages(run: str, pages: Iterable[Sequence[TurnRow]]) -> Iterator[bytes]:
-    """Yields the lines of each page, joined."""
-    writer = TurnLines(run)
-    for page in pages:
-        yield writer.page(page)
+class JsonlReport:
+    """Writes rows as they go by.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._lines = out, TurnLines(info.run)
+
+    def page(self, rows: Sequence[TurnRow]) -> None:
+        """Writes some rows, one a line."""
+        self._out.write(self._lines.page(rows))
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Has nothing to add."""
 
 
 class TurnLines:

@@ -127,15 +127,17 @@ class RunStore:
             UnknownRunError: there is no such run.
             RedisUnreachableError: Redis stays away.
         """
-        info = self.info(run)
-        results, items = keys.results_key(run), keys.items_key(run)
-        reader = PageReader(self._fetcher(results), self._fetcher(items), with_open=info.is_final)
-        yield from reader.pages(self.chunks(run))
+        yield from self.reader(run, with_open=self.info(run).is_final).pages(self.chunks(run))
 
     def rows(self, run: str) -> Iterator[TurnRow]:
         """Yields the rows of a turns run one by one, as `pages` does."""
         for page in self.pages(run):
             yield from page
+
+    def reader(self, run: str, *, with_open: bool) -> PageReader:
+        """Makes a reader of the results of a turns run, for those who want them by chunk."""
+        results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
+        return PageReader(results, items, with_open=with_open)
 
     def chunks(self, run: str) -> Sequence[ChunkFields]:
         """Reads which fields hold the results of a turns run, by generation and in order."""

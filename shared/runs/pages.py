@@ -5,7 +5,7 @@ chunks. Turns that were retried stand in chunks of their own, in input order too
 highest generation wins.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import merge
 from itertools import groupby, islice, repeat
@@ -87,8 +87,8 @@ class PageReader:
         while page := list(islice(rows, MERGED_PAGE)):
             yield page
 
-    def _read(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
-        """Yields one page a chunk, fetching several chunks at a time."""
+    def by_chunk(self, chunks: Iterable[ChunkFields]) -> Iterator[tuple[ChunkFields, Page]]:
+        """Yields each chunk with its own rows in input order, fetching several chunks at a time."""
         group, size = list[ChunkFields](), 0
         for chunk in chunks:
             group.append(chunk)
@@ -98,7 +98,11 @@ class PageReader:
                 group, size = [], 0
         yield from self._fetched(group)
 
-    def _fetched(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
+    def _read(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
+        """Yields one page a chunk."""
+        return (rows for _, rows in self.by_chunk(chunks) if rows)
+
+    def _fetched(self, chunks: Sequence[ChunkFields]) -> Iterator[tuple[ChunkFields, Page]]:
         """Fetches the results of some chunks in one call."""
         fields = [batch for chunk in chunks for batch in chunk.batches]
         if not fields:
@@ -110,9 +114,8 @@ class PageReader:
             for batch in chunk.batches:
                 block = blocks[batch]
                 rows += special[batch] if block is None or batch in special else _rows(block)
-            if rows:
-                rows.sort()
-                yield rows
+            rows.sort()
+            yield chunk, rows
 
     def _special(self, blocks: dict[str, Block | None]) -> dict[str, list[TurnRow]]:
         """Rows of batches that were decided in parts, not wholly, or with a poisoned turn in them."""

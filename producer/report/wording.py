@@ -1,0 +1,69 @@
+"""The words that people read about a turns run, the same on the screen and in Markdown."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from producer.aggregate.turns import share
+
+RULES: Final[Mapping[str, str]] = {
+    "1": "summary changed",
+    "2": "MUST signal",
+    "3": "SHOULD signal",
+    "4": "context pressure or drift",
+    "5": "acknowledgment",
+    "6": "default",
+}
+"""What each rule of the decision chain looks for."""
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """Says in one line what the run is and how far it came.
+
+    >>> headline({"state": "finished", "counts": {"total": 2, "decided": 2, "error": 0, "skipped": 0},
+    ...           "summary": {"threads": 1, "duration_s": 0.5, "turns_per_s": 4.0}})
+    'finished: 2 turns of 1 thread in 0.5 s (4 turns/s)'
+    """
+    counts, summary = document["counts"], document["summary"]
+    text = f"{document['state']}: {plural(counts['total'], 'turn')} of {plural(summary['threads'], 'thread')}"
+    if summary["duration_s"] is None:
+        done = counts["decided"] + counts["error"]
+        return f"{text}, {done:,} done ({share(done, counts['total']):.0f} %)"
+    text += f" in {duration(summary['duration_s'])}"
+    return f"{text} ({summary['turns_per_s']:,.0f} turns/s)" if summary["turns_per_s"] else text
+
+
+def remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names what else is worth knowing, with its number."""
+    summary, counts = document["summary"], document["counts"]
+    told = [
+        ("peak freezes", summary["freezes"], True),
+        ("summaries updated", summary["summaries_updated"], True),
+        ("repeated requests", summary["repeated_requests"], False),
+        ("decided again", summary["retried"], False),
+        ("never decided", counts["skipped"], False),
+        ("errors", counts["error"], True),
+    ]
+    return [(word, f"{number:,}") for word, number, is_always_told in told if number or is_always_told]
+
+
+def plural(number: int, noun: str) -> str:
+    """Counts something.
+
+    >>> plural(1, "turn"), plural(2000, "turn")
+    ('1 turn', '2,000 turns')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Writes a time span as people say it.
+
+    >>> duration(0.25), duration(75), duration(7300)
+    ('0.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

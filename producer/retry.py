@@ -1,0 +1,147 @@
+"""Asks for turns again: those that ended in error, and those that a run which was cut short never decided.
+
+Old results stay until the new ones are in. Retried turns travel in chunks of their own, in input order, and
+go to the end of their threads.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from secrets import token_hex
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from producer.load.chunks import chunked
+from producer.load.turns import TurnLine
+from producer.options import Publishes
+from shared.errors import RunStateError, UsageError
+from shared.ledger import ChunkPlan, Ledger
+from shared.names import Kind
+from shared.rows import unpack_batch
+from shared.runs import RunInfo, RunStore, TurnRow
+from shared.runs.pages import ChunkFields
+
+MOST_TURNS: Final = 100_000
+"""Turns of one retry: they travel in one call of the ledger. What is left is for the next retry."""
+MOST_BYTES: Final = 64 << 20
+"""And so many bytes of them."""
+
+
+class Retried(NamedTuple):
+    """What was asked for."""
+
+    asked: int
+    """Turns that will be decided again, or for the first time."""
+    left: int
+    """Turns that wait for another retry, because they were too many for one."""
+
+
+class _Thread(Struct):
+    threadId: str  # noqa: N815 - the contract's own name
+
+
+_thread = Decoder(_Thread)
+
+
+def retry_turns(
+    ledger: Ledger,
+    publisher: Publishes,
+    store: RunStore,
+    run: str,
+    *,
+    indexes: Collection[int] | None = None,
+    errors: bool = True,
+) -> Retried:
+    """Puts turns of a final run back to work.
+
+    Args:
+        ledger: where the run is.
+        publisher: wakes workers.
+        store: reads the run.
+        run: its id.
+        indexes: exactly these turns, whatever became of them.
+        errors: without `indexes`: also those that ended in error, not only those that were never decided.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        RunStateError: the run is not final.
+        UsageError: there is nothing to ask for, or no such turn.
+    """
+    info = store.info(run)
+    _check(info, indexes)
+    selected, again, size, left = list[TurnLine](), set[int](), 0, 0
+    for chunk, rows in _wanted(store, run, indexes, errors=errors):
+        if len(selected) >= MOST_TURNS or size >= MOST_BYTES:
+            left += len(rows)
+            continue
+        again.update(row.index for row in rows if row.code)
+        lines = _inputs(store, run, chunk, {row.index for row in rows})
+        selected += lines
+        size += sum(len(line.raw) for line in lines)
+    if not selected:
+        raise UsageError(f"run {run} has nothing to retry", hint="every turn is decided")
+    chunks, items = _plan(selected, again)
+    publisher.publish(ledger.retry(run, f"retry-{token_hex(8)}", chunks=chunks, items=items))
+    return Retried(len(selected), left)
+
+
+def _check(info: RunInfo, indexes: Collection[int] | None) -> None:
+    """Refuses what cannot be asked for."""
+    if info.kind != Kind.TURNS:
+        raise UsageError(f"run {info.run} is of kind {info.kind}", hint="only turns can be retried this way")
+    if not info.is_final:
+        raise RunStateError(
+            f"run {info.run} is {info.state} and cannot be retried now", hint="wait for its end, or cancel it"
+        )
+    unknown = sorted(index for index in indexes or () if not 0 <= index < info.total)
+    if unknown:
+        raise UsageError(
+            f"run {info.run} has no turn-{unknown[0]}", hint=f"its turns are turn-0 to turn-{info.total - 1}"
+        )
+
+
+def _wanted(
+    store: RunStore, run: str, indexes: Collection[int] | None, *, errors: bool
+) -> Iterator[tuple[ChunkFields, list[TurnRow]]]:
+    """Yields the chunks of the load that hold turns to ask for, with the newest rows of those."""
+    reader = store.reader(run, with_open=True)
+    chunks = store.chunks(run)
+    newer = dict[int, TurnRow]()
+    for _, rows in reader.by_chunk(chunk for chunk in chunks if chunk.generation):
+        newer.update((row.index, row) for row in rows if row.code)
+    for chunk, rows in reader.by_chunk(chunk for chunk in chunks if not chunk.generation):
+        latest = [newer.get(row.index, row) for row in rows] if newer else rows
+        if indexes is None:
+            found = [row for row in latest if not row.code or (errors and row.code[0] == "x")]
+        else:
+            found = [row for row in latest if row.index in indexes]
+        if found:
+            yield chunk, found
+
+
+def _inputs(store: RunStore, run: str, chunk: ChunkFields, indexes: Collection[int]) -> list[TurnLine]:
+    """Reads the input lines of some turns of a chunk, in input order."""
+    lines = list[TurnLine]()
+    for payload in store.inputs(run, chunk.batches):
+        if payload is None:
+            continue
+        found, body = unpack_batch(payload)
+        raws = body.split(b"\n")
+        thread = _thread.decode(raws[0]).threadId
+        pairs = zip(found, raws, strict=True)
+        lines += [TurnLine(index, 0, thread, raw) for index, raw in pairs if index in indexes]
+    return sorted(lines)
+
+
+def _plan(lines: Sequence[TurnLine], again: Collection[int]) -> tuple[list[ChunkPlan], dict[str, bytes]]:
+    """Packs turns into chunks; marks those that have a result, so that the run's goal stays right."""
+    chunks, items = list[ChunkPlan](), dict[str, bytes]()
+    for chunk in chunked([lines]):
+        parts = list[tuple[str, str, int, str]]()
+        for batch, thread, count in chunk.plan.parts:
+            indexes, _ = unpack_batch(chunk.items[batch])
+            marks = "".join("1" if index in again else "0" for index in indexes)
+            parts.append((batch, thread, count, marks))
+        chunks.append(ChunkPlan(chunk.plan.first, parts))
+        items |= chunk.items
+    return chunks, items
