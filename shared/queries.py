@@ -36,11 +36,6 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _category(value: Any) -> Any:
-    """Takes one of the five words for its category; strict enums take only members."""
-    return Category(value) if isinstance(value, str) and value in set(Category) else value
-
-
 Text = Annotated[str, AfterValidator(_not_blank), AfterValidator(_encodable)]
 Id = Annotated[Text, StringConstraints(max_length=MAX_ID_CHARS)]
 Keywords = list[Text]
@@ -54,7 +49,7 @@ class Baseline(BaseModel):
 
     id: Id
     """Unique in the file, such as Q-01."""
-    category: Annotated[Category, BeforeValidator(_category)]
+    category: Annotated[Category, Field(strict=False)]  # a strict enum takes no text outside JSON
     """One of the five."""
     query: Annotated[Text, StringConstraints(max_length=MAX_QUERY_CHARS)]
     """The text that is sent."""

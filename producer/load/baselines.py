@@ -230,7 +230,8 @@ def _validated(entry: _Entry) -> dict[str, Any]:
         f"{entry.where} ({name})" if isinstance(name, str) and name.isprintable() and name else entry.where
     )
     try:
-        query = Baseline.model_validate(entry.value).model_dump(mode="json")
+        baseline = Baseline.model_validate(entry.value)
+        query = {**baseline.model_dump(), "category": str(baseline.category)}
         encode_baseline(query)
     except ValidationError as error:
         path, what, hint = describe(error, Baseline, b"{}")

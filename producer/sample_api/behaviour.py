@@ -19,12 +19,14 @@ Behaviour(name='429', times=1, every=1, seconds=1.0, mib=50, retry_after=2, retr
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Final
 
 from shared.errors import ConfigError
 
+BEHAVIOUR_VARIABLE: Final = "PROCTOR_SAMPLE_API_BEHAVIOUR"
 NORMAL: Final = "normal"
 NAMES: Final = (
     NORMAL,
@@ -99,6 +101,18 @@ class RequestLog:
         self.total += 1
         self.by_query[query] += 1
         return self.total, self.by_query[query]
+
+
+def chosen_behaviour(flag: str | None, environment: Mapping[str, str]) -> Behaviour:
+    """Decides the server's behaviour: the flag, else the environment, else it answers.
+
+    Raises:
+        ConfigError: see `parse_behaviour`.
+
+    >>> chosen_behaviour(None, {"PROCTOR_SAMPLE_API_BEHAVIOUR": "wrong"}).name
+    'wrong'
+    """
+    return parse_behaviour(flag or environment.get(BEHAVIOUR_VARIABLE, "") or NORMAL)
 
 
 def parse_behaviour(text: str) -> Behaviour:

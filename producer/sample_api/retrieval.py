@@ -21,10 +21,10 @@ _HEADING_WEIGHT: Final = 2
 _STOP_WORDS: Final = frozenset(
     re.findall(
         r"\w+",
-        """a about after all also an and any are as at be been but by can could did do does for from get give
-        had has have how i if in into is it its just let long many me much must my need not of on one or our
-        please should so some tell than that the their them then there they this to too up us was we what when where
-        which who why will with would you your""",
+        """a about after all also an and any are as at be been but by can could did do does for
+        from get give had has have how i if in into is it its just let long many me much must my
+        need not of on one or our please should so some tell than that the their them then there
+        they this to too up us was we what when where which who why will with would you your""",
     )
 )
 _SUFFIXES: Final = ("ations", "ation", "ings", "ing", "ies", "ed", "es", "s", "e", "y")

@@ -24,7 +24,6 @@ from producer.sample_api.retrieval import Index
 from shared.errors import InfrastructureError
 from shared.query_words import QUERY_ENDPOINT
 
-BEHAVIOUR_VARIABLE: Final = "PROCTOR_SAMPLE_API_BEHAVIOUR"
 DEFAULT_PORT: Final = 3000
 LOOPBACK: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 10 * 1024

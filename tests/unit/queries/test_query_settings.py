@@ -1,0 +1,53 @@
+"""Holds the two documented environment variables: precedence, defaults, refusals."""
+
+import pytest
+
+from shared.errors import ConfigError
+from shared.query_settings import api_url, delay_s
+
+
+def test_the_flag_beats_the_environment_which_beats_the_default() -> None:
+    """For the delay as for the URL."""
+    environment = {"EVAL_DELAY_SECONDS": "5", "EVAL_API_URL": "http://env:1"}
+    assert (delay_s(2, environment), delay_s(None, environment), delay_s(None, {})) == (2, 5, 30)
+    assert delay_s(None, {}, default=0) == 0
+    assert api_url("http://flag:2", environment) == "http://flag:2"
+    assert api_url(None, environment) == "http://env:1"
+    assert api_url(None, {}) == "http://localhost:3000"
+
+
+def test_slashes_at_the_end_of_the_url_are_cut() -> None:
+    """The endpoint's path follows without a double slash."""
+    assert api_url("https://api.example/base//", {}) == "https://api.example/base"
+
+
+@pytest.mark.parametrize("value", ["soon", "1.5", "-1", "٣", "86401", "9" * 5000])
+def test_a_delay_that_is_no_number_of_seconds_is_refused(value: str) -> None:
+    """The error names the variable."""
+    with pytest.raises(ConfigError, match="EVAL_DELAY_SECONDS"):
+        delay_s(None, {"EVAL_DELAY_SECONDS": value})
+
+
+def test_a_negative_flag_is_refused() -> None:
+    """The error names the flag."""
+    with pytest.raises(ConfigError, match="--delay"):
+        delay_s(-1, {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "localhost:3000",
+        "ftp://a",
+        "http://",
+        "http://a:99999",
+        "http://a b",
+        "http://a?x=1",
+        "http://[",
+        "\x1b",
+    ],
+)
+def test_what_is_no_http_address_is_refused(value: str) -> None:
+    """An address needs scheme, host and a port in range."""
+    with pytest.raises(ConfigError, match="--api-url"):
+        api_url(value, {})
