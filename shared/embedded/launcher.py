@@ -90,11 +90,12 @@ def ensure(data_dir: Path, *, idle_s: float = IDLE_S, patience_s: float = PATIEN
     """
     launch = _Launch(prepare_data_dir(data_dir), idle_s, patience_s)
     while True:
-        with launch.locked():
-            server = launch.join()
-            if server is not None:
-                return server
-            launch.start_if_dead()
+        if not launch.is_loading():
+            with launch.locked():
+                server = launch.join()
+                if server is not None:
+                    return server
+                launch.start_if_dead()
         launch.pause()
 
 
@@ -107,6 +108,7 @@ class _Launch:
     patience_s: float
     has_started: bool = False
     log_offset: int = 0
+    answer: bytes = b""
     last_sign: float = field(default_factory=monotonic)
 
     @contextmanager
@@ -127,17 +129,23 @@ class _Launch:
         self._check_patience("it is silent")
         _wait(PAUSE_S)
 
-    def join(self) -> RunningServer | None:
-        """Connects to the server if it answers; notes any other sign of life."""
+    def is_loading(self) -> bool:
+        """Asks without the lock, because an answer may take a second; true is a sign of life."""
         path = recorded_socket(self.places)
-        if path is None:
+        self.answer = _ask(path) if path is not None else b""
+        if not self.answer.startswith(b"-LOADING"):
+            return False
+        self.last_sign = monotonic()
+        return True
+
+    def join(self) -> RunningServer | None:
+        """Connects to the server if it has answered; under the lock, so that nobody stops it meanwhile."""
+        path = recorded_socket(self.places)
+        if path is None or not self.answer.startswith(b"+PONG") or not _ask(path).startswith(b"+PONG"):
             return None
-        answer = _ask(path)
-        if answer.startswith(b"-LOADING"):
-            self.last_sign = monotonic()
         # Before the connection counts, a living server must hold *this* folder: the one of a folder that was
         # deleted and made again answers on the same path until its guard notices.
-        if not answer.startswith(b"+PONG") or self._take_alive() is not None:
+        if self._take_alive() is not None:
             return None
         target = RedisTarget.parse(f"unix://{quote(str(path))}")
         client = target.client()
