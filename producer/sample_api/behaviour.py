@@ -18,6 +18,7 @@ are answered.
 Behaviour(name='429', times=1, every=1, seconds=1.0, mib=50, retry_after=2, retry_date=None)
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -43,7 +44,6 @@ NAMES: Final = (
     "reset",
     "silent",
 )
-_FIRST_STATUS, _LAST_STATUS = 400, 599
 _LIMITS: Final = {
     "times": 1e9,
     "every": 1e9,
@@ -125,7 +125,7 @@ def parse_behaviour(text: str) -> Behaviour:
     0.2
     """
     name, _, rest = text.strip().partition(":")
-    is_status = name.isascii() and name.isdigit() and _FIRST_STATUS <= int(name[:4]) <= _LAST_STATUS
+    is_status = re.fullmatch("[45][0-9][0-9]", name) is not None
     if name not in NAMES and not is_status:
         close = get_close_matches(name, NAMES, n=1)
         hint = (
