@@ -29,6 +29,7 @@ def broker_of(settings: Settings) -> RedisTarget:
 def make_worker_app(settings: Settings) -> Celery:
     """Makes the app with our tasks and our part in the life of a worker."""
     made = make_app(broker_of(settings))
+    made.conf.worker_consumer = "worker.consumer:PromptConsumer"
     register_tasks(made)
     made.steps["worker"].add(Lifecycle)
     return made

@@ -10,8 +10,17 @@ import logging
 import sys
 from typing import Final
 
-QUIET: Final = ("celery.worker.strategy", "celery.app.trace", "celery.worker.request", "celery.bootsteps")
-"""Loggers that write for every task, or about Celery's own steps; their warnings stay."""
+LEAST: Final = {
+    "celery.worker.strategy": logging.WARNING,
+    "celery.app.trace": logging.WARNING,
+    # Acknowledgements that fail while the broker is away: the ledger decides, not they.
+    "celery.worker.request": logging.CRITICAL + 1,
+    "celery.worker.consumer.consumer": logging.ERROR,  # our consumer says what it has to say
+    "celery.apps.worker": logging.WARNING,
+    # Warnings for programmers; one of them complains of root, which JSON messages make moot.
+    "py.warnings": logging.ERROR,
+}
+"""The least level that is written of loggers which say too much."""
 
 
 class LevelInWords(logging.Formatter):
@@ -35,8 +44,6 @@ def set_up_logs(name: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    # Python's and Celery's warnings are for programmers; one of them complains of root, which JSON makes moot.
     logging.captureWarnings(capture=True)
-    logging.getLogger("py.warnings").setLevel(logging.ERROR)
-    for quiet in QUIET:
-        logging.getLogger(quiet).setLevel(logging.WARNING)
+    for logger, level in LEAST.items():
+        logging.getLogger(logger).setLevel(level)

@@ -103,7 +103,7 @@ class WorkerProcess:
 
     def give_up(self, error: ProctorError) -> None:
         """Ends the process because what it stands on does not answer: nothing can be given back."""
-        logger.error("%s; this process ends", error.message)
+        logger.error("%s; this process ends", error.message.rstrip("."))
         self.heartbeat.stop()
         os._exit(error.exit_code)
 

@@ -1,5 +1,6 @@
 """Starts what the command line asks for: one worker process, or the supervisor of several."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -26,7 +27,7 @@ def start(arguments: Sequence[str]) -> int:
     try:
         options = read_options(arguments)
         settings = Settings.from_environment()
-        set_up_logs(options.name)
+        set_up_logs(f"supervisor.{os.getpid()}" if options.supervise else options.name)
         return _supervise(options, settings) if options.supervise else _work(options, settings)
     except ProctorError as error:
         sys.stderr.write(f"error: {error.message}\n")

@@ -1,0 +1,123 @@
+"""Starts workers as real processes, gives them runs of turns, and reads what became of them."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from shared.broker import Publisher, make_app
+from shared.ledger import ChunkPlan, Ledger, Wake
+from shared.rows import pack_batch
+from shared.runs import RunInfo, RunStore, TurnRow
+from shared.target import RedisTarget
+from tests.support.eventually import eventually
+from tests.support.processes import Process, Processes
+
+if TYPE_CHECKING:
+    import redis
+
+READY_S: Final = 20.0
+"""How long a worker may take to be ready on a busy machine; by itself it takes one second."""
+SNAPSHOT: Final = {"v": 1, "submitted_ms": 0, "source": "test.jsonl", "summary_policy": "guardrail"}
+
+
+class Desk:
+    """A producer in miniature: puts turns into the ledger, publishes, and looks at results.
+
+    Args:
+        client: of the server that the workers use.
+        url: the same server's URL.
+    """
+
+    def __init__(self, client: "redis.Redis", url: str) -> None:
+        self.client = client
+        self.ledger = Ledger(client, patience_s=10.0)
+        self.store = RunStore(client)
+        self.publisher = Publisher(make_app(RedisTarget.parse(url)), patience_s=10.0)
+
+    def load(
+        self, run: str, threads: Mapping[str, Sequence[Mapping[str, object]]], *, chunk_threads: int = 10
+    ) -> list[Wake]:
+        """Loads and seals a run without publishing it; input order is thread by thread."""
+        self.ledger.open(
+            run,
+            kind="turns",
+            namespace="",
+            key="",
+            token=f"load-{run}",
+            snapshot=json.dumps(SNAPSHOT).encode(),
+            ttl_s=3600,
+        )
+        names, index = list(threads), 0
+        for number, first in enumerate(range(0, len(names), chunk_threads)):
+            items, parts = {}, []
+            for place, name in enumerate(names[first : first + chunk_threads]):
+                lines = [json.dumps({"threadId": name, **turn}).encode() for turn in threads[name]]
+                batch = f"{number}.{place}"
+                items[batch] = pack_batch(range(index, index + len(lines)), lines)
+                parts.append((batch, name, len(lines)))
+                index += len(lines)
+            self.ledger.load(run, f"load-{run}", items, {str(number): ChunkPlan(names[first], parts)})
+        return self.ledger.seal(run, f"load-{run}", index, "digest")
+
+    def submit(
+        self, run: str, threads: Mapping[str, Sequence[Mapping[str, object]]], *, chunk_threads: int = 10
+    ) -> None:
+        """Loads, seals and publishes a run."""
+        self.publisher.publish(self.load(run, threads, chunk_threads=chunk_threads))
+
+    def finished(self, run: str, within_s: float = 30.0) -> list[TurnRow]:
+        """Waits until a run has all its results and returns them in input order."""
+
+        def is_finished() -> None:
+            info = self.store.info(run)
+            assert info.state == "finished", f"{info.state}: {info.done} of {info.total}"
+
+        eventually(is_finished, within_s)
+        return list(self.store.rows(run))
+
+    def info(self, run: str) -> RunInfo:
+        """Looks at a run."""
+        return self.store.info(run)
+
+
+def conversation(threads: int, turns: int) -> dict[str, list[dict[str, object]]]:
+    """Makes threads of turns whose decisions differ."""
+    messages = ("ok", "I am afraid that the flight is gone", "thanks", "please change the hotel to Rome")
+    return {
+        f"thread-{thread}": [{"message": messages[(thread + turn) % len(messages)]} for turn in range(turns)]
+        for thread in range(threads)
+    }
+
+
+def start_worker(processes: Processes, *options: str, env: Mapping[str, str] | None = None) -> Process:
+    """Starts one worker process and waits until it takes messages."""
+    process = processes.start(sys.executable, "-m", "worker", *options, env=env)
+    process.wait_for("ready ", READY_S)
+    return process
+
+
+def start_supervisor(
+    processes: Processes, count: int, *options: str, env: Mapping[str, str] | None = None
+) -> Process:
+    """Starts a supervisor and waits until all its processes take messages."""
+    process = processes.start(
+        sys.executable, "-m", "worker", "--supervise", "--processes", str(count), *options, env=env
+    )
+    ready(process, count)
+    return process
+
+
+def ready(process: Process, times: int) -> None:
+    """Waits until worker processes have said so often that they are ready."""
+
+    def said() -> None:
+        assert process.errors.count("ready ") >= times, process.said()
+
+    eventually(said, READY_S)
+
+
+def heartbeat_folder(env: Mapping[str, str]) -> Path:
+    """Where the worker processes of this environment keep their heartbeat files."""
+    return Path(env["PROCTOR_DATA_DIR"]) / "workers"
