@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import processes as support
 from tests.support.eventually import eventually
@@ -30,6 +31,10 @@ def _scrub() -> None:
     for name in [name for name in os.environ if name.startswith(SCRUBBED)]:
         del os.environ[name]
 
+
+# A loaded machine is slow now and then; that says nothing about the code.
+settings.register_profile("proctor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("proctor")
 
 # At import: modules that read the environment while they are collected see nothing of the developer's.
 _scrub()
