@@ -156,5 +156,5 @@ def _check_text(name: str, block: bytes) -> None:
         raise InputError(f"{name}: is a gzip file", hint=f"unpack it on the way: zcat {name} | proctor run -")
     if block.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{name}: is UTF-16 text", hint=f"convert it: iconv -f UTF-16 -t UTF-8 {name}")
-    if b"\0" in block:
+    if b"\0" in block and not block.removeprefix(_BOM).lstrip().startswith(b"{"):
         raise InputError(f"{name}: is a binary file (a NUL at byte {block.index(0) + 1})", hint=_JSONL_HINT)

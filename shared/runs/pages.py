@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from shared.rows import Block, unpack_batch, unpack_block
 
-POISONED: Final = "xp"
+POISONED: Final = "x0p"
 """Code of a turn that no worker survived."""
 BATCHES_AT_ONCE: Final = 64
 """Result fields fetched in one round trip: 1 MB or so, which still fits a processor's cache."""

@@ -1,0 +1,70 @@
+"""The kind of a file is told by its content; kinds that this version does not run are refused by name."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from producer.load.detect import LOADERS, detect_kind, kind_of, loader_for
+from producer.load.source import Source
+from producer.load.turns import turn_pages
+from shared.errors import InputError, UsageError
+from shared.names import Kind
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (b'{"threadId": "t", "message": "ok"}\n{"threadId"', Kind.TURNS),
+        (b'\xef\xbb\xbf\n {"message": "ok"}', Kind.TURNS),
+        (b'{"threadId": "t", "message": "cut o', Kind.TURNS),
+        (b'{"id": "Q-01", "query": "How?", "category": "x"}\n', Kind.QUERIES),
+        (b'{\n  "version": "1.0",\n  "queries": [\n', Kind.QUERIES),
+        (b'[\n {"id": "Q-01", "query": "How?"}]', Kind.QUERIES),
+        (b"# a bench\nbench:\n  name: x\nmodels:\n  - a\ntest_cases:\n", Kind.CASES),
+        (b'{"test_cases": [], "models": []}', Kind.CASES),
+    ],
+)
+def test_content_tells_the_kind(head: bytes, kind: Kind) -> None:
+    """Keys of the first level give a kind away, in any of the forms its files have."""
+    assert kind_of(head) is kind
+
+
+@pytest.mark.parametrize(
+    "head", [b"hello world", b"[]", b"{}", b"[" * 2000, b'"message"', b"\x7fELF", b"- a\n"]
+)
+def test_content_that_tells_nothing(head: bytes) -> None:
+    """Content of no kind is not guessed."""
+    assert kind_of(head) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.jsonl", Kind.TURNS), ("a.YML", Kind.CASES), ("a.json", Kind.QUERIES)]
+)
+def test_the_suffix_decides_when_content_does_not(tmp_path: Path, name: str, kind: Kind) -> None:
+    """A file of unknown content goes to the loader of its suffix, which names the error."""
+    path = tmp_path / name
+    path.write_text("nonsense")
+    assert detect_kind(Source(path)) is kind
+
+
+def test_unknown_content_asks_for_the_kind() -> None:
+    """Without content or suffix to go by, the user is asked to say the kind."""
+    with pytest.raises(InputError, match="cannot tell what this file describes") as caught:
+        detect_kind(Source("-", stdin=io.BytesIO(b"hello")))
+    assert caught.value.hint == "say so: --kind turns|cases|queries"
+
+
+def test_an_empty_file_is_an_input_error() -> None:
+    """Nothing is no kind."""
+    with pytest.raises(InputError, match="stdin: is empty"):
+        detect_kind(Source("-", stdin=io.BytesIO(b" \n")))
+
+
+def test_every_kind_is_read_or_refused_by_name() -> None:
+    """A kind has a loader, or the error says which kinds this version runs."""
+    assert loader_for(Kind.TURNS, "a.jsonl") is turn_pages
+    for kind in set(Kind) - set(LOADERS):
+        with pytest.raises(UsageError, match=f"a.file: describes {kind}") as caught:
+            loader_for(kind, "a.file")
+        assert caught.value.hint == "this version runs: turns"

@@ -1,0 +1,202 @@
+"""Reports hold every row once, in every format, and hostile text does no harm in any of them."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from producer.aggregate.turns import TurnTotals
+from producer.document import document_of
+from producer.report.formats import FORMATS
+from producer.report.terminal import summary_text, table_rows
+from producer.report.to_jsonl import TurnLines
+from producer.report.to_markdown import TURNS_SHOWN
+from shared.names import RunState
+from shared.runs import TurnRow
+from tests.support.conversations import decide, shape, signals, turn
+from tests.support.run_infos import info
+
+HOSTILE = "=cmd|' /C calc'!A0 \x1b[31m<script>|`x`\n"
+ENVELOPE = [
+    "run_id",
+    "item_id",
+    "kind",
+    "index",
+    "outcome",
+    "attempts",
+    "cached",
+    "started_at",
+    "finished_at",
+    "latency_ms",
+    "cost_usd",
+    "error",
+    "result",
+]
+RESULT = [
+    "threadId",
+    "messageId",
+    "decision",
+    "rule",
+    "peakGuardrailActive",
+    "summaryUpdated",
+    "reason",
+    "source",
+    "etag",
+    "memento",
+    "response",
+]
+
+
+def rows_of(*turns: dict[str, Any]) -> list[TurnRow]:
+    """Rows of decided turns, as the worker's own code writes them."""
+    [block] = decide(*turns).outcome.blocks
+    return [
+        TurnRow(at, code, line, 1_000, 1_004, 1)
+        for at, (code, line) in enumerate(zip(block.codes, block.lines, strict=True))
+    ]
+
+
+@pytest.fixture
+def rows() -> list[TurnRow]:
+    """A decision, an error, a poisoned turn and one that was never decided, with hostile names."""
+    decided, refused = rows_of(
+        turn(messageId=HOSTILE, signals=signals("pivot"), modelShape=shape(HOSTILE)),
+        turn("again", thread_memento_etag="7"),
+    )
+    poisoned = json.dumps(turn("boom", messageId="m-2")).encode() + b"\n"
+    return [
+        decided,
+        refused,
+        TurnRow(2, "x0p", poisoned, 1_000, 1_000, 1),
+        TurnRow(3, "", b"", 0, 0, 0),
+    ]
+
+
+def document(rows: list[TurnRow]) -> dict[str, Any]:
+    """The document of a run with these rows."""
+    totals = TurnTotals()
+    totals.add(rows)
+    return document_of(info(RunState.CANCELLED, total=len(rows)), totals)
+
+
+def written(form: str, rows: list[TurnRow]) -> bytes:
+    """The report in a format, its rows given in two pages."""
+    out = io.BytesIO()
+    report = FORMATS[form](out, info(RunState.CANCELLED, total=len(rows)))
+    report.page(rows[:1])
+    report.page(rows[1:])
+    report.end(document(rows))
+    return out.getvalue()
+
+
+def test_json_lines_have_the_agreed_envelope(rows: list[TurnRow]) -> None:
+    """Every line has all keys in order; what a turn has not got is null."""
+    found = [json.loads(line) for line in written("jsonl", rows).splitlines()]
+    assert all(list(line) == ENVELOPE for line in found)
+    assert [line["outcome"] for line in found] == ["decided", "error", "error", "skipped"]
+    assert [line["index"] for line in found] == [0, 1, 2, 3]
+    assert [line["item_id"] for line in found] == ["turn-0", "turn-1", "turn-2", "turn-3"]
+    assert all(list(line["result"]) == RESULT for line in found[:3])
+    assert found[3]["result"] is found[3]["error"] is found[3]["started_at"] is None
+    assert found[0]["result"]["messageId"] == HOSTILE
+    assert (found[0]["started_at"], found[0]["latency_ms"]) == ("1970-01-01T00:00:01.000Z", 4)
+    assert found[1]["error"]["code"] == "etag_conflict"
+    assert found[1]["result"]["decision"] is None
+
+
+def test_a_poisoned_turn_has_a_whole_result(rows: list[TurnRow]) -> None:
+    """Its result names the turn and shows the thread as it stood, though no worker wrote it."""
+    line = json.loads(TurnLines("r").page([rows[2]]))
+    assert line["error"]["code"] == "poison"
+    assert (line["result"]["threadId"], line["result"]["messageId"]) == ("t", "m-2")
+    assert (line["result"]["etag"], line["result"]["memento"]["arc"]) == ("0", "support")
+    outcome = decide(turn(modelShape=shape("boats"))).outcome
+    later = TurnRow(5, "x0p", json.dumps(turn("boom")).encode() + b"\n" + outcome.state, 0, 0, 1)
+    result = json.loads(TurnLines("r").page([later]))["result"]
+    assert (result["messageId"], result["etag"], result["memento"]["arc"]) == ("t#5", "1", "boats")
+
+
+def test_a_repeated_request_is_marked() -> None:
+    """A turn that got the first answer again says so."""
+    first, again = rows_of(turn(clientRequestId="c"), turn(clientRequestId="c"))
+    lines = [json.loads(line) for line in TurnLines("r").page([first, again]).splitlines()]
+    assert [line["cached"] for line in lines] == [False, True]
+    assert lines[0]["result"] == lines[1]["result"]
+
+
+def test_json_is_one_document(rows: list[TurnRow]) -> None:
+    """The numbers and every result are one JSON object, also for a run without results."""
+    found = json.loads(written("json", rows))
+    assert found.pop("results") == [json.loads(line) for line in written("jsonl", rows).splitlines()]
+    assert found == document(rows)
+    assert json.loads(written("json", []))["results"] == []
+
+
+def test_csv_has_a_line_for_each_row_and_runs_nothing(rows: list[TurnRow]) -> None:
+    """Columns are stable, text stays one cell, and what a spreadsheet would run is defused."""
+    header, *lines = csv.reader(io.StringIO(written("csv", rows).decode()))
+    assert header[:4] == ["run_id", "item_id", "index", "outcome"]
+    found = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [line["outcome"] for line in found] == ["decided", "error", "error", "skipped"]
+    assert found[0]["message_id"].startswith("'=cmd")
+    assert found[0]["arc"].startswith("'=cmd")
+    assert (found[0]["rule"], found[0]["summary_updated"]) == ("2", "true")
+    assert found[1]["error_code"] == "etag_conflict"
+    assert found[3]["thread_id"] == ""
+
+
+def test_markdown_escapes_everything(rows: list[TurnRow]) -> None:
+    """Hostile text breaks no table, makes no HTML and no code."""
+    text = written("md", rows).decode()
+    assert "<script>" not in text
+    assert "\x1b" not in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert all(line.count("|") - line.count("\\|") in (3, 4, 6, 9) for line in tables)
+    assert "## Errors" in text
+    assert "| etag\\_conflict" in text or "| etag_conflict" in text
+
+
+def test_markdown_lists_the_first_turns_only() -> None:
+    """A large run has a short report that says where the rest is."""
+    many = [row._replace(index=at) for at, row in enumerate(rows_of(turn()) * 120)]
+    text = written("md", many).decode()
+    assert sum(line.startswith("| turn-") for line in text.splitlines()) == TURNS_SHOWN
+    assert "70 more turns: `proctor results run-1`." in text
+
+
+def test_traces_hold_one_event_for_each_decision(rows: list[TurnRow]) -> None:
+    """Decided turns have the document's event; errors and repetitions have none."""
+    repeated = rows_of(turn(clientRequestId="c"), turn(clientRequestId="c"))
+    [event, other] = [json.loads(line) for line in written("traces", [*rows, *repeated]).splitlines()]
+    assert event["transmissionId"] == "run-1:0"
+    assert event["summary"] == "Breakpoint decision: MUST"
+    assert event["metadata"] == {
+        "kind": "breakpoint_engine",
+        "decision": "must",
+        "peakGuardrailActive": False,
+        "source": "stored_latest",
+    }
+    assert event["ts"].startswith("2026-01-01T00:00:00")
+    assert other["metadata"]["decision"] == "should"
+
+
+def test_the_terminal_shows_the_numbers(rows: list[TurnRow]) -> None:
+    """The summary names decisions, rules, freezes, summaries, errors by code and what was left out."""
+    text = summary_text(document(rows))
+    assert "must    1  100.0 %" in text
+    assert "2 MUST signal" in text
+    assert "peak freezes 0 · summaries updated 1 · never decided 1 · errors 2" in text
+    assert "errors by code: etag_conflict 1, poison 1" in text
+    assert "cancelled: 4 turns of 2 threads" in text
+    assert summary_text(document([]))
+
+
+def test_the_table_is_safe_to_print(rows: list[TurnRow]) -> None:
+    """Cells hold one line of printable text each."""
+    cells = table_rows(rows)
+    assert [line[0] for line in cells] == ["turn-0", "turn-1", "turn-2", "turn-3"]
+    assert [line[3] for line in cells] == ["decided", "error", "error", "skipped"]
+    assert all(cell.isprintable() for line in cells for cell in line)
+    assert cells[1][-1].startswith("etag_conflict: ")
