@@ -12,6 +12,7 @@ import click
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
 from shared.errors import InfrastructureError, UsageError
+from shared.heartbeat import oldest_beat_s
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,6 +91,19 @@ class Session:
         from shared.broker import Publisher, make_app  # noqa: PLC0415 - start-up: Celery costs 80 ms
 
         return Publisher(make_app(self.connection.broker))
+
+    def count_workers(self, kind: str) -> int:
+        """Counts live workers of a kind.
+
+        Everybody who works on an embedded server is of this machine and holds a heartbeat file, so that a
+        worker which was killed is known to be gone before its registration has run out.
+
+        Raises:
+            RedisUnreachableError: Redis is away.
+        """
+        if self.connection.embedded and oldest_beat_s(self.settings.data_dir) is None:
+            return 0
+        return len(self.impatient_store.workers(kind))
 
     def confirm(self, question: str) -> None:
         """Asks before something is deleted.

@@ -55,6 +55,7 @@ class Crew:
             environment=child_environment(settings),
             grace_s=settings.grace_s,
             log=open_log(settings, NAME),
+            with_parent=True,
         )
         self._session.output.detail(
             f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"

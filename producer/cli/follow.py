@@ -81,6 +81,7 @@ class Follower:
         """Asks Redis once and shows the answer."""
         store = self._session.impatient_store
         info = store.info(self._run)
+        workers = self._session.count_workers(info.kind)
         self._away_since_s = None
         self._last = Progress(
             run=info.run,
@@ -89,14 +90,27 @@ class Follower:
             total=info.total,
             tally=info.tally,
             elapsed_s=max(0.0, ((info.finished_ms or now_ms()) - (info.sealed_ms or info.created_ms)) / 1000),
-            workers=len(store.workers(info.kind)),
+            workers=workers,
             queued=self._session.broker_client.llen(queue_key(info.kind)),
             rate_s=self._meter.rate(monotonic(), info.done),
             source=info.source,
-            why="" if info.is_final else store.why(self._run),
+            why=self._why(info, workers),
         )
         self._view.show(self._last)
         return info
+
+    def _why(self, info: RunInfo, workers: int) -> str:
+        """Says why the run does not move; empty when it does or has ended."""
+        if info.is_final:
+            return ""
+        if (
+            not workers
+            and info.state == RunState.RUNNING
+            and self._crew is not None
+            and self._crew.is_working
+        ):
+            return "the workers started here are getting ready"
+        return self._session.impatient_store.why(self._run)
 
     def _wait_for_redis(self, error: Exception) -> None:
         """Says that Redis is away, starts an embedded one again, and gives up after the patience."""

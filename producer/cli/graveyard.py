@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
@@ -12,14 +13,13 @@ from shared.names import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import redis
-
 PAGE: Final = 500
 """Entries fetched in one round trip."""
 _NOUNS: Final = {Kind.TURNS: "turn", Kind.CASES: "case", Kind.QUERIES: "query"}
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Which item it is."""
 
     run: str
@@ -73,7 +73,8 @@ def index_of(item: str) -> str:
     return index if noun in _NOUNS.values() else item
 
 
-def read_dead(client: redis.Redis, *, run: str = "", first: int | None = None) -> Iterator[Dead]:
+# redis-py's own annotations mix sync and async answers, hence Any.
+def read_dead(client: Any, *, run: str = "", first: int | None = None) -> Iterator[Dead]:
     """Yields the entries of the dead set: of one run by position, else the newest first."""
     for places in _pages(client, run, first):
         values = client.hmget(DEAD_ITEMS_KEY, [place.member for place in places])
@@ -82,7 +83,7 @@ def read_dead(client: redis.Redis, *, run: str = "", first: int | None = None) -
                 yield Dead(place, unpack_dead(value))
 
 
-def _pages(client: redis.Redis, run: str, first: int | None) -> Iterator[Sequence[Place]]:
+def _pages(client: Any, run: str, first: int | None) -> Iterator[Sequence[Place]]:
     """Yields the places of entries, a page at a time."""
     if run:
         indexes = sorted((index.decode() for index in client.smembers(run_dead_key(run))), key=_in_order)
@@ -104,7 +105,7 @@ def _in_order(index: str) -> tuple[int, str]:
     return (int(index), "") if index.isdecimal() else (1 << 62, index)
 
 
-def discard(client: redis.Redis, places: Sequence[Place]) -> int:
+def discard(client: Any, places: Sequence[Place]) -> int:
     """Takes entries out of the dead set and returns how many there were; results stay what they are."""
     gone = 0
     for start in range(0, len(places), PAGE):

@@ -40,7 +40,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None
     }:
         return
     options = ctx.ensure_object(GlobalOptions)
-    name = cast("str", param.name)
+    name = param.name or ""
     if name == "verbose":
         options.verbose += cast("int", value)
     else:
@@ -116,11 +116,11 @@ class ProctorGroup(click.Group):
         formatter.write_text(GLOBAL_EPILOG)
 
 
-def command(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+def command(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], ProctorCommand]:
     """Declares a command with the global options; the arguments are click's."""
-    return click.command(*names, cls=ProctorCommand, **settings)
+    return click.command(name, cls=ProctorCommand, **settings)
 
 
-def group(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], ProctorGroup]:
+def group(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], ProctorGroup]:
     """Declares a group of commands with the global options; the arguments are click's."""
-    return click.group(*names, cls=ProctorGroup, **settings)
+    return click.group(name, cls=ProctorGroup, **settings)

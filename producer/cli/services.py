@@ -71,7 +71,8 @@ def worker_command(
         processes: how many.
         in_flight: items in flight per process.
         burst: end when every run of the kinds is final.
-        with_parent: end when the process that starts it is gone, however it ended.
+        with_parent: end when the process that starts it is gone, however it ended: it holds the other end of
+            the standard input.
     """
     command = module_command("worker", "--supervise", "-Q", ",".join(kinds))
     command += [
@@ -80,7 +81,7 @@ def worker_command(
         "-j",
         str(in_flight or settings.in_flight),
     ]
-    flags = {"--burst": burst, "--stop-with-parent": with_parent}
+    flags = {"--burst": burst, "--stop-on-eof": with_parent}
     return [*command, *(flag for flag, is_wanted in flags.items() if is_wanted)]
 
 
@@ -124,7 +125,7 @@ def become(command: Sequence[str], environment: Mapping[str, str], *, cwd: Path 
     try:
         if cwd is not None:
             os.chdir(cwd)
-        os.execve(command[0], command, environment)  # noqa: S606 - no shell wanted, and no path search
+        os.execve(command[0], list(command), environment)  # noqa: S606 - no shell wanted, and no path search
     except OSError as error:
         raise InfrastructureError(f"{command[0]} cannot be started: {error.strerror}") from error
 
@@ -164,8 +165,18 @@ class Child:
         grace_s: float,
         log: tuple[Path, IO[bytes]] | None = None,
         cwd: Path | None = None,
+        with_parent: bool = False,
     ) -> "Child":
-        """Starts a program; its output goes to the log, or with None to a pipe that the caller reads.
+        """Starts a program.
+
+        Args:
+            name: what messages call it.
+            command: program and arguments.
+            environment: all of its environment.
+            grace_s: how long it may take to end when it is asked to.
+            log: where its output goes; None: to a pipe that the caller reads.
+            cwd: its folder; None: ours.
+            with_parent: it reads a pipe that ends with us, rather than nothing.
 
         Raises:
             InfrastructureError: the program cannot be started.
@@ -173,7 +184,7 @@ class Child:
         try:
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if with_parent else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if log is None else log[1],
                 stderr=subprocess.STDOUT,
                 env=dict(environment),

@@ -51,7 +51,7 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
     view = open_view(session.output)
     run = ""
     try:
-        if not session.store.workers(kind):
+        if not session.count_workers(kind):
             crew.start()
         run = begin(view)
         info = Follower(session, run, view, crew=crew, timeout_s=options.timeout_s).follow()
@@ -88,7 +88,7 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
     finally:
         view.close()
     crew = Crew(session, submitted.kind, processes=options.processes, in_flight=options.in_flight)
-    if not session.store.workers(submitted.kind):
+    if not session.count_workers(submitted.kind):
         crew.start_in_background()
     session.output.note(f"`proctor watch {submitted.run}` follows it")
     tell_run_id(session, submitted)

@@ -35,7 +35,7 @@ def command(
         submitted = submission.send(view)
     finally:
         view.close()
-    if not session.store.workers(submitted.kind):
+    if not session.count_workers(submitted.kind):
         session.output.warn(
             f"no worker for {submitted.kind} is alive: the run waits until one is started (`proctor worker`)"
         )

@@ -47,7 +47,11 @@ def command(
     with Together(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")
         output.note(f"workers  {plural(processes or settings.processes, 'process')}")
-        together.add(Child.start("workers", workers, environment=environment, grace_s=settings.grace_s))
+        together.add(
+            Child.start(
+                "workers", workers, environment=environment, grace_s=settings.grace_s, with_parent=True
+            )
+        )
         if not no_flower:
             output.note(f"Flower   http://127.0.0.1:{flower_port}")
             program = flower_command(address="127.0.0.1", port=flower_port)

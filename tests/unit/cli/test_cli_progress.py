@@ -6,11 +6,10 @@ import pytest
 from rich.console import Console
 
 from producer.cli.drawing import draw
-from producer.cli.fleet import alive
 from producer.cli.live import PlainView
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
-from producer.cli.progress import Fleet, Meter, Progress, figures
+from producer.cli.progress import Meter, Progress, figures
 
 TALLY = {"must": 1200, "should": 900, "skip": 440, "error": 2}
 
@@ -23,32 +22,13 @@ def progress(**changes: object) -> Progress:
         "done": 2542,
         "total": 3574,
         "tally": TALLY,
-        "fleet": Fleet(2, 3),
         "elapsed_s": 3.0,
+        "workers": 2,
+        "queued": 3,
         "rate_s": 800.0,
         "source": "turns.jsonl",
     }
     return Progress(**{**values, **changes})  # type: ignore[arg-type]  # a table of literals
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, ""),
-        ({"state": "paused"}, "proctor resume turns-4k2m9x"),
-        ({"state": "loading"}, "being written"),
-        ({"state": "cancelling"}, "being cancelled"),
-        ({"fleet": Fleet(0, 2)}, "no worker is alive"),
-        ({"rate_s": 0.0, "fleet": Fleet(2, 2, ahead=1)}, "1 other run"),
-        ({"trouble": "Redis does not answer"}, "Redis does not answer"),
-        ({"state": "finished", "fleet": Fleet(0, 0)}, ""),
-    ],
-)
-def test_why_it_waits(changes: dict[str, object], words: str) -> None:
-    """A run that does not move says why; one that moves or has ended says nothing."""
-    waiting = progress(**changes).waiting
-    assert words in waiting
-    assert bool(waiting) is bool(words)
 
 
 def test_time_left() -> None:
@@ -71,7 +51,7 @@ def test_live_view_fits_the_terminal(width: int) -> None:
     """No line of the live view is wider than the terminal, whatever the file is called."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as capture:
-        console.print(draw(progress(source="x" * 200, fleet=Fleet(0, 1)), width))
+        console.print(draw(progress(source="x" * 200, why="no worker is alive"), width))
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= width
     assert lines[0].startswith("turns-4k2m9x")
@@ -93,8 +73,8 @@ def test_plain_view_tells_changes_only(capsys: pytest.CaptureFixture[str]) -> No
     view = PlainView(Output(GlobalOptions()))
     view.show(progress())
     view.show(progress(done=2600))
-    view.show(progress(fleet=Fleet(0, 3)))
-    view.show(progress(fleet=Fleet(0, 3), done=2601))
+    view.show(progress(why="no worker is alive"))
+    view.show(progress(why="no worker is alive", done=2601))
     view.show(progress(state="finished", done=3574))
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -102,12 +82,3 @@ def test_plain_view_tells_changes_only(capsys: pytest.CaptureFixture[str]) -> No
     assert [line.split()[1] for line in lines] == ["running", "running", "finished"]
     assert "waiting: no worker is alive" in lines[1]
     assert "\x1b" not in captured.err
-
-
-def test_registered_worker_counts_only_while_somebody_ticks() -> None:
-    """Workers that were all killed are not alive for ever, though the ledger clock stands still."""
-    workers = [(b"turns-1@host", 15_000.0)]
-    assert alive(workers, 4_500, [b"4000", b"4000"]) == ["turns-1@host"]
-    assert alive(workers, 3_600_000, [b"4000", b"4000"]) == []
-    assert alive(workers, 21_000, [b"20000", b"20000"]) == []
-    assert alive(workers, 1_760_000_000_000, [None, None]) == []

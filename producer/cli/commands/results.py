@@ -1,0 +1,50 @@
+"""`proctor results RUN`: prints results item by item, in input order, as a table or as data."""
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+from shared.errors import UsageError
+
+FORMATS = ("table", "jsonl", "json", "csv", "md")
+
+
+@declare()
+@click.argument("run")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    help="How to print them [default: table; json with --json]. All but the table print every item.",
+)  # fmt: skip - one option, one paragraph
+@click.option("--failed", "--errors", "only_failed", is_flag=True, help="Only items that ended in error.")
+@click.option(
+    "--first", type=click.IntRange(1), metavar="N", help="Only the first N items; a table shows 50."
+)
+@click.option("--traces", is_flag=True, help="Print the trace events instead, one JSON object per line.")
+@click.option("--all-phases", is_flag=True, help="With --traces: of every phase, not only of breakpoints.")
+@pass_session
+def command(
+    session: Session,
+    *,
+    run: str,
+    format_name: str | None,
+    only_failed: bool,
+    first: int | None,
+    traces: bool,
+    all_phases: bool,
+) -> None:
+    """Print the results of RUN in input order, also while it goes on."""
+    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.printing import print_results, print_table  # noqa: PLC0415 - same
+
+    if all_phases and not traces:
+        raise UsageError("--all-phases says which traces to print", hint="add --traces")
+    if traces and format_name not in {None, "jsonl"}:
+        raise UsageError(f"traces cannot be printed as {format_name}", hint="leave --format out")
+    info = find_run(session, run)
+    name = "traces" if traces else format_name or ("json" if session.options.json else "table")
+    if name == "table":
+        print_table(session, info, only_failed=only_failed, first=first)
+    else:
+        print_results(session, info, name, only_failed=only_failed, first=first)

@@ -1,0 +1,78 @@
+"""Tells how a run stands or ended: report files, the summary or the document, and the exit code."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from producer.cli.context import Session
+from producer.cli.files import ReportFile
+from producer.cli.output import Output, Style
+from producer.document import EXIT_DONE, run_document
+from producer.report.formats import FORMATS
+from producer.report.terminal import summary_text
+from shared.runs import RunInfo
+
+_HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3: "red", 4: "yellow"}
+
+
+def tell_ending(session: Session, info: RunInfo, files: Sequence[ReportFile]) -> int:
+    """Writes the reports and the summary of a run that has ended, and returns its exit code.
+
+    Raises:
+        OSError: a report cannot be written.
+        RedisUnreachableError: Redis stays away.
+    """
+    document = write_reports(session, info, files)
+    if session.options.json:
+        session.output.data(json.dumps(document, ensure_ascii=False))
+    elif not session.options.quiet:
+        session.output.data(colored(session.output, document))
+    return int(document["exit"])
+
+
+def tell_run(session: Session, info: RunInfo) -> None:
+    """Tells how a run stands, whether it has ended or not."""
+    document = run_document(session.store, info.run)
+    if session.options.json:
+        session.output.data(json.dumps(document, ensure_ascii=False))
+    else:
+        session.output.data(colored(session.output, document))
+        if not info.is_final and (why := session.store.why(info.run)):
+            session.output.note(f"waiting: {why}")
+
+
+def write_reports(session: Session, info: RunInfo, files: Sequence[ReportFile]) -> dict[str, Any]:
+    """Writes reports in one pass over the results and returns the run's document.
+
+    A report takes its place when it is complete; until then a file of that name stays as it was.
+    """
+    with ExitStack() as stack:
+        reports = [FORMATS[file.format](stack.enter_context(_whole(file.path)), info) for file in files]
+        named = [{"format": file.format, "path": str(file.path)} for file in files]
+        return run_document(session.store, info.run, reports=reports, files=named)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file that appears under its name only when everything is in it."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def colored(output: Output, document: Mapping[str, Any]) -> str:
+    """Writes the summary of a run, with colours where they are wanted."""
+    first, headline, *rest = summary_text(document).split("\n")
+    style = _HEADLINE_STYLES.get(int(document["exit"]), "green")
+    lines = [output.paint(first, "bold"), output.paint(headline, style)]
+    for line in rest:
+        text, mark, bar = line.partition("█")
+        lines.append(text + output.paint(mark + bar, "cyan") if mark else line)
+    return "\n".join(lines)
