@@ -83,8 +83,8 @@ def mask_password(url: str) -> str:
     >>> mask_password("unix:///run/redis.sock")
     'unix:///run/redis.sock'
     """
-    hidden = re.sub(r"(?s)^([^:/@]*://)([^:@]*:)?.*@", rf"\g<1>\g<2>{MASK}@", url)
-    return re.sub(r"(?i)((?:password|passwd|secret|token)[^=&]*=)[^&]*", rf"\g<1>{MASK}", hidden)
+    hidden = re.sub(r"(?i)((?:password|passwd|secret|token)[^=&]*=)[^&]*", rf"\g<1>{MASK}", url)
+    return re.sub(r"(?s)^([^:/@]*://)([^:@]*:)?.*@", rf"\g<1>\g<2>{MASK}@", hidden)
 
 
 def parse_redis_url(url: str) -> RedisUrl:
@@ -106,10 +106,12 @@ def parse_redis_url(url: str) -> RedisUrl:
     try:
         parts = urlsplit(f"{scheme}://{rest}")
         query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-    except ValueError as error:
-        _refuse(url, str(error))
+    except ValueError:
+        _refuse(url, "it cannot be read")  # Python's own words may quote the password
+    if "@" in parts.query + parts.fragment or ("@" in parts.path and (parts.netloc or scheme != "unix")):
+        _refuse(url, "in a password, `/` is written %2F, `?` %3F, `#` %23 and `@` %40")
     if parts.fragment:
-        _refuse(url, "`#` in it must be written %23")
+        _refuse(url, "`#` in it is written %23")
     return _READERS[scheme](url, parts, query)
 
 

@@ -31,7 +31,7 @@ from shared.embedded.places import (
     recorded_socket,
     unusable,
 )
-from shared.embedded.program import find_program
+from shared.embedded.program import find_program, last_complaint, server_options
 from shared.errors import ConfigError, RedisUnreachableError
 from shared.target import RedisTarget
 
@@ -242,39 +242,6 @@ class _Launch:
             f"the embedded server of {self.places.folder} ended at once: {last}",
             hint=f"see {self.places.log}; another folder can be used with PROCTOR_DATA_DIR",
         )
-
-
-def server_options(places: Places, path: Path) -> list[str]:
-    """Lists the server's arguments: no TCP port, everything on disk within a second, nothing ever evicted."""
-    return [
-        *("--port", "0", "--unixsocket", str(path), "--unixsocketperm", "600"),
-        *(
-            "--dir",
-            str(places.folder),
-            "--pidfile",
-            str(places.pid),
-            "--daemonize",
-            "no",
-            "--set-proc-title",
-            "no",
-        ),
-        *("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
-        *("--maxmemory-policy", "noeviction"),
-    ]
-
-
-def last_complaint(log: str) -> str:
-    r"""Finds the server's last line in its log, without process id and time; the guard's lines do not count.
-
-    >>> last_complaint("7:M 21 Nov 2025 10:00:00.123 # Bad file format\nguard 6: the server ended with 1")
-    'Bad file format'
-    """
-    lines = [line.strip() for line in log.splitlines()]
-    said = [line for line in lines if line and not line.startswith("guard ")]
-    if not said:
-        return ""
-    head, mark, text = said[-1].partition(" # ")
-    return text if mark and head[:1].isdigit() else said[-1]
 
 
 def _ask(path: Path) -> bytes:

