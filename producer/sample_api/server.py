@@ -99,6 +99,7 @@ def serve(
     """
 
     async def until_signalled() -> None:
+        """Serves until one of the two signals comes."""
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -116,6 +117,7 @@ def in_background(behaviour: Behaviour | None = None, *, log: RequestLog | None 
     handles = SimpleQueue[Callable[[], object]]()
 
     async def until_told() -> None:
+        """Serves until the block ends."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         async with running(behaviour, log=log) as url:

@@ -1,90 +1,31 @@
-"""Talks to the sample API over real sockets: honest answers, every misbehaviour, and a whole evaluation."""
+"""Evaluates the sample API over real sockets, and starts it in each of its three ways."""
 
 import asyncio
 import json
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 import pytest
 
 from producer.aggregate.queries import calculate_metrics, targets
-from producer.load.baselines import load_baselines
 from producer.report.queries.files import (
     OutputPaths,
     write_report_md,
     write_results_csv,
     write_results_json,
 )
-from producer.sample_api.behaviour import Behaviour, RequestLog, parse_behaviour
+from producer.sample_api.behaviour import Behaviour, RequestLog
 from producer.sample_api.server import in_background, running
 from shared.errors import InfrastructureError
 from shared.names import Outcome
 from tests.support.processes import Processes
-from tests.support.tree import ROOT
-from worker.queries.reply import MAX_REPLY_BYTES, Failure, Reply, connection_lost, read_reply
-from worker.queries.verdict import outcome, query_result
-
-BASELINES = ROOT / "examples" / "copilot" / "data" / "evaluation_baselines.json"
-QUERY = "How long is a binding tariff ruling valid?"
-T = TypeVar("T")
-Client = tuple[aiohttp.ClientSession, str]
-
-
-@asynccontextmanager
-async def client(behaviour: str = "normal", *, log: RequestLog | None = None) -> AsyncIterator[Client]:
-    """A session, and the URL of a server of its own."""
-    async with (
-        running(parse_behaviour(behaviour), log=log) as url,
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session,
-    ):
-        yield session, url
-
-
-async def ask(at: Client, query: str = QUERY, **headers: str) -> Reply:
-    """Asks one query, as far as this test needs a client."""
-    session, url = at
-    began = perf_counter()
-    try:
-        async with session.post(f"{url}/api/query", json={"query": query}, headers=headers) as response:
-            body = bytearray()
-            async for piece in response.content.iter_any():
-                body += piece
-                if len(body) > MAX_REPLY_BYTES:
-                    break
-            latency = round(1000 * (perf_counter() - began))
-            return read_reply(status_code=response.status, body=bytes(body), latency_ms=latency)
-    except aiohttp.ClientError:
-        return connection_lost(round(1000 * (perf_counter() - began)))
-
-
-def meeting(behaviour: str, what: Callable[[Client], Awaitable[T]]) -> T:
-    """Does something with a server that behaves so."""
-
-    async def inside() -> T:
-        async with client(behaviour) as at:
-            return await what(at)
-
-    return asyncio.run(inside())
-
-
-def evaluate(behaviour: str = "normal") -> list[dict[str, Any]]:
-    """Puts all fifty packaged queries to a server, one after the other."""
-
-    async def inside(at: Client) -> list[dict[str, Any]]:
-        return [
-            query_result(baseline, await ask(at, baseline["query"]))
-            for baseline in load_baselines(str(BASELINES))
-        ]
-
-    return meeting(behaviour, inside)
+from tests.support.sample_api import BASELINES, QUERY, Client, ask, evaluate, meeting
+from worker.queries.reply import Reply
+from worker.queries.verdict import outcome
 
 
 def test_the_honest_api_meets_the_targets_but_not_everything(tmp_path: Path) -> None:
@@ -131,130 +72,11 @@ def test_wrong_answers_are_caught() -> None:
     assert status["deflection_rate"] == status["oos_handling_rate"] == "FAIL"
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "failure", "error"),
-    [
-        ("429", Failure.RATE_LIMITED, "Rate limited (429)"),
-        ("503", Failure.SERVER_ERROR, '{"error": "told to answer 503"}'),
-        ("401", Failure.REFUSED, '{"error": "told to answer 401"}'),
-        ("html", Failure.INVALID_BODY, "Invalid response body"),
-        ("null", Failure.INVALID_BODY, "Invalid response body"),
-        ("empty", Failure.INVALID_BODY, "Invalid response body"),
-        ("list", Failure.INVALID_BODY, "Invalid response body"),
-        ("huge:mib=5", Failure.TOO_LARGE, "Response body larger than 1024 KiB"),
-        ("half", Failure.LOST, "Connection lost before the answer was complete"),
-        ("reset", Failure.LOST, "Connection lost before the answer was complete"),
-        ("nulls", None, None),
-        ("odd", None, None),
-    ],
-)
-def test_each_misbehaviour_has_its_documented_end(
-    behaviour: str, failure: Failure | None, error: str | None
-) -> None:
-    """Over a real connection every fault becomes its failure, and is judged without a crash."""
-    baseline = load_baselines(str(BASELINES))[0]
-    reply = meeting(behaviour, ask)
-    assert (reply.failure, reply.error) == (failure, error)
-    result = query_result(baseline, reply)
-    assert not result["overall_pass"]
-    assert outcome(result) is (Outcome.FAILED if error is None else Outcome.ERROR)
-
-
-def test_retry_after_is_sent_as_seconds_or_as_a_date() -> None:
-    """Neither without being told."""
-
-    async def headers(at: Client) -> str | None:
-        session, url = at
-        async with session.post(f"{url}/api/query", json={"query": "x"}) as response:
-            assert response.status == 429
-            return response.headers.get("Retry-After")
-
-    assert meeting("429", headers) is None
-    assert meeting("429:retry_after=7", headers) == "7"
-    assert parsedate_to_datetime(meeting("429:retry_date=7", headers) or "").tzinfo is not None
-
-
-def test_only_the_first_requests_of_each_query_are_refused() -> None:
-    """With times=1 the second try of every query is answered."""
-
-    async def tries(at: Client) -> list[int]:
-        return [(await ask(at, query)).status_code for query in ("VGM?", "VGM?", "LCL?", "LCL?")]
-
-    assert meeting("429:times=1", tries) == [429, 200, 429, 200]
-
-
-def test_every_third_request_is_refused() -> None:
-    """Requests are counted over all queries."""
-
-    async def tries(at: Client) -> list[int]:
-        return [(await ask(at, f"VGM {number}")).status_code for number in range(6)]
-
-    assert meeting("500:every=3", tries) == [200, 200, 500, 200, 200, 500]
-
-
-def test_a_request_can_choose_its_own_behaviour() -> None:
-    """The header wins over the server's; nonsense in it is a bad request."""
-
-    async def tries(at: Client) -> list[int]:
-        choices: tuple[dict[str, str], ...] = (
-            {},
-            {"X-Sample-Behaviour": "normal"},
-            {"X-Sample-Behaviour": 'no"nsense'},
-        )
-        return [(await ask(at, **choice)).status_code for choice in choices]
-
-    assert meeting("500", tries) == [500, 200, 400]
-
-
-def test_a_slow_answer_says_how_long_it_took() -> None:
-    """The server's own latency holds the wait."""
-    reply = meeting("slow:seconds=0.2", ask)
-    assert reply.response is not None
-    assert 200 <= reply.response["metadata"]["latencyMs"] <= reply.latency_ms + 1
-
-
-def test_a_silent_api_never_answers_and_still_stops() -> None:
-    """The client's time limit ends the wait; the server does not wait for it."""
-
-    async def give_up(at: Client) -> None:
-        session, url = at
-        limit = aiohttp.ClientTimeout(total=0.3)
-        async with session.post(f"{url}/api/query", json={"query": "x"}, timeout=limit):
-            pass
-
-    with pytest.raises(TimeoutError):
-        meeting("silent", give_up)
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b"", 400),
-        (b"{", 400),
-        (b"[]", 400),
-        (b'{"query": 7}', 400),
-        (b'{"query": "  "}', 400),
-        (json.dumps({"query": "x" * 1001}).encode(), 400),
-        (b"[" * 9000, 400),
-        (b"\xff", 400),
-        (b'{"query": "' + b"x" * 20_000 + b'"}', 413),
-    ],
-)
-def test_unusable_requests_are_refused(body: bytes, status: int) -> None:
-    """As the API under test does: blank, too long, no JSON, too large."""
-
-    async def post(at: Client) -> int:
-        session, url = at
-        async with session.post(f"{url}/api/query", data=body) as response:
-            return response.status
-
-    assert meeting("normal", post) == status
-
-
 def test_health_and_requests_tell_what_is_there() -> None:
     """Documents and chunks; how often each query was asked."""
 
     async def look(at: Client) -> tuple[Any, Any]:
+        """Both documents."""
         session, url = at
         await ask(at, "VGM?")
         await ask(at, "VGM?")
@@ -271,6 +93,7 @@ def test_a_taken_port_is_an_error_with_a_way_out() -> None:
     """The message names the address."""
 
     async def serve_on(port: int) -> None:
+        """Starts and stops."""
         async with running(port=port):
             pass
 
@@ -285,6 +108,7 @@ def test_callers_without_a_loop_are_served_from_a_thread() -> None:
     log = RequestLog()
 
     async def once(url: str) -> Reply:
+        """One reply."""
         async with aiohttp.ClientSession() as session:
             return await ask((session, url))
 
@@ -306,6 +130,7 @@ def test_a_server_of_its_own_runs_until_a_signal(
         process.wait_for("http://")
 
         async def once() -> Reply:
+            """One reply."""
             async with aiohttp.ClientSession() as session:
                 return await ask((session, process.output.strip()))
 
