@@ -89,4 +89,8 @@ def print_table(
         )
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    console.print(table)
+    with console.capture() as capture:
+        console.print(table)
+    # Without the blanks that fill the last column: they break lines in narrow terminals and make files noisy.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+    sys.stdout.flush()

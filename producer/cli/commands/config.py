@@ -29,5 +29,8 @@ def show(session: Session) -> None:
         return
     session.output.table(
         ("SETTING", "VALUE", "FROM", "VARIABLE"),
-        [(setting.name, str(setting.value), setting.origin, setting.env) for setting in settings],
+        [
+            (setting.name, "-" if setting.value is None else str(setting.value), setting.origin, setting.env)
+            for setting in settings
+        ],
     )

@@ -1,0 +1,40 @@
+"""`proctor doctor`: looks at this machine and its Redis, and says how to mend what it finds."""
+
+import json
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import command as declare
+from producer.cli.output import Style, printable
+from producer.cli.wording import plural
+
+_STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@declare()
+@pass_session
+def command(session: Session) -> int:
+    """Check this machine and its Redis: one line each, and below it how to mend it.
+
+    Exits 0 when nothing failed, 3 when a server did, 1 when something else did. Warnings fail nothing.
+    """
+    from producer.cli.diagnosis import diagnose  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    output = session.output
+    checks, code = diagnose(session)
+    if session.options.json:
+        rows = [check._asdict() for check in checks]
+        output.data(json.dumps({"schema_version": SCHEMA_VERSION, "checks": rows, "exit": code}))
+        return code
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        status = output.paint(f"{check.status:<5}", _STYLES[check.status])
+        output.data(f"{status} {check.name:<{width}}  {printable(check.detail)}")
+        if check.fix:
+            output.data(f"      {'':<{width}}  {output.paint(printable(check.fix), 'dim')}")
+    warnings = sum(check.status == "warn" for check in checks)
+    failures = sum(check.status == "fail" for check in checks)
+    output.data("")
+    verdict = f"{plural(failures, 'failure')}, {plural(warnings, 'warning')}"
+    output.data(verdict if failures or warnings else "all is well")
+    return code
