@@ -125,9 +125,11 @@ class Supervisor:
         """Keeps the children running until asked to stop; returns the exit code."""
         self._listen()
         code = 0
-        while not self._asked and not code and not all(child.is_over for child in self._children):
+        while not self._asked:
             for child in self._children:
                 code = code or self._look_after(child, is_burst=is_burst)
+            if code or all(child.is_over for child in self._children):
+                break  # looked at before waiting: nobody is left who could bring news
             self._wait(self._until_next_start())
         self._end()
         return code
