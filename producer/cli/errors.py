@@ -47,6 +47,8 @@ def _of_click(error: click.ClickException) -> Failure:
     context = getattr(error, "ctx", None)
     if isinstance(context, click.Context):
         hint = f"see `{context.command_path} --help`"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return Failure("usage", "name a command", hint, 2)
     possibilities = getattr(error, "possibilities", None)
     if possibilities:
         hint = f"did you mean {' or '.join(sorted(possibilities))}?"
@@ -126,6 +128,8 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
     if options.json or "--json" in arguments:
         body = {"code": failure.code, "message": failure.message, "hint": failure.hint}
         output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
     else:
         output.error(failure.message, hint=failure.hint)
     return failure.exit

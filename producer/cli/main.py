@@ -33,7 +33,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "pause": "Hand out nothing more of a run until `resume`.",
         "resume": "Continue a paused or interrupted run.",
         "retry": "Put the failed items of a run back to work.",
-        "dead": "Look at items that were given up, and put them back or drop them.",
+        "dead": "Items that were given up: look, put back, drop.",
     },
     "Help": {
         "decide": "Decide one message here and now, without a queue.",

@@ -1,15 +1,19 @@
 """`proctor status`: queues, workers, runs and dead items at one look."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.options import command as declare
+from producer.cli.output import Output
 from producer.cli.wording import count, plural
 from shared.names import FINAL_STATES
+
+if TYPE_CHECKING:
+    from producer.cli.fleet import Overview
 
 
 @declare()
@@ -38,26 +42,27 @@ def command(session: Session, *, limit: int) -> None:
         }
         output.data(json.dumps(document))
         return
-    output.table(
-        ("QUEUE", "WORKERS", "QUEUED", "AT WORK", "DELAYED", "RUNS WAITING"),
-        [
-            (q.kind, count(q.workers), count(q.queued), count(q.handed_out), count(q.delayed), count(q.runs))
-            for q in overview.queues
-        ],
-        right=("WORKERS", "QUEUED", "AT WORK", "DELAYED", "RUNS WAITING"),
-    )
-    if overview.workers:
-        output.data("")
-        rows = [(w.name, ", ".join(w.kinds), count(w.capacity)) for w in overview.workers]
-        output.table(("WORKER", "WORKS ON", "CHUNKS AT A TIME"), rows, right=("CHUNKS AT A TIME",))
+    _print_queues(output, overview)
     if runs:
         output.data("")
         print_runs(output, runs)
-    open_runs = sum(info.state not in FINAL_STATES for info in runs)
     output.data("")
-    if open_runs and not overview.workers:
+    if not overview.workers and any(info.state not in FINAL_STATES for info in runs):
         output.warn("no worker is alive; start one with `proctor worker`")
     if overview.dead:
         output.data(f"{plural(overview.dead, 'dead item')}, see `proctor dead list`")
     kind = "embedded Redis" if connection.embedded else "Redis"
     output.data(output.paint(f"{kind} at {connection.target.display}", "dim"))
+
+
+def _print_queues(output: Output, overview: "Overview") -> None:
+    """Writes queues, and workers if there are any, as tables."""
+    numbers = ("WORKERS", "QUEUED", "AT WORK", "DELAYED", "RUNS WAITING")
+    rows = [
+        (q.kind, *map(count, (q.workers, q.queued, q.handed_out, q.delayed, q.runs))) for q in overview.queues
+    ]
+    output.table(("QUEUE", *numbers), rows, right=numbers)
+    if overview.workers:
+        output.data("")
+        found = [(w.name, ", ".join(w.kinds), count(w.capacity)) for w in overview.workers]
+        output.table(("WORKER", "WORKS ON", "CHUNKS AT A TIME"), found, right=("CHUNKS AT A TIME",))

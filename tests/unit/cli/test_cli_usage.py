@@ -50,7 +50,8 @@ def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
     """`proctor` alone explains itself and exits 2, as a command line without a command is no request."""
     assert run([]) == 2
     captured = capsys.readouterr()
-    assert "Usage: proctor" in captured.out + captured.err
+    assert captured.err.startswith("Usage: proctor")
+    assert captured.out == ""
 
 
 def test_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,8 +66,7 @@ def test_unknown_option_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A mistyped option is refused with code 2 and a hint."""
     assert run(["decide", "hello", "--sginal", "pivot"]) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("error: no such option: --sginal")
-    assert "hint: " in captured.err
+    assert captured.err.splitlines() == ["error: no such option '--sginal'", "hint: did you mean --signal?"]
 
 
 @pytest.mark.parametrize("arguments", [["--json", "statsu"], ["statsu", "--json"], ["decide", "--json"]])
