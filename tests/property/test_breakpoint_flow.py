@@ -10,6 +10,7 @@ from shared.mementos import StoredMemento
 from shared.turns import Turn
 from tests.support.conversations import BREAKPOINTS_ONLY, POLICY, Decided, decide
 from tests.support.turn_strategies import turns
+from worker.breakpoint.affect import rollup
 from worker.breakpoint.orchestrator import RunPolicy
 
 FIVE = ("arc", "active", "parked", "decisions", "next")
@@ -89,6 +90,8 @@ def check_affect(packet: dict[str, Any], result: dict[str, Any], previous: dict[
     if "affectSignal" in packet and packet.get("role", "user") == "user":
         assert affect["points"][-1]["endMessageId"] == result["messageId"]
         assert affect["points"][-1]["intensity"] == packet["affectSignal"]["intensity"]
+        rolled = rollup([point["intensity"] for point in affect["points"]])
+        assert (affect["rollup"]["phase"], affect["rollup"]["intensityBucket"]) == rolled
     elif result["source"] == "stored_latest" and previous is not None:
         assert affect == previous["memento"]["affect"]
 

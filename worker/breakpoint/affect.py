@@ -23,14 +23,21 @@ MAX_POINTS: Final = 5
 HIGH_FROM: Final = 0.7
 MED_FROM: Final = 0.34
 PEAK_FROM: Final = 0.8
-PEAK_DRIFT: Final = 0.05
-SLOPE: Final = 0.1
+PEAK_DRIFT_E9: Final = 50_000_000
+"""Largest step that keeps a peak, 0.05, in billionths."""
+SLOPE_E9: Final = 100_000_000
+"""Smallest step that is a slope, 0.1, in billionths."""
+NEUTRAL: Final = "neutral"
+LABELS: Final = frozenset({"overwhelm", "insight", "gratitude", "resolve", "curiosity", NEUTRAL})
+
+# Members of an Enum cost a lookup at each use; these are read for every emotion.
+_PEAK, _RISING = AffectPhase.PEAK, AffectPhase.RISING
+_DOWNSHIFT, _SETTLED = AffectPhase.DOWNSHIFT, AffectPhase.SETTLED
+_LOW, _MED, _HIGH = IntensityBucket.LOW, IntensityBucket.MED, IntensityBucket.HIGH
 _MODEL: Final = PointSource.MODEL.value
+_CONFIDENCE_WORDS: Final = frozenset(word.value for word in Confidence)
 _epoch_ms: Final = lru_cache(maxsize=64)(parse_iso_ms)
 """Turns without a time of their own all have that of their run's submit."""
-NEUTRAL: Final = "neutral"
-_CONFIDENCE_WORDS: Final = frozenset(word.value for word in Confidence)
-LABELS: Final = frozenset({"overwhelm", "insight", "gratitude", "resolve", "curiosity", NEUTRAL})
 
 
 class Rolled(NamedTuple):
@@ -52,17 +59,9 @@ def rollup(intensities: Sequence[float]) -> Rolled:
     ['rising', 'high']
     """
     if not intensities:
-        return Rolled(AffectPhase.SETTLED, IntensityBucket.LOW)
+        return Rolled(_SETTLED, _LOW)
     last = intensities[-1]
-    bucket = _bucket(last)
-    if len(intensities) == 1:
-        return Rolled(AffectPhase.PEAK if last >= HIGH_FROM else AffectPhase.SETTLED, bucket)
-    delta = round(last - intensities[-2], 9)
-    if last >= PEAK_FROM and abs(delta) <= PEAK_DRIFT:
-        return Rolled(AffectPhase.PEAK, bucket)
-    if delta >= SLOPE:
-        return Rolled(AffectPhase.RISING, bucket)
-    return Rolled(AffectPhase.DOWNSHIFT if delta <= -SLOPE else AffectPhase.SETTLED, bucket)
+    return Rolled(_phase(last, intensities[-2] if len(intensities) > 1 else None), _bucket(last))
 
 
 def point_of(signal: AffectSignal, message_id: str) -> AffectPoint:
@@ -98,9 +97,9 @@ def with_point(
     if times_ms and min(times_ms) < oldest_ms:
         fresh = [at for at, time_ms in enumerate(times_ms) if time_ms >= oldest_ms]
         points, times_ms = tuple(points[at] for at in fresh), tuple(times_ms[at] for at in fresh)
-    points = (*points, point)[-MAX_POINTS:]
-    phase, bucket = rollup([known.intensity for known in points])
-    return Affect(points, Rollup(phase, bucket, now_iso)), (*times_ms, now_ms)[-MAX_POINTS:]
+    phase = _phase(point.intensity, points[-1].intensity if points else None)
+    rolled = Rollup(phase, _bucket(point.intensity), now_iso)
+    return Affect((*points, point)[-MAX_POINTS:], rolled), (*times_ms, now_ms)[-MAX_POINTS:]
 
 
 def signal_of_reply(value: object) -> AffectSignal | None:
@@ -138,8 +137,20 @@ def _clamped(value: object) -> float:
     return min(max(number, 0.0), 1.0) if isfinite(number) else 0.0
 
 
+def _phase(last: float, previous: float | None) -> AffectPhase:
+    """Tells where the emotion is heading, from the last two intensities."""
+    if previous is None:
+        return _PEAK if last >= HIGH_FROM else _SETTLED
+    delta_e9 = round((last - previous) * 1e9)
+    if last >= PEAK_FROM and abs(delta_e9) <= PEAK_DRIFT_E9:
+        return _PEAK
+    if delta_e9 >= SLOPE_E9:
+        return _RISING
+    return _DOWNSHIFT if delta_e9 <= -SLOPE_E9 else _SETTLED
+
+
 def _bucket(intensity: float) -> IntensityBucket:
     """Sorts a number into one of three buckets."""
     if intensity >= HIGH_FROM:
-        return IntensityBucket.HIGH
-    return IntensityBucket.MED if intensity >= MED_FROM else IntensityBucket.LOW
+        return _HIGH
+    return _MED if intensity >= MED_FROM else _LOW
