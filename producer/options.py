@@ -33,6 +33,8 @@ class SubmitOptions:
     """Unfinished items in the ledger above which a load waits."""
     patience_s: float = 60.0
     """How long it waits for room."""
+    await_disk: bool = True
+    """Whether to return only when a crash of Redis cannot take the run back any more, a second or less."""
     chunk_turns: int = CHUNK_TURNS
     """Turns of one chunk."""
     on_progress: Callable[[int], None] = field(default=lambda _items: None)

@@ -117,7 +117,8 @@ class _Submit:
             self._discard()
             raise
         self._publisher.publish(wakes)
-        self._await_disk(digest)
+        if self._options.await_disk:
+            self._await_disk(digest)
         return self._submitted(self._run, duplicate=False)
 
     def _open(self) -> Opened:
