@@ -6,22 +6,14 @@ and that state; this puts the two into the form of every other refused turn.
 
 from typing import Final
 
-from msgspec import Raw
-from msgspec.json import Encoder
-
-from shared.clock import iso_utc
 from shared.runs import TurnRow
 from shared.runs.pages import POISONED
-from worker.breakpoint.codec import ErrorBody, ErrorLine, ResultLine, public_state
-from worker.breakpoint.memento import FROM_STORE, seed
+from worker.breakpoint.codec import refused_line
+from worker.breakpoint.orchestrator import Refusal
 from worker.breakpoint.wire import decode_turns
 
-POISON: Final = "poison"
-"""Error code of such a turn."""
-REASON: Final = "every worker that tried this turn was lost"
-"""Its error message."""
-
-_encode = Encoder().encode
+REFUSAL: Final = Refusal("poison", "every worker that tried this turn was lost")
+"""Error code and message of such a turn."""
 
 
 def result_line(row: TurnRow) -> bytes:
@@ -35,20 +27,4 @@ def _poisoned(row: TurnRow) -> bytes:
     [turn] = decode_turns(raw)
     thread = turn.thread_id if turn else ""
     message_id = (turn.message_id if turn else None) or f"{thread}#{row.index}"
-    if state:
-        etag, memento = public_state(state)
-    else:
-        etag, memento = "0", _encode(seed(thread, iso_utc(row.finished_ms)).memento)
-    result = ResultLine(
-        thread,
-        message_id,
-        None,
-        None,
-        peak_guardrail_active=False,
-        summary_updated=False,
-        reason=REASON,
-        source=FROM_STORE,
-        etag=etag,
-        memento=Raw(memento),
-    )
-    return _encode(ErrorLine(ErrorBody(POISON, REASON), result))
+    return refused_line(thread, message_id, REFUSAL, state=state, now_ms=row.finished_ms)

@@ -14,20 +14,25 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from shared.clock import iso_utc
 from shared.rows import CODE_OF_DECISION, unpack_batch
 from worker.breakpoint.engine import DECISION_OF_RULE
 from worker.breakpoint.idempotency import Answer, Requests, request_ids
-from worker.breakpoint.memento import FROM_STORE, Latest, Memento, seed
+from worker.breakpoint.lines import ResultLine, encode, error_line
+from worker.breakpoint.memento import Latest, Memento, seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
 from worker.breakpoint.wire import Turn, decode_turns
 
 __all__ = [
+    "ERROR_CODE",
     "Batch",
     "DecidedBlock",
+    "Refusal",
     "RunPolicy",
     "ThreadOutcome",
     "decide_thread",
     "public_state",
+    "refused_line",
     "request_ids",
 ]
 
@@ -77,36 +82,6 @@ class ThreadOutcome(NamedTuple):
     """`clientRequestId`s answered for the first time, with what a repetition is answered from."""
 
 
-class ResultLine(msgspec.Struct, gc=False, rename="camel"):
-    """The `result` of a turn, as users read it."""
-
-    thread_id: str
-    message_id: str
-    decision: str | None
-    rule: int | None
-    peak_guardrail_active: bool
-    summary_updated: bool
-    reason: str
-    source: str
-    etag: str
-    memento: msgspec.Raw
-    response: str | None = None
-
-
-class ErrorBody(msgspec.Struct, gc=False):
-    """Why a turn has no decision."""
-
-    code: str
-    message: str
-
-
-class ErrorLine(msgspec.Struct, gc=False):
-    """The line of a turn that was refused."""
-
-    error: ErrorBody
-    result: ResultLine
-
-
 class _State(msgspec.Struct, gc=False, rename="camel"):
     """What is stored of a thread."""
 
@@ -115,7 +90,6 @@ class _State(msgspec.Struct, gc=False, rename="camel"):
     point_times_ms: list[int]
 
 
-_encode: Final = msgspec.json.Encoder().encode
 _decode_state: Final = msgspec.json.Decoder(_State).decode
 _decode_memento: Final = msgspec.json.Decoder(Memento).decode
 
@@ -157,6 +131,20 @@ def public_state(state: bytes) -> tuple[str, bytes]:
     """Reads etag and memento, as users see them, from a stored state that is not empty."""
     stored = _decode_state(state)
     return str(stored.count), bytes(stored.memento)
+
+
+def refused_line(thread: str, message_id: str, refusal: Refusal, *, state: bytes, now_ms: int) -> bytes:
+    """Writes the line of a turn that was never decided, for whoever has to answer for it.
+
+    Args:
+        thread: which conversation.
+        message_id: which turn.
+        refusal: why.
+        state: the thread's stored state; empty for a new thread.
+        now_ms: the time of a new thread's empty memento, epoch milliseconds.
+    """
+    etag, memento = public_state(state) if state else ("0", encode(seed(thread, iso_utc(now_ms)).memento))
+    return error_line(thread, message_id, *refusal, etag=etag, memento=msgspec.Raw(memento))
 
 
 def _decide_batch(visit: "_Visit", batch: Batch) -> DecidedBlock:
@@ -221,7 +209,7 @@ class _Visit:
         latest = self._thread.latest
         if latest is None:
             return b""
-        return _encode(_State(self._thread.count, self._memento(latest), list(latest.point_times_ms)))
+        return encode(_State(self._thread.count, self._memento(latest), list(latest.point_times_ms)))
 
     def _decided(self, turn: Turn, index: int, policy: RunPolicy) -> Answer:
         """Takes a turn through the flow."""
@@ -245,29 +233,20 @@ class _Visit:
             self._memento(result.latest),
             result.response,
         )
-        return _CODES[4 * rule + 2 * frozen + applied], _encode(line)
+        return _CODES[4 * rule + 2 * frozen + applied], encode(line)
 
     def _refused(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
         """Writes why a turn has no decision, with the thread's state as it stays."""
         thread = self._thread
         memento = self._memento(thread.latest or seed(thread.thread_id, now_iso))
-        result = ResultLine(
-            thread.thread_id,
-            message_id,
-            None,
-            None,
-            peak_guardrail_active=False,
-            summary_updated=False,
-            reason=refusal.message,
-            source=FROM_STORE,
-            etag=thread.etag,
-            memento=memento,
+        code, message = refusal
+        return ERROR_CODE, error_line(
+            thread.thread_id, message_id, code, message, etag=thread.etag, memento=memento
         )
-        return ERROR_CODE, _encode(ErrorLine(ErrorBody(refusal.code, refusal.message), result))
 
     def _memento(self, latest: Latest) -> msgspec.Raw:
         """Encodes a memento, unless it is the one that was encoded last."""
         if latest is not self._latest:
-            self._encoded = msgspec.Raw(_encode(latest.memento))
+            self._encoded = msgspec.Raw(encode(latest.memento))
             self._latest = latest
         return self._encoded

@@ -10,23 +10,18 @@ from collections import Counter
 from collections.abc import MutableMapping, Sequence
 from typing import Final
 
-import msgspec
-
-from shared.clock import iso_utc
 from shared.ledger import ClaimedThread
 from shared.rows import unpack_batch
 from worker.breakpoint.codec import (
     ERROR_CODE,
     Batch,
     DecidedBlock,
-    ErrorBody,
-    ErrorLine,
-    ResultLine,
+    Refusal,
     ThreadOutcome,
     decide_thread,
-    public_state,
+    refused_line,
 )
-from worker.breakpoint.memento import FROM_STORE, seed
+from worker.breakpoint.wire import decode_turns
 
 INTERNAL: Final = "internal"
 """The error code of a turn on which the engine failed."""
@@ -66,33 +61,15 @@ def _decide_one(thread: str, state: bytes, batch: Batch, known: MutableMapping[s
     try:
         return decide_thread(thread=thread, state=state, batches=[batch], known=known)
     except Exception as error:
-        indexes, _ = unpack_batch(batch.payload)
+        indexes, body = unpack_batch(batch.payload)
         index = indexes[batch.offset]
         logger.exception("run %s, turn %d of the input: the engine failed", batch.policy.run, index)
-        line = _refused(thread, state, batch, index, f"the engine failed: {type(error).__name__}")
+        [turn] = decode_turns(body.split(b"\n")[batch.offset])
+        message_id = (turn.message_id if turn else None) or f"{thread}#{index}"
+        refusal = Refusal(INTERNAL, f"the engine failed: {type(error).__name__}")
+        line = refused_line(thread, message_id, refusal, state=state, now_ms=batch.policy.submitted_ms)
         block = DecidedBlock(batch.offset, [index], [ERROR_CODE], [line], [batch.offset], {"error": 1})
         return ThreadOutcome(state, [block], [])
-
-
-def _refused(thread: str, state: bytes, batch: Batch, index: int, message: str) -> bytes:
-    if state:
-        etag, memento = public_state(state)
-    else:
-        fresh = seed(thread, iso_utc(batch.policy.submitted_ms))
-        etag, memento = "0", msgspec.json.encode(fresh.memento)
-    result = ResultLine(
-        thread_id=thread,
-        message_id=f"{thread}#{index}",
-        decision=None,
-        rule=None,
-        peak_guardrail_active=False,
-        summary_updated=False,
-        reason=message,
-        source=FROM_STORE,
-        etag=etag,
-        memento=msgspec.Raw(memento),
-    )
-    return msgspec.json.encode(ErrorLine(ErrorBody(INTERNAL, message), result))
 
 
 def _joined(offset: int, turns: Sequence[DecidedBlock]) -> DecidedBlock:

@@ -1,12 +1,15 @@
 """Batches and blocks: what stands in a line, in which order, and that parts make up the whole."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from shared.rows import Block, pack_block, unpack_block
 from tests.support.conversations import POLICY, batch, decide, felt, shape, signals, turn
-from worker.breakpoint.codec import Batch, RunPolicy, decide_thread, public_state
+from tests.support.tree import ROOT
+from worker.breakpoint.codec import Batch, Refusal, RunPolicy, decide_thread, public_state, refused_line
 
 KEYS = [
     "threadId",
@@ -143,3 +146,23 @@ def test_nothing_is_decided_for_an_empty_inbox() -> None:
     outcome = decide_thread(thread="t", state=state, batches=[], known={})
     assert outcome.state == state
     assert outcome.blocks == []
+
+
+def test_deciding_needs_no_pydantic() -> None:
+    """The engine starts without the contracts of the door, which cost a worker time and memory."""
+    program = "import sys, worker.breakpoint.codec; print('pydantic' in sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert said.stdout == "False\n"
+
+
+@pytest.mark.parametrize("state", [b"", decide(turn(modelShape=shape("one"))).outcome.state])
+def test_lines_of_turns_that_nobody_decided(state: bytes) -> None:
+    """Poison and engine failures are written in the form of every other refusal."""
+    line = refused_line("t", "t#4", Refusal("poison", "lost"), state=state, now_ms=0)
+    row = json.loads(line)
+    assert list(row["result"]) == KEYS
+    assert (row["error"], row["result"]["reason"]) == ({"code": "poison", "message": "lost"}, "lost")
+    assert row["result"]["memento"]["arc"] == ("one" if state else "support")
+    assert row["result"]["etag"] == ("1" if state else "0")

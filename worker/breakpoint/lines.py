@@ -1,0 +1,62 @@
+"""The JSON line that a turn leaves behind: its result, or why it has none."""
+
+import msgspec
+
+from worker.breakpoint.memento import FROM_STORE
+
+
+class ResultLine(msgspec.Struct, gc=False, rename="camel"):
+    """The `result` of a turn, as users read it."""
+
+    thread_id: str
+    message_id: str
+    decision: str | None
+    rule: int | None
+    peak_guardrail_active: bool
+    summary_updated: bool
+    reason: str
+    source: str
+    etag: str
+    memento: msgspec.Raw
+    response: str | None = None
+
+
+class ErrorBody(msgspec.Struct, gc=False):
+    """Why a turn has no decision."""
+
+    code: str
+    message: str
+
+
+class ErrorLine(msgspec.Struct, gc=False):
+    """The line of a turn that was refused."""
+
+    error: ErrorBody
+    result: ResultLine
+
+
+encode = msgspec.json.Encoder().encode
+
+
+def error_line(
+    thread_id: str, message_id: str, code: str, message: str, *, etag: str, memento: msgspec.Raw
+) -> bytes:
+    """Writes why a turn has no decision, with the thread's state as it stays.
+
+    >>> line = error_line("t", "t#0", "etag_conflict", "stale", etag="4", memento=msgspec.Raw(b"{}"))
+    >>> line.startswith(b'{"error":{"code":"etag_conflict","message":"stale"},"result":{"threadId":"t",')
+    True
+    """
+    result = ResultLine(
+        thread_id,
+        message_id,
+        decision=None,
+        rule=None,
+        peak_guardrail_active=False,
+        summary_updated=False,
+        reason=message,
+        source=FROM_STORE,
+        etag=etag,
+        memento=memento,
+    )
+    return encode(ErrorLine(ErrorBody(code, message), result))
