@@ -10,14 +10,14 @@ for something else without a word (a non-empty text is true; a string is a list 
 []
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from shared.query_words import MAX_QUERY_CHARS, Category
 
-MAX_ID_CHARS = 200
+MAX_ID_CHARS: Final = 200
 
 
 def _not_blank(text: str) -> str:

@@ -5,8 +5,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-CONFIG_KEYS = ("delay", "api_url", "start_from", "version")
-"""The settings that the document has in the file."""
+
+def run_config(*, delay_s: int, api_url: str, start_from: str, version: str) -> dict[str, Any]:
+    """Returns the settings of a run under the document's four keys.
+
+    >>> list(run_config(delay_s=30, api_url="http://localhost:3000", start_from="Q-01", version="1.0"))
+    ['delay', 'api_url', 'start_from', 'version']
+    """
+    return {"delay": delay_s, "api_url": api_url, "start_from": start_from, "version": version}
 
 
 def results_json(
@@ -22,7 +28,7 @@ def results_json(
     Args:
         results: results of queries.
         metrics: see `calculate_metrics`.
-        config: settings, see `CONFIG_KEYS`.
+        config: settings, see `run_config`.
         run_id: the run.
         began_ms: when it began, epoch milliseconds; written as ISO 8601 in UTC.
 

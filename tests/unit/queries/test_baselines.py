@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from producer.load import baselines as loader
 from producer.load.baselines import Baselines, load_baselines, read_baselines, start_at
 from producer.load.source import Source
 from shared.errors import InputError
@@ -171,6 +172,12 @@ def test_text_that_cannot_be_sent_is_refused() -> None:
     for note in ('"\\ud800"', "1e999"):
         broken = json.dumps([baseline(notes="N")]).replace('"N"', note)
         assert "cannot be sent on" in refusal(broken)
+
+
+def test_a_file_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading stops at the limit instead of filling the memory."""
+    monkeypatch.setattr(loader, "MAX_FILE_BYTES", 10)
+    assert "is larger than" in refusal([baseline()])
 
 
 def test_another_encoding_is_refused_with_its_byte() -> None:
