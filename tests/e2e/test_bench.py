@@ -1,0 +1,20 @@
+"""Keeps the benchmark alive: it runs in small, counts every turn, and prints its table."""
+
+import os
+import sys
+
+from tests.support.processes import Processes
+from tests.support.tree import ROOT
+
+
+def test_bench_prints_both_sides_and_their_ratio(processes: Processes) -> None:
+    """Two sizes and the naive application give three rows, the cost of one more turn, and the ratio."""
+    command = [sys.executable, "-m", "tests.benchmarks.bench_turns", "300", "600", "--naive", "50"]
+    done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.popen.returncode == 0, done.said()
+    rows = [line.split(" |")[0] for line in done.output.splitlines()]
+    assert any(row.startswith("proctor 300 ") for row in rows)
+    assert any(row.startswith("proctor 600 ") for row in rows)
+    assert any(row.startswith("naive Celery 50 ") for row in rows)
+    assert "of CPU a turn" in done.output
+    assert "times the naive application" in done.output
