@@ -8,7 +8,6 @@ import fcntl
 import shutil
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
 from time import time
@@ -18,6 +17,7 @@ from shared.embedded.places import DATA_DIR_HINT, MAX_SOCKET_PATH_BYTES, prepare
 from shared.embedded.program import find_program
 from shared.errors import NoServerError, ProctorError
 from shared.fitness import OLDEST_SERVER, server_version, why_unsuitable
+from shared.target import read_config
 
 if TYPE_CHECKING:
     import redis
@@ -78,7 +78,7 @@ def check_server_of(client: "redis.Redis", *, workers: Mapping[str, int] | None 
     checks = [
         check_version(info),
         check_role(info),
-        check_persistence(info, _appendfsync(client)),
+        check_persistence(info, read_config(client, "appendfsync")),
         check_eviction(info),
         check_memory(info),
         check_clock(float(seconds) + float(micros) / 1e6, time()),
@@ -272,12 +272,3 @@ def check_workers(workers: Mapping[str, int]) -> Check:
     if all(workers.values()):
         return Check("workers", "ok", detail)
     return Check("workers", "warn", detail, "start some: proctor worker (`proctor run` starts its own)")
-
-
-def _appendfsync(client: "redis.Redis") -> str | None:
-    from redis.exceptions import ResponseError  # noqa: PLC0415 - start-up: redis costs 80 ms
-
-    with suppress(ResponseError):  # managed services refuse CONFIG
-        found = client.config_get("appendfsync").get("appendfsync")
-        return found.decode() if isinstance(found, bytes) else found
-    return None

@@ -266,3 +266,14 @@ def check_server(client: "redis.Redis") -> None:
     unfit = why_unsuitable(info)
     if unfit is not None:
         raise RedisUnsuitableError(f"Redis at {_place(client)} {unfit.what}", hint=unfit.mend)
+
+
+def read_config(client: "redis.Redis", name: str) -> str | None:
+    """Reads one setting of the server; None where it does not tell, as managed services do not."""
+    from redis.exceptions import ResponseError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
+
+    try:
+        found = client.config_get(name).get(name)
+    except ResponseError:
+        return None
+    return found.decode() if isinstance(found, bytes) else found
