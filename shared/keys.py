@@ -2,11 +2,11 @@
 
 A run's keys end with the run, a namespace's with the last run that uses it, chunk records with their chunk.
 
-    clock busy open runs runs:expiring window usual suspects dead dead:items     one each
+    clock busy open runs runs:expiring suspects dead dead:items                  one each
     idem:{key}                                                                   an idempotency key
     run:{run}:run|items|plan|wait|admitted|res|redo|try|batches|threads|dead     a run
     run:{run}:c:{chunk}                                                          a chunk that was handed out
-    kind:{kind}:live|parked|ring|workers|cap                                     a kind
+    kind:{kind}:live|parked|ring|pace|workers|cap                                a kind
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
 
 Names of runs, namespaces and chunks hold neither colons nor spaces (`shared.ledger` refuses others);
@@ -32,10 +32,6 @@ RUNS_KEY: Final = PREFIX + "runs"
 """Sorted set: all runs by the time they were created, epoch milliseconds."""
 EXPIRING_KEY: Final = PREFIX + "runs:expiring"
 """Sorted set: final runs by the time their keys expire, epoch milliseconds."""
-WINDOW_KEY: Final = PREFIX + "window"
-"""Hash: kind to the number of chunks that may be published or leased at a time."""
-USUAL_KEY: Final = PREFIX + "usual"
-"""Hash: kind to the smoothed time a chunk is worked on, milliseconds."""
 SUSPECTS_KEY: Final = PREFIX + "suspects"
 """Hash: worker to the lease of the one suspect chunk it holds."""
 DEAD_KEY: Final = PREFIX + "dead"
@@ -130,6 +126,11 @@ def parked_key(kind: str) -> str:
 def ring_key(kind: str) -> str:
     """Sorted set: runs with waiting chunks; the one with the lowest serial number is served next."""
     return f"{PREFIX}kind:{kind}:ring"
+
+
+def pace_key(kind: str) -> str:
+    """Hash: `window` chunks that may be published or leased at a time, `usual` ms a chunk is worked on."""
+    return f"{PREFIX}kind:{kind}:pace"
 
 
 def workers_key(kind: str) -> str:

@@ -38,20 +38,24 @@ class OperatingCalls(LedgerCalls):
         chunks: Sequence[ChunkPlan],
         items: Mapping[str, bytes] | None = None,
         extra: int = 0,
+        generation: int | None = None,
     ) -> list[Wake]:
         """Asks for items again; old results stay until the new ones are in.
 
         Args:
             run: id of the run; turns need a final one.
             operation: names this retry: the same one again changes nothing.
-            chunks: what to ask for. Turns are named by (label, thread, number of turns[, marks]) and get batch
+            chunks: what to ask for. Turns are named by (label, thread, turns[, marks]) and get batch
                 ids of the new generation, in order.
             items: turns only: batch by label.
             extra: turns only: how many of them already have a result, for parts without marks.
+            generation: the run's generation when the results were read that led to this choice; when another
+                retry has come between, this one is refused. None takes the risk.
 
         Raises:
             UnknownRunError: no run has this id.
-            RunStateError: the run is loading or being cancelled, or turns are asked for while it runs.
+            RunStateError: the run is loading or being cancelled, turns are asked for while it runs, or another
+                retry has come between.
             UsageError: nothing of what is asked for can be asked for.
         """
         flat: list[wire.Argument] = []
@@ -64,7 +68,8 @@ class OperatingCalls(LedgerCalls):
                     flat += (part[1], part[2], mark if "1" in mark else "", items[part[0]])
             else:
                 flat += chunk.parts
-        answer = self.caller.run("retry", run, operation, len(chunks), *flat)
+        seen = "" if generation is None else generation
+        answer = self.caller.run("retry", run, operation, seen, len(chunks), *flat)
         match answer:
             case [b"ok", list(wakes)]:
                 return wire.wakes_from(wakes)
@@ -74,6 +79,10 @@ class OperatingCalls(LedgerCalls):
                 raise RunStateError(
                     f"run {run} is {state.decode()} and cannot be retried now",
                     hint="wait for its end, or cancel it",
+                )
+            case [b"changed"]:
+                raise RunStateError(
+                    f"run {run} was retried by somebody else just now", hint="look at its results again"
                 )
             case _:
                 raise unknown(run)

@@ -127,7 +127,7 @@ def thread_arguments(threads: Sequence[ThreadCommit]) -> list[Argument]:
     flat += [len(row.requests) for row in threads]
     for row in threads:
         for offset, count, value, dead in row.parts:
-            flat += (offset, count, value, ",".join(map(str, dead)) if dead else "")
+            flat += (offset, count, b"0|" + value, ",".join(map(str, dead)) if dead else "")
         for request in row.requests:
             flat += request
     return flat

@@ -36,7 +36,7 @@ if not (field[1] == 'L' and field[2] == token) then
 end
 
 if #left == 0 then
-  close(run, chunk)
+  close(run, chunk, left)
   return {'done', top_up(run.kind, TOP_UP)}
 end
 if run.kind == 'turns' then

@@ -8,24 +8,24 @@
 local id, chunk = ARGV[1], ARGV[2]
 if call('HGET', chunk_key(id, chunk), 'own') ~= ARGV[3] then return {'lost', {}} end
 local run, results, redo, tries = read_run(id), results_key(id), redo_key(id), tries_key(id)
-local asked, tried = call('EXISTS', redo) == 1, call('EXISTS', tries) == 1
 
 -- An item is open for a generation while a retry asks for it, and for the load while it has no result.
-local function is_open(index, generation)
-  local wanted = asked and call('HGET', redo, index)
-  if wanted then return wanted == generation end
-  return generation == '0' and call('HEXISTS', results, index) == 0
+local function write(index, generation, value)
+  local wanted = run.retried and call('HGET', redo, index)
+  if not wanted then return generation == '0' and call('HSETNX', results, index, '0|' .. value) == 1 end
+  if wanted ~= generation then return false end
+  call('HSET', results, index, generation .. '|' .. value)
+  call('HDEL', redo, index)
+  return true
 end
 
 local at, rows, done = 9, {}, 0
 for row = 1, ARGV[6] do
   local index, generation, value, attempts = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   rows[row] = 0
-  if is_open(index, generation) then
+  if write(index, generation, value) then
     rows[row], done = 1, done + 1
-    call('HSET', results, index, generation .. '|' .. value)
-    if asked then call('HDEL', redo, index) end
-    if tried then call('HDEL', tries, index) end
+    if run.tried then call('HDEL', tries, index) end
     if attempts ~= '0' then
       local payload = call('HGET', items_key(id), index) or ''
       bury(id, index, run.kind, generation, attempts, '', payload, value)
@@ -36,6 +36,7 @@ for row = 1, ARGV[6] do
   at = at + 4
 end
 
+if ARGV[7] ~= '0' and not run.tried then call('HSET', run_key(id), 'tried', 1) end
 for _ = 1, ARGV[7] do
   local due = string.format('%.0f', now() + ARGV[at + 2])
   call('HSET', tries, ARGV[at], ARGV[at + 1] .. '|' .. due .. '|' .. ARGV[at + 3])

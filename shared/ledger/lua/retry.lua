@@ -3,9 +3,11 @@
 -- Of other kinds those items are taken that have a result and are not asked for already; in a final run also
 -- those that never had one.
 --
--- ARGV: run, operation (the same one again changes nothing), number of chunks; per chunk what it begins with and
---       its number of parts; per part an index, or for turns thread, count, marks (see plan_entry), payload
--- Returns {ok, wakes} · {none}: nothing to be asked for · {no, state} · {unknown}
+-- ARGV: run, operation (the same one again changes nothing), generation of the results that led to this ('': any),
+--       number of chunks; per chunk what it begins with and its number of parts; per part an index, or for turns
+--       thread, count, marks (see plan_entry), payload
+-- Returns {ok, wakes} · {none}: nothing to be asked for · {changed}: another retry came between · {no, state} ·
+--         {unknown}
 -- uses: run_key, items_key, plan_key, wait_key, results_key, redo_key, batches_key, idem_key, EXPIRING_KEY
 -- uses: OPEN_KEY, TOP_UP, is_final, order, read_run, run_keys, use_namespace, join_ring, top_up
 local run = read_run(ARGV[1])
@@ -15,8 +17,9 @@ if run.alien or run.state == 'loading' or run.state == 'cancelling' then return 
 if field[1] == ARGV[2] then return {'ok', top_up(run.kind, TOP_UP)} end
 local over = is_final[run.state]
 if run.kind == 'turns' and not over then return {'no', run.state} end
+if ARGV[3] ~= '' and ARGV[3] ~= field[2] then return {'changed'} end
 
-local generation, chunks, again, at = field[2] + 1, 0, 0, 4
+local generation, chunks, again, at = field[2] + 1, 0, 0, 5
 local items, redo, results = items_key(run.id), redo_key(run.id), results_key(run.id)
 
 local function add_chunk(first, count, parts)
@@ -56,7 +59,7 @@ local function add_items(first, number)
   add_chunk(first, #parts, parts)
 end
 
-for _ = 1, ARGV[3] do
+for _ = 1, ARGV[4] do
   local first, number = ARGV[at], tonumber(ARGV[at + 1])
   at = at + 2
   if run.kind == 'turns' then add_turns(first, number) else add_items(first, number) end

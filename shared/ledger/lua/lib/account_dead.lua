@@ -2,7 +2,7 @@
 -- uses: items_key, run_dead_key, batch_turn, bury, unbury
 local function account_dead(id, batch, generation, offset, block, dead)
   if generation ~= '0' and call('EXISTS', run_dead_key(id)) == 1 then
-    local indexes = string.match(block, '^%d+|%d+|%d+|([%d,]+)|')
+    local indexes = string.match(block, '^0|%d+|%d+|%d+|([%d,]+)|')
     for index in string.gmatch(indexes or '', '%d+') do unbury(id, index) end
   end
   if dead == '' then return end

@@ -1,15 +1,15 @@
 -- Ends a chunk of which nothing is left, or whose rest was given up (`left` may still hold threads).
--- uses: chunk_key, plan_key, wait_key, admitted_key, USUAL_KEY, clock, unlease, settle
+-- uses: chunk_key, plan_key, wait_key, admitted_key, pace_key, clock, unlease, settle
 local function close(run, chunk, left)
-  local claimed_at = unlease(run, chunk, left or {})
+  local claimed_at, state = unlease(run, chunk, left or {})
   if claimed_at and not left then
-    local took = math.max(0, clock() - claimed_at)
-    local usual = tonumber(call('HGET', USUAL_KEY, run.kind)) or took
-    call('HSET', USUAL_KEY, run.kind, math.floor((7 * usual + took) / 8))
+    local took, known = math.max(0, clock() - claimed_at), tonumber(call('HGET', pace_key(run.kind), 'usual'))
+    local usual = math.floor((7 * (known or took) + took) / 8)
+    if usual ~= known then call('HSET', pace_key(run.kind), 'usual', usual) end
   end
   call('UNLINK', chunk_key(run.id, chunk))
   call('SREM', admitted_key(run.id), chunk)
-  call('ZREM', wait_key(run.id), chunk)
+  if state == 'W' then call('ZREM', wait_key(run.id), chunk) end
   call('HDEL', plan_key(run.id), chunk)
   settle(run)
 end

@@ -2,7 +2,7 @@
 -- uses: redo_key, results_key, run_key
 local function forget_redo(run, left)
   local redo, again = redo_key(run.id), 0
-  if #left == 0 or call('EXISTS', redo) == 0 then return end
+  if not run.retried then return end
   for _, index in ipairs(left) do
     if call('HDEL', redo, index) == 1 and call('HEXISTS', results_key(run.id), index) == 1 then
       again = again + 1

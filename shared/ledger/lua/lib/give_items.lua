@@ -3,8 +3,8 @@
 -- uses: items_key, redo_key, tries_key, now
 local function give_items(run, left)
   local payloads = call('HMGET', items_key(run.id), unpack(left))
-  local redo = call('EXISTS', redo_key(run.id)) == 1 and call('HMGET', redo_key(run.id), unpack(left)) or {}
-  local tries = call('EXISTS', tries_key(run.id)) == 1 and call('HMGET', tries_key(run.id), unpack(left)) or {}
+  local redo = run.retried and call('HMGET', redo_key(run.id), unpack(left)) or {}
+  local tries = run.tried and call('HMGET', tries_key(run.id), unpack(left)) or {}
   local items, earliest = {}, nil
   for at, index in ipairs(left) do
     local attempts, due, failure = string.match(tries[at] or '0|0|', '^(%d+)|(%d+)|(.*)$')

@@ -1,7 +1,7 @@
 -- What a tick does for one kind: forgets dead workers, ends leases that ran out, repeats wake-ups that are
 -- overdue, and lets delayed chunks wait again when they are due.
 -- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, plan_key, BULK, OVERDUE_MS, OVERDUE_FACTOR
--- uses: MOST_DOUBLINGS, USUAL_KEY, now, clock, read_run, plan_entry, undone, expire, to_wait, add_wake
+-- uses: MOST_DOUBLINGS, pace_key, now, clock, read_run, plan_entry, undone, expire, to_wait, add_wake
 -- uses: measure_window
 local function parse(member)
   return string.match(member, '^(%S+) (%S+)$')
@@ -30,7 +30,7 @@ end
 local function wake_again(run, chunk, member, wakes)
   local record = chunk_key(run.id, chunk)
   local repeated = math.min(call('HGET', record, 'pub') + 1, MOST_DOUBLINGS)
-  local usual = tonumber(call('HGET', USUAL_KEY, run.kind)) or 0
+  local usual = tonumber(call('HGET', pace_key(run.kind), 'usual')) or 0
   local pause = math.max(OVERDUE_MS, OVERDUE_FACTOR * usual) * 2 ^ repeated
   call('HSET', record, 'pub', repeated)
   call('ZADD', live_key(run.kind), clock() + pause, member)

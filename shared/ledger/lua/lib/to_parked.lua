@@ -1,7 +1,8 @@
 -- Puts a chunk aside until a moment of Redis' time.
 -- uses: chunk_key, parked_key, unlease
 local function to_parked(run, chunk, left, due)
-  unlease(run, chunk, left)
-  call('HSET', chunk_key(run.id, chunk), 'st', 'D')
+  local record = chunk_key(run.id, chunk)
+  if unlease(run, chunk, left) then call('HDEL', record, 'own', 'w', 'at') end
+  call('HSET', record, 'st', 'D')
   call('ZADD', parked_key(run.kind), due, run.id .. ' ' .. chunk)
 end

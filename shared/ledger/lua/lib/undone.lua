@@ -8,8 +8,7 @@ local function undone(run, generation, parts)
     end
     return left
   end
-  local redo = redo_key(run.id)
-  local asked = call('EXISTS', redo) == 1 and call('HMGET', redo, unpack(parts)) or {}
+  local asked = run.retried and call('HMGET', redo_key(run.id), unpack(parts)) or {}
   for at, index in ipairs(parts) do
     if asked[at] then
       if tonumber(asked[at]) == generation then left[#left + 1] = index end

@@ -1,0 +1,181 @@
+"""Holds the state of the ledger's model: plain Python values for everything that the scripts keep in Redis."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from shared.ledger import DeadItem
+from shared.ledger.limits import KINDS, WINDOW_FLOOR
+
+
+class Part(NamedTuple):
+    """Turns of one thread in one chunk."""
+
+    batch: str
+    thread: str
+    turns: int
+    again: str
+    """One character per turn, `1` for those that already have a result; empty when none has."""
+
+
+class Plan(NamedTuple):
+    """What an open chunk is made of."""
+
+    generation: int
+    first: str
+    size: int
+    parts: list[str] | list[Part]
+
+
+class Lease(NamedTuple):
+    """A worker's right to a chunk."""
+
+    run: str
+    chunk: str
+    token: str
+
+
+class Ref(NamedTuple):
+    """A batch that stands in an inbox."""
+
+    run: str
+    batch: str
+    turns: int
+
+
+class Attempts(NamedTuple):
+    """An item that will be tried again."""
+
+    attempts: int
+    due_ms: int
+    error: str
+
+
+@dataclass
+class Record:
+    """A chunk that was handed out: P published, L leased, W waiting, D delayed."""
+
+    state: str = "W"
+    token: str | None = None
+    worker: str | None = None
+    claimed_ms: int | None = None
+    strikes: int | None = None
+    repeated: int | None = None
+
+    def suspect(self, limit: int) -> bool:
+        """Tells whether so many leases ran out that its items are watched one by one."""
+        return (self.strikes or 0) >= limit
+
+
+@dataclass
+class Run:
+    """A run with everything that belongs to it."""
+
+    run: str
+    kind: str
+    namespace: str
+    key: str
+    token: str
+    snapshot: bytes
+    ttl_s: int
+    namespace_ttl_s: int
+    until_ms: int
+    created_ms: int
+    state: str = "loading"
+    to: str | None = None
+    digest: str | None = None
+    generation: int = 0
+    operation: str | None = None
+    tried: bool = False
+    done: int = 0
+    goal: int = 0
+    total: int = 0
+    sealed_ms: int | None = None
+    finished_ms: int | None = None
+    expires_ms: int | None = None
+    tally: Counter[str] = field(default_factory=Counter)
+    items: dict[str, bytes] = field(default_factory=dict)
+    plan: dict[str, Plan] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+    chunks: dict[str, Record] = field(default_factory=dict)
+    results: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    redo: dict[str, int] = field(default_factory=dict)
+    tries: dict[str, Attempts] = field(default_factory=dict)
+    batches: dict[str, int] = field(default_factory=dict)
+    threads: set[str] = field(default_factory=set)
+
+    def next_waiting(self) -> str:
+        """The chunk that is published next."""
+        return min(self.waiting, key=lambda chunk: (order(chunk), chunk))
+
+
+@dataclass
+class Thread:
+    """A thread of a namespace: its inbox, its state and its lock."""
+
+    pos: int = 0
+    offset: int = 0
+    memento: bytes | None = None
+    owner: Lease | None = None
+    inbox: list[Ref] = field(default_factory=list)
+    moved: bool = False
+    """Whether its position was ever written."""
+
+
+@dataclass
+class Namespace:
+    """Threads and answered requests that runs may share."""
+
+    threads: dict[str, Thread] = field(default_factory=dict)
+    requests: dict[str, bytes] = field(default_factory=dict)
+    users: set[str] = field(default_factory=set)
+    expires_ms: int | None = None
+
+    def thread(self, name: str) -> Thread:
+        """Finds a thread, or begins one."""
+        return self.threads.setdefault(name, Thread())
+
+
+@dataclass
+class KindState:
+    """Dispatch of one kind."""
+
+    live: dict[tuple[str, str], int] = field(default_factory=dict)
+    parked: dict[tuple[str, str], int] = field(default_factory=dict)
+    ring: dict[str, int] = field(default_factory=dict)
+    workers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Capacity and end of registration."""
+    window: int | None = None
+    usual_ms: int | None = None
+
+    @property
+    def room(self) -> int:
+        """How many more chunks may be published."""
+        return (self.window if self.window is not None else WINDOW_FLOOR) - len(self.live)
+
+
+@dataclass
+class State:
+    """All there is: what Redis holds, and its clock."""
+
+    now_ms: int = 0
+    """Redis' TIME."""
+    tick_ms: int = 0
+    ledger_ms: int = 0
+    serial: int = 0
+    runs: dict[str, Run] = field(default_factory=dict)
+    idem: dict[str, str] = field(default_factory=dict)
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    kinds: dict[str, KindState] = field(default_factory=lambda: {kind: KindState() for kind in KINDS})
+    suspects: dict[str, Lease] = field(default_factory=dict)
+    dead: dict[tuple[str, str], DeadItem] = field(default_factory=dict)
+
+
+def order(chunk: str) -> int:
+    """Where a chunk stands in its run.
+
+    >>> [order("17"), order("2.5"), order("17/3")]
+    [17, 2000000005, 17]
+    """
+    generation, _, number = chunk.split("/", maxsplit=1)[0].rpartition(".")
+    return int(generation or 0) * 10**9 + int(number)

@@ -1,0 +1,212 @@
+"""The steward's tick and the operators' calls, as the ledger's model states them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shared.errors import RunStateError, UnknownRunError, UsageError
+from shared.ledger import ChunkPlan, Wake
+from shared.ledger.limits import (
+    BULK,
+    KINDS,
+    LEASE_MS,
+    MOST_DOUBLINGS,
+    TICK_MS,
+    TICK_TOP_UP,
+    WIPE_BULK,
+)
+from shared.ledger.wire import again_marks
+from shared.names import FINAL_STATES
+from tests.support.ledger_model_rules import Rules
+from tests.support.ledger_model_state import Part, Plan, Run
+
+
+class Steward(Rules):
+    """What heals the ledger, and what people may ask of it."""
+
+    # ---- the tick
+
+    def tick(self, worker: str, kinds: Sequence[str], capacity: int) -> list[Wake]:
+        """Registers a worker, and heals whatever is due unless somebody just did."""
+        state, clock = self.state, self.clock()
+        for name in kinds:
+            state.kinds[name].workers[worker] = (capacity, clock + LEASE_MS)
+        if state.tick_ms and 0 <= state.now_ms - state.tick_ms < TICK_MS:
+            return []
+        state.tick_ms, state.ledger_ms = state.now_ms, clock
+        for run in [run for run in state.runs.values() if run.state in {"cancelling", "loading"}]:
+            if run.state == "cancelling":
+                self.drop_admitted(run)
+            elif run.until_ms <= clock:
+                self.wipe(run)
+        over = sorted((run.expires_ms or 0, run.run) for run in state.runs.values() if self.expired(run))
+        for _, name in over[:WIPE_BULK]:
+            self.wipe(state.runs[name])
+        wakes: list[Wake] = []
+        for name in KINDS:
+            self.forget_dead_workers(name)
+            self.measure_window(state.kinds[name])
+            self.heal_live(name, wakes)
+            self.heal_parked(name)
+            wakes += self.top_up(name, TICK_TOP_UP)
+        return wakes
+
+    def expired(self, run: Run) -> bool:
+        """Tells whether a final run's time is over."""
+        return (
+            run.state in FINAL_STATES and run.expires_ms is not None and run.expires_ms <= self.state.now_ms
+        )
+
+    def forget_dead_workers(self, name: str) -> None:
+        """Takes workers off that fell silent; wake-ups they may have taken with them are due at once."""
+        kind, clock = self.state.kinds[name], self.clock()
+        gone = [worker for worker, (_, until) in kind.workers.items() if until <= clock]
+        for worker in gone:
+            del kind.workers[worker]
+        for run, chunk in kind.live if gone else ():
+            if self.state.runs[run].chunks[chunk].state == "P":
+                kind.live[run, chunk] = clock
+
+    def heal_live(self, name: str, wakes: list[Wake]) -> None:
+        """Ends leases that ran out, and repeats wake-ups that are overdue."""
+        kind, clock = self.state.kinds[name], self.clock()
+        due = [key for _, key in sorted((at, " ".join(key)) for key, at in kind.live.items() if at <= clock)]
+        for run_id, chunk in [tuple(key.split()) for key in due[:BULK]]:
+            if (run_id, chunk) not in kind.live:
+                continue
+            run = self.state.runs[run_id]
+            record = run.chunks[chunk]
+            if record.state == "L":
+                self.expire(run, chunk)
+            elif run.state != "running":
+                self.to_wait(run, chunk)
+            else:
+                record.repeated = min((record.repeated or 0) + 1, MOST_DOUBLINGS)
+                kind.live[run_id, chunk] = clock + self.overdue_ms(kind) * 2**record.repeated
+                plan = run.plan[chunk]
+                wakes.append(Wake(run.kind, run_id, chunk, plan.size, plan.first))
+
+    def heal_parked(self, name: str) -> None:
+        """Lets delayed chunks wait again when they are due."""
+        kind = self.state.kinds[name]
+        due = sorted((at, " ".join(key)) for key, at in kind.parked.items() if at <= self.state.now_ms)
+        for run_id, chunk in [key.split() for _, key in due[:BULK]]:
+            self.to_wait(self.state.runs[run_id], chunk)
+
+    def leave(self, worker: str) -> None:
+        """Takes a worker off the lists."""
+        for kind in self.state.kinds.values():
+            if kind.workers.pop(worker, None):
+                self.measure_window(kind)
+
+    # ---- operators
+
+    def control(self, run: str, action: str) -> tuple[str, list[Wake]]:
+        """Pauses, resumes or ends a run."""
+        found = self.state.runs.get(run)
+        if found is None:
+            raise UnknownRunError(f"no run is called {run}")
+        if found.state == "loading" or found.state in FINAL_STATES:
+            return found.state, []
+        ring = self.kind_of(found).ring
+        if action in FINAL_STATES:
+            if found.state != "cancelling":
+                found.state, found.to = "cancelling", action
+                ring.pop(run, None)
+                self.drop_waiting(found)
+            self.drop_admitted(found)
+        elif action == "pause" and found.state == "running":
+            found.state = "paused"
+            ring.pop(run, None)
+        elif action == "resume" and found.state == "paused":
+            found.state = "running"
+            self.join_ring(found)
+        return found.state, self.top_up(found.kind)
+
+    def retry(
+        self, run: str, operation: str, *, chunks: Sequence[ChunkPlan], items: Mapping[str, bytes] | None = None,
+        extra: int = 0, generation: int | None = None,
+    ) -> list[Wake]:  # fmt: skip
+        """Asks for items again."""
+        found = self.state.runs.get(run)
+        if found is None:
+            raise UnknownRunError(f"no run is called {run}")
+        over = found.state in FINAL_STATES
+        if found.state in {"loading", "cancelling"}:
+            raise RunStateError(f"run {run} is {found.state}")
+        if found.operation == operation:
+            return self.top_up(found.kind)
+        if found.kind == "turns" and not over:
+            raise RunStateError(f"run {run} is {found.state}")
+        if generation not in {None, found.generation}:
+            raise RunStateError(f"run {run} was retried by somebody else")
+        if found.kind == "turns":
+            again = self.ask_turns(found, chunks, items or {}, extra)
+        else:
+            again = self.ask_items(found, chunks, over=over)
+        if again is None:
+            raise UsageError(f"run {run} has nothing to retry")
+        found.generation, found.operation, found.goal = found.generation + 1, operation, found.goal + again
+        if over:
+            found.state, found.finished_ms, found.expires_ms = "running", None, None
+            self.use_namespace(found)
+        self.join_ring(found)
+        return self.top_up(found.kind)
+
+    def ask_turns(
+        self, run: Run, chunks: Sequence[ChunkPlan], items: Mapping[str, bytes], extra: int
+    ) -> int | None:
+        """Adds chunks of turns; returns how many of the turns already have a result."""
+        again = 0
+        for number, chunk in enumerate(chunks):
+            name, parts = f"{run.generation + 1}.{number}", []
+            marks = again_marks(chunk.parts, max(0, extra - again))
+            for at, (part, mark) in enumerate(zip(chunk.parts, marks, strict=True)):
+                parts.append(Part(f"{name}.{at}", part[1], part[2], mark if "1" in mark else ""))
+                run.items[f"{name}.{at}"] = items[part[0]]
+            again += "".join(marks).count("1")
+            run.batches[name] = len(parts)
+            self.add_chunk(
+                run, name, Plan(run.generation + 1, chunk.first, sum(part.turns for part in parts), parts)
+            )
+        return again if chunks else None
+
+    def ask_items(self, run: Run, chunks: Sequence[ChunkPlan], *, over: bool) -> int | None:
+        """Adds chunks of what can be asked for again; returns how many items have a result; None for nothing."""
+        again, number = 0, 0
+        for chunk in chunks:
+            parts: list[Any] = []
+            for index in chunk.parts:
+                askable = index in run.items and index not in run.redo
+                if askable and (over or index in run.results):
+                    parts.append(index)
+                    run.redo[index] = run.generation + 1
+                    again += index in run.results
+            if parts:
+                plan = Plan(run.generation + 1, chunk.first, len(parts), parts)
+                self.add_chunk(run, f"{run.generation + 1}.{number}", plan)
+                number += 1
+        return again if number else None
+
+    @staticmethod
+    def add_chunk(run: Run, name: str, plan: Plan) -> None:
+        """Lets a new chunk wait."""
+        run.plan[name] = plan
+        run.waiting.add(name)
+
+    def remove(self, run: str) -> bool:
+        """Removes a final or paused run, or one whose loader is gone."""
+        found = self.state.runs.get(run)
+        if found is None:
+            return False
+        loader_gone = found.state == "loading" and found.until_ms <= self.clock()
+        if not (found.state in FINAL_STATES or found.state == "paused" or loader_gone):
+            raise RunStateError(f"run {run} is {found.state}")
+        for chunk in list(found.chunks):
+            self.drop(found, chunk)
+        self.wipe(found)
+        return True
+
+    def backlog(self) -> int:
+        """Items that sealed, unfinished runs still have to decide."""
+        opened = [run for run in self.state.runs.values() if run.sealed_ms and run.state not in FINAL_STATES]
+        return sum(max(0, run.goal - run.done) for run in opened)
