@@ -1,12 +1,11 @@
-"""Draws with rich: the live view on stderr and tables on stdout. Imported only when something is drawn."""
+"""Draws the live view with rich, on stderr. Imported only when a terminal is there to see it."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from producer.cli.output import printable
@@ -16,7 +15,6 @@ from shared.names import FINAL_STATES
 
 MAX_WIDTH: Final = 100
 """Lines longer than this are harder to read, however wide the terminal is."""
-_UNLIMITED: Final = 100_000
 
 
 class LiveView:
@@ -72,25 +70,3 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> Text:
     for word, number in pairs:
         line.append(f"{word} ", "dim").append(number).append("   ")
     return line
-
-
-def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str], color: bool
-) -> None:
-    """Writes aligned columns to stdout; only a terminal cuts cells to its width."""
-    width = None if sys.stdout.isatty() else _UNLIMITED
-    console = Console(
-        file=sys.stdout, width=width, color_system="standard" if color else None, highlight=False
-    )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in columns:
-        table.add_column(
-            name, justify="right" if name in right else "left", no_wrap=True, overflow="ellipsis"
-        )
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    with console.capture() as capture:
-        console.print(table)
-    # Without the blanks that fill the last column: they break lines in narrow terminals and make files noisy.
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
-    sys.stdout.flush()

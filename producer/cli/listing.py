@@ -1,6 +1,7 @@
 """Writes lists of runs, for people and for programs."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from producer.cli.output import Output
@@ -19,13 +20,20 @@ def print_runs(output: Output, runs: Iterable[RunInfo]) -> None:
             str(info.state),
             share(info.done, info.total),
             count(info.total),
-            iso_utc(info.created_ms)[:19].replace("T", " "),
+            when(info.created_ms),
             "" if info.duration_ms is None else duration(info.duration_ms / 1000),
             info.source,
         )
         for info in runs
     ]
     output.table(COLUMNS, rows, right=("DONE", "ITEMS", "TOOK"))
+
+
+def when(epoch_ms: int) -> str:
+    """Writes a time as a person reads it: of this machine, with the year only when it is another."""
+    moment = datetime.fromtimestamp(epoch_ms / 1000, UTC).astimezone()
+    is_this_year = moment.year == datetime.now(UTC).year
+    return moment.strftime("%b %d %H:%M" if is_this_year else "%Y-%m-%d %H:%M")
 
 
 def run_as_dict(info: RunInfo) -> dict[str, Any]:

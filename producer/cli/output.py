@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from shutil import get_terminal_size
 from typing import IO, Final, Literal
 
 from producer.cli.options import GlobalOptions
@@ -59,6 +60,11 @@ class Output:
         self.live = sys.stderr.isatty() and not plain and not os.environ.get("CI")
         """Whether a view that redraws itself is wanted."""
 
+    @property
+    def width(self) -> int | None:
+        """Cells of a line of the terminal that reads stdout; None when no terminal does."""
+        return get_terminal_size().columns if sys.stdout.isatty() else None
+
     def data(self, text: str) -> None:
         """Writes data to stdout, one line or many."""
         _write(sys.stdout, text)
@@ -99,9 +105,11 @@ class Output:
             rows: one text per column; control characters are made harmless.
             right: headings whose cells stand to the right.
         """
-        from producer.cli.drawing import print_table  # noqa: PLC0415 - start-up: rich costs 32 ms
+        from producer.cli.tables import table_lines  # noqa: PLC0415 - start-up: needs a part of rich
 
-        print_table(columns, rows, right=right, color=self.color)
+        cells = [[printable(cell) for cell in row] for row in rows]
+        headings, *lines = table_lines(columns, cells, right=right, width=self.width)
+        self.data("\n".join([self.paint(headings, "dim"), *lines]))
 
 
 def _write(stream: IO[str], text: str) -> None:

@@ -14,6 +14,9 @@ from shared.runs import RunInfo, TurnRow
 
 TABLE_ROWS: Final = 50
 """Rows of a table when nobody says how many."""
+WIDE: Final = 110
+"""Cells of a line that hold every column; a narrower terminal gets fewer."""
+IN_WIDE_ONLY: Final = frozenset({"message", "outcome"})
 _ERROR: Final = "x"
 """First letter of the codes of items that ended in error."""
 
@@ -37,7 +40,10 @@ def print_table(session: Session, info: RunInfo, *, only_failed: bool, first: in
         row for page in _pages(session, info, totals, only_failed=only_failed, first=most) for row in page
     ]
     if rows:
-        session.output.table([name.upper() for name in COLUMNS], table_rows(rows), right=("RULE",))
+        is_narrow = (session.output.width or WIDE) < WIDE
+        kept = [number for number, name in enumerate(COLUMNS) if not (is_narrow and name in IN_WIDE_ONLY)]
+        cells = [[row[number] for number in kept] for row in table_rows(rows)]
+        session.output.table([COLUMNS[number].upper() for number in kept], cells, right=("RULE",))
     else:
         session.output.note("nothing failed" if only_failed else "no results yet")
     left = (totals.codes.total() if not only_failed else totals.errors.total()) - len(rows)

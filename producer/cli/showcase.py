@@ -71,7 +71,7 @@ def _decide(session: Session, path: Path) -> int:
         output.data("")
         output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
         output.data("")
-        output.note("next: `proctor init` writes a small file of your own, `proctor run FILE` decides it")
+        output.note("next: `proctor init` writes a file to start from, `proctor run FILE` decides it")
     return code
 
 
@@ -83,7 +83,7 @@ def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:
         if sort in found or row.code[:1] not in "msk":
             continue
         result = json.loads(row.line)
-        why = str(result["reason"]) + (", at a peak: the summary is frozen" if sort == "frozen" else "")
+        why = ("frozen at a peak: " if sort == "frozen" else "") + str(result["reason"])
         found[sort] = Shown(str(result["decision"]), str(result["rule"]), messages[row.index], why)
     return [found[sort] for sort in sorted(found)]
 

@@ -30,6 +30,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     """List dead items: of RUN in its order, else of all runs, the newest first."""
     from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.graveyard import read_dead  # noqa: PLC0415 - same
+    from producer.cli.listing import when  # noqa: PLC0415 - same
 
     if run is not None:
         find_run(session, run)
@@ -54,7 +55,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
                 (
                     e.place.run,
                     e.id,
-                    iso_utc(e.item.at_ms)[:19].replace("T", " "),
+                    when(e.item.at_ms),
                     str(e.item.attempts),
                     *e.error,
                 )
