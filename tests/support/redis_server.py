@@ -1,4 +1,4 @@
-"""A real Redis server of the tests' own, with its own folder and socket, to be killed, frozen and restarted."""
+"""A real Redis server of the tests' own, with own folder and socket, to be killed, frozen and restarted."""
 
 import os
 import shutil
