@@ -74,6 +74,9 @@ def _broker_settings(target: "RedisTarget") -> dict[str, object]:
             "health_check_interval": 25,
             "global_keyprefix": PREFIX,
             "priority_steps": [0],  # one list per queue, so that its length is the queue's length
+            # One quick second try for a connection that is opened to publish; the publisher waits, not kombu.
+            "max_retries": 1,
+            "interval_start": 0,
             # No retry_on_timeout: it silently switches batch publishing off.
             **target.transport_options,
         },

@@ -119,6 +119,7 @@ class WorkerProcess:
 
     def _watch_the_end(self) -> None:
         self._asked.wait()
+        logger.info("ending: nothing new is begun, what runs has %g s", self.settings.grace_s)
         self.on_drain()
         if self._hurry.wait(self.settings.grace_s):
             logger.warning("asked to end at once: giving back what is unfinished")

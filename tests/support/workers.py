@@ -40,6 +40,17 @@ class Desk:
         self, run: str, threads: Mapping[str, Sequence[Mapping[str, object]]], *, chunk_threads: int = 10
     ) -> list[Wake]:
         """Loads and seals a run without publishing it; input order is thread by thread."""
+        names = list(threads)
+        slices = [
+            {name: threads[name] for name in names[first : first + chunk_threads]}
+            for first in range(0, len(names), chunk_threads)
+        ]
+        return self.load_slices(run, slices)
+
+    def load_slices(
+        self, run: str, slices: Sequence[Mapping[str, Sequence[Mapping[str, object]]]]
+    ) -> list[Wake]:
+        """Loads and seals a run of which each slice is one chunk."""
         self.ledger.open(
             run,
             kind="turns",
@@ -49,16 +60,16 @@ class Desk:
             snapshot=json.dumps(SNAPSHOT).encode(),
             ttl_s=3600,
         )
-        names, index = list(threads), 0
-        for number, first in enumerate(range(0, len(names), chunk_threads)):
+        index = 0
+        for number, threads in enumerate(slices):
             items, parts = {}, []
-            for place, name in enumerate(names[first : first + chunk_threads]):
-                lines = [json.dumps({"threadId": name, **turn}).encode() for turn in threads[name]]
+            for place, (name, turns) in enumerate(threads.items()):
+                lines = [json.dumps({"threadId": name, **turn}).encode() for turn in turns]
                 batch = f"{number}.{place}"
                 items[batch] = pack_batch(range(index, index + len(lines)), lines)
                 parts.append((batch, name, len(lines)))
                 index += len(lines)
-            self.ledger.load(run, f"load-{run}", items, {str(number): ChunkPlan(names[first], parts)})
+            self.ledger.load(run, f"load-{run}", items, {str(number): ChunkPlan(next(iter(threads)), parts)})
         return self.ledger.seal(run, f"load-{run}", index, "digest")
 
     def submit(
@@ -66,6 +77,10 @@ class Desk:
     ) -> None:
         """Loads, seals and publishes a run."""
         self.publisher.publish(self.load(run, threads, chunk_threads=chunk_threads))
+
+    def submit_slices(self, run: str, slices: Sequence[Mapping[str, Sequence[Mapping[str, object]]]]) -> None:
+        """Loads, seals and publishes a run of which each slice is one chunk."""
+        self.publisher.publish(self.load_slices(run, slices))
 
     def finished(self, run: str, within_s: float = 30.0) -> list[TurnRow]:
         """Waits until a run has all its results and returns them in input order."""

@@ -60,6 +60,8 @@ def decide_one_by_one(
 def _decide_one(thread: str, state: bytes, batch: Batch, known: MutableMapping[str, bytes]) -> ThreadOutcome:
     try:
         return decide_thread(thread=thread, state=state, batches=[batch], known=known)
+    except MemoryError:
+        raise  # not the turn's fault
     except Exception as error:
         indexes, body = unpack_batch(batch.payload)
         index = indexes[batch.offset]

@@ -1,0 +1,86 @@
+"""Wake-up calls on a real Redis: what a message holds, batches, and a broker that is away."""
+
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from celery.app.defaults import NAMESPACES, flatten
+
+from shared.broker import Publisher, make_app, queue_lengths, settings
+from shared.ledger import Wake
+from shared.target import RedisTarget
+from tests.support.redis_server import RedisServer
+
+if TYPE_CHECKING:
+    import redis
+
+WAKE = Wake("turns", "run-1", "7", 1000, "thread-9")
+
+
+def published(client: "redis.Redis", kind: str) -> list[dict[str, object]]:
+    """The messages of a queue, oldest first."""
+    return [json.loads(raw) for raw in reversed(client.lrange(f"proctor:{kind}", 0, -1))]
+
+
+def test_every_setting_is_one_that_celery_knows() -> None:
+    """A setting with a typing mistake would be taken silently and change nothing."""
+    known = {name for name, _ in flatten(NAMESPACES)}
+    assert not set(settings(RedisTarget.parse("redis://db.example"))) - known
+
+
+def test_a_message_holds_ids_only(redis_client: "redis.Redis", redis_url: str) -> None:
+    """Task name, run, chunk, number of items and the first one's name, as JSON; nothing of the input."""
+    Publisher(make_app(RedisTarget.parse(redis_url))).publish([WAKE])
+    [message] = published(redis_client, "turns")
+    assert message["content-type"] == "application/json"
+    assert message["headers"]["task"] == "proctor.turns.evaluate"
+    args, kwargs, _ = json.loads(b64decode(message["body"]))
+    assert args == []
+    assert kwargs == {"run": "run-1", "chunk": "7", "items": 1000, "first": "thread-9"}
+
+
+def test_each_kind_has_one_queue(redis_client: "redis.Redis", redis_url: str) -> None:
+    """A queue's length is the length of one list, which scaling by queue length can read."""
+    publisher = Publisher(make_app(RedisTarget.parse(redis_url)))
+    publisher.publish([WAKE, WAKE._replace(kind="cases"), WAKE._replace(kind="queries"), WAKE])
+    assert queue_lengths(redis_client) == {"turns": 2, "cases": 1, "queries": 1}
+    assert [redis_client.llen(f"proctor:{kind}") for kind in ("turns", "cases", "queries")] == [2, 1, 1]
+
+
+def test_many_messages_are_few_round_trips(redis_client: "redis.Redis", redis_url: str) -> None:
+    """Five hundred wake-up calls do not wait for five hundred answers."""
+    publisher = Publisher(make_app(RedisTarget.parse(redis_url)))
+    publisher.publish([WAKE])
+    before = redis_client.info("stats")["total_reads_processed"]
+    publisher.publish([WAKE._replace(chunk=str(number)) for number in range(500)])
+    reads = redis_client.info("stats")["total_reads_processed"] - before
+    assert redis_client.llen("proctor:turns") == 501
+    assert reads < 100
+
+
+def test_a_broker_that_is_away_fails_nobody(new_redis_server: Callable[..., RedisServer]) -> None:
+    """Wake-up calls wait in order while the broker is away, and go out with the first call after it."""
+    server = new_redis_server()
+    publisher = Publisher(make_app(RedisTarget.parse(server.url)))
+    publisher.publish([WAKE])
+    server.terminate()
+    publisher.publish([WAKE._replace(chunk="8")])
+    publisher.publish([WAKE._replace(chunk="9")])
+    assert not publisher.flush()
+    server.start()
+    assert publisher.flush()
+    with server.client() as client:
+        chunks = [
+            json.loads(b64decode(message["body"]))[1]["chunk"] for message in published(client, "turns")
+        ]
+    assert chunks == ["7", "8", "9"]
+
+
+@pytest.mark.timeout(20)
+def test_a_producer_waits_no_longer_than_its_patience(tmp_path: object) -> None:
+    """With nobody behind the URL, publishing gives up after its patience, and raises nothing."""
+    publisher = Publisher(make_app(RedisTarget.parse(f"unix://{tmp_path}/nobody")), patience_s=0.5)
+    publisher.publish([WAKE])
+    assert not publisher.flush()
