@@ -2,46 +2,20 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from producer import retry as module
 from producer.document import run_document
-from producer.load.source import Source
-from producer.options import SubmitOptions
 from producer.retry import Retried, retry_turns
-from producer.submit import submit
 from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.names import RunState
 from tests.support.inline_worker import InlineWorker
-from tests.support.turn_files import turn_lines, write_turns
-
-if TYPE_CHECKING:
-    import redis
+from tests.support.turn_files import turn_lines
 
 STALE = {"thread_memento_etag": "3"}
 """Wrong for the first turns of a thread; right once three turns are committed."""
-
-
-@pytest.fixture
-def worker(redis_client: "redis.Redis") -> InlineWorker:
-    """Ledger, store and publisher on an empty server."""
-    return InlineWorker(redis_client)
-
-
-@pytest.fixture
-def submitted(worker: InlineWorker, tmp_path: Path) -> Callable[..., str]:
-    """Submits turns and returns the run's id: `submitted(turns, chunk_turns=…)`."""
-
-    def send(turns: list[dict[str, Any]], **options: Any) -> str:
-        path = write_turns(tmp_path / "turns.jsonl", turns)
-        return submit(
-            worker.ledger, worker, Source(path), options=SubmitOptions(await_disk=False, **options)
-        ).run
-
-    return send
 
 
 def retry(worker: InlineWorker, run: str, **choice: Any) -> Retried:
@@ -68,153 +42,165 @@ def with_errors(threads: int) -> list[dict[str, Any]]:
     return turns
 
 
-def test_errors_are_asked_for_again(worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_errors_are_asked_for_again(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
     """A finished run with errors runs again for those alone; they succeed, and the exit code is 0."""
     run = submitted(with_errors(30), chunk_turns=40)
-    work(worker)
-    before = run_document(worker.store, run)
+    work(inline_worker)
+    before = run_document(inline_worker.store, run)
     assert (before["exit"], before["summary"]["errors"]) == (1, {"etag_conflict": 30})
-    assert retry(worker, run) == Retried(asked=30, left=0)
-    info = worker.store.info(run)
+    assert retry(inline_worker, run) == Retried(asked=30, left=0)
+    info = inline_worker.store.info(run)
     assert (info.state, info.total, info.done, info.generation) == (RunState.RUNNING, 120, 90, 1)
-    assert codes(worker, run) == ["x", "s", "s", "s"] * 30, "the old results stand meanwhile"
-    work(worker)
-    after = run_document(worker.store, run)
+    assert codes(inline_worker, run) == ["x", "s", "s", "s"] * 30, "the old results stand meanwhile"
+    work(inline_worker)
+    after = run_document(inline_worker.store, run)
     assert (after["state"], after["exit"]) == ("finished", 0)
     assert (after["counts"]["decided"], after["counts"]["error"], after["summary"]["retried"]) == (120, 0, 30)
-    assert worker.store.info(run).done == 120
-    rows = list(worker.store.rows(run))
+    assert inline_worker.store.info(run).done == 120
+    rows = list(inline_worker.store.rows(run))
     assert [row.index for row in rows] == list(range(120))
     assert [row.attempts for row in rows] == [2, 1, 1, 1] * 30
     # Retried turns go to the end of their thread.
     assert [json.loads(row.line)["etag"] for row in rows[:4]] == ["4", "1", "2", "3"]
 
 
-def test_what_was_never_decided_is_asked_for(worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_what_was_never_decided_is_asked_for(
+    inline_worker: InlineWorker, submitted: Callable[..., str]
+) -> None:
     """A cancelled run goes on where it stopped: every turn is decided once, and the run is finished."""
     run = submitted(turn_lines(40, 10), chunk_turns=100)
-    worker.work(chunks=1)
-    worker.ledger.control(run, "cancelled")
-    assert retry(worker, run) == Retried(asked=300, left=0)
-    work(worker)
-    info = worker.store.info(run)
+    inline_worker.work(chunks=1)
+    inline_worker.ledger.control(run, "cancelled")
+    assert retry(inline_worker, run) == Retried(asked=300, left=0)
+    work(inline_worker)
+    info = inline_worker.store.info(run)
     assert (info.state, info.done) == (RunState.FINISHED, 400)
-    rows = list(worker.store.rows(run))
+    rows = list(inline_worker.store.rows(run))
     assert [row.index for row in rows] == list(range(400))
     assert {row.attempts for row in rows} == {1}
     assert [json.loads(row.line)["etag"] for row in rows] == [str(1 + at % 10) for at in range(400)]
 
 
 def test_a_batch_that_was_cut_in_the_middle_goes_on(
-    worker: InlineWorker, submitted: Callable[..., str]
+    inline_worker: InlineWorker, submitted: Callable[..., str]
 ) -> None:
     """Of a batch decided in part, only the rest is asked for."""
     run = submitted(turn_lines(2, 5))
-    worker.work(chunks=2, turns=1)
-    worker.ledger.control(run, "cancelled")
-    assert codes(worker, run) == ["s", "s", "", "", ""] * 2
-    assert retry(worker, run).asked == 6
-    work(worker)
-    assert codes(worker, run) == ["s"] * 10
-    assert worker.store.info(run).state == RunState.FINISHED
+    inline_worker.work(chunks=2, turns=1)
+    inline_worker.ledger.control(run, "cancelled")
+    assert codes(inline_worker, run) == ["s", "s", "", "", ""] * 2
+    assert retry(inline_worker, run).asked == 6
+    work(inline_worker)
+    assert codes(inline_worker, run) == ["s"] * 10
+    assert inline_worker.store.info(run).state == RunState.FINISHED
 
 
-def test_resuming_leaves_errors_alone(worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_resuming_leaves_errors_alone(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
     """Asked for open turns only, errors stay; without any open turn there is nothing to do."""
     run = submitted(with_errors(20), chunk_turns=40)
-    worker.work(chunks=1)
-    worker.ledger.control(run, "cancelled")
-    assert retry(worker, run, errors=False).asked == 40
-    work(worker)
-    assert codes(worker, run).count("x") == 20
+    inline_worker.work(chunks=1)
+    inline_worker.ledger.control(run, "cancelled")
+    assert retry(inline_worker, run, errors=False).asked == 40
+    work(inline_worker)
+    assert codes(inline_worker, run).count("x") == 20
     with pytest.raises(UsageError, match="has nothing to retry"):
-        retry(worker, run, errors=False)
+        retry(inline_worker, run, errors=False)
 
 
-def test_a_retry_in_part_ends_in_the_old_state(worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_a_retry_in_part_ends_in_the_old_state(
+    inline_worker: InlineWorker, submitted: Callable[..., str]
+) -> None:
     """A cancelled run of which some turns were decided later is still cancelled: `finished` needs all."""
     run = submitted(turn_lines(40, 10), chunk_turns=100)
-    worker.ledger.control(run, "cancelled")
-    assert retry(worker, run, indexes=[7, 399]).asked == 2
-    work(worker)
-    info = worker.store.info(run)
+    inline_worker.ledger.control(run, "cancelled")
+    assert retry(inline_worker, run, indexes=[7, 399]).asked == 2
+    work(inline_worker)
+    info = inline_worker.store.info(run)
     assert (info.state, info.done) == (RunState.CANCELLED, 2)
-    assert [at for at, code in enumerate(codes(worker, run)) if code] == [7, 399]
-    retry(worker, run)
-    work(worker)
-    assert (worker.store.info(run).state, worker.store.info(run).done) == (RunState.FINISHED, 400)
+    assert [at for at, code in enumerate(codes(inline_worker, run)) if code] == [7, 399]
+    retry(inline_worker, run)
+    work(inline_worker)
+    assert (inline_worker.store.info(run).state, inline_worker.store.info(run).done) == (
+        RunState.FINISHED,
+        400,
+    )
 
 
 def test_a_cancelled_retry_leaves_the_old_results(
-    worker: InlineWorker, submitted: Callable[..., str]
+    inline_worker: InlineWorker, submitted: Callable[..., str]
 ) -> None:
     """Errors whose retry was cancelled are errors as before and can be retried; the count stays right."""
     run = submitted(with_errors(5))
-    work(worker)
-    retry(worker, run)
-    worker.ledger.control(run, "cancelled")
-    assert codes(worker, run) == ["x", "s", "s", "s"] * 5
-    info = worker.store.info(run)
+    work(inline_worker)
+    retry(inline_worker, run)
+    inline_worker.ledger.control(run, "cancelled")
+    assert codes(inline_worker, run) == ["x", "s", "s", "s"] * 5
+    info = inline_worker.store.info(run)
     assert (info.is_final, info.done) == (True, 20)
-    assert retry(worker, run).asked == 5
-    work(worker)
-    assert codes(worker, run) == ["s"] * 20
-    assert (worker.store.info(run).state, worker.store.info(run).done) == (RunState.FINISHED, 20)
+    assert retry(inline_worker, run).asked == 5
+    work(inline_worker)
+    assert codes(inline_worker, run) == ["s"] * 20
+    assert (inline_worker.store.info(run).state, inline_worker.store.info(run).done) == (
+        RunState.FINISHED,
+        20,
+    )
 
 
-def test_chosen_turns_are_decided_again(worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_chosen_turns_are_decided_again(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
     """Named turns are asked for whatever became of them; a name that is none is refused."""
     run = submitted(turn_lines(3, 4))
-    work(worker)
-    assert retry(worker, run, indexes=[0, 11]).asked == 2
-    work(worker)
-    assert [row.attempts for row in worker.store.rows(run)] == [2, *[1] * 10, 2]
-    assert worker.store.info(run).done == 12
+    work(inline_worker)
+    assert retry(inline_worker, run, indexes=[0, 11]).asked == 2
+    work(inline_worker)
+    assert [row.attempts for row in inline_worker.store.rows(run)] == [2, *[1] * 10, 2]
+    assert inline_worker.store.info(run).done == 12
     with pytest.raises(UsageError, match="has no turn-12"):
-        retry(worker, run, indexes=[3, 12])
+        retry(inline_worker, run, indexes=[3, 12])
 
 
-def test_a_second_retry_reads_the_newest_results(worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_a_second_retry_reads_the_newest_results(
+    inline_worker: InlineWorker, submitted: Callable[..., str]
+) -> None:
     """Errors of a retry can be retried; turns that the first retry mended are not asked for again."""
     turns = with_errors(2)
     turns[4]["thread_memento_etag"] = "never"
     run = submitted(turns)
-    work(worker)
-    assert retry(worker, run).asked == 2
-    work(worker)
-    assert codes(worker, run) == ["s"] * 4 + ["x", "s", "s", "s"]
-    assert retry(worker, run).asked == 1
-    work(worker)
-    assert [row.attempts for row in worker.store.rows(run)] == [2, 1, 1, 1, 3, 1, 1, 1]
-    assert worker.store.info(run).generation == 2
+    work(inline_worker)
+    assert retry(inline_worker, run).asked == 2
+    work(inline_worker)
+    assert codes(inline_worker, run) == ["s"] * 4 + ["x", "s", "s", "s"]
+    assert retry(inline_worker, run).asked == 1
+    work(inline_worker)
+    assert [row.attempts for row in inline_worker.store.rows(run)] == [2, 1, 1, 1, 3, 1, 1, 1]
+    assert inline_worker.store.info(run).generation == 2
 
 
 def test_a_huge_retry_goes_in_steps(
-    worker: InlineWorker, submitted: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    inline_worker: InlineWorker, submitted: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More turns than one call carries are left for the next retry, and counted."""
     monkeypatch.setattr(module, "MOST_TURNS", 150)
     run = submitted(turn_lines(40, 10), chunk_turns=100)
-    worker.ledger.control(run, "cancelled")
+    inline_worker.ledger.control(run, "cancelled")
     asked = []
-    while worker.store.info(run).state != RunState.FINISHED:
-        retried = retry(worker, run)
+    while inline_worker.store.info(run).state != RunState.FINISHED:
+        retried = retry(inline_worker, run)
         asked.append(retried)
-        work(worker)
+        work(inline_worker)
     assert asked == [Retried(200, 200), Retried(200, 0)]
-    assert [json.loads(row.line)["etag"] for row in worker.store.rows(run)] == [
+    assert [json.loads(row.line)["etag"] for row in inline_worker.store.rows(run)] == [
         str(1 + at % 10) for at in range(400)
     ]
 
 
-def test_a_run_at_work_cannot_be_retried(worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_a_run_at_work_cannot_be_retried(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
     """Turns wait for the end of their run, so that none is asked for twice at a time."""
     run = submitted(turn_lines(2, 2))
     with pytest.raises(RunStateError, match="is running and cannot be retried now"):
-        retry(worker, run)
-    work(worker)
+        retry(inline_worker, run)
+    work(inline_worker)
     with pytest.raises(UsageError, match="has nothing to retry") as caught:
-        retry(worker, run)
+        retry(inline_worker, run)
     assert caught.value.hint == "every turn is decided"
     with pytest.raises(UnknownRunError):
-        retry(worker, "run-x")
+        retry(inline_worker, "run-x")

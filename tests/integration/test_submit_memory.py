@@ -4,6 +4,7 @@ import io
 import os
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,16 +72,13 @@ def test_memory_is_flat(redis_client: "redis.Redis") -> None:
         runs.append(submit(worker.ledger, worker, source, options=SubmitOptions(await_disk=False)).run)
 
     load(SMALL)  # imports and caches are paid here
-    loaded = [peak_of(lambda threads=threads: load(threads)) for threads in (SMALL, LARGE)]
+    loaded = [peak_of(partial(load, threads)) for threads in (SMALL, LARGE)]
     assert loaded[1] - loaded[0] < GROWTH_BYTES, loaded
     worker.register()
     worker.work()
     with Path(os.devnull).open("wb") as nowhere:
         reports = {run: JsonlReport(nowhere, worker.store.info(run)) for run in runs}
-        read = [
-            peak_of(lambda run=run: run_document(worker.store, run, reports=[reports[run]]))
-            for run in runs[1:]
-        ]
+        read = [peak_of(partial(run_document, worker.store, run, reports=[reports[run]])) for run in runs[1:]]
     assert read[1] - read[0] < GROWTH_BYTES, read
 
 

@@ -1,9 +1,12 @@
-"""Writes turns files for tests."""
+"""Writes turns files for tests, and streams that look like stdin."""
 
+import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from producer.load.source import Source
 
 
 def turn_lines(threads: int, turns: int, *, interleaved: bool = False, **keys: Any) -> list[dict[str, Any]]:
@@ -21,3 +24,8 @@ def write_turns(path: Path, turns: Iterable[dict[str, Any]]) -> Path:
     """Writes a JSON Lines file."""
     path.write_text("".join(json.dumps(turn) + "\n" for turn in turns), encoding="utf-8")
     return path
+
+
+def stdin(turns: Iterable[dict[str, Any]]) -> Source:
+    """A stream with these turns."""
+    return Source("-", stdin=io.BytesIO(b"".join(json.dumps(turn).encode() + b"\n" for turn in turns)))
