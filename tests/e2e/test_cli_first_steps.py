@@ -1,0 +1,101 @@
+"""The first minutes with Proctor: demo, init, and the example files themselves."""
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from producer.load.source import Source
+from producer.load.turns import read_turns
+from tests.support.cli import Cli
+from tests.support.processes import marked_processes
+from tests.support.tree import ROOT
+
+EXAMPLES: Final = ROOT / "examples"
+
+
+def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
+    """`demo` shows a summary and one decision of each rule, and leaves neither a folder nor a process."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    done = cli("demo", env={"TMPDIR": str(folder)})
+    assert done.code == 0, done
+    assert "finished: 61 turns of 8 threads" in done.out
+    rules = [line.split()[1] for line in done.out.split("DECISION")[1].splitlines()[1:] if line.strip()]
+    assert rules == ["1", "2", "3", "4", "5", "6", "6"]
+    assert [path.name for path in folder.iterdir() if path.name.startswith("proctor-demo")] == []
+    cli.eventually(lambda: not [each for each in marked_processes() if each.pid != os.getpid()])
+
+
+def test_demo_json(cli: Cli) -> None:
+    """`demo --json` prints the run's document and nothing else."""
+    done = cli("demo", "--json", "-q")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out)["counts"]["decided"] == 61
+
+
+def test_demo_ignores_the_environment(cli: Cli) -> None:
+    """A Redis named in the environment is left alone: the demo brings its own."""
+    done = cli("demo", "-q", env={"PROCTOR_REDIS_URL": "redis://127.0.0.1:1"})
+    assert done.code == 0, done
+
+
+def test_init_writes_a_file_that_runs(cli: Cli, tmp_path: Path) -> None:
+    """`init DIR` writes an example that is decided as its notes say, and overwrites only when told to."""
+    folder = tmp_path / "mine"
+    done = cli("init", folder)
+    assert done.code == 0, done
+    assert done.out.splitlines() == [str(folder / "turns.jsonl"), str(folder / "README.md")]
+    assert f"proctor run {folder / 'turns.jsonl'}" in done.err
+    report = tmp_path / "out.jsonl"
+    assert cli("run", folder / "turns.jsonl", "-q", "-o", report).code == 0
+    turns = [json.loads(line) for line in (folder / "turns.jsonl").read_bytes().splitlines()]
+    results = [json.loads(line)["result"] for line in report.read_bytes().splitlines()]
+    for turn, result in zip(turns, results, strict=True):
+        note = turn["meta"]["note"]
+        assert f"`{result['decision']}`, rule {result['rule']}" in note, result
+        assert ("frozen" in note) is result["peakGuardrailActive"], result
+    assert cli("init", folder).code == 2
+    assert cli("init", folder, "--force").code == 0
+
+
+@pytest.mark.parametrize("name", ["turns.jsonl", "starter/turns.jsonl"])
+def test_examples_keep_the_contract(name: str) -> None:
+    """Every packaged example passes the strict contract and shows several threads."""
+    turns = list(read_turns(Source(EXAMPLES / name)))
+    assert len({turn.thread for turn in turns}) >= 3
+
+
+def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
+    """`up` shows its URLs, works what is submitted elsewhere, and one Ctrl-C ends all of it with code 130."""
+    up = cli.start("up", "--processes", "1", "--no-flower")
+    up.wait_for("ready", within_s=20)
+    assert "Redis    unix://" in up.errors
+    run = cli("submit", EXAMPLES / "turns.jsonl").out.strip()
+    assert cli("watch", run).code == 0
+    up.send(signal.SIGINT)
+    assert up.wait(15) == 130
+    assert "workers |" in up.errors
+    cli.eventually(lambda: not [each for each in marked_processes() if each.pid != os.getpid()])
+
+
+def test_up_obeys_sigterm(cli: Cli) -> None:
+    """A service manager's SIGTERM ends `up` with code 0."""
+    up = cli.start("up", "--processes", "1", "--no-flower")
+    up.wait_for("ready", within_s=20)
+    up.terminate()
+    assert up.wait(15) == 0
+
+
+@pytest.mark.parametrize("command", [["up", "--flower-port"], ["flower", "--port"]], ids=["up", "flower"])
+def test_taken_port_is_one_line(cli: Cli, command: list[str]) -> None:
+    """A port that is in use is one line and exit code 2, before anything is started."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = cli(*command, str(port))
+    assert done.code == 2
+    assert done.err.startswith(f"error: cannot listen on 127.0.0.1:{port}: ")

@@ -1,0 +1,116 @@
+"""What a terminal sees: a view that redraws itself there, and plain lines wherever nobody looks."""
+
+import os
+import pty
+import select
+import struct
+import subprocess
+import termios
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import ioctl
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+import pytest
+
+from tests.support.cli import PROCTOR
+from tests.support.processes import MARK_NAME
+from tests.support.tree import ROOT
+
+EXAMPLE: Final = ROOT / "examples" / "turns.jsonl"
+HIDE_CURSOR: Final = "\x1b[?25l"
+SHOW_CURSOR: Final = "\x1b[?25h"
+WITHIN_S: Final = 30.0
+
+
+@contextmanager
+def terminal(columns: int) -> Iterator[tuple[int, int]]:
+    """Opens a terminal of a size: our end and the program's."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    try:
+        yield ours, theirs
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def screen(arguments: list[str], env: Mapping[str, str], cwd: Path, *, columns: int = 80) -> tuple[int, str]:
+    """Runs a command on a terminal and returns its exit code with everything that was drawn."""
+    with terminal(columns) as (ours, theirs):
+        process = subprocess.Popen(
+            [*PROCTOR, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=cwd,
+            env={**env, MARK_NAME: os.environ[MARK_NAME]},
+            start_new_session=True,
+        )  # fmt: skip - one call, few lines
+        drawn, deadline = b"", monotonic() + WITHIN_S
+        while process.poll() is None or select.select([ours], [], [], 0)[0]:
+            if monotonic() > deadline:
+                process.kill()
+                raise AssertionError(f"still running after {WITHIN_S} s\n{drawn.decode()}")
+            if select.select([ours], [], [], 0.05)[0]:
+                drawn += os.read(ours, 65536)
+        return process.wait(), drawn.decode()
+
+
+@pytest.fixture
+def env(bare_env: dict[str, str]) -> dict[str, str]:
+    """The environment of somebody at a terminal that can do colours."""
+    plain = {name: value for name, value in bare_env.items() if name not in {"CI", "NO_COLOR", "FORCE_COLOR"}}
+    return {**plain, "TERM": "xterm-256color"}
+
+
+def test_run_draws_a_live_view(env: dict[str, str], tmp_path: Path) -> None:
+    """On a terminal the progress is drawn in place, the cursor comes back, and the summary is coloured."""
+    code, drawn = screen(["run", str(EXAMPLE)], env, tmp_path)
+    assert code == 0, drawn
+    assert HIDE_CURSOR in drawn
+    assert drawn.rindex(SHOW_CURSOR) > drawn.rindex(HIDE_CURSOR)
+    assert "━" in drawn
+    assert "\x1b[32mfinished: 61 turns" in drawn
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments"),
+    [({"NO_COLOR": "1"}, []), ({"CI": "true"}, []), ({"TERM": "dumb"}, []), ({}, ["--color", "never"])],
+    ids=["NO_COLOR", "CI", "dumb", "never"],
+)
+def test_plain_where_it_was_asked_for(
+    variables: dict[str, str], arguments: list[str], env: dict[str, str], tmp_path: Path
+) -> None:
+    """`NO_COLOR`, `CI`, a dumb terminal and `--color never` each give lines without an escape code."""
+    code, drawn = screen(["run", str(EXAMPLE), *arguments], {**env, **variables}, tmp_path)
+    assert code == 0, drawn
+    assert "\x1b" not in drawn
+    assert "finished" in drawn
+
+
+def test_no_progress_shows_the_summary_only(env: dict[str, str], tmp_path: Path) -> None:
+    """`--no-progress` draws nothing before the summary."""
+    code, drawn = screen(["run", str(EXAMPLE), "--no-progress"], env, tmp_path)
+    assert code == 0, drawn
+    assert HIDE_CURSOR not in drawn
+    assert drawn.lstrip("\x1b[1m").startswith("run-")
+
+
+def test_tables_fit_a_narrow_terminal(env: dict[str, str], tmp_path: Path) -> None:
+    """At 80 columns no line of `demo` is wider, and decisions and rules are still there."""
+    code, drawn = screen(["demo", "--color", "never"], env, tmp_path)
+    assert code == 0, drawn
+    lines = drawn.replace("\r", "").split("\n")
+    table = lines[next(number for number, line in enumerate(lines) if line.startswith("DECISION")) :]
+    assert max(map(len, table)) <= 80
+    assert [line.split()[:2] for line in table[1:7]] == [
+        ["must", "1"],
+        ["must", "2"],
+        ["should", "3"],
+        ["should", "4"],
+        ["skip", "5"],
+        ["should", "6"],
+    ]  # fmt: skip - the six rules in a row
