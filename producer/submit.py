@@ -144,6 +144,8 @@ class _Submit:
                 options.on_wait(f"another submit with this key is loading {opened.run}")
                 told = True
             self._pause.wait(POLL_S)
+            # Without a worker nobody moves the ledger's clock, and a dead loader would never be called dead.
+            self._publisher.publish(self._ledger.tick(self._token, [], 0))
 
     def _load(self, chunks: Iterator[Chunk]) -> str:
         """Loads all chunks and returns the digest of the input; the next ones are read while some travel."""

@@ -111,4 +111,8 @@ def _nearest_file(path: Path) -> str:
     except (OSError, ValueError):
         return f"there is no folder {path.parent} either" if not path.parent.exists() else "check the name"
     close = get_close_matches(path.name, names, n=1)
-    return f"did you mean {path.parent / close[0]}?" if close else "check the name; paths count from here"
+    return (
+        f"did you mean {path.parent / close[0]}?"
+        if close
+        else "check the name; relative paths count from the current folder"
+    )

@@ -13,6 +13,7 @@ from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
 from shared import keys
+from shared.clock import now_ms
 from shared.errors import (
     InputError,
     LoadLostError,
@@ -223,3 +224,19 @@ def test_redis_that_stays_away_is_named_in_time(new_redis_server: Callable[..., 
         with pytest.raises(RedisUnreachableError) as caught:
             submit(ledger, InlineWorker(client), stdin(turn_lines(3, 3)), options=options)
         assert caught.value.exit_code == 3
+
+
+def test_a_dead_loader_is_replaced_without_any_worker(
+    inline_worker: InlineWorker, redis_client: "redis.Redis"
+) -> None:
+    """A key whose loader was killed is taken over, also when no worker moves the ledger's clock."""
+    redis_client.hset(keys.CLOCK_KEY, mapping={"at": now_ms() - 10_000, "lc": 5_000})
+    dead = "dead"
+    inline_worker.ledger.open(
+        "run-dead", kind="turns", namespace="", key="k", token=dead, snapshot=b"{}", ttl_s=60
+    )
+    # One millisecond beyond what the clock reaches by itself.
+    redis_client.hset(keys.run_key("run-dead"), "until", 7_001)
+    options = SubmitOptions(idempotency_key="k", await_disk=False)
+    run = submit(inline_worker.ledger, inline_worker, stdin(turn_lines(1, 2)), options=options)
+    assert [info.run for info in inline_worker.store.list()] == [run.run]
