@@ -54,6 +54,8 @@ def repeatable(turns: Sequence[dict[str, object]]) -> Source:
     """A stream that can be read again, as a file can."""
 
     class Again(Source):
+        """A stream that starts anew each time."""
+
         @property
         def repeatable(self) -> bool:
             """Always."""
