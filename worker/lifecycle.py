@@ -109,6 +109,7 @@ class Lifecycle(bootsteps.StartStopStep):
         _processes.append(process)
         _runners.append(ChunkRunner(process, {kind: WORK[kind].make(process, store) for kind in self._slots}))
         process.on_drain = lambda: _stop_consuming(worker)
+        process.watch()
         _take_over_signals(process)
         signals.worker_ready.connect(_say_ready, weak=False)
         self._steward = Steward(process, is_burst=self._burst)

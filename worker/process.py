@@ -63,7 +63,13 @@ class WorkerProcess:
         self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
         self._asked = threading.Event()
         self._hurry = threading.Event()
-        # Started now, because a signal handler must not: the main thread may be starting one at that moment.
+
+    def watch(self) -> None:
+        """Makes ready for the end: `drain` and `insist` have an effect from now on.
+
+        Its thread is started now, because a signal handler must not: the main thread, which it interrupts,
+        may be starting one at that moment.
+        """
         threading.Thread(target=self._watch_the_end, name="drain", daemon=True).start()
 
     @contextmanager

@@ -1,0 +1,87 @@
+"""The command line of a worker, its node names, and the check that our packages come from one place."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.errors import UsageError
+from shared.names import Kind
+from tests.support.tree import ROOT
+from worker.options import node_name, read_options
+from worker.supervisor import child_command
+from worker.tasks.registry import MOST_THREADS, WORK, slots_for, threads_for
+
+
+def test_without_options_all_kinds_are_worked_on() -> None:
+    """A bare `python -m worker` takes every kind, and numbers from the environment."""
+    options = read_options([])
+    assert options.kinds == tuple(Kind)
+    assert (options.in_flight, options.processes) == (None, None)
+    assert not options.supervise
+    assert not options.burst
+
+
+def test_kinds_are_read_once_and_in_order() -> None:
+    """Spaces and repetitions in `-Q` do no harm."""
+    assert read_options(["-Q", "turns, cases,turns"]).kinds == (Kind.TURNS, Kind.CASES)
+
+
+@pytest.mark.parametrize("arguments", [["-Q", "turn"], ["-Q", ","], ["-j", "0"], ["-j", "x"], ["--nonsense"]])
+def test_a_mistake_is_a_usage_error(arguments: list[str]) -> None:
+    """What cannot be understood is an error of ours, and no SystemExit of argparse."""
+    with pytest.raises(UsageError):
+        read_options(arguments)
+
+
+def test_node_names_tell_processes_apart() -> None:
+    """Kind, number, process id and host; several kinds are all named, all kinds are `all`."""
+    end = f"{os.getpid()}@{socket.gethostname()}"
+    assert node_name([Kind.TURNS], 2) == f"turns-2.{end}"
+    assert node_name([Kind.TURNS, Kind.CASES], 1) == f"turns-cases-1.{end}"
+    assert node_name(list(Kind), 1) == f"all-1.{end}"
+
+
+def test_a_child_is_told_what_its_supervisor_was_told() -> None:
+    """Kinds, items in flight and burst go down to the processes; supervising does not."""
+    options = read_options(["--supervise", "-Q", "turns", "-j", "7", "--burst", "--processes", "3"])
+    command = child_command(options, "turns-1.5@here")
+    assert read_options(command[command.index("worker") + 1 :]) == read_options(
+        ["--stop-on-eof", "--name", "turns-1.5@here", "-Q", "turns", "-j", "7", "--burst"]
+    )
+
+
+def test_a_child_is_started_as_its_supervisor_was() -> None:
+    """`python -P` goes down too: a folder called `shared/` in the current folder stays out of the way."""
+    options = read_options(["--supervise"])
+    assert ("-P" in child_command(options, "n")) == bool(sys.flags.safe_path)
+
+
+def test_threads_cover_all_slots_and_no_more_than_64() -> None:
+    """Each kind gets its slots; one item in flight is one thread per kind."""
+    assert threads_for(slots_for(Kind, 100)) == min(MOST_THREADS, sum(work.slots for work in WORK.values()))
+    assert slots_for(Kind, 1) == dict.fromkeys(WORK, 1)
+    assert slots_for([], 100) == {}
+
+
+@pytest.mark.parametrize("has_init", [True, False])
+def test_a_foreign_shared_folder_is_noticed(tmp_path: Path, has_init: bool) -> None:  # noqa: FBT001 - a case
+    """A folder called `shared/` where Python looks first costs one clear line, not an hour."""
+    (tmp_path / "shared").mkdir()
+    if has_init:
+        (tmp_path / "shared" / "__init__.py").touch()
+        (tmp_path / "shared" / "errors.py").touch()
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "worker", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    if has_init:
+        assert done.returncode == 2
+        assert str(tmp_path) in done.stderr
+        assert "`python -P`" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    else:
+        # A folder without __init__.py gives way to a real package further down the path.
+        assert done.returncode == 0, done.stderr
