@@ -1,6 +1,6 @@
-"""A model of the ledger in plain Python: every script as one method, with the names and arguments of `Ledger`.
+"""A model of the ledger in plain Python: one method per script, with the names and arguments of `Ledger`.
 
-It is the oracle of the scripts' tests (`tests/property`) and what the fault exploration runs on (`tests/chaos`).
+It is the oracle of the scripts' tests (`tests/property`), and the fault exploration runs on it (`tests/chaos`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,8 @@ class LedgerModel(Steward):
             if namespace and (namespace == run or namespace in runs):
                 raise UsageError(f"namespace {namespace} is the id of a run")
             runs[run] = Run(
-                run, kind, namespace or run, key, token, snapshot, ttl_s, namespace_ttl_s if namespace else ttl_s,
+                run, kind, namespace or run, key, token, snapshot,
+                ttl_s=ttl_s, namespace_ttl_s=namespace_ttl_s if namespace else ttl_s,
                 until_ms=self.clock() + LOADER_MS, created_ms=self.state.now_ms,
             )  # fmt: skip
             if key:
@@ -111,7 +112,7 @@ class LedgerModel(Steward):
 
     # ---- workers
 
-    def claim(self, run: str, chunk: str, token: str, worker: str) -> Claim:
+    def claim(self, run: str, chunk: str, token: str, worker: str) -> Claim:  # noqa: PLR0911 - one per answer
         """Takes a published chunk."""
         found = self.state.runs.get(run)
         record = found.chunks.get(chunk) if found else None
@@ -231,8 +232,8 @@ class LedgerModel(Steward):
             self.state.dead.pop((run.run, row.index), None)
 
     def commit_threads(
-        self, run: str, chunk: str, token: str, threads: Sequence[ThreadCommit], *, back: bool, due_ms: int = 0,
-        tally: Mapping[str, Mapping[str, int]] | None = None,
+        self, run: str, chunk: str, token: str, threads: Sequence[ThreadCommit], *, back: bool,
+        due_ms: int = 0, tally: Mapping[str, Mapping[str, int]] | None = None,
     ) -> Committed:  # fmt: skip
         """Writes decided turns, each thread as a whole or not at all."""
         record = self.record(run, chunk)
@@ -242,9 +243,8 @@ class LedgerModel(Steward):
         accepted = [self.accept_thread(found, lease, row, written) for row in threads]
         for of in written & (tally or {}).keys():
             self.state.runs[of].tally.update((tally or {})[of])
-        if any(accepted):
-            if (record.strikes or 0) > SUSPECT_STRIKES:
-                record.strikes = SUSPECT_STRIKES
+        if any(accepted) and (record.strikes or 0) > SUSPECT_STRIKES:
+            record.strikes = SUSPECT_STRIKES
         return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)
 
     def accept_thread(self, run: Run, lease: Lease, row: ThreadCommit, written: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Holds the state of the ledger's model: plain Python values for everything that the scripts keep in Redis."""
+"""Holds the state of the ledger's model: plain Python values for all that the scripts keep in Redis."""
 
 from collections import Counter
 from dataclasses import dataclass, field

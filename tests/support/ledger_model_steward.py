@@ -123,8 +123,8 @@ class Steward(Rules):
         return found.state, self.top_up(found.kind)
 
     def retry(
-        self, run: str, operation: str, *, chunks: Sequence[ChunkPlan], items: Mapping[str, bytes] | None = None,
-        extra: int = 0, generation: int | None = None,
+        self, run: str, operation: str, *, chunks: Sequence[ChunkPlan],
+        items: Mapping[str, bytes] | None = None, extra: int = 0, generation: int | None = None,
     ) -> list[Wake]:  # fmt: skip
         """Asks for items again."""
         found = self.state.runs.get(run)
@@ -171,7 +171,7 @@ class Steward(Rules):
         return again if chunks else None
 
     def ask_items(self, run: Run, chunks: Sequence[ChunkPlan], *, over: bool) -> int | None:
-        """Adds chunks of what can be asked for again; returns how many items have a result; None for nothing."""
+        """Adds chunks of what can be asked for; returns how many items have a result; None for nothing."""
         again, number = 0, 0
         for chunk in chunks:
             parts: list[Any] = []

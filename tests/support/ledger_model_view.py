@@ -1,10 +1,9 @@
 """Shows the ledger's model as the keys and values that Redis has to hold, and reads what it does hold."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import redis
 
 from shared import keys
 from shared.ledger import DeadItem
@@ -12,6 +11,9 @@ from shared.ledger.limits import LAYOUT
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_dispatch import Dispatch
 from tests.support.ledger_model_state import KindState, Namespace, Record, Run, order
+
+if TYPE_CHECKING:
+    import redis
 
 View = dict[str, Any]
 """Key to value; `KEY expires` to the time at which the key goes, if it does."""

@@ -1,7 +1,7 @@
-"""Lives the ledger's life under a seeded scheduler: producers, workers, broker and operators take single steps.
+"""Lives the ledger's life under a seeded scheduler: producers, workers and operators take single steps.
 
-Time is the model's; an actor is a generator that yields the time at which it may go on. After every script all
-invariants are checked. `Simulation(seed).run(steps)` is exactly repeatable.
+Time is the model's; an actor is a generator that yields the time at which it may go on. After every script
+all invariants are checked. `Simulation(seed).run(steps)` is exactly repeatable.
 """
 
 import copy
@@ -16,8 +16,8 @@ from tests.support.ledger_simulation_checks import check, check_rest
 from tests.support.ledger_simulation_world import KINDS, Actor, Mirror, Step
 
 FAULTS = (
-    "kill", "kill_all", "stop_worker", "stop_worker", "freeze", "control", "control", "retry", "retry", "remove",
-    "kill_producers", "submit_again", "deliver_again", "shut_down", "step_back", "crash",
+    "kill", "kill_all", "stop_worker", "stop_worker", "freeze", "control", "control", "retry", "retry",
+    "remove", "kill_producers", "submit_again", "deliver_again", "shut_down", "step_back", "crash",
 )  # fmt: skip
 MOST_CALM_STEPS = 60_000
 
@@ -33,7 +33,7 @@ class Simulation(Actors):
             self.spawn()
 
     def run(self, steps: int = 1200) -> int:
-        """Lives for a number of steps, then lets everything come to rest; returns how many steps that took."""
+        """Lives for some steps, then lets everything come to rest; returns how many steps that took."""
         for _ in range(steps):
             self.step()
             if self.rnd.random() < 0.02 and not self.mirror:

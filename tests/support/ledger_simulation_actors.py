@@ -213,9 +213,10 @@ class Actors(World):
                 {turn.request for thread in claim.threads for turn in _turns(thread) if turn.request}
             )
             known = set((yield from self.call("requests", claim.namespace, names)))
-            rows = []
+            rows: list[ThreadCommit] = []
             for thread in claim.threads:
-                rows.append((yield from self.decide_thread(thread, known, suspect=claim.suspect)))
+                decided = yield from self.decide_thread(thread, known, suspect=claim.suspect)
+                rows.append(decided)
             back = claim.busy > 0 or self.rnd.random() < 0.5
             due_ms = self.now_ms + 1000 if claim.busy else 0
             tally = {wake.run: {"must": len(rows)}, "r0": {"must": 1}}

@@ -1,4 +1,4 @@
-"""The world that the simulation of the ledger lives in: time, chance, the broker, and calls that may be sent twice."""
+"""The world of the ledger's simulation: time, chance, the broker, and calls that may be sent twice."""
 
 import random
 from collections import Counter
@@ -12,7 +12,7 @@ from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_simulation_checks import check
 
 START_MS: Final = 4_000_000_000_000
-"""Where the world's clock begins: far ahead of any real clock, so that no real Redis expires a key meanwhile."""
+"""Where the world's clock begins: ahead of any real one, so that no real Redis expires a key meanwhile."""
 LONGEST_LIFE_S: Final = 3_600
 KINDS: Final = ("cases", "turns", "queries")
 

@@ -1,0 +1,140 @@
+"""States how turns are handed out and committed: whole threads, in order, each turn and each request once."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared import keys
+from shared.ledger import (
+    PartCommit,
+    ThreadCommit,
+    unpack_dead,
+)
+from shared.rows import Block, pack_block, unpack_block
+from tests.support.ledger_runs import (
+    TimedLedger,
+    decide_all,
+    state_of,
+    submit_turns,
+    threads_of,
+)
+
+if TYPE_CHECKING:
+    import redis
+
+
+@pytest.fixture
+def ledger(redis_client: "redis.Redis") -> TimedLedger:
+    """A ledger on an empty server whose clock is the test's."""
+    return TimedLedger(redis_client)
+
+
+def test_threads_keep_their_order_and_state(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+    """Turns of a thread are decided in input order over all chunks, and each hands its state to the next."""
+    decide_all(
+        ledger, submit_turns(ledger, "r1", [{"a": [0, 2], "b": [1]}, {"a": [3]}, {"b": [4], "a": [5]}])
+    )
+    assert redis_client.hget(keys.mementos_key("r1"), "a") == b"r1/0,r1/2,r1/3,r1/5,"
+    assert redis_client.hget(keys.mementos_key("r1"), "b") == b"r1/1,r1/4,"
+    assert redis_client.hlen(keys.results_key("r1")) == 5
+    assert state_of(redis_client, "r1")["state"] == "finished"
+
+
+def test_a_worker_gets_the_whole_inbox(ledger: TimedLedger) -> None:
+    """What other runs of the namespace have published for a thread is decided along with it."""
+    first = submit_turns(ledger, "r1", [{"a": [0]}], namespace="shared")
+    second = submit_turns(ledger, "r2", [{"a": [0, 1]}], namespace="shared")
+    claim = ledger.claim("r1", "0", "token", "w1")
+    assert [(batch.run, batch.count) for batch in claim.threads[0].batches] == [("r1", 1), ("r2", 2)]
+    assert ledger.claim("r2", "0", "other", "w2").busy == 1
+    tally = {"r1": {"must": 1}, "r2": {"must": 2}, "r3": {"must": 9}}
+    committed = ledger.commit_threads("r1", "0", "token", threads_of(claim), back=True, tally=tally)
+    assert committed.state == "finished"
+    assert ledger.commit_threads("r2", "0", "other", [], back=True).state == "finished"
+    assert [state_of(ledger.client, run)["n:must"] for run in ("r1", "r2")] == ["1", "2"]
+    assert ledger.client.exists(keys.run_key("r3")) == 0
+    assert first
+    assert second
+
+
+def test_turns_enter_a_shared_inbox_when_published(ledger: TimedLedger) -> None:
+    """A run's chunks do not stand in other runs' way before it is their turn."""
+    submit_turns(ledger, "r1", [{"a": [0]}, {"a": [1]}, {"a": [2]}], namespace="shared")
+    claim = ledger.claim("r1", "0", "token", "w1")
+    assert len(claim.threads[0].batches) == 2
+
+
+def test_a_thread_is_committed_at_the_position_that_was_read(ledger: TimedLedger) -> None:
+    """A commit for a thread whose front has moved is refused as a whole; a new claim sees what is left."""
+    submit_turns(ledger, "r1", [{"a": [0, 1], "b": [2]}])
+    claim = ledger.claim("r1", "0", "token", "w1")
+    rows = threads_of(claim)
+    assert ledger.commit_threads("r1", "0", "token", rows, back=False).accepted == [True, True]
+    assert ledger.commit_threads("r1", "0", "token", rows, back=False).accepted == [False, False]
+    assert ledger.claim("r1", "0", "token", "w1").status == "done"
+
+
+def test_a_part_of_a_batch_can_be_committed(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+    """Turns may be committed one by one; the rest of the batch waits with its offset."""
+    submit_turns(ledger, "r1", [{"a": [0, 1, 2]}])
+    for offset in range(3):
+        claim = ledger.claim("r1", "0", "token", "w1")
+        assert (claim.threads[0].offset, claim.threads[0].pos) == (offset, offset)
+        back = offset == 2
+        assert ledger.commit_threads("r1", "0", "token", threads_of(claim, 1), back=back).accepted == [True]
+    names = sorted(redis_client.hkeys(keys.results_key("r1")))
+    assert names == [b"0.0", b"0.0:0", b"0.0:1"]
+    blocks = [unpack_block(redis_client.hget(keys.results_key("r1"), name)[2:]) for name in names]  # type: ignore[index]
+    assert sorted(index for block in blocks for index in block.indexes) == [0, 1, 2]
+
+
+def test_the_first_to_commit_a_request_wins(ledger: TimedLedger) -> None:
+    """A clientRequestId is answered once in a namespace; who loses the race computes its thread again."""
+    submit_turns(ledger, "r1", [{"a": [0]}], namespace="shared")
+    submit_turns(ledger, "r2", [{"b": [0], "c": [1]}], namespace="shared")
+    one, two = (ledger.claim(run, "0", f"token {run}", "w1") for run in ("r1", "r2"))
+    assert ledger.requests("shared", ["q", "other"]) == {}
+    first = [row._replace(requests=[("q", b"one")]) for row in threads_of(one)]
+    assert ledger.commit_threads("r1", "0", "token r1", first, back=True).accepted == [True]
+    late = threads_of(two)
+    late[0] = late[0]._replace(requests=[("new", b"n"), ("q", b"two")])
+    assert ledger.commit_threads("r2", "0", "token r2", late, back=False).accepted == [False, True]
+    assert ledger.requests("shared", ["q", "new"]) == {"q": b"one"}
+    again = ledger.claim("r2", "0", "token r2", "w1")
+    assert [thread.thread for thread in again.threads] == ["b"]
+    assert ledger.commit_threads("r2", "0", "token r2", threads_of(again), back=True).state == "finished"
+
+
+def test_one_commit_cannot_answer_a_request_twice(ledger: TimedLedger) -> None:
+    """Two threads of one commit with the same new clientRequestId: the second one is computed again."""
+    submit_turns(ledger, "r1", [{"a": [0], "b": [1]}])
+    claim = ledger.claim("r1", "0", "token", "w1")
+    rows = [row._replace(requests=[("q", row.thread.encode())]) for row in threads_of(claim)]
+    assert ledger.commit_threads("r1", "0", "token", rows, back=False).accepted == [True, False]
+    assert ledger.requests("r1", ["q"]) == {"q": b"a"}
+
+
+def test_turns_in_error_enter_the_dead_set_one_by_one(
+    ledger: TimedLedger, redis_client: "redis.Redis"
+) -> None:
+    """A dead turn is kept with its own line and its own result."""
+    submit_turns(ledger, "r1", [{"a": [4, 7, 9]}])
+    claim = ledger.claim("r1", "0", "token", "w1")
+    block = Block(0, 1, 2, [4, 7, 9], ["m2", "x0", "x0"], [b"fine", b"bad", b"worse"])
+    thread = ThreadCommit("a", claim.threads[0].pos, b"state", [PartCommit(0, 3, pack_block(block), [1, 2])])
+    ledger.commit_threads("r1", "0", "token", [thread], back=True)
+    assert redis_client.zrange(keys.DEAD_KEY, 0, -1) == [b"r1 7", b"r1 9"]
+    dead = unpack_dead(redis_client.hget(keys.DEAD_ITEMS_KEY, "r1 9") or b"")
+    assert (dead.kind, dead.payload, dead.result) == ("turns", b'{"turn":9}', b"worse")
+
+
+def test_a_chunk_of_turns_can_be_given_back_untouched(
+    ledger: TimedLedger, redis_client: "redis.Redis"
+) -> None:
+    """At shutdown a worker gives a chunk back with an empty commit: locks go, and it is no strike."""
+    submit_turns(ledger, "r1", [{"a": [0], "b": [1]}])
+    for number in range(6):
+        claim = ledger.claim("r1", "0", f"token {number}", "w1")
+        assert (len(claim.threads), claim.suspect) == (2, False)
+        assert ledger.commit("r1", "0", f"token {number}", [], back=True).status == "ok"
+        assert redis_client.exists(keys.owners_key("r1")) == 0
