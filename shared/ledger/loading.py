@@ -29,6 +29,7 @@ class LoadingCalls(LedgerCalls):
         token: str,
         snapshot: bytes,
         ttl_s: int,
+        wide: int = 0,
     ) -> Opened:
         """Begins a run, or finds the one that stands for the same idempotency key.
 
@@ -40,6 +41,8 @@ class LoadingCalls(LedgerCalls):
             token: names this loader; another one takes over only when this one is gone for a minute.
             snapshot: the run's settings, as the worker needs them.
             ttl_s: how long to keep the run once it is final; 0 for ever.
+            wide: most chunks of the run that may be under way at a time in the whole fleet; 0 for no limit.
+                With 1 they are worked on one after the other, in order.
 
         Raises:
             UsageError: a name cannot be used, or the namespace is the id of a run.
@@ -48,7 +51,7 @@ class LoadingCalls(LedgerCalls):
         if namespace:
             checked_name("namespace", namespace)
         answer = self.caller.run(
-            "open", run, kind, namespace, key, token, snapshot, ttl_s, self.namespace_ttl_s
+            "open", run, kind, namespace, key, token, snapshot, ttl_s, self.namespace_ttl_s, wide
         )
         status, found = answer[0].decode(), answer[1].decode()
         if status == "namespace":

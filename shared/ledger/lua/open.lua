@@ -1,7 +1,8 @@
 -- Begins a run, or finds the one that stands for the same idempotency key.
 --
 -- ARGV: run, kind, namespace ('' for the run's own), key ('' for none), token of the loader, snapshot,
---       seconds to keep the run once it is final, seconds to keep its namespace once nobody uses it (0: for ever)
+--       seconds to keep the run once it is final, seconds to keep its namespace once nobody uses it (0: for ever),
+--       most chunks that may be under way at a time (0: no limit)
 -- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader is at it ·
 --         {exists, run}: the id is taken · {namespace, run}: the namespace's name is the id of a run
 -- uses: run_key, idem_key, positions_key, owners_key, BUSY_KEY, RUNS_KEY, LAYOUT, LOADER_MS, now, clock, wipe
@@ -30,6 +31,7 @@ if call('EXISTS', run_key(id)) == 0 then
     'ns', namespace ~= '' and namespace or id, 'key', key, 'tok', token, 'until', clock() + LOADER_MS,
     'gen', 0, 'done', 0, 'goal', 0, 'total', 0, 'created', created, 'snap', ARGV[6], 'ttl', ARGV[7],
     'ns_ttl', namespace ~= '' and ARGV[8] or ARGV[7])
+  if ARGV[9] ~= '0' then call('HSET', run_key(id), 'wide', ARGV[9]) end
   call('SADD', BUSY_KEY, id)
   call('ZADD', RUNS_KEY, created, id)
   if key ~= '' then call('SET', idem_key(key), id) end

@@ -1,5 +1,6 @@
 -- Ends a chunk of which nothing is left, or whose rest was given up (`left` may still hold threads).
--- uses: chunk_key, plan_key, wait_key, admitted_key, pace_key, clock, unlease, settle
+-- A run of limited width had left the ring when it was full.
+-- uses: chunk_key, plan_key, wait_key, admitted_key, pace_key, clock, unlease, settle, join_ring
 local function close(run, chunk, left)
   local claimed_at, state = unlease(run, chunk, left or {})
   if claimed_at and not left then
@@ -12,4 +13,5 @@ local function close(run, chunk, left)
   if state == 'W' then call('ZREM', wait_key(run.id), chunk) end
   call('HDEL', plan_key(run.id), chunk)
   settle(run)
+  if run.wide then join_ring(run) end
 end

@@ -10,6 +10,18 @@ local function publish(run, chunk, overdue, wakes)
   add_wake(wakes, run, chunk, entry)
 end
 
+-- The next chunk of a run. Of a run of limited width the next one is begun only when one has ended; chunks that
+-- were begun come first by their order.
+local function next_chunk(run)
+  local wait = wait_key(run.id)
+  if not run.wide then return call('ZPOPMIN', wait)[1] end
+  local chunk, admitted = call('ZRANGE', wait, 0, 0)[1], admitted_key(run.id)
+  if not chunk then return nil end
+  if call('SCARD', admitted) >= run.wide and call('SISMEMBER', admitted, chunk) == 0 then return nil end
+  call('ZREM', wait, chunk)
+  return chunk
+end
+
 local function top_up(kind, most)
   local wakes, ring, pace = {}, ring_key(kind), call('HMGET', pace_key(kind), 'window', 'usual')
   local overdue = math.max(OVERDUE_MS, OVERDUE_FACTOR * (tonumber(pace[2]) or 0))
@@ -20,7 +32,7 @@ local function top_up(kind, most)
     local id = ids[1]
     if not id then break end
     local run = read_run(id)
-    local chunk = run and run.state == 'running' and not run.alien and call('ZPOPMIN', wait_key(id))[1]
+    local chunk = run and run.state == 'running' and not run.alien and next_chunk(run)
     if chunk then
       publish(run, chunk, overdue, wakes)
       room = room - 1
