@@ -9,11 +9,14 @@ from shared import keys
 from shared.errors import UnknownRunError
 from shared.names import FINAL_STATES, Kind, RunState
 from shared.runs import waiting
+from shared.runs.items import ItemReader
 from shared.runs.pages import ChunkFields, Page, PageReader, TurnRow
 from shared.runs.patience import patiently
 
 if TYPE_CHECKING:
     import redis
+
+    from shared.item_rows import ItemRow
 
 PATIENCE_S: Final = 60.0
 """How long reading goes on while Redis is away."""
@@ -133,6 +136,27 @@ class RunStore:
         """Yields the rows of a turns run one by one, as `pages` does."""
         for page in self.pages(run):
             yield from page
+
+    def item_pages(self, run: str, *, first: int = 0) -> Iterator["Sequence[ItemRow]"]:
+        """Yields the rows of a cases or queries run in input order, some hundreds at a time.
+
+        While a run goes on, items without a result are left out; in a final run their rows have no code.
+
+        Args:
+            run: its id.
+            first: the position to begin with.
+
+        Raises:
+            UnknownRunError: there is no such run.
+            RedisUnreachableError: Redis stays away.
+        """
+        info = self.info(run)
+        yield from self.item_reader(run, with_open=info.is_final).pages(info.total, first=first)
+
+    def item_reader(self, run: str, *, with_open: bool) -> ItemReader:
+        """Makes a reader of the results of a cases or queries run."""
+        results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
+        return ItemReader(results, items, with_open=with_open)
 
     def reader(self, run: str, *, with_open: bool) -> PageReader:
         """Makes a reader of the results of a turns run, for those who want them by chunk."""

@@ -1,0 +1,62 @@
+"""Reads the results of a cases or queries run in input order, a page at a time.
+
+Each item has one field of its own, named by its position, and a retry replaces what stands there: so a page
+is a range of positions, and nothing is sorted or merged.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from shared.item_rows import POISON_CODE, ItemRow, unpack_item
+
+PAGE_ITEMS: Final = 200
+"""Results fetched in one round trip; an answer may be large."""
+
+Fetch = Callable[[Sequence[str]], Sequence[bytes | None]]
+"""Reads the values of some fields, in order."""
+
+
+class ItemReader:
+    """Turns positions into pages of rows.
+
+    Args:
+        results: reads result fields.
+        items: reads inputs; asked only for items without a result and for poisoned ones.
+        with_open: whether items without a result get a row, as in a run that has ended.
+    """
+
+    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool) -> None:
+        self._results = results
+        self._items = items
+        self._with_open = with_open
+
+    def pages(self, total: int, *, first: int = 0) -> Iterator[list[ItemRow]]:
+        """Yields the rows of a run in input order.
+
+        Args:
+            total: its items.
+            first: the position to begin with.
+        """
+        for start in range(first, total, PAGE_ITEMS):
+            rows = self.rows(range(start, min(start + PAGE_ITEMS, total)))
+            if rows:
+                yield rows
+
+    def rows(self, indexes: Sequence[int]) -> list[ItemRow]:
+        """Returns the rows of some positions."""
+        names = [str(index) for index in indexes]
+        rows = list[ItemRow]()
+        for index, value in zip(indexes, self._results(names) if names else (), strict=True):
+            if value is not None:
+                rows.append(unpack_item(index, value.partition(b"|")[2]))
+            elif self._with_open:
+                rows.append(ItemRow(index, "", b""))
+        return self._with_inputs(rows)
+
+    def _with_inputs(self, rows: list[ItemRow]) -> list[ItemRow]:
+        """Puts the input into rows that have no line of their own."""
+        bare = [str(row.index) for row in rows if row.code in ("", POISON_CODE)]
+        if not bare:
+            return rows
+        inputs = dict(zip(bare, self._items(bare), strict=True))
+        return [row._replace(line=inputs.get(str(row.index)) or row.line) for row in rows]
