@@ -3,7 +3,8 @@
 from typing import Final
 
 from producer.cli.context import Session
-from producer.cli.services import Child, child_environment, open_log, tail, worker_command
+from producer.cli.output import printable
+from producer.cli.services import Child, child_environment, last_words, open_log, worker_command
 from producer.cli.wording import plural
 from shared.errors import InfrastructureError
 from shared.names import Kind
@@ -86,15 +87,15 @@ class Crew:
         """Finds out whether the workers are still there.
 
         Raises:
-            InfrastructureError: they ended by themselves; the message ends with the last words of their log.
+            InfrastructureError: they ended by themselves; the message ends with the last line of their log.
         """
         if self._child is None or (code := self._child.exit_code) is None:
             return
         log = self._child.log
         self._child = None
-        words = tail(log) if log else ""
-        message = f"the workers started here ended by themselves (exit code {code})"
-        raise InfrastructureError(f"{message}\n{words}" if words else message, hint=f"their log is {log}")
+        words = printable(last_words(log)) if log else ""
+        message = f"the workers started here ended by themselves with exit code {code}"
+        raise InfrastructureError(f"{message}: {words}" if words else message, hint=f"their log is {log}")
 
     def ask_to_stop(self) -> None:
         """Tells what was started here to end, without waiting for it."""

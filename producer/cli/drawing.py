@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from time import monotonic
 from typing import Final
 
 from rich.console import Console, Group
@@ -13,6 +14,7 @@ from producer.cli.progress import Progress, decisions, figures
 from producer.cli.wording import count, share
 from shared.names import FINAL_STATES
 
+DRAW_EVERY_S: Final = 0.1
 MAX_WIDTH: Final = 100
 """Lines longer than this are harder to read, however wide the terminal is."""
 
@@ -25,9 +27,13 @@ class LiveView:
         self._console = console or Console(file=sys.stderr, highlight=False, force_terminal=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
+        self._drawn_s = 0.0
 
     def loading(self, source: str, items: int) -> None:
-        """Draws how much was read."""
+        """Draws how much was read, a few times a second at most: reading is faster than drawing."""
+        if monotonic() - self._drawn_s < DRAW_EVERY_S:
+            return
+        self._drawn_s = monotonic()
         line = Text.assemble(("reading ", "dim"), printable(source), "  ", (count(items), "bold"), " items")
         self._live.update(line, refresh=True)
 

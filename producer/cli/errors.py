@@ -130,6 +130,8 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
         output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
+    elif failure.exit == EXIT_INTERRUPTED:
+        output.tell(failure.message, hint=failure.hint)  # what was asked for has happened: that is no error
     else:
         output.error(failure.message, hint=failure.hint)
     return failure.exit

@@ -12,7 +12,7 @@ from typing import Final, cast
 import click
 
 from producer.cli.errors import report
-from producer.cli.options import GLOBAL_OPTIONS, GlobalOptions, ProctorGroup
+from producer.cli.options import COMPLETION_VARIABLE, GLOBAL_OPTIONS, GlobalOptions, ProctorGroup
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Work": {
@@ -117,12 +117,29 @@ def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; every failure ends here."""
     options = GlobalOptions()
     try:
-        outcome = proctor.main(list(arguments), prog_name="proctor", standalone_mode=False, obj=options)
+        code = _invoke(arguments, options)
         sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except BrokenPipeError:
-        # The reader has gone (`proctor results R | head`): nobody is left to tell, and nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone (`proctor results RUN | head`): nobody is left to tell, and nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence: no traceback gets out
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence against tracebacks
         return report(error, options, arguments)
+    return code
+
+
+def _invoke(arguments: Sequence[str], options: GlobalOptions) -> int:
+    """Runs a command, or answers the shell that asks what could be typed next.
+
+    By hand rather than by click's `main`, which turns Ctrl-C and broken pipes into exits of its own.
+    """
+    asked = os.environ.get(COMPLETION_VARIABLE)
+    if asked:
+        from click.shell_completion import shell_complete  # noqa: PLC0415 - start-up: only a shell asks
+
+        return shell_complete(proctor, {}, "proctor", COMPLETION_VARIABLE, asked)
+    with proctor.make_context("proctor", list(arguments), obj=options) as context:
+        outcome = proctor.invoke(context)
     return outcome if isinstance(outcome, int) else 0

@@ -9,6 +9,8 @@ import click
 from shared import __version__
 
 ColorMode = Literal["auto", "always", "never"]
+COMPLETION_VARIABLE: Final = "_PROCTOR_COMPLETE"
+"""Set by a shell that asks what could be typed next, as the script of `proctor completion` does."""
 GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: see `proctor --help`."
 
 

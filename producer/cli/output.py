@@ -85,7 +85,11 @@ class Output:
 
     def error(self, text: str, *, hint: str = "") -> None:
         """Tells a failure on stderr: what happened, then how to mend it."""
-        _write(sys.stderr, f"{self.paint('error:', 'red', error=True)} {text}")
+        self.tell(f"{self.paint('error:', 'red', error=True)} {text}", hint=hint)
+
+    def tell(self, text: str, *, hint: str = "") -> None:
+        """Tells something on stderr, also when quiet, and what to do about it."""
+        _write(sys.stderr, text)
         if hint:
             _write(sys.stderr, f"{self.paint('hint:', 'cyan', error=True)} {hint}")
 

@@ -223,12 +223,12 @@ class Child:
         self.process.wait()
 
 
-def tail(path: Path, lines: int = 5) -> str:
-    """Returns the last lines of a log file, for an error message."""
+def last_words(path: Path) -> str:
+    """Returns the last line of a log file, for an error message; empty when there is none."""
     try:
         with path.open("rb") as log:
             log.seek(max(0, path.stat().st_size - 8192))
             text = log.read().decode(errors="replace")
     except OSError:
         return ""
-    return "\n".join(text.splitlines()[-lines:])
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

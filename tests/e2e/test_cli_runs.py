@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.cli import Cli
+from tests.support.cli import PROCTOR, Cli
 from tests.support.processes import Process
 from tests.support.tree import ROOT
 
@@ -129,8 +129,9 @@ def test_pause_resume_cancel_and_remove(cli: Cli) -> None:
     assert watching.wait(15) == 4
     shown = json.loads(cli("runs", "show", run, "--json").out)
     assert (shown["state"], shown["counts"]["skipped"]) == ("cancelled", len(TURNS))
-    again = cli("cancel", run)
-    assert (again.code, f"run {run} is cancelled already" in again.err) == (2, True)
+    assert document(cli, "cancel", run)["state"] == "cancelled"
+    refused = cli("pause", run)
+    assert (refused.code, f"run {run} is cancelled already" in refused.err) == (2, True)
     asked = cli("runs", "rm", run)
     assert (asked.code, "--yes" in asked.err) == (2, True)
     assert cli("runs", "rm", run, "--yes").out == f"{run} removed\n"
@@ -210,3 +211,15 @@ def test_purge_asks_first(cli: Cli, tmp_path: Path) -> None:
     assert document(cli, "dead", "purge", "--yes")["discarded"] == 1
     assert document(cli, "dead", "list")["dead"] == []
     assert json.loads(cli("results", run, "--format", "jsonl").out)["outcome"] == "error"
+
+
+def test_reader_that_leaves_is_no_error(cli: Cli, tmp_path: Path) -> None:
+    """`proctor results RUN | head -1` ends quietly with exit code 0."""
+    file = tmp_path / "turns.jsonl"
+    file.write_text("".join(f'{{"threadId": "t{n}", "message": "{"x" * 900}"}}\n' for n in range(3000)))
+    run = json.loads(cli("run", file, "--json").out)["run_id"]
+    line = " ".join([*PROCTOR, "results", run, "--format", "jsonl"])
+    script = f"{line} 2>errors.txt | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    done = cli.processes.run("bash", "-c", script)
+    assert done.output == "0\n"
+    assert (cli.processes.folder / "errors.txt").read_text() == ""

@@ -4,29 +4,24 @@ import click
 from click.shell_completion import get_completion_class
 
 from producer.cli.context import Session, pass_session
+from producer.cli.options import COMPLETION_VARIABLE
 from producer.cli.options import command as declare
 
-_VARIABLE = "_PROCTOR_COMPLETE"
-_PLACES = {
-    "bash": 'eval "$(proctor completion bash)"   # in ~/.bashrc',
-    "zsh": 'eval "$(proctor completion zsh)"    # in ~/.zshrc',
-    "fish": "proctor completion fish > ~/.config/fish/completions/proctor.fish",
-}
+SHELLS = ("bash", "zsh", "fish")
 
 
 @declare()
-@click.argument("shell", type=click.Choice(list(_PLACES)))
+@click.argument("shell", type=click.Choice(SHELLS))
 @pass_session
 def command(session: Session, shell: str) -> None:
-    r"""Print the completion script for SHELL.
+    """Print the completion script for SHELL: bash, zsh or fish.
 
-    \b
-    bash:  eval "$(proctor completion bash)"     in ~/.bashrc
-    zsh:   eval "$(proctor completion zsh)"      in ~/.zshrc
-    fish:  proctor completion fish > ~/.config/fish/completions/proctor.fish
+    For bash and zsh put this line into ~/.bashrc or ~/.zshrc: eval "$(proctor completion bash)"
+
+    For fish: proctor completion fish > ~/.config/fish/completions/proctor.fish
     """
     completion = get_completion_class(shell)
     if completion is None:  # pragma: no cover - click has the three shells of the choice
         raise click.UsageError(f"no completion for {shell}")
     context = click.get_current_context().find_root()
-    session.output.data(completion(context.command, {}, "proctor", _VARIABLE).source())
+    session.output.data(completion(context.command, {}, "proctor", COMPLETION_VARIABLE).source())

@@ -109,7 +109,7 @@ def test_bug_ends_with_70_and_a_log(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(proctor, "main", fail)
+    monkeypatch.setattr(proctor, "make_context", fail)
     assert run(["status"]) == 70
     captured = capsys.readouterr()
     assert captured.out == ""
