@@ -223,3 +223,46 @@ def test_reader_that_leaves_is_no_error(cli: Cli, tmp_path: Path) -> None:
     done = cli.processes.run("bash", "-c", script)
     assert done.output == "0\n"
     assert (cli.processes.folder / "errors.txt").read_text() == ""
+
+
+def test_live_workers_are_not_doubled(cli: Cli) -> None:
+    """`run` starts no workers of its own while somebody else works on its kind."""
+    start_worker(cli)
+    cli.eventually(lambda: bool(document(cli, "status")["workers"]))
+    done = cli("run", EXAMPLE, "-v")
+    assert done.code == 0, done
+    assert "started " not in done.err
+
+
+def test_namespace_and_policy_reach_the_workers(cli: Cli, tmp_path: Path) -> None:
+    """Runs of one namespace share their threads, and `--summary-policy breakpoints` lets no skip update."""
+    file = tmp_path / "turns.jsonl"
+    shape = {"arc": "arc", "active": [], "parked": [], "decisions": [], "next": []}
+    file.write_text(json.dumps({"threadId": "t", "message": "ok thanks", "modelShape": shape}) + "\n")
+    results = []
+    for policy in ("guardrail", "breakpoints"):
+        report = tmp_path / f"{policy}.jsonl"
+        done = cli("run", file, "-q", "-o", report, "--namespace", "shared", "--summary-policy", policy)
+        assert done.code == 0, done
+        results.append(json.loads(report.read_text())["result"])
+    assert [result["etag"] for result in results] == ["1", "2"]
+    assert [result["summaryUpdated"] for result in results] == [True, False]
+
+
+def test_wrong_setting_is_one_line(cli: Cli) -> None:
+    """A variable with an unusable value is named with that value, by every command that reads settings."""
+    done = cli("config", "show", "--json", env={"PROCTOR_GRACE_S": "soon"})
+    assert done.code == 2
+    error = json.loads(done.out)["error"]
+    assert error["code"] == "config"
+    assert "PROCTOR_GRACE_S='soon'" in error["message"]
+
+
+def test_config_shows_origins_and_no_secrets(cli: Cli) -> None:
+    """`config show` names value and origin of each setting, and hides passwords."""
+    shown = cli("config", "show", "--json", "--redis", "redis://me:geheim@db.example/0")
+    assert "geheim" not in shown.out
+    settings = {each["name"]: each for each in json.loads(shown.out)["settings"]}
+    assert settings["redis_url"]["origin"] == "--redis"
+    assert settings["data_dir"]["origin"] == "environment"
+    assert settings["grace_s"]["origin"] == "default"

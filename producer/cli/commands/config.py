@@ -25,7 +25,8 @@ def show(session: Session) -> None:
     settings = describe(session.settings)
     if session.options.json:
         rows = [{"name": s.name, "env": s.env, "value": s.value, "origin": s.origin} for s in settings]
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "settings": rows, "exit": 0}))
+        document = {"schema_version": SCHEMA_VERSION, "settings": rows, "exit": 0}
+        session.output.data(json.dumps(document, default=str))  # a folder is a Path
         return
     session.output.table(
         ("SETTING", "VALUE", "FROM", "VARIABLE"),

@@ -1,0 +1,39 @@
+"""Report files are decided and checked before any work is done."""
+
+from pathlib import Path
+
+import pytest
+
+from producer.cli.files import ReportFile, plan_files
+from shared.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("name", "export", "format_name"),
+    [
+        ("out.md", None, "md"),
+        ("OUT.JSONL", None, "jsonl"),
+        ("out.json", None, "json"),
+        ("out.csv", None, "csv"),
+        ("out.txt", "csv", "csv"),
+        ("out.json", "md", "md"),
+    ],
+)
+def test_format(tmp_path: Path, name: str, export: str | None, format_name: str) -> None:
+    """The suffix tells the format, unless `--export` does."""
+    assert plan_files([tmp_path / name], export) == [ReportFile(format_name, tmp_path / name)]
+
+
+@pytest.mark.parametrize("name", ["out.docx", "out", "nowhere/out.md", "."])
+def test_wrong_place_is_refused(tmp_path: Path, name: str) -> None:
+    """An unknown suffix, a missing folder and a folder itself are refused with a way out."""
+    with pytest.raises(UsageError) as refused:
+        plan_files([tmp_path / name], None)
+    assert str(tmp_path) in refused.value.message
+    assert refused.value.hint
+
+
+def test_existing_report_may_be_overwritten(tmp_path: Path) -> None:
+    """A file that is there already is no error: running again is the usual case."""
+    (tmp_path / "out.md").write_text("old")
+    assert plan_files([tmp_path / "out.md"], None)

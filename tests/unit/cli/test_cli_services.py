@@ -1,0 +1,88 @@
+"""How child processes are started: which command line, which environment."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from producer.cli.services import (
+    PACKAGES_ROOT,
+    child_environment,
+    flower_command,
+    last_words,
+    open_log,
+    worker_command,
+)
+from shared.names import Kind
+from shared.settings import Settings
+
+
+def test_worker_command_says_everything() -> None:
+    """The supervisor is told kinds, processes and items in flight, also those that are defaults."""
+    settings = Settings.from_environment({"PROCTOR_PROCESSES": "3", "PROCTOR_IN_FLIGHT": "7"})
+    command = worker_command(settings, kinds=[Kind.TURNS], burst=True)
+    assert command[:4] == [sys.executable, "-P", "-m", "worker"]
+    assert command[4:] == ["--supervise", "-Q", "turns", "--processes", "3", "-j", "7", "--burst"]
+
+
+def test_child_finds_our_servers_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child gets the URLs that are in force, also when ours came from a file, and the same data folder."""
+    secret = tmp_path / "url"
+    secret.write_text("redis://from.file:6379/0\n")
+    monkeypatch.setenv("PROCTOR_REDIS_URL_FILE", str(secret))
+    monkeypatch.setenv("PROCTOR_BROKER_URL", "redis://broker:6379/0")
+    monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path / "data"))
+    environment = child_environment(Settings.from_environment())
+    assert environment["PROCTOR_REDIS_URL"] == "redis://from.file:6379/0"
+    assert "PROCTOR_REDIS_URL_FILE" not in environment
+    assert environment["PROCTOR_DATA_DIR"] == str(tmp_path / "data")
+    flagged = Settings.from_environment().override("--redis", redis_url="unix:///flag", broker_url=None)
+    environment = child_environment(flagged)
+    assert environment["PROCTOR_REDIS_URL"] == "unix:///flag"
+    assert "PROCTOR_BROKER_URL" not in environment
+
+
+def test_embedded_child_is_left_to_its_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a URL in force a child finds the embedded server by its data folder, whatever was set."""
+    monkeypatch.setenv("PROCTOR_REDIS_URL", "redis://somewhere:6379/0")
+    settings = Settings.from_environment().override("demo", data_dir=tmp_path, redis_url=None)
+    environment = child_environment(settings)
+    assert "PROCTOR_REDIS_URL" not in environment
+    assert environment["PROCTOR_DATA_DIR"] == str(tmp_path)
+
+
+def test_child_finds_this_installation() -> None:
+    """A child imports the packages that we were imported from, whatever folder it stands in."""
+    environment = child_environment(Settings.from_environment({}))
+    assert str(PACKAGES_ROOT) in [*sys.path[1:], *environment.get("PYTHONPATH", "").split(":")]
+
+
+def test_flower_is_read_only_unless_told() -> None:
+    """Flower starts on loopback, read-only, with the arguments of a task among its columns."""
+    command = flower_command(address="127.0.0.1", port=5555)
+    assert "--address=127.0.0.1" in command
+    assert "--read_only=True" in command
+    assert any("kwargs" in part for part in command if part.startswith("--tasks_columns="))
+    assert "--read_only=False" in flower_command(address="127.0.0.1", port=5555, allow_control=True)
+
+
+def test_large_log_steps_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log file does not grow for ever, and the one before is kept."""
+    monkeypatch.setattr("producer.cli.services.LOG_BYTES", 10)
+    settings = Settings.from_environment({"PROCTOR_DATA_DIR": str(tmp_path)})
+    path = tmp_path / "logs" / "workers.log"
+    for text in (b"first and long\n", b"second\n"):
+        opened, log = open_log(settings, "workers")
+        with log:
+            log.write(text)
+        assert opened == path
+    assert path.read_bytes() == b"second\n"
+    assert path.with_suffix(".log.1").read_bytes() == b"first and long\n"
+
+
+def test_last_words(tmp_path: Path) -> None:
+    """The last line that says something is what an error message shows of a log."""
+    log = tmp_path / "log"
+    assert last_words(log) == ""
+    log.write_text("one\nTypeError: two\n\n")
+    assert last_words(log) == "TypeError: two"
