@@ -28,9 +28,7 @@ class Options:
     name: str
     """The node name, unique in the fleet."""
     stop_on_eof: bool
-    """Whether the end of standard input ends this process: its supervisor holds the other end."""
-    stop_with_parent: bool
-    """Whether to end when the process that started this one is gone."""
+    """Whether the end of standard input ends this process: whoever started it holds the other end."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -59,9 +57,6 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument("--burst", action="store_true", help="end when nothing is left to do")
     parser.add_argument("--name", default="", help="node name (default: from kinds, process id and host)")
     parser.add_argument("--stop-on-eof", action="store_true", help="end when standard input ends")
-    parser.add_argument(
-        "--stop-with-parent", action="store_true", help="end when the starting process is gone"
-    )
     found = parser.parse_args(arguments)
     kinds = _kinds(found.queues)
     return Options(
@@ -72,7 +67,6 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
         burst=found.burst,
         name=found.name or node_name(kinds, 1),
         stop_on_eof=found.stop_on_eof,
-        stop_with_parent=found.stop_with_parent,
     )
 
 

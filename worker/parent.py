@@ -1,7 +1,7 @@
 """Ends a process whose parent is gone, so that `kill -9` of a supervisor leaves nothing behind.
 
 Two ways, because neither serves everywhere: on Linux the kernel kills the child in the moment its parent
-dies; elsewhere the child reads a pipe that only its parent holds open, or looks at its parent's id.
+dies; elsewhere the child reads a pipe that only its parent holds open.
 """
 
 import ctypes
@@ -15,8 +15,6 @@ from typing import Final
 
 PR_SET_PDEATHSIG: Final = 1
 """From <sys/prctl.h>."""
-LOOK_S: Final = 0.5
-"""How often a process looks whether its parent is still the same."""
 
 
 def die_with_parent() -> None:
@@ -37,16 +35,3 @@ def on_stdin_end(then: Callable[[], object]) -> None:
         then()
 
     threading.Thread(target=wait, name="stdin", daemon=True).start()
-
-
-def on_parent_end(then: Callable[[], object]) -> None:
-    """Calls `then`, from a thread of its own, when the process that started this one is gone."""
-    parent = os.getppid()
-
-    def wait() -> None:
-        pause = threading.Event()
-        while os.getppid() == parent:
-            pause.wait(LOOK_S)
-        then()
-
-    threading.Thread(target=wait, name="parent", daemon=True).start()

@@ -10,7 +10,7 @@ from shared.settings import Settings
 from shared.target import resolve_target
 from worker.logs import set_up_logs
 from worker.options import Options, read_options
-from worker.parent import die_with_parent, on_parent_end, on_stdin_end
+from worker.parent import die_with_parent, on_stdin_end
 
 INTERRUPTED_EXIT = 130
 
@@ -56,8 +56,6 @@ def _work(options: Options, settings: Settings) -> int:
     registry = import_module("worker.tasks.registry")
     if options.stop_on_eof:
         on_stdin_end(lifecycle.end_now)
-    if options.stop_with_parent:
-        on_parent_end(lifecycle.end_now)
     in_flight = options.in_flight or settings.in_flight
     slots = registry.slots_for(options.kinds, in_flight)
     if not slots:

@@ -24,7 +24,7 @@ from typing import Final
 
 from shared.settings import Settings
 from worker.options import Options, node_name
-from worker.parent import on_parent_end, on_stdin_end
+from worker.parent import on_stdin_end
 
 FIRST_PAUSE_S: Final = 0.5
 """Before a child that ended is started again."""
@@ -82,8 +82,6 @@ def supervise(options: Options, settings: Settings) -> int:
     supervisor = Supervisor(names, lambda name: child_command(options, name), settings.grace_s)
     if options.stop_on_eof:
         on_stdin_end(supervisor.ask_to_stop)
-    if options.stop_with_parent:
-        on_parent_end(supervisor.ask_to_stop)
     return supervisor.run(is_burst=options.burst)
 
 

@@ -86,9 +86,10 @@ def test_a_worker_process_ends_with_its_standard_input(processes: Processes, tmp
 
 @pytest.mark.chaos
 def test_all_of_it_ends_with_the_program_that_started_it(processes: Processes) -> None:
-    """`--stop-with-parent` ends supervisor and processes when a command line is killed that started them."""
-    command = [*WORKER, "--supervise", "--processes", "1", "--stop-with-parent"]
-    parent = processes.start(sys.executable, "-c", f"import subprocess; subprocess.run({command!r})")
+    """Supervisor and processes end when the command line is killed that started them with a pipe."""
+    command = [*WORKER, "--supervise", "--processes", "1", "--stop-on-eof"]
+    program = f"import subprocess as s; s.Popen({command!r}, stdin=s.PIPE).wait()"
+    parent = processes.start(sys.executable, "-c", program)
     ready(parent, 1)
     family = [each.pid for each in parent.tree()]
     assert len(family) == 2
