@@ -8,6 +8,7 @@ from importlib import import_module
 from shared.errors import ProctorError, UsageError
 from shared.settings import Settings
 from shared.target import resolve_target
+from worker.keeper import keep_server
 from worker.logs import set_up_logs
 from worker.options import Options, read_options
 from worker.parent import die_with_parent, on_stdin_end
@@ -40,8 +41,9 @@ def start(arguments: Sequence[str]) -> int:
 
 def _supervise(options: Options, settings: Settings) -> int:
     # Asked here first, so that a wrong URL is one line and one exit code, and not those of every process.
-    # Nothing is held on to: an embedded server lives by the clients of the processes.
-    resolve_target(settings).lease.close()
+    connection = resolve_target(settings)
+    if connection.embedded:
+        keep_server(settings, connection.lease)
     # Imported by name: a worker process needs no supervisor, and a supervisor none of what `_work` imports.
     code: int = import_module("worker.supervisor").supervise(options, settings)
     return code
