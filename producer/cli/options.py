@@ -11,7 +11,9 @@ from shared import __version__
 ColorMode = Literal["auto", "always", "never"]
 COMPLETION_VARIABLE: Final = "_PROCTOR_COMPLETE"
 """Set by a shell that asks what could be typed next, as the script of `proctor completion` does."""
-GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: see `proctor --help`."
+SENTENCE_CHARS: Final = 200
+"""Longest first sentence of a command in a list of commands."""
+GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: `proctor --help`."
 
 
 @dataclass(slots=True)
@@ -112,8 +114,16 @@ class ProctorGroup(click.Group):
         return [*own[:-1], *GLOBAL_OPTIONS, *own[-1:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the group's commands; the global options are told in one line."""
-        self.format_commands(ctx, formatter)
+        """Writes the group's commands, each with its whole sentence, and one line on the global options."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, each.get_short_help_str(SENTENCE_CHARS))
+                    for name, each in commands
+                    if each is not None
+                ]
+            )
         formatter.write_paragraph()
         formatter.write_text(GLOBAL_EPILOG)
 

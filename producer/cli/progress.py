@@ -81,7 +81,7 @@ def figures(progress: Progress) -> list[tuple[str, str]]:
     """Returns rate, time, queue and workers as word and number; the time left when it is known."""
     told = []
     if progress.rate_s is not None and progress.state == RunState.RUNNING:
-        told.append(("turns", rate(progress.rate_s)))
+        told.append(("rate", rate(progress.rate_s)))
     told.append(("elapsed", duration(progress.elapsed_s)))
     if progress.left_s is not None:
         told.append(("left", duration(progress.left_s)))
@@ -93,7 +93,7 @@ def plain_line(progress: Progress) -> str:
     r"""Writes one look as one line for a log.
 
     >>> plain_line(Progress("t-1", "running", 5, 10, {"must": 5}, 2.0, 2, 1, 2.5))
-    't-1 running 5/10 (50 %) must 5 should 0 skip 0 | turns 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
+    't-1 running 5/10 (50 %) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
     """
     done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
     words = " ".join(f"{word} {number}" for word, number in decisions(progress.tally))

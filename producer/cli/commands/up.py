@@ -21,10 +21,17 @@ FLOWER_GRACE_S = 3.0
 
 @declare()
 @click.option(
-    "--processes", type=click.IntRange(1, 256), help="Worker processes [default: cores, at most 4]."
+    "--processes",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Worker processes [default: cores, at most 4].",
 )
 @click.option(
-    "-j", "--in-flight", type=click.IntRange(1, 10_000), help="Items in flight per process [default: 100]."
+    "-j",
+    "--in-flight",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Items in flight per process [default: 100].",
 )
 @click.option(
     "--flower-port", type=click.IntRange(1, 65535), default=5555, show_default=True, help="Flower's port."

@@ -31,10 +31,17 @@ def parse_kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) 
     help="What to work on: turns, cases, queries, with commas between [default: all].",
 )  # fmt: skip - one option, one paragraph
 @click.option(
-    "--processes", type=click.IntRange(1, 256), help="Worker processes [default: cores, at most 4]."
+    "--processes",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Worker processes [default: cores, at most 4].",
 )
 @click.option(
-    "-j", "--in-flight", type=click.IntRange(1, 10_000), help="Items in flight per process [default: 100]."
+    "-j",
+    "--in-flight",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Items in flight per process [default: 100].",
 )
 @click.option("--burst", is_flag=True, help="End when every run is final.")
 @pass_session
