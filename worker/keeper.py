@@ -1,7 +1,7 @@
-"""Keeps the embedded server there while a supervisor runs: one that was killed is started again.
+"""Keeps the embedded server there while a supervisor runs, even when its guard was killed with it.
 
 Worker processes only wait for a Redis that is away, as they would for anybody's; an embedded server is ours,
-and nobody else brings it back.
+and nobody else brings it back. (Its guard does, while the guard lives.)
 """
 
 import threading

@@ -1,11 +1,10 @@
 """Workers without a URL: the data folder's own server is started, kept, and let go."""
 
-import os
-import signal
 import sys
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from shared.embedded import ensure
@@ -14,29 +13,34 @@ from tests.support.processes import Processes
 from tests.support.workers import Desk, conversation, start_supervisor
 
 
-def server_pid(data_dir: Path) -> int:
-    """The process id of the data folder's server."""
+def guard_of(data_dir: Path) -> psutil.Process:
+    """The guard of the data folder's server, its parent."""
     with closing(ensure(data_dir, idle_s=1)) as server:
-        return int(server.client.info("server")["process_id"])
+        guard = psutil.Process(server.client.info("server")["process_id"]).parent()
+    assert guard is not None
+    return guard
 
 
 @pytest.mark.chaos
-def test_a_killed_embedded_server_comes_back(processes: Processes, bare_env: dict[str, str]) -> None:
-    """A supervisor starts the data folder's server, starts it again after `kill -9`, and the work goes on."""
+def test_an_embedded_server_whose_guard_was_killed_comes_back(
+    processes: Processes, bare_env: dict[str, str]
+) -> None:
+    """Guard and server are gone; the supervisor starts them again, and the same process works on."""
     supervisor = start_supervisor(processes, 1, "-Q", "turns", env=bare_env)
     data_dir = Path(bare_env["PROCTOR_DATA_DIR"])
-    killed = server_pid(data_dir)
-    os.kill(killed, signal.SIGKILL)
+    guard = guard_of(data_dir)
+    guard.kill()
 
     def is_back() -> None:
         assert "Connected" in supervisor.errors.split("connection to the broker is lost")[1]
 
-    eventually(is_back, 20)
-    with closing(ensure(data_dir, idle_s=1)) as server:
-        desk = Desk(server.client, server.target.redis_url)
+    eventually(is_back, 30)
+    assert guard_of(data_dir).pid != guard.pid
+    server = ensure(data_dir, idle_s=1)
+    with closing(Desk(server.client, server.target.redis_url)) as desk:
         desk.submit("r1", conversation(threads=5, turns=5))
         desk.finished("r1", within_s=60)
-    assert server_pid(data_dir) != killed
+    assert supervisor.errors.count("ready ") == 1
     assert supervisor.stop() == 0
 
 

@@ -34,7 +34,13 @@ class Desk:
         self.client = client
         self.ledger = Ledger(client, patience_s=10.0)
         self.store = RunStore(client)
-        self.publisher = Publisher(make_app(RedisTarget.parse(url)), patience_s=10.0)
+        self.app = make_app(RedisTarget.parse(url))
+        self.publisher = Publisher(self.app, patience_s=10.0)
+
+    def close(self) -> None:
+        """Lets go of the server; an embedded one would never be idle otherwise."""
+        self.app.pool.force_close_all()
+        self.client.close()
 
     def load(
         self, run: str, threads: Mapping[str, Sequence[Mapping[str, object]]], *, chunk_threads: int = 10
