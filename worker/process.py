@@ -12,7 +12,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Final
 
 from shared.broker import Publisher
@@ -29,6 +32,13 @@ SLOT_LOOK_S: Final = 0.2
 """How often a thread that waits for a slot of its kind looks whether the process ends."""
 
 logger = logging.getLogger(__name__)
+
+
+class _Ask(Enum):
+    """How the process is asked to end."""
+
+    GENTLY = auto()
+    AT_ONCE = auto()
 
 
 class WorkerProcess:
@@ -61,8 +71,8 @@ class WorkerProcess:
         self.on_drain: Callable[[], object] = bool
         """Called once when the drain begins, from a thread of its own; the lifecycle wakes Celery's loop."""
         self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
-        self._asked = threading.Event()
-        self._hurry = threading.Event()
+        # The one kind of queue that a signal handler may put into, also while it interrupts another `put`.
+        self._asked: SimpleQueue[_Ask] = SimpleQueue()
 
     def watch(self) -> None:
         """Makes ready for the end: `drain` and `insist` have an effect from now on.
@@ -93,12 +103,12 @@ class WorkerProcess:
     def drain(self) -> None:
         """Begins the end, gently; safe in a signal handler, and at any later call without effect."""
         self.chunks.drain()
-        self._asked.set()
+        self._asked.put(_Ask.GENTLY)
 
     def insist(self) -> None:
         """Ends the process now; safe in a signal handler."""
-        self._hurry.set()
-        self.drain()
+        self.chunks.drain()
+        self._asked.put(_Ask.AT_ONCE)
 
     def hurry(self) -> None:
         """Gives back every lease and ends the process within `LAST_WORDS_S`, whatever its threads do."""
@@ -124,13 +134,15 @@ class WorkerProcess:
         self.heartbeat.stop()
 
     def _watch_the_end(self) -> None:
-        self._asked.wait()
+        asked = self._asked.get()
         logger.info("ending: nothing new is begun, what runs has %g s", self.settings.grace_s)
         self.on_drain()
-        if self._hurry.wait(self.settings.grace_s):
-            logger.warning("asked to end at once: giving back what is unfinished")
-        else:
-            logger.warning("%g s of grace are over: giving back what is unfinished", self.settings.grace_s)
+        deadline = monotonic() + self.settings.grace_s
+        with suppress(Empty):
+            while asked is not _Ask.AT_ONCE:
+                asked = self._asked.get(timeout=max(0.0, deadline - monotonic()))
+        why = "asked to end at once" if asked is _Ask.AT_ONCE else "the grace period is over"
+        logger.warning("%s: giving back what is unfinished", why)
         self.hurry()
 
     def _leave_now(self) -> None:
