@@ -62,8 +62,10 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         view.close()
         raise _interrupted(session, run, crew) from None
     finally:
-        view.close()
-        crew.stop()
+        try:
+            view.close()
+        finally:  # the terminal may have gone; the workers must go too
+            crew.stop()
 
 
 def resume(session: Session, run: str, options: WorkOptions) -> int:

@@ -111,6 +111,9 @@ def test_report_goes_to_files(cli: Cli, tmp_path: Path) -> None:
     assert done.out.splitlines() == [str(name) for name in names]
     assert len(names[1].read_bytes().splitlines()) == len(TURNS)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.md", "b.jsonl"]
+    resumed = cli("run", "--resume", run, "-q", "-o", tmp_path / "c.csv")
+    assert resumed.code == 0, resumed
+    assert len((tmp_path / "c.csv").read_text().splitlines()) == len(TURNS) + 1
     refused = cli("report", run, "-o", tmp_path / "nowhere" / "a.md")
     assert refused.code == 2
     assert "there is no folder" in refused.err
@@ -165,6 +168,9 @@ def test_retry_decides_failed_turns_again(cli: Cli, tmp_path: Path) -> None:
     found = json.loads(again.out)
     assert (found["counts"]["error"], found["summary"]["retried"]) == (1, 1)
     assert cli("dead", "retry", run, "turn-0").code == 2
+    assert document(cli, "dead", "retry", run, "turn-1", "--detach")["retried"] == 1
+    assert document(cli, "runs", "show", run)["state"] == "running"
+    assert cli("retry", run).code == 2, "a run at work cannot be retried"
     assert cli("retry", run, "--item", "turn-9").code == 2
 
 
