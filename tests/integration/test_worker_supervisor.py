@@ -195,7 +195,6 @@ def test_an_unreachable_redis_is_exit_3_within_seconds(processes: Processes, tmp
         (("-Q", "turn"), "kinds are turns, cases, queries"),
         (("-j", "0"), "argument -j/--in-flight: 0 is below 1"),
         (("--procesess", "2"), "unrecognized arguments: --procesess 2"),
-        (("-Q", "queries"), "this version works on turns only"),
     ],
 )
 def test_a_wrong_command_line_is_exit_2(
