@@ -37,7 +37,7 @@ class Block:
     codes: Sequence[str]
     """One code per turn, as above."""
     lines: Sequence[bytes]
-    """One JSON document per turn; see `worker.breakpoint.codec`."""
+    """One per turn; see `shared.turn_lines`."""
 
 
 def pack_batch(indexes: Iterable[int], lines: Iterable[bytes]) -> bytes:

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from shared.rows import Block, unpack_batch, unpack_block
+from shared.turn_lines import expand
 
 POISONED: Final = "x0p"
 """Code of a turn that no worker survived."""
@@ -30,7 +31,7 @@ class TurnRow(NamedTuple):
     code: str
     """How it ended, see `shared.rows`; empty for a turn that the run ended without."""
     line: bytes
-    """The stored JSON; for a poisoned turn its input line, a newline and the thread's state."""
+    """The result as JSON; for a poisoned turn its input line, a newline and the thread's state."""
     started_ms: int
     """When the worker began with the turn's block, epoch milliseconds; 0 without a result."""
     finished_ms: int
@@ -174,7 +175,8 @@ def _completed(rows: list[TurnRow], payload: bytes, *, with_open: bool) -> list[
 def _rows(block: Block) -> list[TurnRow]:
     """Opens a block."""
     started, finished = repeat(block.started_ms), repeat(block.finished_ms)
-    return list(map(_row, zip(block.indexes, block.codes, block.lines, started, finished, repeat(1))))
+    lines = expand(block.codes, block.lines)
+    return list(map(_row, zip(block.indexes, block.codes, lines, started, finished, repeat(1))))
 
 
 def _by_index(row: TurnRow) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.rows import pack_batch
+from shared.turn_lines import expand
 from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread
 
 SUBMITTED_MS: Final = 1_767_225_600_000
@@ -98,5 +99,7 @@ def decide(
         batches=[batch(turns, policy, first_index)],
         known={} if known is None else known,
     )
-    [block] = outcome.blocks
+    [stored] = outcome.blocks
+    block = stored._replace(lines=expand(stored.codes, stored.lines))
+    outcome = outcome._replace(blocks=[block])
     return Decided(outcome, [json.loads(line) for line in block.lines], block.codes)

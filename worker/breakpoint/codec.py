@@ -1,9 +1,10 @@
 r"""Decides threads in bulk: batches of input lines in, blocks of result lines and the thread's state out.
 
-This is the hot path of turns, some microseconds each: lines are decoded and encoded by msgspec, and a memento
-that did not change is not encoded again. What is decided is `worker.breakpoint.orchestrator`'s alone.
+This is the hot path of turns, some microseconds each: lines are decoded and encoded by msgspec, and of a
+memento only what changed is encoded. What is decided is `worker.breakpoint.orchestrator`'s alone.
 
-    decided turn   {"threadId": …, "messageId": …, "decision": …, …, "memento": {…}, "response": null}
+    decided turn   {"threadId": …, "messageId": …, "decision": …, …, "memento": {…}, "response": null}, which
+                   is stored in the short form of `shared.turn_lines`
     refused turn   {"error": {"code": …, "message": …}, "result": {…, "decision": null, "rule": null, …}}
     thread         {"count": 3, "memento": {…}, "pointTimesMs": […]}, empty for a new thread
 """
@@ -16,10 +17,11 @@ import msgspec
 
 from shared.clock import iso_utc
 from shared.rows import CODE_OF_DECISION, unpack_batch
+from shared.turn_lines import LineWriter
 from worker.breakpoint.engine import DECISION_OF_RULE
 from worker.breakpoint.idempotency import Answer, Requests, request_ids
 from worker.breakpoint.lines import ResultLine, encode, error_line
-from worker.breakpoint.memento import Latest, Memento, seed
+from worker.breakpoint.memento import Latest, Memento, latest_of, seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
 from worker.breakpoint.wire import Turn, decode_turns
 
@@ -64,7 +66,7 @@ class DecidedBlock(NamedTuple):
     codes: list[str]
     """One code per turn, as in `shared.rows`."""
     lines: list[bytes]
-    """One JSON document per turn."""
+    """One per turn, as stored: `shared.turn_lines.expand` gives the JSON documents."""
     dead: list[int]
     """Positions in the batch of turns that ended in an error."""
     tally: dict[str, int]
@@ -155,6 +157,7 @@ def _decide_batch(visit: "_Visit", batch: Batch) -> DecidedBlock:
         indexes = indexes[batch.offset : end]
         body = b"\n".join(body.split(b"\n")[batch.offset : end])
     policy, answer = batch.policy, visit.answer
+    visit.lines = LineWriter()  # a block is read on its own
     answers = [answer(turn, index, policy) for turn, index in zip(decode_turns(body), indexes, strict=True)]
     codes = [code for code, _ in answers]
     letters = "".join(codes)
@@ -170,18 +173,17 @@ def _load(thread_id: str, state: bytes) -> Thread:
     if not state:
         return Thread(thread_id)
     stored = _decode_state(state)
-    return Thread(
-        thread_id, stored.count, Latest(_decode_memento(stored.memento), tuple(stored.point_times_ms))
-    )
+    return Thread(thread_id, stored.count, latest_of(_decode_memento(stored.memento), stored.point_times_ms))
 
 
 class _Visit:
     """Answers the turns of one thread, one after the other."""
 
-    __slots__ = ("_encoded", "_latest", "_thread", "requests")
+    __slots__ = ("_encoded", "_latest", "_thread", "lines", "requests")
 
     def __init__(self, thread: Thread, requests: Requests) -> None:
         self.requests = requests
+        self.lines = LineWriter()
         self._thread = thread
         self._latest: Latest | None = None
         self._encoded = msgspec.Raw()
@@ -199,7 +201,7 @@ class _Visit:
             message_id = turn.message_id or f"{turn.thread_id}#{index}"
             return self._refused(message_id, turn.ts or policy.submitted_at, earlier)
         if earlier is None:
-            earlier = self._decided(turn, index, policy)
+            earlier = self._decided(turn, index, policy, in_full=True)
             if earlier[0] != ERROR_CODE:
                 self.requests.remember(turn, item, earlier)
         return earlier
@@ -211,8 +213,8 @@ class _Visit:
             return b""
         return encode(_State(self._thread.count, self._memento(latest), list(latest.point_times_ms)))
 
-    def _decided(self, turn: Turn, index: int, policy: RunPolicy) -> Answer:
-        """Takes a turn through the flow."""
+    def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
+        """Takes a turn through the flow; an answer that others are to be given is written in full."""
         thread = self._thread
         message_id = turn.message_id or f"{turn.thread_id}#{index}"
         result = run_turn(turn, thread, policy, message_id)
@@ -220,6 +222,11 @@ class _Visit:
             return self._refused(message_id, turn.ts or policy.submitted_at, result)
         decision, rule, reason = result.verdict
         frozen, applied = result.peak_guardrail_active, result.summary_updated
+        code = _CODES[4 * rule + 2 * frozen + applied]
+        if not in_full and result.response is None:
+            why = reason, result.source
+            return code, self.lines.line(message_id, why, thread.count, result.previous, result.latest)
+        self.lines.forget()
         line = ResultLine(
             thread.thread_id,
             message_id,
@@ -233,7 +240,7 @@ class _Visit:
             self._memento(result.latest),
             result.response,
         )
-        return _CODES[4 * rule + 2 * frozen + applied], encode(line)
+        return code, encode(line)
 
     def _refused(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
         """Writes why a turn has no decision, with the thread's state as it stays."""

@@ -5,6 +5,7 @@ Two forms exist. **v0.2** comes with requests; **v0.1** is what we store and ans
 point was measured is private: it is stored beside the memento and never answered.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -41,43 +42,82 @@ class Memento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Latest(msgspec.Struct, frozen=True, gc=False):
-    """A memento with what is private about it."""
+    """A memento in the parts that turns change, with what is private about it."""
 
-    memento: Memento
-    """What everybody may see."""
+    memento_id: str
+    """Never changes, like the thread and the time of creation."""
+    thread_id: str
+    """Whose it is."""
+    created_ts: str
+    """When the thread's first memento was made."""
+    updated_at: str
+    """When a turn changed it last."""
+    shape: Shape
+    """The five summary fields."""
+    affect: Affect
+    """The emotional state."""
     point_times_ms: tuple[int, ...]
     """When each affect point was measured, epoch milliseconds."""
+
+    @property
+    def version(self) -> str:
+        """Of the form in which it is answered."""
+        return STORED_VERSION
+
+    @property
+    def memento(self) -> Memento:
+        """What everybody may see."""
+        shape = self.shape
+        return Memento(
+            self.memento_id,
+            self.memento_id,
+            self.thread_id,
+            self.created_ts,
+            self.created_ts,
+            self.updated_at,
+            self.version,
+            shape.arc,
+            shape.active,
+            shape.parked,
+            shape.decisions,
+            shape.next,
+            self.affect,
+        )
+
+
+def latest_of(memento: Memento, point_times_ms: Sequence[int]) -> Latest:
+    """Takes a stored memento apart again."""
+    return Latest(
+        memento.memento_id,
+        memento.thread_id,
+        memento.created_ts,
+        memento.updated_at,
+        Shape(memento.arc, memento.active, memento.parked, memento.decisions, memento.next),
+        memento.affect,
+        tuple(point_times_ms),
+    )
 
 
 def seed(thread_id: str, now_iso: str) -> Latest:
     """Makes the empty memento of a thread that has none."""
     affect = Affect((), Rollup(AffectPhase.SETTLED.value, IntensityBucket.LOW.value, now_iso))
     name = f"memento_latest_{thread_id}"
-    memento = Memento(
-        name, name, thread_id, now_iso, now_iso, now_iso, STORED_VERSION, SEED_ARC, [], [], [], [], affect
-    )
-    return Latest(memento, ())
+    return Latest(name, thread_id, now_iso, now_iso, Shape(SEED_ARC, [], [], [], []), affect, ())
 
 
 def from_request(memento: RequestMemento) -> Latest:
     """Turns a client's memento into the stored form; its rollup is trusted as it is."""
-    affect = Affect(tuple(map(_stored_point, memento.affect.points)), memento.affect.rollup)
-    stored = Memento(
-        memento.memento_id,
+    rollup = memento.affect.rollup
+    affect = Affect(tuple(map(_stored_point, memento.affect.points)), rollup)
+    return Latest(
         memento.memento_id,
         memento.thread_id,
         memento.created_ts,
-        memento.created_ts,
-        affect.rollup.updated_at,
-        STORED_VERSION,
-        memento.arc,
-        memento.active,
-        memento.parked,
-        memento.decisions,
-        memento.next,
+        rollup.updated_at,
+        Shape(memento.arc, memento.active, memento.parked, memento.decisions, memento.next),
         affect,
+        (parse_iso_ms(rollup.updated_at),) * len(affect.points),
     )
-    return Latest(stored, (parse_iso_ms(affect.rollup.updated_at),) * len(affect.points))
 
 
 def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> tuple[Latest, str]:
@@ -99,7 +139,7 @@ def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> tuple[L
         if (
             ref is not None
             and stored is not None
-            and ref.memento_id == stored.memento.memento_id
+            and ref.memento_id == stored.memento_id
             and ref.thread_id in (None, turn.thread_id)
         ):
             return stored, FROM_REF
@@ -120,29 +160,13 @@ def updated(
         message_id: the turn that the emotion is anchored to.
         now_iso: the turn's time.
     """
-    old, times = previous.memento, previous.point_times_ms
-    affect = old.affect
+    affect, times = previous.affect, previous.point_times_ms
     if felt is not None:
         affect, times = with_point(affect, times, point_of(felt, message_id), now_iso)
-    elif shape is None and old.updated_at == now_iso:
+    elif shape is None and previous.updated_at == now_iso:
         return previous
-    kept: Shape | Memento = old if shape is None else shape
-    new = Memento(
-        old.memento_id,
-        old.id,
-        old.thread_id,
-        old.created_ts,
-        old.created_at,
-        now_iso,
-        STORED_VERSION,
-        kept.arc,
-        kept.active,
-        kept.parked,
-        kept.decisions,
-        kept.next,
-        affect,
-    )
-    return Latest(new, times)
+    kept = previous.shape if shape is None else shape
+    return Latest(previous.memento_id, previous.thread_id, previous.created_ts, now_iso, kept, affect, times)
 
 
 def _stored_point(point: AffectPoint) -> AffectPoint:

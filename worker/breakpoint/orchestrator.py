@@ -120,6 +120,8 @@ class TurnResult(msgspec.Struct, frozen=True, gc=False):
     """Whether a proposed summary was applied, even an equal one."""
     source: str
     """Where the baseline memento came from."""
+    previous: Latest
+    """The baseline itself."""
     latest: Latest
     """The thread's memento after the turn."""
     response: str | None
@@ -168,7 +170,7 @@ def run_turn(
     verdict = decide(turn, signals)
 
     # 4. The guardrail looks at where the thread stood before the turn: once, for trace and update alike.
-    peak_guardrail_active = is_summary_frozen(previous.memento, verdict.decision)
+    peak_guardrail_active = is_summary_frozen(previous, verdict.decision)
 
     # 5. The decision is traced.
     trace(verdict.decision, peak_guardrail_active, source)
@@ -186,7 +188,9 @@ def run_turn(
     latest = thread.commit(updated(previous, shape, felt, message_id, now))
 
     # 9. The response carries the decision and the thread's new state.
-    return TurnResult(verdict, peak_guardrail_active, shape is not None, source, latest, reply.response)
+    return TurnResult(
+        verdict, peak_guardrail_active, shape is not None, source, previous, latest, reply.response
+    )
 
 
 def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:
@@ -211,7 +215,7 @@ def decide(turn: Turn, signals: Sequence[SignalItem]) -> Verdict:
     )
 
 
-def is_summary_frozen(previous: Memento, decision: BreakpointDecision) -> bool:
+def is_summary_frozen(previous: Latest, decision: BreakpointDecision) -> bool:
     """Puts the thread's emotional state before the turn to the guardrail."""
     rollup = previous.affect.rollup
     return should_freeze_summary_at_peak(

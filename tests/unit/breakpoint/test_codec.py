@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from shared.rows import Block, pack_block, unpack_block
+from shared.turn_lines import expand
 from tests.support.conversations import POLICY, batch, decide, felt, shape, signals, turn
 from tests.support.tree import ROOT
 from worker.breakpoint.codec import Batch, Refusal, RunPolicy, decide_thread, public_state, refused_line
@@ -107,7 +108,8 @@ def test_a_batch_may_be_decided_in_parts(at: int) -> None:
     first = decide_thread(thread="t", state=b"", batches=[Batch(POLICY, 0, payload, at)], known={})
     rest = decide_thread(thread="t", state=first.state, batches=[Batch(POLICY, at, payload)], known={})
     blocks = [first.blocks[0], rest.blocks[0]]
-    assert [line for block in blocks for line in block.lines] == whole.outcome.blocks[0].lines
+    lines = [line for block in blocks for line in expand(block.codes, block.lines)]
+    assert lines == whole.outcome.blocks[0].lines
     assert [index for block in blocks for index in block.indexes] == list(range(6))
     assert [block.offset for block in blocks] == [0, at]
     assert rest.state == whole.outcome.state
