@@ -126,9 +126,14 @@ class WorkingCalls(LedgerCalls):
         """
         return wire.wakes_from(self.caller.run("tick", worker, capacity, *kinds))
 
-    def leave(self, worker: str) -> None:
-        """Takes a worker that shuts down off the lists."""
-        self.caller.run("leave", worker)
+    def leave(self, worker: str, *, abrupt: bool = False) -> None:
+        """Takes a worker that shuts down, or that is known to be dead, off the lists.
+
+        Args:
+            worker: name of the process; nothing happens when it is not registered.
+            abrupt: it may have taken wake-ups along; the next tick sends all that nobody has claimed again.
+        """
+        self.caller.run("leave", worker, int(abrupt))
 
 
 def committed(answer: Sequence[object]) -> Committed:

@@ -137,6 +137,18 @@ def test_what_a_dead_worker_had_fetched_is_repeated(ledger: TimedLedger) -> None
     assert ledger.live_ms(30_000) == []
 
 
+def test_what_a_worker_took_along_is_repeated_when_somebody_knows(ledger: TimedLedger) -> None:
+    """A worker that leaves in good order costs nobody anything; after one that did not, wake-ups come again."""
+    (wake,) = submit_cases(ledger, "r1", [["0"]])
+    ledger.tick("w1", ["cases"], 1)
+    ledger.leave("w1")
+    ledger.leave("w1", abrupt=True)  # not registered any more
+    assert ledger.live_ms(2000) == []
+    ledger.tick("w1", ["cases"], 1)
+    ledger.leave("w1", abrupt=True)
+    assert ledger.live_ms(1000) == [wake]
+
+
 def test_a_chunk_that_kills_workers_is_taken_apart(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
     """After two lost leases its items come one by one, and a worker holds one such suspect at a time."""
     (wake,) = submit_cases(ledger, "r1", [["0", "1", "2"]])

@@ -62,9 +62,15 @@ class Steward(Rules):
         gone = [worker for worker, (_, until) in kind.workers.items() if until <= clock]
         for worker in gone:
             del kind.workers[worker]
-        for run, chunk in kind.live if gone else ():
+        if gone:
+            self.repeat_wakes(name)
+
+    def repeat_wakes(self, name: str) -> None:
+        """Makes all unclaimed wake-ups of a kind due."""
+        live = self.state.kinds[name].live
+        for run, chunk in live:
             if self.state.runs[run].chunks[chunk].state == "P":
-                kind.live[run, chunk] = clock
+                live[run, chunk] = self.clock()
 
     def heal_live(self, name: str, wakes: list[Wake]) -> None:
         """Ends leases that ran out, and repeats wake-ups that are overdue."""
@@ -92,11 +98,13 @@ class Steward(Rules):
         for run_id, chunk in [key.split() for _, key in due[:BULK]]:
             self.to_wait(self.state.runs[run_id], chunk)
 
-    def leave(self, worker: str) -> None:
+    def leave(self, worker: str, *, abrupt: bool = False) -> None:
         """Takes a worker off the lists."""
-        for kind in self.state.kinds.values():
+        for name, kind in self.state.kinds.items():
             if kind.workers.pop(worker, None):
                 self.measure_window(kind)
+                if abrupt:
+                    self.repeat_wakes(name)
 
     # ---- operators
 

@@ -2,24 +2,18 @@
 -- overdue, and lets delayed chunks wait again when they are due.
 -- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, plan_key, BULK, OVERDUE_MS, OVERDUE_FACTOR
 -- uses: MOST_DOUBLINGS, pace_key, now, clock, read_run, plan_entry, undone, expire, to_wait, add_wake
--- uses: measure_window
+-- uses: measure_window, repeat_wakes
 local function parse(member)
   return string.match(member, '^(%S+) (%S+)$')
 end
 
--- A process that died may have taken wake-ups with it, fetched but not claimed: all of them are sent again.
--- Those that were still in the queue come twice, which does no harm.
 local function forget_dead_workers(kind)
   local gone = call('ZRANGEBYSCORE', workers_key(kind), '-inf', clock())
   for _, worker in ipairs(gone) do
     call('ZREM', workers_key(kind), worker)
     call('HDEL', capacity_key(kind), worker)
   end
-  if #gone == 0 then return end
-  for _, member in ipairs(call('ZRANGE', live_key(kind), 0, -1)) do
-    local id, chunk = parse(member)
-    if call('HGET', chunk_key(id, chunk), 'st') == 'P' then call('ZADD', live_key(kind), clock(), member) end
-  end
+  if #gone > 0 then repeat_wakes(kind) end
 end
 
 local function wait_again(run, chunk)
