@@ -15,7 +15,8 @@ from tests.support.tree import ROOT
 def make(folder: Path, *args: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
     """Runs make in a folder, with no other programs on PATH than those of `path`."""
     env = {**os.environ, "PATH": path or os.environ["PATH"]}
-    env.pop("MAKEFLAGS", None)
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+        env.pop(name, None)  # of the `make test` that may have started us
     command = [require_tool("make"), "-C", str(folder), "--no-print-directory", *args]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
