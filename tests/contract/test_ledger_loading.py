@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +10,7 @@ from shared.errors import LoadLostError, UsageError
 from shared.ledger import ChunkPlan, Opened
 from shared.ledger.wire import LOAD_ITEMS
 from tests.support.ledger_runs import (
+    Store,
     TimedLedger,
     batch_of,
     decide_all,
@@ -24,12 +24,9 @@ from tests.support.redis_server import RedisServer
 
 MINUTE_MS = 60_000
 
-if TYPE_CHECKING:
-    import redis
-
 
 @pytest.fixture
-def ledger(redis_client: "redis.Redis") -> TimedLedger:
+def ledger(redis_client: Store) -> TimedLedger:
     """A ledger on an empty server whose clock is the test's."""
     return TimedLedger(redis_client)
 
@@ -39,7 +36,7 @@ def again(ledger: TimedLedger, run: str, token: str, key: str = "k") -> Opened:
     return ledger.open(run, kind="cases", namespace="", key=key, token=token, snapshot=b"{}", ttl_s=60)
 
 
-def test_open_is_the_same_when_sent_again(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_open_is_the_same_when_sent_again(ledger: TimedLedger, redis_client: Store) -> None:
     """The same token may open its run twice; what was loaded stays."""
     open_run(ledger, "r1", "cases", key="k")
     ledger.load("r1", "load", {"0": b"x"}, {})
@@ -62,7 +59,7 @@ def test_open_waits_for_a_loader_that_is_alive(ledger: TimedLedger) -> None:
     assert again(ledger, "r2", "other").status == "busy"
 
 
-def test_open_takes_over_from_a_loader_that_is_gone(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_open_takes_over_from_a_loader_that_is_gone(ledger: TimedLedger, redis_client: Store) -> None:
     """A minute after the last batch another loader gets the run's id, from zero; the first one is fenced."""
     open_run(ledger, "r1", "cases", key="k")
     ledger.load("r1", "load", {"0": b"x"}, {"0": ChunkPlan("a", ["0"])})
@@ -76,7 +73,7 @@ def test_open_takes_over_from_a_loader_that_is_gone(ledger: TimedLedger, redis_c
         ledger.seal("r1", "load", 1, "digest")
 
 
-def test_a_run_whose_loader_is_gone_is_deleted(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_run_whose_loader_is_gone_is_deleted(ledger: TimedLedger, redis_client: Store) -> None:
     """The steward clears away what a dead loader left, key included."""
     open_run(ledger, "r1", "cases", key="k")
     ledger.load("r1", "load", {"0": b"x"}, {"0": ChunkPlan("a", ["0"])})
@@ -115,7 +112,7 @@ def test_names_that_cannot_stand_in_keys_are_refused(ledger: TimedLedger, name: 
             open_run(ledger, "r1", "turns", namespace=name)
 
 
-def test_a_repeated_load_writes_the_same(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_repeated_load_writes_the_same(ledger: TimedLedger, redis_client: Store) -> None:
     """Loading a chunk twice leaves what loading it once leaves."""
     open_run(ledger, "r1", "turns")
     plan = {"0": ChunkPlan("t", [("0.0", "t", 2)])}
@@ -127,7 +124,7 @@ def test_a_repeated_load_writes_the_same(ledger: TimedLedger, redis_client: "red
     assert [wake.items for wake in ledger.seal("r1", "load", 2, "digest")] == [2]
 
 
-def test_a_big_load_is_split(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_big_load_is_split(ledger: TimedLedger, redis_client: Store) -> None:
     """Loads of any size go in, in calls that Lua can take."""
     open_run(ledger, "r1", "cases")
     indexes = [str(number) for number in range(3 * LOAD_ITEMS + 1)]
@@ -148,9 +145,7 @@ def test_a_chunk_of_too_many_parts_is_refused(ledger: TimedLedger) -> None:
 
 
 @pytest.mark.parametrize("total", [0, 1, 3])
-def test_seal_wants_the_number_that_was_read(
-    ledger: TimedLedger, redis_client: "redis.Redis", total: int
-) -> None:
+def test_seal_wants_the_number_that_was_read(ledger: TimedLedger, redis_client: Store, total: int) -> None:
     """A run that lost batches, or has none, is not sealed and not published."""
     open_run(ledger, "r1", "cases")
     if total:
@@ -160,7 +155,7 @@ def test_seal_wants_the_number_that_was_read(
     assert state_of(redis_client, "r1")["state"] == "loading"
 
 
-def test_seal_counts_turns(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_seal_counts_turns(ledger: TimedLedger, redis_client: Store) -> None:
     """The total of a turns run is its turns, not its batches; times and digest are noted."""
     submit_turns(ledger, "r1", [{"a": [0, 1], "b": [2]}, {"a": [3]}])
     run = state_of(redis_client, "r1")
@@ -169,7 +164,7 @@ def test_seal_counts_turns(ledger: TimedLedger, redis_client: "redis.Redis") -> 
     assert redis_client.scard(keys.threads_key("r1")) == 2
 
 
-def test_seal_sent_again_seals_once(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_seal_sent_again_seals_once(ledger: TimedLedger, redis_client: Store) -> None:
     """A seal whose reply was lost may be sent again."""
     wakes = submit_cases(ledger, "r1", [["0"], ["1"], ["2"]])
     assert len(wakes) == 2
@@ -185,7 +180,7 @@ def test_nothing_of_a_loading_run_is_published(ledger: TimedLedger) -> None:
     assert ledger.claim("r1", "0", "token", "w1").status == "gone"
 
 
-def test_discard_leaves_nothing(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_discard_leaves_nothing(ledger: TimedLedger, redis_client: Store) -> None:
     """A discarded run is gone with its key; only its own loader can do that."""
     open_run(ledger, "r1", "turns", key="k", namespace="shared")
     ledger.load("r1", "load", {"0.0": batch_of([0])}, {"0": ChunkPlan("t", [("0.0", "t", 1)])})
@@ -196,7 +191,7 @@ def test_discard_leaves_nothing(ledger: TimedLedger, redis_client: "redis.Redis"
     assert keys_with(redis_client, "r1") == []
 
 
-def test_a_sealed_run_cannot_be_discarded(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_sealed_run_cannot_be_discarded(ledger: TimedLedger, redis_client: Store) -> None:
     """A discard that comes late changes nothing."""
     submit_cases(ledger, "r1", [["0"]])
     ledger.discard("r1", "load")

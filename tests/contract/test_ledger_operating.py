@@ -1,7 +1,5 @@
 """States what `control`, `retry`, `remove` and `backlog` answer, as their Lua files document it."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared import keys
@@ -9,6 +7,7 @@ from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.ledger import ChunkPlan, Row, Wake
 from shared.ledger.limits import BULK
 from tests.support.ledger_runs import (
+    Store,
     TimedLedger,
     batch_of,
     decide,
@@ -22,12 +21,9 @@ from tests.support.ledger_runs import (
     threads_of,
 )
 
-if TYPE_CHECKING:
-    import redis
-
 
 @pytest.fixture
-def ledger(redis_client: "redis.Redis") -> TimedLedger:
+def ledger(redis_client: Store) -> TimedLedger:
     """A ledger on an empty server whose clock is the test's."""
     return TimedLedger(redis_client)
 
@@ -59,7 +55,7 @@ def test_pausing_makes_room_for_other_runs(ledger: TimedLedger) -> None:
 
 
 @pytest.mark.parametrize("end", ["cancelled", "aborted", "incomplete"])
-def test_a_run_can_be_ended(ledger: TimedLedger, redis_client: "redis.Redis", end: str) -> None:
+def test_a_run_can_be_ended(ledger: TimedLedger, redis_client: Store, end: str) -> None:
     """What is not leased is dropped at once; a leased chunk may commit, and the run ends with it."""
     wakes = submit_cases(ledger, "r1", [["0", "1"], ["2"], ["3"]])
     claim = ledger.claim("r1", "0", "token", "w1")
@@ -73,16 +69,14 @@ def test_a_run_can_be_ended(ledger: TimedLedger, redis_client: "redis.Redis", en
     assert wakes
 
 
-def test_a_cancelled_run_of_any_size_ends_at_once(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_cancelled_run_of_any_size_ends_at_once(ledger: TimedLedger, redis_client: Store) -> None:
     """What was never handed out goes in one stroke, however much it is."""
     submit_cases(ledger, "r1", [[str(at)] for at in range(3 * BULK)])
     assert cancel(ledger, "r1") == "cancelled"
     assert redis_client.exists(keys.plan_key("r1"), keys.wait_key("r1"), keys.admitted_key("r1")) == 0
 
 
-def test_what_was_handed_out_is_dropped_by_the_hundred(
-    ledger: TimedLedger, redis_client: "redis.Redis"
-) -> None:
+def test_what_was_handed_out_is_dropped_by_the_hundred(ledger: TimedLedger, redis_client: Store) -> None:
     """No single call holds the server for long; the steward drops the rest."""
     ledger.tick("w1", ["cases"], 200)
     ledger.live_ms(1000)
@@ -97,7 +91,7 @@ def test_what_was_handed_out_is_dropped_by_the_hundred(
     assert state_of(redis_client, "r1")["state"] == "cancelled"
 
 
-def test_a_cancelled_runs_turns_leave_the_inboxes(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_cancelled_runs_turns_leave_the_inboxes(ledger: TimedLedger, redis_client: Store) -> None:
     """Other runs of the namespace find nothing of it, and who had read its turns cannot commit them."""
     submit_turns(ledger, "r1", [{"a": [0]}], namespace="shared")
     submit_turns(ledger, "r2", [{"a": [7], "b": [8]}], namespace="shared")
@@ -126,7 +120,7 @@ def test_control_of_nothing(ledger: TimedLedger) -> None:
 
 
 def test_retried_items_keep_their_old_result_until_the_new_one(
-    ledger: TimedLedger, redis_client: "redis.Redis"
+    ledger: TimedLedger, redis_client: Store
 ) -> None:
     """A retry raises the generation; the dead set forgets an item when its new result is in."""
     submit_cases(ledger, "r1", [["0", "1"]])
@@ -145,7 +139,7 @@ def test_retried_items_keep_their_old_result_until_the_new_one(
     assert redis_client.pttl(keys.run_key("r1")) > 0
 
 
-def test_a_retry_sent_again_is_one_retry(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_retry_sent_again_is_one_retry(ledger: TimedLedger, redis_client: Store) -> None:
     """The name of the operation tells a repeated call from a second retry."""
     decide_all(ledger, submit_cases(ledger, "r1", [["0"]]))
     chunks = [ChunkPlan("case 0", ["0"])]
@@ -156,9 +150,7 @@ def test_a_retry_sent_again_is_one_retry(ledger: TimedLedger, redis_client: "red
         ledger.retry("r1", "other", chunks=chunks)
 
 
-def test_a_cancelled_retry_leaves_everything_as_it_was(
-    ledger: TimedLedger, redis_client: "redis.Redis"
-) -> None:
+def test_a_cancelled_retry_leaves_everything_as_it_was(ledger: TimedLedger, redis_client: Store) -> None:
     """The old results stand, and the same items can be retried again, to the end."""
     decide_all(ledger, submit_cases(ledger, "r1", [["0"], ["1"], ["2"]]))
     chunks = [ChunkPlan(f"case {at}", [str(at)]) for at in range(3)]
@@ -170,9 +162,7 @@ def test_a_cancelled_retry_leaves_everything_as_it_was(
     assert (run["state"], run["goal"], run["done"]) == ("finished", "6", "6")
 
 
-def test_a_partly_retried_cancelled_run_ends_cancelled(
-    ledger: TimedLedger, redis_client: "redis.Redis"
-) -> None:
+def test_a_partly_retried_cancelled_run_ends_cancelled(ledger: TimedLedger, redis_client: Store) -> None:
     """Finished needs all results; resuming the rest gives them."""
     wakes = submit_cases(ledger, "r1", [["0"], ["1"], ["2"]])
     decide(ledger, wakes[0])
@@ -193,9 +183,7 @@ def test_only_results_of_a_running_run_can_be_retried(ledger: TimedLedger) -> No
         ledger.retry("r1", "other", chunks=[ChunkPlan("a", ["0", "1", "9"])])
 
 
-def test_retried_turns_go_to_the_end_of_their_thread(
-    ledger: TimedLedger, redis_client: "redis.Redis"
-) -> None:
+def test_retried_turns_go_to_the_end_of_their_thread(ledger: TimedLedger, redis_client: Store) -> None:
     """They come in batches of the new generation, which the reader finds by their chunk."""
     decide_all(ledger, submit_turns(ledger, "r1", [{"a": [0, 1], "b": [2]}]))
     chunks = [ChunkPlan("a", [("x", "a", 1), ("y", "b", 1)])]
@@ -206,13 +194,13 @@ def test_retried_turns_go_to_the_end_of_their_thread(
     )
     assert redis_client.hgetall(keys.batches_key("r1")) == {b"0": b"2", b"1.0": b"2"}
     assert sorted(redis_client.hkeys(keys.results_key("r1"))) == [b"0.0", b"0.1", b"1.0.0", b"1.0.1"]
-    assert (redis_client.hget(keys.results_key("r1"), "1.0.1") or b"").startswith(b"1|0|")
+    assert (redis_client.hget(keys.results_key("r1"), "1.0.1")).startswith(b"1|0|")
     assert redis_client.hget(keys.mementos_key("r1"), "a") == b"r1/0,r1/1,r1/0,"
     run = state_of(redis_client, "r1")
     assert (run["state"], run["done"], run["goal"], run["total"]) == ("finished", "5", "5", "3")
 
 
-def test_cancelled_retries_of_turns_do_not_add_up(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_cancelled_retries_of_turns_do_not_add_up(ledger: TimedLedger, redis_client: Store) -> None:
     """Turns to be decided again count only while they are asked for, also when half of them were."""
     decide_all(ledger, submit_turns(ledger, "r1", [{"a": [0, 1, 2]}]))
     chunks, items = [ChunkPlan("a", [("x", "a", 3, "111")])], {"x": batch_of([0, 1, 2])}
@@ -264,7 +252,7 @@ def test_a_run_at_work_is_not_removed(ledger: TimedLedger) -> None:
         ledger.remove("r2")
 
 
-def test_a_paused_run_is_removed_from_everywhere(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_paused_run_is_removed_from_everywhere(ledger: TimedLedger, redis_client: Store) -> None:
     """Leases, locks, marks and inboxes go with it; its workers find their chunks gone."""
     submit_turns(ledger, "r1", [{"a": [0, 1], "b": [2]}, {"a": [3]}, {"b": [4]}], namespace="shared", key="k")
     submit_turns(ledger, "r2", [{"a": [0]}], namespace="shared")
@@ -281,7 +269,7 @@ def test_a_paused_run_is_removed_from_everywhere(ledger: TimedLedger, redis_clie
     assert state_of(redis_client, "r2")["state"] == "finished"
 
 
-def test_a_run_whose_loader_is_gone_can_be_removed(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_run_whose_loader_is_gone_can_be_removed(ledger: TimedLedger, redis_client: Store) -> None:
     """Nobody has to wait for a steward to clear a dead load away."""
     open_run(ledger, "r1", "cases", key="k")
     ledger.pass_ms(1000)

@@ -1,7 +1,5 @@
 """States how turns are handed out and committed: whole threads, in order, each turn and each request once."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared import keys
@@ -12,6 +10,7 @@ from shared.ledger import (
 )
 from shared.rows import Block, pack_block, unpack_block
 from tests.support.ledger_runs import (
+    Store,
     TimedLedger,
     decide_all,
     state_of,
@@ -19,17 +18,14 @@ from tests.support.ledger_runs import (
     threads_of,
 )
 
-if TYPE_CHECKING:
-    import redis
-
 
 @pytest.fixture
-def ledger(redis_client: "redis.Redis") -> TimedLedger:
+def ledger(redis_client: Store) -> TimedLedger:
     """A ledger on an empty server whose clock is the test's."""
     return TimedLedger(redis_client)
 
 
-def test_threads_keep_their_order_and_state(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_threads_keep_their_order_and_state(ledger: TimedLedger, redis_client: Store) -> None:
     """Turns of a thread are decided in input order over all chunks, and each hands its state to the next."""
     decide_all(
         ledger, submit_turns(ledger, "r1", [{"a": [0, 2], "b": [1]}, {"a": [3]}, {"b": [4], "a": [5]}])
@@ -74,7 +70,7 @@ def test_a_thread_is_committed_at_the_position_that_was_read(ledger: TimedLedger
     assert ledger.claim("r1", "0", "token", "w1").status == "done"
 
 
-def test_a_part_of_a_batch_can_be_committed(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_part_of_a_batch_can_be_committed(ledger: TimedLedger, redis_client: Store) -> None:
     """Turns may be committed one by one; the rest of the batch waits with its offset."""
     submit_turns(ledger, "r1", [{"a": [0, 1, 2]}])
     for offset in range(3):
@@ -84,7 +80,7 @@ def test_a_part_of_a_batch_can_be_committed(ledger: TimedLedger, redis_client: "
         assert ledger.commit_threads("r1", "0", "token", threads_of(claim, 1), back=back).accepted == [True]
     names = sorted(redis_client.hkeys(keys.results_key("r1")))
     assert names == [b"0.0", b"0.0:0", b"0.0:1"]
-    blocks = [unpack_block(redis_client.hget(keys.results_key("r1"), name)[2:]) for name in names]  # type: ignore[index]
+    blocks = [unpack_block(redis_client.hget(keys.results_key("r1"), name)[2:]) for name in names]
     assert sorted(index for block in blocks for index in block.indexes) == [0, 1, 2]
 
 
@@ -114,9 +110,7 @@ def test_one_commit_cannot_answer_a_request_twice(ledger: TimedLedger) -> None:
     assert ledger.requests("r1", ["q"]) == {"q": b"a"}
 
 
-def test_turns_in_error_enter_the_dead_set_one_by_one(
-    ledger: TimedLedger, redis_client: "redis.Redis"
-) -> None:
+def test_turns_in_error_enter_the_dead_set_one_by_one(ledger: TimedLedger, redis_client: Store) -> None:
     """A dead turn is kept with its own line and its own result."""
     submit_turns(ledger, "r1", [{"a": [4, 7, 9]}])
     claim = ledger.claim("r1", "0", "token", "w1")
@@ -124,13 +118,11 @@ def test_turns_in_error_enter_the_dead_set_one_by_one(
     thread = ThreadCommit("a", claim.threads[0].pos, b"state", [PartCommit(0, 3, pack_block(block), [1, 2])])
     ledger.commit_threads("r1", "0", "token", [thread], back=True)
     assert redis_client.zrange(keys.DEAD_KEY, 0, -1) == [b"r1 7", b"r1 9"]
-    dead = unpack_dead(redis_client.hget(keys.DEAD_ITEMS_KEY, "r1 9") or b"")
+    dead = unpack_dead(redis_client.hget(keys.DEAD_ITEMS_KEY, "r1 9"))
     assert (dead.kind, dead.payload, dead.result) == ("turns", b'{"turn":9}', b"worse")
 
 
-def test_a_chunk_of_turns_can_be_given_back_untouched(
-    ledger: TimedLedger, redis_client: "redis.Redis"
-) -> None:
+def test_a_chunk_of_turns_can_be_given_back_untouched(ledger: TimedLedger, redis_client: Store) -> None:
     """At shutdown a worker gives a chunk back with an empty commit: locks go, and it is no strike."""
     submit_turns(ledger, "r1", [{"a": [0], "b": [1]}])
     for number in range(6):

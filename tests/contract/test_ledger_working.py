@@ -1,7 +1,5 @@
 """States what `claim`, `renew`, `commit` and `commit_threads` answer, as their Lua files document it."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared import keys
@@ -14,6 +12,7 @@ from shared.ledger import (
     unpack_dead,
 )
 from tests.support.ledger_runs import (
+    Store,
     TimedLedger,
     decide,
     decide_all,
@@ -24,12 +23,9 @@ from tests.support.ledger_runs import (
     submit_turns,
 )
 
-if TYPE_CHECKING:
-    import redis
-
 
 @pytest.fixture
-def ledger(redis_client: "redis.Redis") -> TimedLedger:
+def ledger(redis_client: Store) -> TimedLedger:
     """A ledger on an empty server whose clock is the test's."""
     return TimedLedger(redis_client)
 
@@ -74,7 +70,7 @@ def test_only_published_chunks_can_be_claimed(ledger: TimedLedger) -> None:
     assert ledger.claim("r9", "0", "token", "w1").status == "gone"
 
 
-def test_a_run_of_another_layout_is_left_alone(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_run_of_another_layout_is_left_alone(ledger: TimedLedger, redis_client: Store) -> None:
     """Chunks of a run that a newer version wrote are neither claimed nor healed nor published."""
     submit_cases(ledger, "r1", [["0"], ["1"], ["2"]])
     redis_client.hset(keys.run_key("r1"), "v", 2)
@@ -101,7 +97,7 @@ def test_renewed_leases_live(ledger: TimedLedger) -> None:
     assert ledger.renew([]) == []
 
 
-def test_a_result_is_written_once(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_result_is_written_once(ledger: TimedLedger, redis_client: Store) -> None:
     """The first result of an item stays, whoever commits again; tallies count what was written."""
     submit_cases(ledger, "r1", [["0", "1"]])
     ledger.claim("r1", "0", "token", "w1")
@@ -114,7 +110,7 @@ def test_a_result_is_written_once(ledger: TimedLedger, redis_client: "redis.Redi
     assert ledger.backlog() == 1
 
 
-def test_a_commit_needs_the_lease(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_commit_needs_the_lease(ledger: TimedLedger, redis_client: Store) -> None:
     """Who lost the chunk writes nothing."""
     submit_cases(ledger, "r1", [["0"]])
     claim = ledger.claim("r1", "0", "token", "w1")
@@ -123,7 +119,7 @@ def test_a_commit_needs_the_lease(ledger: TimedLedger, redis_client: "redis.Redi
     assert redis_client.exists(keys.results_key("r1")) == 0
 
 
-def test_the_last_commit_ends_chunk_and_run(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_the_last_commit_ends_chunk_and_run(ledger: TimedLedger, redis_client: Store) -> None:
     """The chunk closes with its last result, the run with its last chunk; a freed place is filled at once."""
     wakes = submit_cases(ledger, "r1", [["0"], ["1"], ["2"]])
     committed = decide(ledger, wakes[0])
@@ -185,7 +181,7 @@ def test_items_are_handed_out_when_they_are_due(ledger: TimedLedger) -> None:
     assert [item.attempts for item in ledger.claim("r1", "0", "e", "w1").items] == [3]
 
 
-def test_an_item_in_error_enters_the_dead_set(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_an_item_in_error_enters_the_dead_set(ledger: TimedLedger, redis_client: Store) -> None:
     """Payload, result and attempts are kept to be looked at, until a retry brings another result."""
     submit_cases(ledger, "r1", [["0", "1"]])
     ledger.claim("r1", "0", "a", "w1")
@@ -193,12 +189,12 @@ def test_an_item_in_error_enters_the_dead_set(ledger: TimedLedger, redis_client:
         "r1", "0", "a", [Row("0", 0, b"bad", dead=True, attempts=4), Row("1", 0, b"good")], back=True
     )
     assert redis_client.zrange(keys.DEAD_KEY, 0, -1) == [b"r1 0"]
-    dead = unpack_dead(redis_client.hget(keys.DEAD_ITEMS_KEY, "r1 0") or b"")
+    dead = unpack_dead(redis_client.hget(keys.DEAD_ITEMS_KEY, "r1 0"))
     assert (dead.kind, dead.attempts, dead.payload, dead.result) == ("cases", 4, b"payload 0", b"bad")
     assert dead.at_ms == ledger.now_ms
 
 
-def test_the_dead_set_is_bounded(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_the_dead_set_is_bounded(ledger: TimedLedger, redis_client: Store) -> None:
     """The oldest entries make room, with everything that belongs to them."""
     submit_cases(ledger, "r1", [["0"]])
     redis_client.zadd(keys.DEAD_KEY, {f"old {at}": at for at in range(100_000)})
@@ -212,7 +208,7 @@ def test_the_dead_set_is_bounded(ledger: TimedLedger, redis_client: "redis.Redis
     assert redis_client.exists(keys.run_dead_key("old")) == 0
 
 
-def test_a_finished_and_removed_run_leaves_no_trace(ledger: TimedLedger, redis_client: "redis.Redis") -> None:
+def test_a_finished_and_removed_run_leaves_no_trace(ledger: TimedLedger, redis_client: Store) -> None:
     """After a run is final and removed, no key has its id in name or value."""
     decide_all(ledger, submit_turns(ledger, "r1", [{"a": [0, 1]}, {"a": [2], "b": [3]}], key="k"))
     decide_all(ledger, submit_cases(ledger, "r2", [["0"], ["1"]]))

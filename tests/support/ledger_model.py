@@ -1,6 +1,6 @@
 """A model of the ledger in plain Python: one method per script, with the names and arguments of `Ledger`.
 
-It is the oracle of the scripts' tests (`tests/property`), and the fault exploration runs on it (`tests/chaos`).
+It is the oracle of the scripts' tests (`tests/property`); the fault exploration runs on it (`tests/chaos`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ from shared.ledger import (
     Try,
     Wake,
 )
+from shared.ledger.base import NAMESPACE_TTL_S
 from shared.ledger.limits import INBOX_DEPTH, LEASE_MS, LOADER_MS, PARK_MS, SUSPECT_STRIKES
 from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record, Run
 from tests.support.ledger_model_steward import Steward
@@ -35,7 +36,7 @@ class LedgerModel(Steward):
 
     def open(
         self, run: str, *, kind: str, namespace: str, key: str, token: str, snapshot: bytes, ttl_s: int,
-        namespace_ttl_s: int = 30 * 24 * 3600,
+        wide: int = 0,
     ) -> Opened:  # fmt: skip
         """Begins a run, or finds the one of the same idempotency key."""
         runs = self.state.runs
@@ -57,7 +58,7 @@ class LedgerModel(Steward):
                 raise UsageError(f"namespace {namespace} is the id of a run")
             runs[run] = Run(
                 run, kind, namespace or run, key, token, snapshot,
-                ttl_s=ttl_s, namespace_ttl_s=namespace_ttl_s if namespace else ttl_s,
+                ttl_s=ttl_s, namespace_ttl_s=NAMESPACE_TTL_S if namespace else ttl_s, wide=wide,
                 until_ms=self.clock() + LOADER_MS, created_ms=self.state.now_ms,
             )  # fmt: skip
             if key:
@@ -227,7 +228,8 @@ class LedgerModel(Steward):
         run.tries.pop(row.index, None)
         run.done += 1
         if row.dead:
-            self.bury(run, row.index, row.generation, row.attempts, "", run.items[row.index], row.value)
+            payload = run.items[row.index]
+            self.bury(run, row.index, row.generation, row.attempts, payload=payload, result=row.value)
         elif row.generation:
             self.state.dead.pop((run.run, row.index), None)
 

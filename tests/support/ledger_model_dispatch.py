@@ -24,6 +24,8 @@ class Dispatch:
         """Every result by run, field and generation; for the checks, no part of the ledger."""
         self.log: dict[tuple[str, str], list[tuple[str, int, bool]]] = {}
         """By namespace and thread: run, index and whether poisoned of every decided turn; for the checks."""
+        self.decided: dict[str, set[int]] = {}
+        """By run: which of its turns have a result; for the checks."""
         self.ended: set[str] = set()
         """Tokens whose lease was ended; for the checks."""
 
@@ -81,10 +83,11 @@ class Dispatch:
         while room > 0 and kind.ring:
             run_id = min(kind.ring, key=kind.ring.__getitem__)
             run = self.state.runs.get(run_id)
-            if run is None or run.state != "running" or not run.waiting:
+            chunk = run.next_chunk() if run and run.state == "running" else None
+            if run is None or chunk is None:
                 del kind.ring[run_id]
                 continue
-            wakes.append(self.publish(run, run.next_waiting()))
+            wakes.append(self.publish(run, chunk))
             room -= 1
             if len(kind.ring) > 1:
                 self.state.serial += 1
@@ -154,6 +157,8 @@ class Dispatch:
         del run.chunks[chunk], run.plan[chunk]
         run.waiting.discard(chunk)
         self.settle(run)
+        if run.wide:
+            self.join_ring(run)
 
     def drop(self, run: Run, chunk: str) -> None:
         """Gives up what is left of an admitted chunk, and ends it."""
@@ -233,4 +238,5 @@ class Dispatch:
         else:
             self.leave_namespace(run)
         del self.state.runs[run.run]
+        self.decided.pop(run.run, None)
         self.written = {key: value for key, value in self.written.items() if key[0] != run.run}

@@ -64,7 +64,7 @@ class Rules(Dispatch):
         run.tries.pop(index, None)
         run.done += 1
         run.tally["error"] += 1
-        self.bury(run, index, generation, strikes, "poison", run.items[index], b"")
+        self.bury(run, index, generation, strikes, code="poison", payload=run.items[index])
 
     def poison_turn(self, namespace: str, name: str, strikes: int) -> None:
         """Writes the error of the turn at a thread's front, of whichever run it is."""
@@ -76,7 +76,7 @@ class Rules(Dispatch):
         generation = self.take(namespace, name, PartCommit(offset, 1, pack_block(block)), None)
         thread.pos += 1
         run.tally["error"] += 1
-        self.bury(run, str(index), generation, strikes, "poison", line, b"")
+        self.bury(run, str(index), generation, strikes, code="poison", payload=line)
 
     # ---- turns
 
@@ -98,6 +98,7 @@ class Rules(Dispatch):
         decided = self.indexes(ref)[part.offset : part.offset + part.count]
         poisoned = token is None
         self.log.setdefault((namespace, name), []).extend((run.run, index, poisoned) for index in decided)
+        self.decided.setdefault(run.run, set()).update(decided)
         run.done += part.count
         thread.offset = 0 if whole else part.offset + part.count
         thread.moved = True
@@ -112,12 +113,13 @@ class Rules(Dispatch):
             for index in block.indexes:
                 self.state.dead.pop((run.run, str(index)), None)
         for at in part.dead:
-            index = str(self.indexes(ref)[at])
-            self.bury(run, index, generation, 1, "", self.turn_line(ref, at), block.lines[at - part.offset])
+            name, result = str(self.indexes(ref)[at]), block.lines[at - part.offset]
+            self.bury(run, name, generation, 1, payload=self.turn_line(ref, at), result=result)
 
     def bury(
-        self, run: Run, index: str, generation: int, attempts: int, code: str, payload: bytes, result: bytes
-    ) -> None:
+        self, run: Run, index: str, generation: int, attempts: int, *,
+        payload: bytes, code: str = "", result: bytes = b"",
+    ) -> None:  # fmt: skip
         """Copies an item that ended in error to the dead set."""
         self.state.dead[run.run, index] = DeadItem(
             run.kind, generation, self.state.now_ms, attempts, code, payload, result

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shared.ledger import DeadItem
 from shared.ledger.limits import KINDS, WINDOW_FLOOR
@@ -24,7 +24,8 @@ class Plan(NamedTuple):
     generation: int
     first: str
     size: int
-    parts: list[str] | list[Part]
+    parts: list[Any]
+    """Indexes; of turns `Part`s."""
 
 
 class Lease(NamedTuple):
@@ -81,6 +82,7 @@ class Run:
     namespace_ttl_s: int
     until_ms: int
     created_ms: int
+    wide: int = 0
     state: str = "loading"
     to: str | None = None
     digest: str | None = None
@@ -104,9 +106,11 @@ class Run:
     batches: dict[str, int] = field(default_factory=dict)
     threads: set[str] = field(default_factory=set)
 
-    def next_waiting(self) -> str:
-        """The chunk that is published next."""
-        return min(self.waiting, key=lambda chunk: (order(chunk), chunk))
+    def next_chunk(self) -> str | None:
+        """The chunk that is published next; none when none waits, or as many as may be are under way."""
+        chunk = min(self.waiting, key=lambda name: (order(name), name), default=None)
+        is_full = bool(self.wide) and len(self.chunks) >= self.wide
+        return None if is_full and chunk not in self.chunks else chunk
 
 
 @dataclass

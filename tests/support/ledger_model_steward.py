@@ -65,11 +65,12 @@ class Steward(Rules):
         if gone:
             self.repeat_wakes(name)
 
-    def repeat_wakes(self, name: str) -> None:
-        """Makes all unclaimed wake-ups of a kind due."""
+    def repeat_wakes(self, name: str, worker: str = "") -> None:
+        """Makes all unclaimed wake-ups of a kind due, and the leases of a worker."""
         live = self.state.kinds[name].live
         for run, chunk in live:
-            if self.state.runs[run].chunks[chunk].state == "P":
+            record = self.state.runs[run].chunks[chunk]
+            if record.state == "P" or (worker and record.worker == worker):
                 live[run, chunk] = self.clock()
 
     def heal_live(self, name: str, wakes: list[Wake]) -> None:
@@ -104,7 +105,7 @@ class Steward(Rules):
             if kind.workers.pop(worker, None):
                 self.measure_window(kind)
                 if abrupt:
-                    self.repeat_wakes(name)
+                    self.repeat_wakes(name, worker)
 
     # ---- operators
 

@@ -104,7 +104,7 @@ def _run_keys(run: Run, dead: set[str]) -> Iterator[tuple[str, Any]]:
             until=run.until_ms, gen=run.generation, done=run.done, goal=run.goal, total=run.total,
             created=run.created_ms, snap=run.snapshot, ttl=run.ttl_s, ns_ttl=run.namespace_ttl_s,
             to=run.to, digest=run.digest, sealed=run.sealed_ms, finished=run.finished_ms, op=run.operation,
-            tried=1 if run.tried else None,
+            tried=1 if run.tried else None, wide=run.wide or None,
         ),
         **{f"n:{word}": _text(amount) for word, amount in run.tally.items()},
     }  # fmt: skip

@@ -19,6 +19,8 @@ from tests.support.ledger_twin import TEST_CLOCK_KEY, TEST_SCRIPTS
 if TYPE_CHECKING:
     import redis
 
+Store = Any
+"""A redis-py client: its own annotations mix sync and async answers."""
 START_MS = 4_000_000_000_000
 """Where the test clock begins: ahead of any real one, so that Redis itself expires nothing meanwhile."""
 

@@ -16,10 +16,12 @@ from tests.support.ledger_simulation_checks import check, check_rest
 from tests.support.ledger_simulation_world import KINDS, Actor, Mirror, Step
 
 FAULTS = (
-    "kill", "kill_all", "stop_worker", "stop_worker", "freeze", "control", "control", "retry", "retry",
-    "remove", "kill_producers", "submit_again", "deliver_again", "shut_down", "step_back", "crash",
+    "kill", "kill_all", "stop_worker", "stop_worker", "stall", "stall", "freeze", "step_back", "crash",
+    "control", "control", "retry", "retry", "retry", "remove", "kill_producers", "submit_again", "submit_new",
+    "submit_new", "deliver_again", "shut_down",
 )  # fmt: skip
 MOST_CALM_STEPS = 60_000
+MOST_RUNS = 10
 
 
 class Simulation(Actors):
@@ -33,19 +35,29 @@ class Simulation(Actors):
             self.spawn()
 
     def run(self, steps: int = 1200) -> int:
-        """Lives for some steps, then lets everything come to rest; returns how many steps that took."""
+        """Lives for some steps and comes to rest, twice; returns how many steps the longest rest took.
+
+        The second time there are final runs to be retried, and threads that have a past.
+        """
+        longest = 0
+        for _ in range(2):
+            self.live(steps // 2)
+            longest = max(longest, self.come_to_rest())
+            check_rest(self.model)
+            self.check_order()
+            self.check_requests()
+        self.forget_everything()
+        return longest
+
+    def live(self, steps: int) -> None:
+        """Lives under faults."""
+        self.calm = False
         for _ in range(steps):
             self.step()
             if self.rnd.random() < 0.02 and not self.mirror:
                 self.snapshot = copy.deepcopy(self.model)
             if self.rnd.random() < self.trouble:
                 getattr(self, self.rnd.choice(FAULTS))()
-        taken = self.come_to_rest()
-        check_rest(self.model)
-        self.check_order()
-        self.check_requests()
-        self.forget_everything()
-        return taken
 
     def step(self) -> None:
         """Lets one of those that are ready take a step, or time pass."""
@@ -85,13 +97,21 @@ class Simulation(Actors):
         if self.workers and self.kills:
             name = self.rnd.choice(sorted(self.workers))
             super().kill(name)
-            self.act(self.call("leave", name), name="leave")
+            self.act(self.call("leave", name, abrupt=self.rnd.random() < 0.5), name="leave")
 
     def stop_worker(self) -> None:
         """Stops a worker for a while, as a debugger or a swapping machine does."""
         if self.workers and self.kills:
             worker = self.workers[self.rnd.choice(sorted(self.workers))]
             worker.stopped_until_ms = self.now_ms + self.rnd.choice([2000, 20_000, 60_000])
+
+    def stall(self) -> None:
+        """Lets a worker lose sight of a chunk: it is not renewed any more, and committed much too late."""
+        working = [actor for actor in self.actors if actor.name == "chunk"]
+        if working:
+            actor = self.rnd.choice(working)
+            self.workers[actor.worker].held.clear()
+            actor.ready_ms = self.now_ms + self.rnd.choice([17_000, 20_000, 40_000])
 
     def freeze(self) -> None:
         """Stops Redis for a while."""
@@ -120,6 +140,11 @@ class Simulation(Actors):
         run = self.rnd.choice(sorted(self.specs))
         if run not in self.removed and (self.specs[run].key or run not in self.model.state.runs):
             self.act(self.producer(run), name=f"producer {run}")
+
+    def submit_new(self) -> None:
+        """Brings another run."""
+        if len(self.specs) < MOST_RUNS:
+            self.submit(len(self.specs))
 
     def deliver_again(self) -> None:
         """Delivers a message twice."""
@@ -155,7 +180,7 @@ class Simulation(Actors):
             yield from self.send(answer[1] if name == "control" else answer)
 
     def retry_run(self, run: str) -> Step:
-        """Retries some cases, or those turns that were poisoned or never decided."""
+        """Retries some cases, or those turns that were poisoned or never decided, and some others."""
         found, operation = self.model.state.runs.get(run), self.unique("op")
         if found is None:
             return
@@ -168,7 +193,7 @@ class Simulation(Actors):
         parts, items = [], {}
         for thread, turns in self.specs[run].turns.items():
             last = self.last_words(run, found.namespace, thread)
-            wanted = [turn for turn in turns if last.get(turn.index, True)]
+            wanted = [turn for turn in turns if last.get(turn.index, True) or self.rnd.random() < 0.2]
             marks = "".join("01"[turn.index in last] for turn in wanted)
             if wanted:
                 parts.append((thread, thread, len(wanted), marks))

@@ -33,6 +33,7 @@ class Actors(World):
                 self.invent_turns(run, chunk, spec)
             else:
                 self.invent_items(run, chunk, spec)
+        spec.wide = self.rnd.choice([0, 0, 0, 0, 1, 2])
         if kind == "turns":
             spec.namespace = self.rnd.choice(["", "shared"])
         self.specs[run] = spec
@@ -73,7 +74,7 @@ class Actors(World):
         spec, token = self.specs[run], self.unique("load")
         settings = {"kind": spec.kind, "namespace": spec.namespace, "key": spec.key, "token": token}
         while True:
-            opened = yield from self.call("open", run, **settings, snapshot=b"{}", ttl_s=3600)
+            opened = yield from self.call("open", run, **settings, snapshot=b"{}", ttl_s=3600, wide=spec.wide)
             if opened.status in {"sealed", "exists"}:
                 return
             if opened.status == "busy":
@@ -180,7 +181,7 @@ class Actors(World):
         rows: list[Row] = []
         tries: list[Try] = []
         for item in self.rnd.sample(claim.items, len(claim.items)):
-            yield self.later([10, 200, 2000, 9000, 25_000], calm=10)
+            yield self.later([10, 10, 10, 200, 200, 2000, 9000, 25_000, 40_000], calm=10)
             if (wake.run, int(item.index)) in self.poison:
                 raise Killed
             if self.rnd.random() < 0.1 and not self.calm:
@@ -241,7 +242,7 @@ class Actors(World):
             end = offset + 1 if stop else batch.count
             codes, dead, told = [], [], []
             for at in range(offset, end):
-                yield self.later([0, 10, 10, 500, 10_000])
+                yield self.later([0, 0, 10, 10, 10, 500, 10_000])
                 if (batch.run, indexes[at]) in self.poison:
                     raise Killed
                 request = lines[at].decode().split(" ")[1]

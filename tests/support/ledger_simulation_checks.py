@@ -4,7 +4,7 @@ from collections import Counter
 
 from shared.names import FINAL_STATES
 from tests.support.ledger_model import LedgerModel
-from tests.support.ledger_model_state import Run
+from tests.support.ledger_model_state import Ref, Run
 
 
 def check(model: LedgerModel) -> None:
@@ -42,16 +42,32 @@ def _check_run(model: LedgerModel, run: Run) -> None:
         assert run.done == run.goal, f"{run.run} is finished with {run.done} of {run.goal}"
         if run.kind != "turns":
             assert run.results.keys() == run.items.keys(), f"{run.run} is finished without all results"
-    if run.kind != "turns" and run.sealed_ms:
-        missing = run.items.keys() - run.results.keys()
-        again = [index for index in run.redo if index in run.results]
-        assert run.goal - run.done == len(missing) + len(again), f"{run.run} counts wrong"
-    if run.state == "running" and run.waiting:
+    if run.sealed_ms:
+        left = _left_of_turns(model, run) if run.kind == "turns" else _left_of_items(run)
+        assert run.goal - run.done == left, f"{run.run} counts {run.goal - run.done} where {left} are left"
+    if run.state == "running" and run.next_chunk():
         assert run.run in ring, f"{run.run} is in no ring"
     live = model.kind_of(run).live
     for chunk, record in run.chunks.items():
         assert (record.state == "L") == (record.token is not None), f"{run.run} {chunk}: {record}"
         assert (record.state in "PL") == ((run.run, chunk) in live), f"{run.run} {chunk}: {record}"
+
+
+def _left_of_items(run: Run) -> int:
+    """How many items still need a result: those without one, and those asked for again."""
+    missing = run.items.keys() - run.results.keys()
+    return len(missing) + sum(index in run.results for index in run.redo)
+
+
+def _left_of_turns(model: LedgerModel, run: Run) -> int:
+    """How many turns still need a result: those without one, and those that open chunks decide again."""
+    left = run.total - len(model.decided.get(run.run, ()))
+    for chunk in run.plan:
+        for part in model.undone(run, chunk):
+            thread = model.namespace_of(run).thread(part.thread)
+            is_front = thread.inbox[:1] == [Ref(run.run, part.batch, part.turns)]
+            left += part.again[thread.offset if is_front else 0 :].count("1")
+    return left
 
 
 def _check_inboxes(model: LedgerModel) -> None:

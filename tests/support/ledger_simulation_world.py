@@ -64,6 +64,7 @@ class Spec:
     total: int
     chunks: dict[str, ChunkPlan]
     items: dict[str, bytes]
+    wide: int = 0
     turns: dict[str, list[Turn]] = field(default_factory=dict)
     """By thread, in input order."""
 
