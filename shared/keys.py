@@ -7,10 +7,13 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     run:{run}:run|items|plan|wait|admitted|res|redo|try|batches|threads|dead     a run
     run:{run}:c:{chunk}                                                          a chunk that was handed out
     kind:{kind}:live|parked|ring|pace|workers|cap                                a kind
+    run:{run}:cost                                                               a run with a cost cap
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
+    limits limits:used limit:{scope} permits:{scope}                             what bounds calls to upstreams
+    cache:hits cache:a:{digest} cache:f:{digest}                                 answers of models
 
 Names of runs, namespaces and chunks hold neither colons nor spaces (`shared.ledger` refuses others);
-thread names are free text, which is why they stand last.
+names of threads and scopes are free text, which is why they stand last.
 """
 
 import sys
@@ -171,6 +174,39 @@ def users_key(namespace: str) -> str:
 def inbox_key(namespace: str, thread: str) -> str:
     """List: `run batch count` of the batches a thread still has to decide, oldest first."""
     return f"{PREFIX}ns:{namespace}:in:{thread}"
+
+
+LIMITS_KEY: Final = PREFIX + "limits"
+"""Hash: model, provider or API URL to the limits that a person has set, as JSON."""
+SCOPES_KEY: Final = PREFIX + "limits:used"
+"""Sorted set: scopes that were called through lately, by the time of the first call, epoch milliseconds."""
+CACHE_HITS_KEY: Final = PREFIX + "cache:hits"
+"""Hash: `hits`, `misses` and `stored` answers of models, for display."""
+
+
+def scope_key(scope: str) -> str:
+    """Hash: what the limits of a scope have come to; the fields stand in `worker/upstream/lua/lib/scope.lua`."""
+    return f"{PREFIX}limit:{scope}"
+
+
+def permits_key(scope: str) -> str:
+    """Sorted set: calls in flight by the ledger time at which they count as gone, unless they are renewed."""
+    return f"{PREFIX}permits:{scope}"
+
+
+def cost_key(run: str) -> str:
+    """Hash: `cap`, `spent` and `held` of a run in billionths of a dollar, and what each call has reserved."""
+    return f"{PREFIX}run:{run}:cost"
+
+
+def answer_key(digest: str) -> str:
+    """String: a model's answer to the request with this digest."""
+    return f"{PREFIX}cache:a:{digest}"
+
+
+def flight_key(digest: str) -> str:
+    """String: `token until`: who asks a model for this answer now, and until when (ledger time) nobody else."""
+    return f"{PREFIX}cache:f:{digest}"
 
 
 def lua_source(name: str) -> str | None:

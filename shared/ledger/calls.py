@@ -4,7 +4,7 @@ Every script may run twice with the same arguments, because a reply can be lost 
 call that got no answer is simply sent again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import uniform
 from threading import Event
 from time import monotonic
@@ -57,6 +57,34 @@ class ScriptCaller:
                 return self.client.evalsha(script.sha, 0, *args)
             except exceptions.NoScriptError:
                 return self.client.eval(script.text, 0, *args)
+
+        return self.patiently(once)
+
+    def run_many(self, calls: Sequence[tuple[str, Sequence[str | bytes | float]]]) -> list[Any]:
+        """Runs scripts one after the other in one round trip.
+
+        Args:
+            calls: script names with their arguments. All are sent again when a reply is lost.
+
+        Returns:
+            What `run` would return for each; for a script that failed, its exception.
+
+        Raises:
+            RedisUnreachableError: no answer within the patience.
+        """
+
+        def once() -> list[Any]:
+            with self.client.pipeline(transaction=False) as pipeline:
+                for name, args in calls:
+                    pipeline.evalsha(self._scripts[name].sha, 0, *args)
+                answers: list[Any] = pipeline.execute(raise_on_error=False)
+            for place, answer in enumerate(answers):
+                if isinstance(answer, exceptions.NoScriptError):
+                    name, args = calls[place]
+                    answers[place] = self.client.eval(self._scripts[name].text, 0, *args)
+                elif isinstance(answer, PASSING):
+                    raise answer
+            return answers
 
         return self.patiently(once)
 

@@ -55,7 +55,15 @@ def lua_source(name: str) -> str | None:
     >>> lua_source("PARK_MS"), lua_source("KINDS")
     ('local PARK_MS = 1000\n', "local KINDS = {'turns', 'cases', 'queries'}\n")
     """
-    value = getattr(sys.modules[__name__], name, None) if name.isupper() else None
+    return lua_local(name, getattr(sys.modules[__name__], name, None)) if name.isupper() else None
+
+
+def lua_local(name: str, value: object) -> str | None:
+    r"""Renders a number, or a tuple of texts, as a Lua local; None for anything else.
+
+    >>> lua_local("SHARE", 0.5)
+    'local SHARE = 0.5\n'
+    """
     if isinstance(value, tuple):
         return f"local {name} = {{{', '.join(map(repr, value))}}}\n"
-    return f"local {name} = {value}\n" if isinstance(value, int) else None
+    return f"local {name} = {value}\n" if isinstance(value, int | float) else None

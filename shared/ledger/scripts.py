@@ -3,9 +3,12 @@
 A script or helper names what it stands on in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
 (`shared.keys`), a number (`shared.ledger.limits`) or a helper (`lua/lib/NAME.lua`). Every helper is a closure
 that is made anew by each call, about 0.08 µs, which is why no script carries what it does not use.
+
+Scripts that live elsewhere are put together in the same way, from a `Library` of their own that stands on the
+ledger's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha1
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +26,28 @@ PRELUDE: Final = "local call = redis.call\n"
 USES: Final = "-- uses:"
 
 
+class Library(NamedTuple):
+    """Where scripts and what they stand on are found."""
+
+    folders: tuple[Path, ...]
+    """The first holds the scripts; helpers are in `lib` of any of them, the first one wins."""
+    sources: tuple[Callable[[str], str | None], ...]
+    """Functions that render a key or a number as a Lua local."""
+
+    def find(self, name: str) -> str | None:
+        """Returns the source of a key or number; None when the name is that of a helper."""
+        return next(filter(None, (source(name) for source in self.sources)), None)
+
+    def helper(self, name: str) -> str:
+        """Reads a helper."""
+        places = [folder / "lib" / f"{name}.lua" for folder in self.folders]
+        return next(filter(Path.exists, places), places[-1]).read_text()
+
+
+LEDGER: Final = Library((FOLDER,), (keys.lua_source, limits.lua_source))
+"""What the ledger's scripts are made of."""
+
+
 class Script(NamedTuple):
     """A whole script, ready for EVALSHA."""
 
@@ -37,32 +62,33 @@ def _uses(text: str) -> Iterator[str]:
             yield from (name.strip() for name in line.removeprefix(USES).split(","))
 
 
-def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str]) -> None:
+def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str], library: Library) -> None:
     """Adds what `name` stands on, then `name` itself; a Lua local must stand above its use."""
     if name in parts:
         return
-    text = replaced.get(name) or keys.lua_source(name) or limits.lua_source(name)
+    text = replaced.get(name) or library.find(name)
     if text is None:
-        text = (FOLDER / "lib" / f"{name}.lua").read_text()
+        text = library.helper(name)
         for used in _uses(text):
-            _add(used, parts, replaced)
+            _add(used, parts, replaced, library)
     parts[name] = text
 
 
-def compose(name: str, replaced: Mapping[str, str] | None = None) -> Script:
+def compose(name: str, replaced: Mapping[str, str] | None = None, library: Library = LEDGER) -> Script:
     """Reads one script with all it stands on.
 
     Args:
-        name: one of `NAMES`.
+        name: one of `NAMES`, or of the library's scripts.
         replaced: helpers to use instead of those in `lua/lib`; tests put their own clock under `now`.
+        library: where to look.
 
     >>> compose("leave").text.startswith(PRELUDE)
     True
     """
-    body = (FOLDER / f"{name}.lua").read_text()
+    body = (library.folders[0] / f"{name}.lua").read_text()
     parts: dict[str, str] = {}
     for used in _uses(body):
-        _add(used, parts, replaced or {})
+        _add(used, parts, replaced or {}, library)
     text = PRELUDE + "".join(parts.values()) + body
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
