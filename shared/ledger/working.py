@@ -131,7 +131,8 @@ class WorkingCalls(LedgerCalls):
 
         Args:
             worker: name of the process; nothing happens when it is not registered.
-            abrupt: it may have taken wake-ups along; the next tick sends all that nobody has claimed again.
+            abrupt: it ends without giving back what it has: the next tick ends its leases, and sends all
+                wake-ups again that nobody has claimed.
         """
         self.caller.run("leave", worker, int(abrupt))
 
