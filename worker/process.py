@@ -128,9 +128,17 @@ class WorkerProcess:
         for held in self.chunks.held():
             self.publish(self.ledger.commit(held.run, held.chunk, held.token, [], back=True).wakes)
 
-    def leave(self) -> None:
-        """Takes the process off the ledger's list of workers."""
-        self.ledger.leave(self.name)
+    def arrive(self) -> None:
+        """Takes the place of a dead process of the same name, if there was one: names are used again."""
+        self.ledger.leave(self.name, abrupt=True)
+
+    def leave(self, *, abrupt: bool = False) -> None:
+        """Takes the process off the ledger's list of workers.
+
+        Args:
+            abrupt: Celery will not give back to the broker what it has fetched.
+        """
+        self.ledger.leave(self.name, abrupt=abrupt)
         self.heartbeat.stop()
 
     def _watch_the_end(self) -> None:
@@ -147,5 +155,5 @@ class WorkerProcess:
 
     def _leave_now(self) -> None:
         self.give_back()
-        self.leave()
+        self.leave(abrupt=True)
         os._exit(0)

@@ -80,6 +80,7 @@ class Steward:
         self._process = process
         self._is_burst = is_burst
         self._idle_ticks = 0
+        self._has_arrived = False
         self._capacities = _kinds_by_capacity(process)
         self._threads = (
             Periodic("steward", TICK_S, self._tick, process.give_up),
@@ -104,6 +105,9 @@ class Steward:
         process = self._process
         if process.chunks.is_draining:
             return
+        if not self._has_arrived:
+            process.arrive()
+            self._has_arrived = True
         for capacity, kinds in self._capacities.items():
             process.publish(process.ledger.tick(process.name, kinds, capacity))
         process.publisher.flush()
