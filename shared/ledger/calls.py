@@ -14,7 +14,7 @@ import redis
 from redis import exceptions
 
 from shared.errors import RedisUnreachableError
-from shared.ledger.scripts import Script, compose_all
+from shared.ledger.scripts import Script, ledger_scripts
 
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0
@@ -22,8 +22,11 @@ PASSING: Final = (
     exceptions.ConnectionError,  # with it BusyLoadingError: the server reads its data
     exceptions.TimeoutError,
     exceptions.ReadOnlyError,  # a fail-over is under way
+    exceptions.MasterDownError,  # the same, seen from a replica
     exceptions.OutOfMemoryError,  # results expire, runs are removed
 )
+PASSING_WORDS: Final = ("BUSY ", "MISCONF ", "NOREPLICAS ", "TRYAGAIN ")
+"""Beginnings of other answers that pass: a long script runs, the disk is full, replicas are away."""
 REFUSED: Final = (
     exceptions.AuthenticationError,
     exceptions.AuthorizationError,
@@ -41,7 +44,7 @@ class ScriptCaller:
     ) -> None:
         self.client: Any = client  # redis-py's own annotations mix sync and async answers
         self.patience_s = patience_s
-        self._scripts = scripts or compose_all()
+        self._scripts = scripts or ledger_scripts()
         self._pause = Event()
 
     def run(self, name: str, *args: str | bytes | float) -> Any:
@@ -82,7 +85,7 @@ class ScriptCaller:
                 if isinstance(answer, exceptions.NoScriptError):
                     name, args = calls[place]
                     answers[place] = self.client.eval(self._scripts[name].text, 0, *args)
-                elif isinstance(answer, PASSING):
+                elif isinstance(answer, Exception) and passes(answer):
                     raise answer
             return answers
 
@@ -98,12 +101,23 @@ class ScriptCaller:
         while True:
             try:
                 return call()
-            except PASSING as error:
+            except exceptions.RedisError as error:
+                if not passes(error):
+                    raise
                 deadline = deadline or monotonic() + self.patience_s
                 if isinstance(error, REFUSED) or monotonic() + pause_s > deadline:
                     raise unreachable(error) from error
             self._pause.wait(uniform(pause_s / 2, pause_s))  # noqa: S311 - spreads the load, guards nothing
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def passes(error: Exception) -> bool:
+    """Tells whether an error may pass by itself.
+
+    >>> passes(exceptions.ResponseError("BUSY Redis is busy running a script.")), passes(ValueError())
+    (True, False)
+    """
+    return isinstance(error, PASSING) or str(error).startswith(PASSING_WORDS)
 
 
 def unreachable(error: Exception) -> RedisUnreachableError:

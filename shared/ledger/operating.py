@@ -54,8 +54,8 @@ class OperatingCalls(LedgerCalls):
 
         Raises:
             UnknownRunError: no run has this id.
-            RunStateError: the run is loading or being cancelled, turns are asked for while it runs, or another
-                retry has come between.
+            RunStateError: the run is loading or being cancelled, turns are asked for while it runs, or
+                another retry has come between.
             UsageError: nothing of what is asked for can be asked for.
         """
         flat: list[wire.Argument] = []

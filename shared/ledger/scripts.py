@@ -9,8 +9,10 @@ ledger's.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from hashlib import sha1
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from shared import keys
@@ -94,5 +96,11 @@ def compose(name: str, replaced: Mapping[str, str] | None = None, library: Libra
 
 
 def compose_all(replaced: Mapping[str, str] | None = None) -> dict[str, Script]:
-    """Reads every script by name."""
+    """Reads every script of the ledger by name."""
     return {name: compose(name, replaced) for name in NAMES}
+
+
+@cache
+def ledger_scripts() -> Mapping[str, Script]:
+    """Reads every script of the ledger once per process: it takes some milliseconds."""
+    return MappingProxyType(compose_all())

@@ -36,7 +36,7 @@ class Opened(NamedTuple):
     """The answer to `open`."""
 
     status: str
-    """`ok`: load it · `sealed`: the key's run is there · `busy`: another loader is at it · `exists`: taken."""
+    """`ok`: load it · `sealed`: the key's run is there · `busy`: another loads it · `exists`: id taken."""
     run: str
     """The run to load, or the one that stands for the idempotency key."""
     digest: str

@@ -94,6 +94,9 @@ def test_a_server_that_forgot_the_scripts_gets_them_again(
         exceptions.BusyLoadingError("Redis is loading the dataset in memory"),
         exceptions.ReadOnlyError("You can't write against a read only replica."),
         exceptions.OutOfMemoryError("command not allowed when used memory > 'maxmemory'."),
+        exceptions.MasterDownError("Link with MASTER is down"),
+        exceptions.ResponseError("BUSY Redis is busy running a script."),
+        exceptions.ResponseError("MISCONF Errors writing to the AOF file: No space left on device"),
     ],
 )
 def test_passing_faults_are_waited_out(ledger: Ledger, faulty: FaultyRedis, error: Exception) -> None:

@@ -3,12 +3,13 @@
 import pytest
 
 from shared import keys
-from shared.ledger import Held, Wake, unpack_dead
+from shared.ledger import ChunkPlan, Held, Wake, unpack_dead
 from shared.rows import unpack_block
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,
     decide,
+    decide_all,
     keys_with,
     state_of,
     submit_cases,
@@ -265,3 +266,20 @@ def test_a_shared_namespace_outlives_its_runs(ledger: TimedLedger, redis_client:
     assert redis_client.pttl(keys.mementos_key("shared")) == -1
     assert ledger.claim("r3", "0", "token", "w1").threads[0].memento == b"r1/0,"
     assert third
+
+
+def test_a_run_of_limited_width_is_worked_on_in_order(ledger: TimedLedger) -> None:
+    """Only so many of its chunks are under way at a time, however many workers wait; a retry keeps that."""
+    ledger.tick("w1", ["cases"], 10)
+    ledger.live_ms(1000)
+    wakes = submit_cases(ledger, "r1", [[str(at)] for at in range(5)], wide=2)
+    assert [wake.chunk for wake in wakes] == ["0", "1"]
+    assert ledger.live_ms(5000, "w1") == []
+    ledger.claim("r1", "0", "a", "w1")
+    assert [wake.chunk for wake in ledger.commit("r1", "0", "a", [], back=True).wakes] == ["0"]
+    assert [wake.chunk for wake in decide(ledger, wakes[1]).wakes] == ["2"]
+    done = decide_all(ledger, [wakes[0]])
+    assert [wake.chunk for wake in done] == ["0", "3", "4"]
+    decide(ledger, Wake("cases", "r1", "2", 1, ""))
+    again = ledger.retry("r1", "op", chunks=[ChunkPlan("a", [str(at)]) for at in range(5)])
+    assert [wake.chunk for wake in again] == ["1.0", "1.1"]
