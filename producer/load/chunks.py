@@ -4,9 +4,9 @@ A chunk is what one Celery message stands for; a batch is the turns of one threa
 one ledger field. Pure: numbers and bytes in, numbers and bytes out.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby
-from operator import itemgetter
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from producer.load.turns import TurnLine
@@ -15,8 +15,14 @@ from shared.rows import pack_batch
 
 CHUNK_TURNS: Final = 1_000
 """A chunk closes at this many turns, when the thread changes: about 10 ms of work."""
-CHUNK_TURNS_MOST: Final = 1_500
-"""A chunk closes here even in the middle of a thread, which then goes on in the next one."""
+CHUNK_GROWTH: Final = 4
+"""Chunks of a long input grow to so many times the turns: a message costs as much as some hundred turns."""
+CHUNK_SHARE: Final = 20
+"""A chunk grows to no more than one in so many of the turns before it, so that all workers have some."""
+CHUNK_SLACK: Final = 1.5
+"""A chunk closes at so many times its turns even inside a thread, which then goes on in the next one."""
+CHUNK_BATCHES_MOST: Final = 1_500
+"""A chunk closes here, whatever else it holds: scripts read a batch each in one command."""
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds: a worker has several chunks in memory at once."""
 LOAD_ITEMS: Final = 1_000
@@ -54,50 +60,67 @@ def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) ->
     >>> chunk.items
     {'0.0': b'0,2\nA\nC', '0.1': b'1\nB'}
     """
-    most = turns * CHUNK_TURNS_MOST // CHUNK_TURNS
-    number, taken, size = 0, list[TurnLine](), 0
+    number, taken, size, before = 0, list[TurnLine](), 0, 0
     for page in pages:
         taken += page
         size += _size(page)
-        while len(taken) >= most or size >= CHUNK_BYTES_MOST:
-            end = _cut(taken, turns, most)
+        while len(taken) >= CHUNK_SLACK * _aim(turns, before) or size >= CHUNK_BYTES_MOST:
+            end = _cut(taken, _aim(turns, before))
             yield _chunk(number, taken[:end])
             taken = taken[end:]
-            number, size = number + 1, _size(taken)
+            number, size, before = number + 1, _size(taken), before + end
     while taken:
-        end = _cut(taken, turns, most)
+        end = _cut(taken, _aim(turns, before))
         yield _chunk(number, taken[:end])
-        number, taken = number + 1, taken[end:]
+        number, taken, before = number + 1, taken[end:], before + end
+
+
+def _aim(turns: int, before: int) -> int:
+    """How many turns the next chunk is to hold, when so many are in those before it.
+
+    >>> [_aim(1_000, before) for before in (0, 50_000, 1_000_000)]
+    [1000, 2500, 4000]
+    """
+    return min(max(turns, before // CHUNK_SHARE), CHUNK_GROWTH * turns)
 
 
 def _size(lines: Sequence[TurnLine]) -> int:
     """Bytes of some lines."""
-    return sum([len(line.raw) for line in lines])
+    return sum([len(line[3]) for line in lines])
 
 
-def _cut(lines: Sequence[TurnLine], turns: int, most: int) -> int:
+def _cut(lines: Sequence[TurnLine], turns: int) -> int:
     """Finds where a chunk ends: where the thread changes, where it is full, or where it is too heavy."""
-    sizes = accumulate(len(line.raw) for line in lines[:most])
-    end = next((at for at, size in enumerate(sizes, 1) if size >= CHUNK_BYTES_MOST), min(len(lines), most))
-    changes = (at for at in range(turns, end) if lines[at].thread != lines[at - 1].thread)
-    return next(changes, end)
+    some = lines[: int(CHUNK_SLACK * turns)]
+    sizes = list(accumulate([len(line[3]) for line in some]))
+    end = min(len(some), bisect_left(sizes, CHUNK_BYTES_MOST) + 1)
+    changes = _changes(some[:end])
+    if len(changes) >= CHUNK_BATCHES_MOST:
+        end = changes[CHUNK_BATCHES_MOST - 1]
+    at = bisect_left(changes, turns)
+    return min(end, changes[at]) if at < len(changes) else end
+
+
+def _changes(lines: Sequence[TurnLine]) -> list[int]:
+    """Finds the lines whose thread is not that of the line before."""
+    threads = [line[2] for line in lines]
+    return [at for at, (before, thread) in enumerate(pairwise(threads), 1) if before != thread]
 
 
 def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
     """Packs lines into one batch a thread, in the order in which the threads appear."""
+    numbers, raws = [line[0] for line in lines], [line[3] for line in lines]
     by_thread = dict[str, tuple[list[int], list[bytes]]]()
-    for thread, found in groupby(lines, key=itemgetter(2)):
-        indexes, raws = by_thread.setdefault(thread, ([], []))
-        some = list(found)
-        indexes += [line[0] for line in some]
-        raws += [line[3] for line in some]
+    for start, end in pairwise([0, *_changes(lines), len(lines)]):
+        indexes, some = by_thread.setdefault(lines[start].thread, ([], []))
+        indexes += numbers[start:end]
+        some += raws[start:end]
     items, parts = dict[str, bytes](), list[tuple[str, str, int]]()
-    for position, (thread, (indexes, raws)) in enumerate(by_thread.items()):
+    for position, (thread, (indexes, some)) in enumerate(by_thread.items()):
         batch = f"{number}.{position}"
-        items[batch] = pack_batch(indexes, raws)
+        items[batch] = pack_batch(indexes, some)
         parts.append((batch, thread, len(indexes)))
-    content = b"\n".join([line.raw for line in lines])
-    return Chunk(str(number), ChunkPlan(name_of(lines[0].thread), parts), items, content, len(lines))
+    return Chunk(str(number), ChunkPlan(name_of(lines[0].thread), parts), items, b"\n".join(raws), len(lines))
 
 
 def name_of(thread: str) -> str:

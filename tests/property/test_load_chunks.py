@@ -2,10 +2,19 @@
 
 from itertools import groupby
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.load.chunks import CHUNK_BYTES_MOST, LOAD_BYTES, LOAD_ITEMS, Chunk, chunked, grouped
+from producer.load.chunks import (
+    CHUNK_BATCHES_MOST,
+    CHUNK_BYTES_MOST,
+    LOAD_BYTES,
+    LOAD_ITEMS,
+    Chunk,
+    chunked,
+    grouped,
+)
 from producer.load.turns import TurnLine
 from shared.rows import unpack_batch
 
@@ -91,6 +100,18 @@ def test_the_pages_of_the_file_do_not_matter(page: int) -> None:
     """The same lines make the same chunks, however they came in: a repeated load writes the same thing."""
     lines = lines_of([f"t{at // 7}" for at in range(90)])
     assert list(chunked(pages_of(lines, page), turns=TURNS)) == list(chunked([lines], turns=TURNS))
+
+
+@pytest.mark.parametrize("length", [1, 14])
+def test_chunks_of_a_long_input_grow(length: int) -> None:
+    """A million turns are some hundred messages, and what scripts read at once stays bounded."""
+    lines = lines_of([f"t{at // length}" for at in range(60_000)])
+    chunks = list(chunked([lines]))
+    sizes = [chunk.turns for chunk in chunks[:-1]]
+    assert sizes[0] < 1_500
+    assert sizes == sorted(sizes) or length > 1
+    assert max(sizes) == 1_500 if length == 1 else max(sizes) > 2_500
+    assert all(len(chunk.plan.parts) <= CHUNK_BATCHES_MOST for chunk in chunks)
 
 
 def test_long_lines_close_a_chunk_early() -> None:
