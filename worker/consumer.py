@@ -1,11 +1,14 @@
 """Celery's consumer, prompter after an outage: it asks for the broker every two seconds, and says so once.
 
 Celery waits two seconds longer after each attempt, up to half a minute, and writes three lines each time. And
-one moment is deadly for it: when the connection breaks while an acknowledgement is on its way, cleaning up
-uses a connection that is gone, and the `AttributeError` of that ends the whole worker.
+two moments are deadly for it, since both use a connection that is gone, and the `AttributeError` of that ends
+the whole worker: cleaning up, when the connection breaks while an acknowledgement is on its way; and
+acknowledging over a new connection what came over the old one.
 """
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from celery.worker.consumer import Consumer
@@ -43,6 +46,11 @@ class PromptConsumer(Consumer):
         self.first_connection_attempt = False
         return conn
 
+    def call_soon_ack(self, p: Any, *args: Any, **kwargs: Any) -> Any:
+        """Acknowledges a message, if that is still possible."""
+        acknowledge = partial(_acknowledge, p)
+        return super().call_soon_ack(acknowledge, *args, **kwargs)  # type: ignore[misc] # unknown to the stubs
+
     def on_connection_error_after_connected(self, exc: Any) -> None:
         """Closes what is left of a lost connection, whatever goes wrong with that."""
         logger.warning("the connection to the broker is lost (%s)", exc)
@@ -51,3 +59,17 @@ class PromptConsumer(Consumer):
         except Exception as error:  # noqa: BLE001 - the connection is lost already; a new one is made next
             self.connection = None
             logger.debug("closing the lost connection failed: %r", error)
+
+
+def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object, **options: Any) -> None:
+    """Calls `message.ack_log_error` or `message.reject_log_error`; what cannot be told does no harm.
+
+    The broker delivers the message again, and the ledger says that there is nothing to do.
+    """
+    if acknowledge.__self__.channel.closed:  # type: ignore[attr-defined] # a bound method of the message
+        logger.debug("the connection of a message is gone; it will come again")
+        return
+    try:
+        acknowledge(log, (), **options)  # no errors for it to log, at length, by itself
+    except Exception as error:  # noqa: BLE001 - whoever reads from the connection next notices the loss
+        logger.warning("a wake-up call could not be acknowledged (%s); it will come again", error)
