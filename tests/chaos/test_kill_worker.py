@@ -1,0 +1,108 @@
+"""`kill -9` of workers, in the middle of much work and at every single step of a little: nothing is lost."""
+
+import os
+import signal
+from time import monotonic
+from typing import Final
+
+import psutil
+import pytest
+
+from shared.ledger.scripts import compose_all
+from tests.support.invariants import UNACKED_INDEX, deliver_again, let_ledger_time_pass
+from tests.support.processes import Process, Processes, is_running, kill_all
+from tests.support.proxy import Door, Trap
+from tests.support.redis_server import RedisServer
+from tests.support.trial import LEASE_S, Stopwatch, Trial, woven_turns
+from tests.support.workers import start_supervisor
+
+pytestmark = pytest.mark.chaos
+
+THREADS: Final = 200
+TURNS: Final = 100
+"""20,000 turns."""
+CHUNK_TURNS: Final = 40
+"""Small, so that the run has a middle: 500 messages, and four chunks that share the same ten threads."""
+
+
+def test_a_killed_worker_costs_seconds_and_no_turn(trial: Trial) -> None:
+    """20,000 turns, one of two workers killed in the middle: each turn once, in order, done within 20 s."""
+    victim, _ = trial.worker("victim@test"), trial.worker("other@test")
+    file = trial.file(woven_turns(THREADS, TURNS))
+    started_at = monotonic()
+    run = trial.submit(file, chunk_turns=CHUNK_TURNS)
+    trial.middle(run)
+    trial.freeze_at_work(victim, "victim@test", run)
+    watch = Stopwatch(trial, run, started_at)
+    victim.kill()
+    trial.finished(run)
+    watch.check()
+    rows = trial.check(run, file)
+    trial.nothing_is_left(fetched=True)
+    trial.wakes_of_the_dead_do_nothing(run, rows)
+
+
+def test_all_workers_killed_at_once_come_back(trial: Trial, processes: Processes) -> None:
+    """20,000 turns, both processes of a supervisor killed in the middle: the next two finish in 20 s."""
+    supervisor = start_supervisor(processes, 2, "-Q", "turns")
+    children = [child for child in psutil.Process(supervisor.pid).children() if is_running(child.pid)]
+    file = trial.file(woven_turns(THREADS, TURNS))
+    started_at = monotonic()
+    run = trial.submit(file, chunk_turns=CHUNK_TURNS)
+    trial.middle(run)
+    watch = Stopwatch(trial, run, started_at)
+    kill_all(children)
+    assert trial.held(run), "nobody held anything: killed at a wrong moment"
+    trial.finished(run)
+    watch.check()
+    assert supervisor.errors.count("was ended by SIGKILL") == 2
+    rows = trial.check(run, file)
+    trial.nothing_is_left(fetched=True)
+    trial.wakes_of_the_dead_do_nothing(run, rows)
+
+
+SCRIPTS: Final = compose_all()
+STAGES: Final = {
+    "wake-up fetched": (b"proctor.turns.evaluate", "reply"),
+    "claim sent": (SCRIPTS["claim"].sha.encode(), "before"),
+    "claimed, nothing decided": (SCRIPTS["claim"].sha.encode(), "after"),
+    "decided, not committed": (SCRIPTS["commit_threads"].sha.encode(), "before"),
+    "committed, next chunk not published": (SCRIPTS["commit_threads"].sha.encode(), "after"),
+    "done, not acknowledged": (UNACKED_INDEX.encode(), "acknowledgement"),
+    "healed, wake-ups not published": (SCRIPTS["tick"].sha.encode(), "after"),
+}
+"""Where a worker can stand when it dies: the message that passes then, and on which side of it."""
+
+
+def trap(stage: str, victim: Process) -> Trap:
+    """Kills the victim at a stage."""
+    word, when = STAGES[stage]
+
+    def kill() -> None:
+        os.kill(victim.pid, signal.SIGKILL)
+
+    if when == "acknowledgement":
+        word = b"ZREM\r\n$" + str(len(word)).encode() + b"\r\n" + word
+    return Trap(word, kill, is_reply=when == "reply", after=when == "after")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_worker_killed_at_any_step_loses_nothing(
+    server: RedisServer, processes: Processes, stage: str
+) -> None:
+    """Whatever a worker had just sent or heard when it was killed, each turn is decided once, in order."""
+    with Door(server.socket) as door, Trial.on(server, processes, url=door.url) as trial:
+        for script in SCRIPTS.values():
+            trial.client.script_load(script.text)
+        victim = trial.worker("victim@test")
+        file = trial.file(woven_turns(20, 10))
+        door.trap = trap(stage, victim)
+        run = trial.submit(file, chunk_turns=CHUNK_TURNS, await_disk=False)
+        assert victim.wait(10) == -signal.SIGKILL
+        assert door.trap.sprung.is_set()
+        let_ledger_time_pass(trial.client, LEASE_S + 1)
+        deliver_again(trial.client)
+        trial.worker("survivor@test")
+        trial.finished(run, within_s=10)
+        trial.check(run, file)
+        trial.nothing_is_left()
