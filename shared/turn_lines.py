@@ -5,16 +5,16 @@ any. And each stored byte costs: it is copied by worker, server, append-only fil
 JSON array of what is new, 150 bytes on average, and whoever reads it composes the result from it, byte by
 byte the one that a plain encoding gives, without parsing anything.
 
-    ["m1",["MUST signal pivot","stored_latest"],null,null,null,[1,"memento_latest_t","t",…]]
+    ["m1",["MUST signal pivot","stored_latest"],[1,"memento_latest_t","t",…]]
     ["m2",["no other rule matched","stored_latest"]]
-    ["m3",0,[{"arc":…,"active":…,"parked":…,"decisions":…,"next":…}],[0,{point},{rollup}]]
+    ["m3",0,{"shape":{…},"affect":[0,{…},{…}]}]
     {"error":{"code":…,"message":…},"result":{…}}
 
-The columns of a line: messageId; reason and source, or the number of those of an earlier line; the new
-summary; how many affect points fell away, the new one, and what they come to; the new `updatedAt`; and the
-whole memento with the etag, where lines before it do not say on what it builds. The last four are left out or
-null where nothing changed. A line that is an object stands there as it is: errors, and results that are kept
-elsewhere too. Decision, rule and flags are in the block's codes, see `shared.rows`.
+The columns of a line: messageId; reason and source, or the number of an earlier line of the same code, as
+they appear; and what is new: nothing, the parts of the memento that the turn changed, or, where the lines
+before it do not say what it builds on, the etag and the whole memento. Of the affect it says how many points
+fell away, the new point and the rollup. A line that is an object stands there as it is: errors, and results
+that are kept elsewhere too. Decision, rule and flags are in the block's codes, see `shared.rows`.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ import msgspec
 
 from shared.rows import DECISION_OF_CODE
 
-Why = tuple[str, str]
-"""Reason of a decision and source of its baseline."""
+Why = tuple[str, str, str]
+"""Code of a decision, its reason and the source of its baseline."""
 
 
 class AffectParts(Protocol):
@@ -91,33 +91,20 @@ class LineWriter:
 
         Args:
             message_id: which turn.
-            why: reason and source.
+            why: code, reason and source.
             count: the thread's turns so far, this one included: its etag.
             before: the memento that the turn built on.
             after: the memento that it left; of the same identity.
         """
-        is_known, self._left = before is self._left, after
-        if not is_known:
-            self._whys = {why: 0}
-            return _encode((message_id, why, None, None, None, _whole(count, after)))
-        number: int | Why | None = self._whys.get(why)
+        new: object = None
+        if before is not self._left or (before is not after and (new := _change(before, after)) is None):
+            self._left, self._whys = after, {why: 0}
+            return _encode((message_id, why[1:], _whole(count, after)))
+        self._left = after
+        number: object = self._whys.get(why)
         if number is None:
-            self._whys[why], number = len(self._whys), why
-        if before is after:
-            return _encode((message_id, number))
-        shape = None if after.shape is before.shape else (after.shape,)
-        now = None if after.updated_at == before.updated_at else (after.updated_at,)
-        felt = None
-        if after.affect is not before.affect:
-            old, points = before.affect.points, after.affect.points
-            fell = len(old) + 1 - len(points)
-            if not points or points[:-1] != old[fell:]:
-                self._whys = {why: 0}
-                return _encode((message_id, why, None, None, None, _whole(count, after)))
-            felt = (fell, points[-1], after.affect.rollup)
-        if now is not None:
-            return _encode((message_id, number, shape, felt, now))
-        return _encode((message_id, number, shape) if felt is None else (message_id, number, shape, felt))
+            self._whys[why], number = len(self._whys), why[1:]
+        return _encode((message_id, number) if new is None else (message_id, number, new))
 
 
 def expand(codes: Sequence[str], lines: Sequence[bytes]) -> list[bytes]:
@@ -127,45 +114,60 @@ def expand(codes: Sequence[str], lines: Sequence[bytes]) -> list[bytes]:
         codes: of the turns, as in `shared.rows`.
         lines: as they are stored.
     """
-    known = _Known()
-    return [
-        known.compose(code, _decode(line)) if line[:1] == b"[" else line
-        for code, line in zip(codes, lines, strict=True)
-    ]
+    known, full, verdicts, count = _Known(), list[bytes](), list[bytes](), 0
+    for code, stored in zip(codes, lines, strict=True):
+        if stored[:1] != b"[":
+            full.append(stored)
+            continue
+        line = _decode(stored)
+        new, why = line.new, line.why
+        count += 1
+        if new is None:
+            pass
+        elif isinstance(new, _Change):
+            known.change(new)
+        else:
+            count, verdicts = known.begin(new), []
+        if isinstance(why, int):
+            verdict = verdicts[why]
+        else:
+            verdict = _verdict(code, *map(bytes, why))
+            verdicts.append(verdict)
+        etag = _ETAGS[count] if count < _MANY else b"%d" % count
+        full.append(b"".join((known.head, line.message_id, verdict, etag, known.memento)))
+    return full
 
 
-class _Whole(msgspec.Struct, array_like=True, gc=False):
-    """A memento with the etag of the turn that left it."""
+_Raw = msgspec.Raw
+_ABSENT: Final = _Raw()
+_Whole = tuple[int, _Raw, _Raw, _Raw, _Raw, _Raw, _Raw, list[_Raw], _Raw]
 
-    count: int
-    memento_id: msgspec.Raw
-    thread_id: msgspec.Raw
-    created_ts: msgspec.Raw
-    updated_at: msgspec.Raw
-    version: msgspec.Raw
-    shape: msgspec.Raw
-    points: list[msgspec.Raw]
-    rollup: msgspec.Raw
+
+class _Change(msgspec.Struct, gc=False, omit_defaults=True, rename={"updated_at": "updatedAt"}):
+    """Parts of a memento."""
+
+    shape: _Raw = _ABSENT
+    affect: tuple[int, _Raw, _Raw] | None = None
+    updated_at: _Raw = _ABSENT
 
 
 class _Line(msgspec.Struct, array_like=True, gc=False):
-    """A stored line; what it does not say stays as it was."""
+    """A stored line."""
 
-    message_id: msgspec.Raw
-    why: int | tuple[msgspec.Raw, msgspec.Raw]
-    shape: tuple[msgspec.Raw] | None = None
-    affect: tuple[int, msgspec.Raw, msgspec.Raw] | None = None
-    updated_at: tuple[msgspec.Raw] | None = None
-    whole: _Whole | None = None
+    message_id: _Raw
+    why: int | tuple[_Raw, _Raw]
+    new: _Change | _Whole | None = None
 
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Line).decode
-_END: Final = b',"response":null}'
+_END: Final = b'}},"response":null}'
+_MANY: Final = 1_000
+_ETAGS: Final = [b"%d" % count for count in range(_MANY)]
 
 
 def _whole(count: int, memento: MementoParts) -> tuple[object, ...]:
-    """Puts a memento into the columns of `_Whole`."""
+    """Puts the parts of a memento into the columns of `_Whole`."""
     return (
         count,
         memento.memento_id,
@@ -179,82 +181,56 @@ def _whole(count: int, memento: MementoParts) -> tuple[object, ...]:
     )
 
 
+def _change(before: MementoParts, after: MementoParts) -> dict[str, object] | None:
+    """Lists the parts that changed, as in `_Change`; None when they cannot say it."""
+    new: dict[str, object] = {}
+    if after.shape is not before.shape:
+        new["shape"] = after.shape
+    if after.affect is not before.affect:
+        old, points = before.affect.points, after.affect.points
+        fell = len(old) + 1 - len(points)
+        if not points or points[:-1] != old[fell:]:
+            return None
+        new["affect"] = fell, points[-1], after.affect.rollup
+    if after.updated_at != before.updated_at:
+        new["updatedAt"] = after.updated_at
+    return new
+
+
 class _Known:
-    """What the lines so far have said."""
+    """The memento as the lines so far have said it: the text around what they change."""
 
-    __slots__ = (
-        "_count",
-        "_head",
-        "_identity",
-        "_memento",
-        "_points",
-        "_rollup",
-        "_shape",
-        "_updated_at",
-        "_version",
-        "_whys",
-    )
+    __slots__ = ("_affect", "_identity", "_points", "_shape", "_stamp", "_version", "head", "memento")
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._whys: list[tuple[bytes, bytes]] = []
+    def begin(self, whole: _Whole) -> int:
+        """Takes a memento as it is; returns the etag."""
+        count, memento_id, thread_id, created_ts, updated_at, version, shape, points, rollup = whole
+        self.head = b'{"threadId":%b,"messageId":' % thread_id
+        named = b'","memento":{"mementoId":%b,"id":%b,"threadId":%b,' % (memento_id, memento_id, thread_id)
+        self._identity = named + b'"createdTs":%b,"createdAt":%b,"updatedAt":' % (created_ts, created_ts)
+        self._version = b',"version":%b,' % version
+        self._stamp = b"".join((self._identity, updated_at, self._version))
+        self._shape = bytes(shape)[1:-1]
+        self._feel(points, rollup)
+        self.memento = b"".join((self._stamp, self._shape, self._affect))
+        return count
 
-    def compose(self, code: str, line: _Line) -> bytes:
-        """Writes the result of the next line."""
-        if line.whole is not None:
-            self._begin(line.whole)
-        elif line.shape or line.affect or line.updated_at:
-            self._change(line)
-        self._count += 1
-        why = line.why
-        if isinstance(why, int):
-            reason, source = self._whys[why]
-        else:
-            reason, source = bytes(why[0]), bytes(why[1])
-            self._whys.append((reason, source))
-        verdict = _verdict(code, reason, source)
-        return b"".join(
-            (self._head, line.message_id, verdict, b'%d","memento":' % self._count, self._memento, _END)
-        )
-
-    def _begin(self, whole: _Whole) -> None:
-        """Takes a memento as it is."""
-        self._count, self._whys = whole.count - 1, []
-        thread, created = bytes(whole.thread_id), bytes(whole.created_ts)
-        self._head = b'{"threadId":%b,"messageId":' % thread
-        named = b'{"mementoId":%b,"id":%b,"threadId":%b,' % (whole.memento_id, whole.memento_id, thread)
-        self._identity = named + b'"createdTs":%b,"createdAt":%b,"updatedAt":' % (created, created)
-        self._version = b',"version":%b,' % whole.version
-        self._shape, self._points, self._rollup = bytes(whole.shape)[1:-1], whole.points, whole.rollup
-        self._updated_at = whole.updated_at
-        self._join()
-
-    def _change(self, line: _Line) -> None:
+    def change(self, new: _Change) -> None:
         """Takes over what a line says anew."""
-        if line.shape is not None:
-            self._shape = bytes(line.shape[0])[1:-1]
-        if line.affect is not None:
-            fell, point, self._rollup = line.affect
-            self._points = [*self._points[fell:], point]
-        if line.updated_at is not None:
-            self._updated_at = line.updated_at[0]
-        self._join()
+        if new.shape is not _ABSENT:
+            self._shape = bytes(new.shape)[1:-1]
+        if new.affect is not None:
+            fell, point, rollup = new.affect
+            self._feel([*self._points[fell:], point], rollup)
+        if new.updated_at is not _ABSENT:
+            self._stamp = b"".join((self._identity, new.updated_at, self._version))
+        self.memento = b"".join((self._stamp, self._shape, self._affect))
 
-    def _join(self) -> None:
-        """Writes the memento."""
-        self._memento = b"".join(
-            (
-                self._identity,
-                self._updated_at,
-                self._version,
-                self._shape,
-                b',"affect":{"points":[',
-                b",".join(self._points),
-                b'],"rollup":',
-                self._rollup,
-                b"}}",
-            )
-        )
+    def _feel(self, points: list[_Raw], rollup: _Raw) -> None:
+        """Writes the affect, and what ends a result."""
+        self._points = points
+        said = b",".join(points)
+        self._affect = b"".join((b',"affect":{"points":[', said, b'],"rollup":', rollup, _END))
 
 
 @lru_cache(4096)

@@ -19,8 +19,8 @@ POISONED: Final = "x0p"
 """Code of a turn that no worker survived."""
 BATCHES_AT_ONCE: Final = 64
 """Result fields fetched in one round trip: 1 MB or so, which still fits a processor's cache."""
-MERGED_PAGE: Final = 1_000
-"""Rows of a page when retried turns are merged in."""
+PAGE: Final = 200
+"""Rows of a page where the input allows it: 300 kB when written out, which fits that cache too."""
 
 
 class TurnRow(NamedTuple):
@@ -85,11 +85,20 @@ class PageReader:
             return
         streams = [(row for page in self._read(found) for row in page) for found in generations]
         rows = (_latest(list(same)) for _, same in groupby(merge(*streams, key=_by_index), key=_by_index))
-        while page := list(islice(rows, MERGED_PAGE)):
+        while page := list(islice(rows, PAGE)):
             yield page
 
     def by_chunk(self, chunks: Iterable[ChunkFields]) -> Iterator[tuple[ChunkFields, Page]]:
         """Yields each chunk with its own rows in input order, fetching several chunks at a time."""
+        for chunk, pages in self._by_chunk(chunks):
+            yield chunk, [row for page in pages for row in page]
+
+    def _read(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
+        """Yields the rows of all chunks."""
+        return (page for _, pages in self._by_chunk(chunks) for page in pages)
+
+    def _by_chunk(self, chunks: Iterable[ChunkFields]) -> Iterator[tuple[ChunkFields, Iterator[Page]]]:
+        """Yields each chunk with its pages."""
         group, size = list[ChunkFields](), 0
         for chunk in chunks:
             group.append(chunk)
@@ -99,11 +108,7 @@ class PageReader:
                 group, size = [], 0
         yield from self._fetched(group)
 
-    def _read(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
-        """Yields one page a chunk."""
-        return (rows for _, rows in self.by_chunk(chunks) if rows)
-
-    def _fetched(self, chunks: Sequence[ChunkFields]) -> Iterator[tuple[ChunkFields, Page]]:
+    def _fetched(self, chunks: Sequence[ChunkFields]) -> Iterator[tuple[ChunkFields, Iterator[Page]]]:
         """Fetches the results of some chunks in one call."""
         fields = [batch for chunk in chunks for batch in chunk.batches]
         if not fields:
@@ -111,12 +116,11 @@ class PageReader:
         blocks = dict(zip(fields, map(_block, self._results(fields)), strict=True))
         special = self._special({batch: block for batch, block in blocks.items() if _is_special(block)})
         for chunk in chunks:
-            rows = list[TurnRow]()
-            for batch in chunk.batches:
-                block = blocks[batch]
-                rows += special[batch] if block is None or batch in special else _rows(block)
-            rows.sort()
-            yield chunk, rows
+            found = (
+                special[batch] if block is None or batch in special else _rows(block)
+                for batch, block in ((batch, blocks[batch]) for batch in chunk.batches)
+            )
+            yield chunk, _in_order(found)
 
     def _special(self, blocks: dict[str, Block | None]) -> dict[str, list[TurnRow]]:
         """Rows of batches that were decided in parts, not wholly, or with a poisoned turn in them."""
@@ -177,6 +181,23 @@ def _rows(block: Block) -> list[TurnRow]:
     started, finished = repeat(block.started_ms), repeat(block.finished_ms)
     lines = expand(block.codes, block.lines)
     return list(map(_row, zip(block.indexes, block.codes, lines, started, finished, repeat(1))))
+
+
+def _in_order(batches: Iterable[Sequence[TurnRow]]) -> Iterator[Page]:
+    """Sorts the rows of a chunk into pages; no batch begins before the one in front of it."""
+    page, last, is_sorted = list[TurnRow](), -1, True
+    for rows in batches:
+        if not rows:
+            continue
+        is_behind = rows[0].index > last
+        if is_behind and len(page) >= PAGE:
+            yield page if is_sorted else sorted(page)
+            page, is_sorted = [], True
+        is_sorted = is_sorted and is_behind
+        page += rows
+        last = max(last, rows[-1].index)
+    if page:
+        yield page if is_sorted else sorted(page)
 
 
 def _by_index(row: TurnRow) -> int:

@@ -67,7 +67,7 @@ def test_what_is_read_again_is_the_plain_encoding(
 def test_a_line_says_only_what_is_new() -> None:
     """After the first line, a turn that changes nothing costs its name and a number."""
     writer, latest = LineWriter(), seed("t", NOON)
-    why = "no other rule matched", "stored_latest"
+    why = "s6", "no other rule matched", "stored_latest"
     first, second = (writer.line(f"m{count}", why, count, latest, latest) for count in (1, 2))
     assert second == b'["m2",0]'
     assert len(first) > 10 * len(second)
@@ -76,7 +76,7 @@ def test_a_line_says_only_what_is_new() -> None:
 
 def test_points_that_fall_out_of_the_middle_are_written_whole() -> None:
     """Times may go backwards, so that the oldest point is not the first: then nothing is said in short."""
-    writer, why, latest = LineWriter(), ("r", "s"), seed("t", NOON)
+    writer, why, latest = LineWriter(), ("s6", "r", "s"), seed("t", NOON)
     lines, plain = [], []
     for count, clock in enumerate(("12:00", "11:00", "12:10", "12:20"), 1):
         now = f"2026-01-01T{clock}:00.000Z"

@@ -224,7 +224,7 @@ class _Visit:
         frozen, applied = result.peak_guardrail_active, result.summary_updated
         code = _CODES[4 * rule + 2 * frozen + applied]
         if not in_full and result.response is None:
-            why = reason, result.source
+            why = code, reason, result.source
             return code, self.lines.line(message_id, why, thread.count, result.previous, result.latest)
         self.lines.forget()
         line = ResultLine(
