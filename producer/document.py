@@ -1,11 +1,15 @@
 """The one JSON document of a run, and the exit code it stands for: what `--json` prints, at any time."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from producer.aggregate.query_totals import QueryTotals
 from producer.aggregate.turns import TurnTotals
-from shared.names import RunState
-from shared.runs import RunInfo, RunStore, TurnRow
+from producer.report.protocol import Report, Totals
+from shared.errors import UsageError
+from shared.names import Kind, RunState
+from shared.query_run import QueryRun
+from shared.runs import RunInfo, RunStore
 
 SCHEMA_VERSION: Final = 1
 
@@ -13,16 +17,6 @@ EXIT_DONE: Final = 0
 EXIT_NOT_GOOD: Final = 1
 EXIT_INFRASTRUCTURE: Final = 3
 EXIT_INCOMPLETE: Final = 4
-
-
-class Report(Protocol):
-    """Something that is written while the rows of a run go by."""
-
-    def page(self, rows: Sequence[TurnRow]) -> None:
-        """Takes some rows, in input order."""
-
-    def end(self, document: Mapping[str, Any]) -> None:
-        """Takes the document, after the last row."""
 
 
 def run_document(
@@ -40,8 +34,9 @@ def run_document(
         UnknownRunError: there is no such run.
         RedisUnreachableError: Redis stays away.
     """
-    info, totals = store.info(run), TurnTotals()
-    for rows in store.pages(run):
+    info = store.info(run)
+    totals = totals_of(info.kind)
+    for rows in pages_of(store, info):
         totals.add(rows)
         for report in reports:
             report.page(rows)
@@ -51,10 +46,27 @@ def run_document(
     return document
 
 
-def document_of(
-    info: RunInfo, totals: TurnTotals, *, files: Sequence[Mapping[str, str]] = ()
-) -> dict[str, Any]:
-    """Puts together what is known of a turns run."""
+def totals_of(kind: Kind) -> Totals:
+    """Begins to count the rows of a run.
+
+    Raises:
+        UsageError: this version does not know the kind.
+    """
+    return _known(kind).totals()
+
+
+def pages_of(store: RunStore, info: RunInfo) -> Iterator[Sequence[Any]]:
+    """Yields the rows of a run in input order, page by page.
+
+    Raises:
+        UsageError: this version does not know the kind.
+        RedisUnreachableError: Redis stays away.
+    """
+    yield from _known(info.kind).pages(store, info.run)
+
+
+def document_of(info: RunInfo, totals: Totals, *, files: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+    """Puts together what is known of a run."""
     counts = totals.counts(info.total)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -64,11 +76,11 @@ def document_of(
         "counts": counts,
         "summary": {**totals.summary(), **_circumstances(info)},
         "files": [dict(file) for file in files],
-        "exit": exit_code(info.state, counts),
+        "exit": exit_code(info.state, counts, misses=totals.misses()),
     }
 
 
-def exit_code(state: RunState, counts: Mapping[str, int]) -> int:
+def exit_code(state: RunState, counts: Mapping[str, int], *, misses: bool = False) -> int:
     """Says how a command that waited for the run exits; a run that goes on has nothing wrong so far.
 
     >>> exit_code(RunState.FINISHED, {"error": 0}), exit_code(RunState.FINISHED, {"error": 2})
@@ -78,7 +90,7 @@ def exit_code(state: RunState, counts: Mapping[str, int]) -> int:
     """
     match state:
         case RunState.FINISHED:
-            return EXIT_NOT_GOOD if counts["error"] else EXIT_DONE
+            return EXIT_NOT_GOOD if counts["error"] or misses else EXIT_DONE
         case RunState.ABORTED:
             return EXIT_INFRASTRUCTURE
         case RunState.CANCELLED | RunState.INCOMPLETE:
@@ -88,13 +100,41 @@ def exit_code(state: RunState, counts: Mapping[str, int]) -> int:
 
 
 def _circumstances(info: RunInfo) -> dict[str, Any]:
-    """What is told beside the numbers: threads, time and where it came from."""
+    """What is told beside the numbers: time, where it came from, and the settings that matter."""
     duration_ms = info.duration_ms
-    return {
-        "threads": info.threads,
+    told: dict[str, Any] = {
         "source": info.source,
-        "summary_policy": info.snapshot.get("summary_policy", ""),
-        "namespace": info.namespace,
         "duration_s": None if duration_ms is None else round(duration_ms / 1000, 3),
-        "turns_per_s": round(1000 * info.total / duration_ms, 1) if duration_ms else None,
     }
+    per_s = round(1000 * info.total / duration_ms, 1) if duration_ms else None
+    if info.kind == Kind.TURNS:
+        return {
+            **told,
+            "threads": info.threads,
+            "summary_policy": info.snapshot.get("summary_policy", ""),
+            "namespace": info.namespace,
+            "turns_per_s": per_s,
+        }
+    run = QueryRun.from_snapshot(info.snapshot)
+    settings = {"api_url": run.api_url, "delay_s": run.delay_s, "concurrency": run.concurrency}
+    return {**told, **settings, "queries_per_s": per_s}
+
+
+class _Read(NamedTuple):
+    """How the rows of a kind are read and counted."""
+
+    pages: Callable[[RunStore, str], Iterator[Sequence[Any]]]
+    totals: Callable[[], Totals]
+
+
+_KINDS: Final[Mapping[Kind, _Read]] = {
+    Kind.TURNS: _Read(RunStore.pages, TurnTotals),
+    Kind.QUERIES: _Read(RunStore.item_pages, QueryTotals),
+}
+
+
+def _known(kind: Kind) -> _Read:
+    """Finds how a kind is read."""
+    if kind not in _KINDS:
+        raise UsageError(f"this version of Proctor does not know runs of kind {kind}")
+    return _KINDS[kind]

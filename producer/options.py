@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from producer.load.chunks import CHUNK_TURNS
 from shared.ledger import Wake
 from shared.names import Kind
+from shared.query_run import QueryRun
 from shared.turn_words import SummaryPolicy
 
 
@@ -27,6 +28,8 @@ class SubmitOptions:
     """Where the threads' state lives; empty for the run's own."""
     summary_policy: SummaryPolicy = SummaryPolicy.GUARDRAIL
     """What keeps a proposed summary out of a memento."""
+    queries: QueryRun = field(default_factory=QueryRun)
+    """How queries are asked."""
     results_ttl_s: int = 30 * 24 * 3600
     """How long the run is kept after its end."""
     max_backlog_items: int = 5_000_000
@@ -41,6 +44,8 @@ class SubmitOptions:
     """Told how many items were loaded, after each call."""
     on_wait: Callable[[str], None] = field(default=lambda _why: None)
     """Told why nothing moves, once per reason."""
+    on_warning: Callable[[str], None] = field(default=lambda _warning: None)
+    """Told what the contract allows and nobody wants."""
 
 
 class SubmittedRun(NamedTuple):

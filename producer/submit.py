@@ -19,11 +19,11 @@ from threading import Event
 from time import monotonic
 from typing import Final, Protocol
 
-from producer.load.chunks import Chunk, chunked, grouped
+from producer.load.chunks import Chunk, grouped
 from producer.load.detect import detect_kind, loader_for
+from producer.load.loads import Load
 from producer.load.source import Source
 from producer.options import Publishes, SubmitOptions, SubmittedRun
-from producer.run_ids import new_run_id
 from shared.clock import now_ms
 from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
 from shared.ledger import Ledger, Opened
@@ -84,7 +84,6 @@ class _Submit:
         self._options = options
         self._read = loader_for(kind, source.name)
         self._token = f"load-{token_hex(8)}"
-        self._snapshot = _snapshot(source, options)
         self._run = ""
         self._total = 0
         self._looked_at = 0
@@ -103,15 +102,15 @@ class _Submit:
 
     def _once(self) -> SubmittedRun:
         """Loads from the start."""
-        chunks = chunked(self._read(self._source), turns=self._options.chunk_turns)
+        load = self._read(self._source, self._options)
         # The first chunk is read before Redis is touched: most bad files are bad there.
-        chunks = chain([next(chunks)], chunks)
-        opened = self._open()
+        chunks = chain([next(load.chunks)], load.chunks)
+        opened = self._open(load)
         if opened.status == "sealed":
-            return self._duplicate(opened, chunks)
+            return self._duplicate(opened, chunks, self._new_digest(load))
         self._run, self._total, self._looked_at = opened.run, 0, -ROOM_EVERY_ITEMS
         try:
-            digest = self._load(chunks)
+            digest = self._load(chunks, self._new_digest(load))
             wakes = self._ledger.seal(self._run, self._token, self._total, digest)
         except BaseException:
             self._discard()
@@ -121,10 +120,11 @@ class _Submit:
             self._await_disk(digest)
         return self._submitted(self._run, duplicate=False)
 
-    def _open(self) -> Opened:
+    def _open(self, load: Load) -> Opened:
         """Opens the run, waiting for another loader of the same key as long as that one lives."""
-        options, told = self._options, False
-        run = self._run or new_run_id(now_ms())
+        options, told, copy = self._options, False, 1
+        snapshot = _snapshot(self._source, options, load)
+        run = self._run or load.run_id(now_ms(), copy)
         while True:
             opened = self._ledger.open(
                 run,
@@ -132,13 +132,15 @@ class _Submit:
                 namespace=options.namespace,
                 key=options.idempotency_key,
                 token=self._token,
-                snapshot=self._snapshot,
+                snapshot=snapshot,
                 ttl_s=options.results_ttl_s,
+                wide=load.wide,
             )
             if opened.status in ("ok", "sealed"):
                 return opened
             if opened.status == "exists":
-                run = new_run_id(now_ms())
+                copy += 1
+                run = load.run_id(now_ms(), copy)
                 continue
             if not told:
                 options.on_wait(f"another submit with this key is loading {opened.run}")
@@ -147,9 +149,8 @@ class _Submit:
             # Without a worker nobody moves the ledger's clock, and a dead loader would never be called dead.
             self._publisher.publish(self._ledger.tick(self._token, [], 0))
 
-    def _load(self, chunks: Iterator[Chunk]) -> str:
+    def _load(self, chunks: Iterator[Chunk], digest: "Digest") -> str:
         """Loads all chunks and returns the digest of the input; the next ones are read while some travel."""
-        digest = self._new_digest()
         with ThreadPoolExecutor(1, "load") as sender:
             sent: Future[int] | None = None
             for items, plan, turns in grouped(chunks, digest.update):
@@ -192,9 +193,8 @@ class _Submit:
         # Sealing again changes nothing on a run that is there; it finds out about one that is not.
         self._publisher.publish(self._ledger.seal(self._run, self._token, self._total, digest))
 
-    def _duplicate(self, opened: Opened, chunks: Iterator[Chunk]) -> SubmittedRun:
+    def _duplicate(self, opened: Opened, chunks: Iterator[Chunk], digest: "Digest") -> SubmittedRun:
         """Answers a repeated submit with the first run, if it was of the same content."""
-        digest = self._new_digest()
         for _ in grouped(chunks, digest.update):
             pass
         if digest.hexdigest() != opened.digest:
@@ -216,9 +216,9 @@ class _Submit:
         with suppress(ProctorError):
             hasty.discard(self._run, self._token)
 
-    def _new_digest(self) -> "Digest":
+    def _new_digest(self, load: Load) -> "Digest":
         """Begins the digest of input and settings that decide what comes out."""
-        settings = (self._kind, self._options.namespace, self._options.summary_policy)
+        settings = (self._kind, self._options.namespace, *load.settings)
         return sha256("\n".join([*settings, ""]).encode())
 
 
@@ -232,15 +232,13 @@ class Digest(Protocol):
         """Ends it."""
 
 
-def _snapshot(source: Source, options: SubmitOptions) -> bytes:
+def _snapshot(source: Source, options: SubmitOptions, load: Load) -> bytes:
     """Writes the settings that the run keeps, whatever the submitter's environment says later."""
     settings = {
         "v": SNAPSHOT_VERSION,
         "submitted_ms": now_ms(),
         "source": PurePath(source.name).name,
-        "summary_policy": options.summary_policy,
-        "live": None,
-        "model": None,
+        **load.snapshot,
         "options": {"idempotency_key": options.idempotency_key, "chunk_turns": options.chunk_turns},
     }
     return json.dumps(settings).encode()

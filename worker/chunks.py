@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from uuid import uuid4
 
-from shared.ledger import Held
+from shared.ledger import Held, Wake
 from shared.names import RunState
 
 LOST = "lost"
@@ -31,6 +31,13 @@ class Lease:
     """Whether the ledger gave us the chunk, so that it has to be renewed and given back."""
     state: str = RunState.RUNNING
     """The run's state as last heard; `lost` once the ledger has taken the chunk from us."""
+    wake: Wake | None = None
+    """The call that brought it here."""
+
+    @property
+    def items(self) -> int:
+        """How many items it has, as far as the call knows."""
+        return self.wake.items if self.wake else 1
 
     @property
     def is_lost(self) -> bool:
@@ -58,10 +65,10 @@ class Chunks:
         """Whether the process is about to end: nothing new is begun."""
         return self._is_draining
 
-    def open(self, run: str, chunk: str) -> Lease:
+    def open(self, run: str, chunk: str, wake: Wake | None = None) -> Lease:
         """Notes that a thread begins to work on a chunk; the token is new for each delivery."""
         with self._changed:
-            lease = Lease(run, chunk, f"{self._prefix}.{next(self._serials)}")
+            lease = Lease(run, chunk, f"{self._prefix}.{next(self._serials)}", wake=wake)
             self._open[lease.token] = lease
         return lease
 

@@ -86,7 +86,8 @@ class Lifecycle(bootsteps.StartStopStep):
         self._settings = Settings.from_environment()
         queues = worker.app.amqp.queues
         queues.deselect([kind for kind in Kind if kind not in WORK and kind in queues.consume_from])
-        self._slots = slots_for(map(Kind, queues.consume_from), in_flight or worker.concurrency)
+        self._in_flight = in_flight or worker.concurrency
+        self._slots = slots_for(map(Kind, queues.consume_from), self._in_flight)
         self._process: WorkerProcess | None = None
         self._steward: Steward | None = None
 
@@ -104,6 +105,7 @@ class Lifecycle(bootsteps.StartStopStep):
             ledger=Ledger(client, patience_s=self._settings.patience_s),
             publisher=Publisher(worker.app),
             settings=self._settings,
+            in_flight=self._in_flight,
         )
         store = RunStore(client)
         _processes.append(process)

@@ -25,6 +25,8 @@ from shared.ledger import Ledger, Wake
 from shared.names import Kind
 from shared.settings import Settings
 from worker.chunks import Chunks
+from worker.loop import Loop
+from worker.room import Room
 
 LAST_WORDS_S: Final = 3.0
 """How long a process in a hurry tries to give its leases back; they run out by themselves otherwise."""
@@ -50,6 +52,7 @@ class WorkerProcess:
         ledger: with the patience of a running worker.
         publisher: keeps what it cannot send; the steward flushes it.
         settings: the environment's.
+        in_flight: cases and queries that may be under way at a time; None as the settings say.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class WorkerProcess:
         ledger: Ledger,
         publisher: Publisher,
         settings: Settings,
+        in_flight: int | None = None,
     ) -> None:
         self.name = name
         self.slots = dict(slots)
@@ -67,6 +71,8 @@ class WorkerProcess:
         self.publisher = publisher
         self.settings = settings
         self.chunks = Chunks(name)
+        self.loop = Loop()
+        self.room = Room(in_flight or settings.in_flight)
         self.heartbeat = Heartbeat(settings.data_dir, name)
         self.on_drain: Callable[[], object] = bool
         """Called once when the drain begins, from a thread of its own; the lifecycle wakes Celery's loop."""
@@ -140,6 +146,7 @@ class WorkerProcess:
         """
         self.ledger.leave(self.name, abrupt=abrupt)
         self.heartbeat.stop()
+        self.loop.close()
 
     def _watch_the_end(self) -> None:
         asked = self._asked.get()

@@ -2,8 +2,8 @@
 
     steward    each second: one `tick` (the script does nothing if another worker's ran less than 0.9 s ago),
                publishing what it found waiting, overdue or due; touching the heartbeat file
-    renewer    each 5 s: one `renew` for every lease of the process; brings back the states of the runs, so
-               that pause and cancel reach the chunks in work
+    renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
+               so that pause and cancel reach the chunks in work within about a second
 
 They are two threads because publishing may wait for a broker that is away, and a lease must not.
 """
@@ -21,8 +21,8 @@ from worker.process import WorkerProcess
 
 TICK_S: Final = 1.0
 """Between two ticks of one process."""
-RENEW_S: Final = 5.0
-"""Between two renewals; a lease lasts 15 s, so that two may be missed."""
+RENEW_S: Final = 1.0
+"""Between two renewals: a lease lasts 15 s, and chunks in work hear soon that their run is cancelled."""
 IDLE_TICKS: Final = 2
 """A burst process ends after so many looks at an empty ledger in a row."""
 

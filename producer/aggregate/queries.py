@@ -10,8 +10,11 @@ Percentages go from 0 to 100. What is counted where:
 (0.0, ['N/A', 'N/A', 'N/A', 'N/A', 'N/A'])
 """
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Final, Literal
 
 from shared.query_words import (
@@ -77,6 +80,43 @@ class _Group:
         }
 
 
+class MetricsSoFar:
+    """Adds up results one after the other, in memory that does not grow."""
+
+    def __init__(self) -> None:
+        self._every, self._failures = _Group(), 0
+        self._by_category = {category: _Group() for category in CATEGORIES}
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Takes one result with the nine keys of the document."""
+        if failed(result):
+            self._failures += 1
+            return
+        self._every.add(result)
+        self._by_category.setdefault(str(result.get("category")), _Group()).add(result)
+
+    def metrics(self) -> Metrics:
+        """Returns the fifteen keys of the document for what was added."""
+        every = self._every
+        return {
+            "deflection_rate": round(_percent(every.deflected, every.in_scope), 1),
+            "citation_accuracy": round(_percent(every.cited, every.applicable), 1),
+            "citation_accuracy_raw": round(_percent(every.cited_at_all, every.in_scope), 1),
+            "citation_applicable_queries": every.applicable,
+            "citation_na_queries": every.in_scope - every.applicable,
+            "hallucination_rate": round(_percent(every.hallucinated, every.total), 1),
+            "oos_handling_rate": round(_percent(every.declined, every.oos), 1),
+            "avg_latency_ms": round(_mean(every.latency_sum_ms, every.total), 0),
+            "latency_under_5s": round(_percent(every.fast, every.total), 1),
+            "total_queries": every.total + self._failures,
+            "successful_queries": every.total,
+            "failed_queries": self._failures,
+            "in_scope_queries": every.in_scope,
+            "oos_queries": every.oos,
+            "by_category": {name: group.as_category() for name, group in self._by_category.items()},
+        }
+
+
 def calculate_metrics(results: Iterable[Mapping[str, Any]]) -> Metrics:
     """Calculates the metrics of a run; empty groups give 0.0.
 
@@ -86,31 +126,10 @@ def calculate_metrics(results: Iterable[Mapping[str, Any]]) -> Metrics:
     Returns:
         The fifteen keys of the document. Rates are rounded to one decimal, the latency to whole milliseconds.
     """
-    every, failures = _Group(), 0
-    by_category = {category: _Group() for category in CATEGORIES}
+    so_far = MetricsSoFar()
     for result in results:
-        if failed(result):
-            failures += 1
-            continue
-        every.add(result)
-        by_category.setdefault(str(result.get("category")), _Group()).add(result)
-    return {
-        "deflection_rate": round(_percent(every.deflected, every.in_scope), 1),
-        "citation_accuracy": round(_percent(every.cited, every.applicable), 1),
-        "citation_accuracy_raw": round(_percent(every.cited_at_all, every.in_scope), 1),
-        "citation_applicable_queries": every.applicable,
-        "citation_na_queries": every.in_scope - every.applicable,
-        "hallucination_rate": round(_percent(every.hallucinated, every.total), 1),
-        "oos_handling_rate": round(_percent(every.declined, every.oos), 1),
-        "avg_latency_ms": round(_mean(every.latency_sum_ms, every.total), 0),
-        "latency_under_5s": round(_percent(every.fast, every.total), 1),
-        "total_queries": every.total + failures,
-        "successful_queries": every.total,
-        "failed_queries": failures,
-        "in_scope_queries": every.in_scope,
-        "oos_queries": every.oos,
-        "by_category": {category: group.as_category() for category, group in by_category.items()},
-    }
+        so_far.add(result)
+    return so_far.metrics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +204,18 @@ def latency_percentiles(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     >>> latency_percentiles([{"client_latency_ms": ms} for ms in (10, 20, 30, 40)])
     {'p50': 20, 'p90': 40, 'p95': 40, 'p99': 40, 'max': 40}
     """
-    times = sorted(latency_ms(result) for result in results if not failed(result))
-    if not times:
+    return percentiles(Counter(latency_ms(result) for result in results if not failed(result)))
+
+
+def percentiles(times: Mapping[int, int]) -> dict[str, int]:
+    """Returns the same from numbers of queries by latency."""
+    ordered = sorted(times)
+    if not ordered:
         return {}
-    ranks = {f"p{p}": -(-p * len(times) // 100) for p in PERCENTILES}  # the nearest rank, from 1
-    return {name: times[rank - 1] for name, rank in ranks.items()} | {"max": times[-1]}
+    reached = list(accumulate(times[time] for time in ordered))
+    ranks = {f"p{p}": -(-p * reached[-1] // 100) for p in PERCENTILES}  # the nearest rank, from 1
+    found = {name: ordered[bisect_left(reached, rank)] for name, rank in ranks.items()}
+    return found | {"max": ordered[-1]}
 
 
 def latency_ms(result: Mapping[str, Any]) -> int:

@@ -67,6 +67,10 @@ class TurnTotals:
             "decided": decided,
         }
 
+    def misses(self) -> bool:
+        """Turns have no gate."""
+        return False
+
     def summary(self) -> dict[str, Any]:
         """Returns what is told of a turns run: decisions, rules, freezes, summaries, errors."""
         decisions, rules = dict.fromkeys(DECISIONS, 0), dict.fromkeys(RULES, 0)

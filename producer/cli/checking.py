@@ -8,9 +8,9 @@ from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.submission import Submission
 from producer.cli.wording import count, plural
-from producer.load.chunks import chunked
 from producer.load.detect import loader_for
 from producer.load.turns import problems_in
+from producer.report.items_jsonl import NOUNS
 from shared.errors import InputError
 from shared.names import Kind
 
@@ -26,16 +26,18 @@ def tell_counts(session: Session, submission: Submission) -> int:
     """
     source, kind = submission.source, submission.kind()
     read = loader_for(kind, source.name)
-    if source.repeatable:  # a stream is read once, so it ends at its first problem
+    if kind == Kind.TURNS and source.repeatable:  # a stream is read once, so it ends at its first problem
         _, problems = problems_in(source)
         if problems:
             raise _all_of(source.name, problems)
-    turns, chunks, threads = 0, 0, set[str]()
-    for chunk in chunked(read(source)):
+    items, chunks, threads = 0, 0, set[str]()
+    for chunk in read(source, submission.options()).chunks:
         chunks += 1
-        turns += chunk.turns
-        threads.update(part[1] for part in chunk.plan.parts)
-    _tell(session, source.name, kind, {"total": turns, "threads": len(threads), "chunks": chunks})
+        items += chunk.turns
+        if kind == Kind.TURNS:
+            threads.update(part[1] for part in chunk.plan.parts)
+    counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if kind == Kind.TURNS else {})
+    _tell(session, source.name, kind, counts)
     return 0
 
 
@@ -50,11 +52,10 @@ def _tell(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> No
         }
         session.output.data(json.dumps(document | {"exit": 0}))
         return
-    turns, threads, chunks = (
-        plural(counts[word], noun)
-        for word, noun in (("total", "turn"), ("threads", "thread"), ("chunks", "chunk"))
-    )
-    session.output.data(f"{name}: {turns} in {threads}, {chunks} of work; nothing was sent")
+    items = plural(counts["total"], NOUNS[kind])
+    threads = f" in {plural(counts['threads'], 'thread')}" if "threads" in counts else ""
+    chunks = plural(counts["chunks"], "chunk")
+    session.output.data(f"{name}: {items}{threads}, {chunks} of work; nothing was sent")
 
 
 def _all_of(name: str, problems: list[InputError]) -> InputError:

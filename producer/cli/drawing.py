@@ -56,7 +56,12 @@ def draw(progress: Progress, width: int) -> Group:
     head = Text.assemble((progress.run, "bold"), "  ", (printable(progress.source), "dim"), no_wrap=True)
     head.truncate(max(1, width - len(state) - 2), overflow="ellipsis")
     head.append(" " * max(1, width - head.cell_len - len(state))).append_text(state)
-    lines = [head, _bar(progress, width), _pairs(decisions(progress.tally)), _pairs(figures(progress))]
+    lines = [
+        head,
+        _bar(progress, width),
+        _pairs(decisions(progress.tally, progress.kind)),
+        _pairs(figures(progress)),
+    ]
     if progress.why:
         lines.append(Text.assemble(("waiting  ", "yellow"), printable(progress.why)))
     return Group(*lines)

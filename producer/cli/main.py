@@ -38,6 +38,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Help": {
         "decide": "Decide one message here and now, without a queue.",
         "validate": "Check a file and send nothing.",
+        "sample-api": "Serve a small API to evaluate, with its own knowledge base.",
         "init": "Write a commented example to start from.",
         "demo": "Decide the packaged example turns and show what comes out.",
         "doctor": "Check this machine and its Redis.",
@@ -73,7 +74,9 @@ class LazyGroup(ProctorGroup):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        return cast("click.Command", import_module(f"producer.cli.commands.{cmd_name}").command)
+        return cast(
+            "click.Command", import_module(f"producer.cli.commands.{cmd_name.replace('-', '_')}").command
+        )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -22,9 +22,13 @@ class SubmitChoice(NamedTuple):
     """What keeps a proposed summary out of a memento."""
     idempotency_key: str
     """The same key again stands for the same run; empty for none."""
+    words: dict[str, Any] = {}  # noqa: RUF012 - never changed; a NamedTuple has no factories
+    """The options of queries, as they were given."""
+    in_flight: int | None = None
+    """What `-j` says."""
 
 
-def _chain(options: list[Callable[[F], F]]) -> Callable[[F], F]:
+def chain(options: list[Callable[[Any], Any]]) -> Callable[[F], F]:
     """Puts several options on a command, in the order of the list."""
 
     def decorate(function: F) -> F:
@@ -39,7 +43,7 @@ def submit_options(function: F) -> F:
     """Adds `--kind`, `--namespace`, `--summary-policy` and `--idempotency-key`."""
     kinds = click.Choice([kind.value for kind in Kind])
     policies = click.Choice([policy.value for policy in SummaryPolicy])
-    return _chain(
+    return chain(
         [
             click.option(
                 "--kind", type=kinds, help="What the file describes [default: told by its content]."
@@ -69,7 +73,7 @@ def submit_options(function: F) -> F:
 
 def worker_options(function: F) -> F:
     """Adds `--processes` and `-j` for workers that the command starts itself."""
-    return _chain(
+    return chain(
         [
             click.option(
                 "--processes",
@@ -88,8 +92,17 @@ def worker_options(function: F) -> F:
     )(function)  # fmt: skip - one option, one paragraph
 
 
-def chosen(kind: str | None, namespace: str, summary_policy: str, idempotency_key: str) -> SubmitChoice:
-    """Reads the words of `submit_options`."""
+def chosen(
+    kind: str | None,
+    namespace: str,
+    summary_policy: str,
+    idempotency_key: str,
+    *,
+    words: dict[str, Any] | None = None,
+    in_flight: int | None = None,
+) -> SubmitChoice:
+    """Reads the words of `submit_options`, and those of `query_options` if the command has them."""
+    policy = SummaryPolicy(summary_policy)
     return SubmitChoice(
-        Kind(kind) if kind else None, namespace, SummaryPolicy(summary_policy), idempotency_key
+        Kind(kind) if kind else None, namespace, policy, idempotency_key, words or {}, in_flight
     )

@@ -2,23 +2,20 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
-from producer.aggregate.turns import TurnTotals
 from producer.cli.context import Session
 from producer.cli.wording import count, plural
-from producer.document import document_of
-from producer.report.formats import FORMATS
-from producer.report.terminal import COLUMNS, table_rows
-from shared.runs import RunInfo, TurnRow
+from producer.document import document_of, pages_of, totals_of
+from producer.report.formats import format_of
+from producer.report.protocol import Totals
+from producer.report.screens import SCREENS
+from shared.runs import RunInfo
 
 TABLE_ROWS: Final = 50
 """Rows of a table when nobody says how many."""
 WIDE: Final = 110
 """Cells of a line that hold every column; a narrower terminal gets fewer."""
-IN_WIDE_ONLY: Final = frozenset({"message", "outcome"})
-_ERROR: Final = "x"
-"""First letter of the codes of items that ended in error."""
 
 
 def print_results(
@@ -26,7 +23,7 @@ def print_results(
 ) -> None:
     """Prints results in one of the formats of reports."""
     out = sys.stdout.buffer
-    report, totals = FORMATS[name](out, info), TurnTotals()
+    report, totals = format_of(info.kind, name)(out, info), totals_of(info.kind)
     for page in _pages(session, info, totals, only_failed=only_failed, first=first):
         report.page(page)
     report.end(document_of(info, totals))
@@ -35,32 +32,40 @@ def print_results(
 
 def print_table(session: Session, info: RunInfo, *, only_failed: bool, first: int | None) -> None:
     """Prints results as a table, the first ones only unless told otherwise."""
-    most, totals = first or TABLE_ROWS, TurnTotals()
+    screen, most, totals = SCREENS[info.kind], first or TABLE_ROWS, totals_of(info.kind)
     rows = [
         row for page in _pages(session, info, totals, only_failed=only_failed, first=most) for row in page
     ]
     if rows:
         is_narrow = (session.output.width or WIDE) < WIDE
-        kept = [number for number, name in enumerate(COLUMNS) if not (is_narrow and name in IN_WIDE_ONLY)]
-        cells = [[row[number] for number in kept] for row in table_rows(rows)]
-        session.output.table([COLUMNS[number].upper() for number in kept], cells, right=("RULE",))
+        kept = [at for at, name in enumerate(screen.columns) if not (is_narrow and name in screen.wide_only)]
+        cells = [[row[at] for at in kept] for row in screen.cells(rows)]
+        headings = [screen.columns[at].upper() for at in kept]
+        session.output.table(headings, cells, right=[name.upper() for name in screen.right])
     else:
         session.output.note("nothing failed" if only_failed else "no results yet")
-    left = (totals.codes.total() if not only_failed else totals.errors.total()) - len(rows)
+    left = _listed(totals, info, only_failed=only_failed) - len(rows)
     if left > 0 and first is None:
         session.output.note(
             f"and {plural(left, 'item')} more: --first {count(left + len(rows))}, or --format jsonl"
         )
 
 
+def _listed(totals: Totals, info: RunInfo, *, only_failed: bool) -> int:
+    """Counts the rows that a table without a limit would have."""
+    counts = totals.counts(info.total)
+    bad = counts["error"] + (counts["failed"] if "f" in SCREENS[info.kind].failed else 0)
+    return bad if only_failed else sum(counts.values()) - counts["total"]
+
+
 def _pages(
-    session: Session, info: RunInfo, totals: TurnTotals, *, only_failed: bool, first: int | None
-) -> Iterator[Sequence[TurnRow]]:
+    session: Session, info: RunInfo, totals: Totals, *, only_failed: bool, first: int | None
+) -> Iterator[Sequence[Any]]:
     """Yields the rows that were asked for, page by page, and counts all of them."""
-    left = first
-    for rows in session.store.pages(info.run):
+    left, failed = first, tuple(SCREENS[info.kind].failed)
+    for rows in pages_of(session.store, info):
         totals.add(rows)
-        wanted: Sequence[TurnRow] = [row for row in rows if row.code[:1] == _ERROR] if only_failed else rows
+        wanted: Sequence[Any] = [row for row in rows if row.code.startswith(failed)] if only_failed else rows
         if left is not None:
             wanted = wanted[:left]
             left -= len(wanted)

@@ -9,11 +9,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from producer.cli.wording import count, duration, rate, share
-from shared.names import RunState
+from shared.names import Kind, RunState
 
 WINDOW_S: Final = 5.0
 """The rate is that of the last seconds, so that it tells of now and still does not flicker."""
-DECISIONS: Final = ("must", "should", "skip")
+WORDS: Final = {
+    Kind.TURNS: ("must", "should", "skip"),
+    Kind.QUERIES: ("passed", "failed"),
+    Kind.CASES: ("passed", "failed"),
+}
+"""Counters of a kind that are always told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class Progress:
     """The name of the input."""
     why: str = ""
     """Why it does not move, in one sentence; empty while it moves."""
+    kind: Kind = Kind.TURNS
+    """What its items are."""
 
     @property
     def left_s(self) -> float | None:
@@ -65,13 +72,13 @@ class Meter:
         return max(0, done - first) / (now_s - first_s) if now_s > first_s else None
 
 
-def decisions(tally: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Returns what to tell of decisions: word and number, errors and retries only when there are some.
+def decisions(tally: Mapping[str, int], kind: Kind = Kind.TURNS) -> list[tuple[str, str]]:
+    """Returns what to tell of results: word and number, errors and retries only when there are some.
 
     >>> decisions({"must": 2, "skip": 1200, "error": 1})
     [('must', '2'), ('should', '0'), ('skip', '1,200'), ('errors', '1')]
     """
-    told = [(word, count(tally.get(word, 0))) for word in DECISIONS]
+    told = [(word, count(tally.get(word, 0))) for word in WORDS[kind]]
     told += [(f"{word}s", count(tally[word])) for word in ("error",) if tally.get(word)]
     told += [(word, count(tally[word])) for word in ("retried",) if tally.get(word)]
     return told
@@ -96,7 +103,7 @@ def plain_line(progress: Progress) -> str:
     't-1 running 5/10 (50 %) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
     """
     done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
-    words = " ".join(f"{word} {number}" for word, number in decisions(progress.tally))
+    words = " ".join(f"{word} {number}" for word, number in decisions(progress.tally, progress.kind))
     rest = " ".join(f"{word} {number}" for word, number in figures(progress))
     line = f"{progress.run} {progress.state} {done} {words} | {rest}"
     return f"{line} | waiting: {progress.why}" if progress.why else line

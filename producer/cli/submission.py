@@ -1,7 +1,9 @@
 """Submits a file for `run` and `submit`, with its progress shown."""
 
 import json
+from dataclasses import replace
 
+from producer.cli.asking import read_query_options, refuse_query_options
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.live import View
@@ -11,6 +13,7 @@ from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.submit import submit
 from shared.names import Kind
+from shared.query_run import QueryRun
 
 
 class Submission:
@@ -35,6 +38,37 @@ class Submission:
         """
         return self._choice.kind or detect_kind(self.source)
 
+    def queries(self) -> QueryRun:
+        """How queries are to be asked.
+
+        Raises:
+            UsageError: an option cannot be used, or the file describes something else.
+            ConfigError: a variable of the environment cannot be used.
+        """
+        choice = self._choice
+        if self.kind() == Kind.QUERIES and choice.words:
+            return read_query_options(choice.words, in_flight=choice.in_flight)
+        refuse_query_options(choice.words, self.kind())
+        return QueryRun()
+
+    def options(self) -> SubmitOptions:
+        """What the submit is told.
+
+        Raises:
+            UsageError: as `queries` says.
+        """
+        session, choice, settings = self._session, self._choice, self._session.settings
+        return SubmitOptions(
+            idempotency_key=choice.idempotency_key,
+            namespace=choice.namespace,
+            summary_policy=choice.summary_policy,
+            queries=self.queries(),
+            results_ttl_s=settings.results_ttl_s,
+            max_backlog_items=settings.max_backlog_items,
+            patience_s=settings.patience_s,
+            on_warning=session.output.warn,
+        )
+
     def send(self, view: View) -> SubmittedRun:
         """Puts all of it into the queue, or nothing.
 
@@ -42,16 +76,12 @@ class Submission:
             InputError: the file breaks its contract.
             ProctorError: as `producer.submit.submit` says.
         """
-        session, choice, settings = self._session, self._choice, self._session.settings
-        options = SubmitOptions(
-            idempotency_key=choice.idempotency_key,
-            namespace=choice.namespace,
-            summary_policy=choice.summary_policy,
-            results_ttl_s=settings.results_ttl_s,
-            max_backlog_items=settings.max_backlog_items,
-            patience_s=settings.patience_s,
+        session = self._session
+        options = replace(
+            self.options(),
             on_progress=lambda items: view.loading(self.source.name, items),
             on_wait=view.say,
+            on_warning=lambda warning: view.say(f"warning: {warning}"),
         )
         submitted = submit(session.ledger, session.publisher, self.source, kind=self.kind(), options=options)
         if submitted.duplicate:

@@ -6,16 +6,19 @@ loader gives the precise error.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
+from producer.load.loads import Load, load_queries, load_turns
 from producer.load.source import Source
-from producer.load.turns import TurnLine, turn_pages
+from producer.options import SubmitOptions
 from shared.errors import InputError, UsageError
 from shared.names import Kind
 
-LOADERS: Final[Mapping[Kind, Callable[[Source], Iterator[list[TurnLine]]]]] = {Kind.TURNS: turn_pages}
+Loader = Callable[[Source, SubmitOptions], Load]
+
+LOADERS: Final[Mapping[Kind, Loader]] = {Kind.TURNS: load_turns, Kind.QUERIES: load_queries}
 """How each kind that this version runs is read."""
 
 _KEYS: Final = {
@@ -53,7 +56,7 @@ def detect_kind(source: Source) -> Kind:
     return kind
 
 
-def loader_for(kind: Kind, name: str) -> Callable[[Source], Iterator[list[TurnLine]]]:
+def loader_for(kind: Kind, name: str) -> Loader:
     """Finds the reader of a kind.
 
     Raises:

@@ -68,7 +68,7 @@ class ChunkRunner:
                 # The process ends: the wake-up call goes to another at once instead of when it is overdue.
                 self._process.publish([wake])
                 return {"chunk": wake.chunk, "decided": 0, "status": "left to another worker"}
-            lease = self._process.chunks.open(wake.run, wake.chunk)
+            lease = self._process.chunks.open(wake.run, wake.chunk, wake)
             try:
                 summary = self._handlers[kind].work(lease)
             except RedisUnreachableError as error:

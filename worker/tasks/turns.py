@@ -175,3 +175,8 @@ def _count(summary: Summary, lease: Lease, threads: Iterable[ThreadCommit], acce
 def _part(block: DecidedBlock, started_ms: int) -> PartCommit:
     value = pack_block(Block(block.offset, started_ms, now_ms(), block.indexes, block.codes, block.lines))
     return PartCommit(block.offset, len(block.indexes), value, block.dead)
+
+
+def make_handler(process: WorkerProcess, store: RunStore) -> TurnsHandler:
+    """Makes the handler of a process."""
+    return TurnsHandler(process, store)

@@ -1,9 +1,11 @@
 """`proctor run FILE`: submits a file, works on it, shows it and reports: everything with one command."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from producer.cli.asking import query_options
 from producer.cli.context import Session, pass_session
 from producer.cli.files import FORMATS, plan_files
 from producer.cli.options import command as declare
@@ -15,6 +17,7 @@ from shared.errors import UsageError
 @click.argument("file", required=False)
 @submit_options
 @worker_options
+@query_options
 @click.option(
     "--timeout",
     "timeout_s",
@@ -38,6 +41,7 @@ from shared.errors import UsageError
 @pass_session
 def command(
     session: Session,
+    /,
     *,
     file: str | None,
     kind: str | None,
@@ -52,6 +56,7 @@ def command(
     detach: bool,
     resumed: str | None,
     dry_run: bool,
+    **words: Any,
 ) -> int:
     """Decide FILE (`-`: stdin): submit it, work on it, watch it and report.
 
@@ -66,9 +71,11 @@ def command(
     options = work.WorkOptions(processes, in_flight, timeout_s, plan_files(paths, export))
     if file is None:
         return work.resume(session, str(resumed), options)
-    submission = Submission(session, file, chosen(kind, namespace, summary_policy, idempotency_key))
+    choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words, in_flight=in_flight)
+    submission = Submission(session, file, choice)
     if dry_run:
         return checking.tell_counts(session, submission)
+    submission.options()  # a wrong option is told before anything is started
     if detach:
         return work.detach(session, submission, options)
     return work.work(session, submission.kind(), options, lambda view: submission.send(view).run)

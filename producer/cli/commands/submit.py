@@ -1,7 +1,10 @@
 """`proctor submit FILE`: puts a file into the queue and prints the run's id, nothing else."""
 
+from typing import Any
+
 import click
 
+from producer.cli.asking import query_options
 from producer.cli.context import Session, pass_session
 from producer.cli.options import command as declare
 from producer.cli.params import chosen, submit_options
@@ -10,15 +13,18 @@ from producer.cli.params import chosen, submit_options
 @declare()
 @click.argument("file")
 @submit_options
+@query_options
 @pass_session
 def command(
     session: Session,
+    /,
     *,
     file: str,
     kind: str | None,
     namespace: str,
     summary_policy: str,
     idempotency_key: str,
+    **words: Any,
 ) -> None:
     """Put FILE (`-`: stdin) into the queue and print the run's id.
 
@@ -28,8 +34,9 @@ def command(
     from producer.cli.live import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
     from producer.cli.submission import Submission, tell_run_id  # noqa: PLC0415 - same
 
-    submission = Submission(session, file, chosen(kind, namespace, summary_policy, idempotency_key))
-    submission.kind()
+    choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words)
+    submission = Submission(session, file, choice)
+    submission.options()  # a wrong option is told before anything is connected to
     view = open_view(session.output)
     try:
         submitted = submission.send(view)

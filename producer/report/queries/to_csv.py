@@ -39,11 +39,11 @@ def results_csv(results: Iterable[Mapping[str, Any]]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
-    writer.writerows(_row(result) for result in results)
+    writer.writerows(csv_row(result) for result in results)
     return text.getvalue().encode()
 
 
-def _row(result: Mapping[str, Any]) -> list[Any]:
+def csv_row(result: Mapping[str, Any]) -> list[Any]:
     """Returns the cells of one query."""
     keywords = check_of(result, "must_contain")
     cells = (

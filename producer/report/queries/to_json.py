@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 
-def run_config(*, delay_s: int, api_url: str, start_from: str, version: str) -> dict[str, Any]:
+def run_config(*, delay_s: float, api_url: str, start_from: str, version: str) -> dict[str, Any]:
     """Returns the settings of a run under the document's four keys.
 
     >>> list(run_config(delay_s=30, api_url="http://localhost:3000", start_from="Q-01", version="1.0"))

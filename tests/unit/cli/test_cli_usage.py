@@ -13,7 +13,7 @@ from producer.cli.options import GLOBAL_OPTIONS
 @pytest.mark.parametrize("name", COMMANDS)
 def test_listed_command_exists_and_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every command of the table can be loaded and has a help page with its own sentence."""
-    command = import_module(f"producer.cli.commands.{name}").command
+    command = import_module(f"producer.cli.commands.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)
     assert run([name, "--help"]) == 0
     page = capsys.readouterr().out
@@ -24,7 +24,7 @@ def test_listed_command_exists_and_explains_itself(name: str, capsys: pytest.Cap
 @pytest.mark.parametrize("name", COMMANDS)
 def test_options_have_help(name: str) -> None:
     """No option of any command stands there without an explanation."""
-    command = import_module(f"producer.cli.commands.{name}").command
+    command = import_module(f"producer.cli.commands.{name.replace('-', '_')}").command
     commands = [command, *getattr(command, "commands", {}).values()]
     silent = [
         f"{each.name} {param.opts[0]}"

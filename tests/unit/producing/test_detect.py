@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from producer.load.detect import LOADERS, detect_kind, kind_of, loader_for
+from producer.load.loads import load_turns
 from producer.load.source import Source
-from producer.load.turns import turn_pages
 from shared.errors import InputError, UsageError
 from shared.names import Kind
 
@@ -63,8 +63,8 @@ def test_an_empty_file_is_an_input_error() -> None:
 
 def test_every_kind_is_read_or_refused_by_name() -> None:
     """A kind has a loader, or the error says which kinds this version runs."""
-    assert loader_for(Kind.TURNS, "a.jsonl") is turn_pages
+    assert loader_for(Kind.TURNS, "a.jsonl") is load_turns
     for kind in set(Kind) - set(LOADERS):
         with pytest.raises(UsageError, match=f"a.file: describes {kind}") as caught:
             loader_for(kind, "a.file")
-        assert caught.value.hint == "this version runs: turns"
+        assert caught.value.hint == f"this version runs: {', '.join(LOADERS)}"

@@ -1,0 +1,64 @@
+"""Adds up a queries run from its rows: outcomes, the document's metrics and targets, latencies, errors."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from producer.aggregate.queries import MetricsSoFar, is_vacuous, latency_ms, percentiles, targets
+from producer.report.query_rows import opened
+from shared.item_rows import ItemRow
+from shared.names import Outcome
+from shared.query_words import failed
+
+
+class QueryTotals:
+    """Counts rows; memory grows with the number of different latencies only."""
+
+    def __init__(self) -> None:
+        self.outcomes = Counter[Outcome]()
+        """Rows by outcome."""
+        self.errors = Counter[str]()
+        """Rows that ended in error, by error code."""
+        self.retried = 0
+        """Rows that took more than one send."""
+        self._vacuous = 0
+        self._times = Counter[int]()
+        self._metrics = MetricsSoFar()
+
+    def add(self, page: Sequence[ItemRow]) -> None:
+        """Counts some rows."""
+        for row, result, code in opened(page):
+            self.outcomes[row.outcome] += 1
+            self.retried += row.attempts > 1
+            if code:
+                self.errors[code] += 1
+            if result is not None:
+                self._metrics.add(result)
+                self._vacuous += is_vacuous(result)
+                if not failed(result):
+                    self._times[latency_ms(result)] += 1
+
+    def counts(self, total: int) -> dict[str, int]:
+        """Returns rows by outcome, and the size of the run.
+
+        >>> QueryTotals().counts(3)
+        {'total': 3, 'passed': 0, 'failed': 0, 'error': 0, 'skipped': 0, 'decided': 0}
+        """
+        words = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
+        return {"total": total, **{word.value: self.outcomes[word] for word in words}}
+
+    def summary(self) -> dict[str, Any]:
+        """Returns the metrics, the targets, and what the document does not ask for."""
+        metrics = self._metrics.metrics()
+        return {
+            "metrics": metrics,
+            "targets": [target.as_document() for target in targets(metrics)],
+            "latency_ms": percentiles(self._times),
+            "vacuous_deflections": self._vacuous,
+            "retried": self.retried,
+            "errors": dict(self.errors.most_common()),
+        }
+
+    def misses(self) -> bool:
+        """Tells whether a target was missed; one without data is not."""
+        return any(target.status == "FAIL" for target in targets(self._metrics.metrics()))

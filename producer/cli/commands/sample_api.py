@@ -1,0 +1,42 @@
+"""`proctor sample-api`: serves a small API to evaluate, with its own knowledge base, until Ctrl-C."""
+
+import os
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.options import command as declare
+
+LOOPBACK = "127.0.0.1"  # as in producer.sample_api.server, which would cost aiohttp's start-up
+DEFAULT_PORT = 3000
+
+
+@declare()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one."
+)
+@click.option("--host", default=LOOPBACK, show_default=True, help="The address to listen on.")
+@click.option(
+    "--behaviour",
+    metavar="NAME",
+    help="Misbehave: 429:retry_after=2,every=10, 500, slow:seconds=2, wrong, html, half, reset, silent, …"
+    " [env PROCTOR_SAMPLE_API_BEHAVIOUR].",
+)  # fmt: skip - one option, one paragraph
+@pass_session
+def command(session: Session, *, port: int, host: str, behaviour: str | None) -> int:
+    """Serve the sample API: POST /api/query answers from a small freight-forwarding knowledge base.
+
+    It cites its sources, declines what it does not know, and can be told to misbehave. The packaged baselines
+    (examples/copilot/data/evaluation_baselines.json) are about it.
+    """
+    from producer.sample_api.behaviour import chosen_behaviour  # noqa: PLC0415 - start-up: `--help` is quick
+    from producer.sample_api.server import serve  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
+
+    chosen = chosen_behaviour(behaviour, os.environ)
+
+    def tell(url: str) -> None:
+        how = "" if chosen.name == "normal" else f", behaving {behaviour or 'as told'}"
+        session.output.data(f"sample API at {url}{how}; Ctrl-C ends it")
+
+    serve(port, chosen, host=host, on_ready=tell)
+    return 0

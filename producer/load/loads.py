@@ -1,0 +1,107 @@
+"""What a submit needs of an input of any kind: chunks as they are read, and what the run must remember."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from producer.load.baselines import encode_baseline, read_baselines, start_at
+from producer.load.chunks import Chunk, chunked, name_of
+from producer.load.source import Source
+from producer.load.turns import turn_pages
+from producer.options import SubmitOptions
+from producer.run_ids import new_run_id
+from shared.ledger import ChunkPlan
+from shared.query_run import SNAPSHOT_KEY
+from shared.query_words import run_id_at
+
+MOST_CHUNKS: Final = 200
+"""Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""
+CHUNK_ITEMS_MOST: Final = 100
+"""Cases or queries of one chunk."""
+
+
+class Load(NamedTuple):
+    """One input on its way into the ledger."""
+
+    chunks: Iterator[Chunk]
+    """In order; reading them may find that the input breaks its contract."""
+    snapshot: Mapping[str, Any]
+    """What the run must remember beside what every run does."""
+    settings: Sequence[str] = ()
+    """Settings that decide what comes out: another value is another run for an idempotency key."""
+    wide: int = 0
+    """Most chunks under way at a time in the whole fleet; 0 for no limit."""
+    run_id: Callable[[int, int], str] = lambda now_ms, _copy: new_run_id(now_ms)
+    """Makes the run's id from the time and, counted from 1, how often ids of this time were taken."""
+
+
+def load_turns(source: Source, options: SubmitOptions) -> Load:
+    """Begins to load conversation turns."""
+    return Load(
+        chunked(turn_pages(source), turns=options.chunk_turns),
+        {"summary_policy": options.summary_policy, "live": None, "model": None},
+        [options.summary_policy],
+    )
+
+
+def load_queries(source: Source, options: SubmitOptions) -> Load:
+    """Begins to load the baselines of an evaluation; all of them are read at once, to be sorted.
+
+    Raises:
+        InputError: the source breaks its contract, or no query has the id to start from.
+    """
+    baselines, asked = read_baselines(source), options.queries
+    for warning in baselines.warnings:
+        options.on_warning(warning)
+    queries = start_at(baselines.queries, asked.start_from or None)
+    items = [
+        (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
+        for query in queries
+        for again in range(asked.repeat)
+    ]
+    size = chunk_size(len(items))
+    wide = -(-asked.concurrency // size)
+    run = replace(
+        asked,
+        version=baselines.version,
+        start_from=queries[0]["id"],
+        offset=len(baselines.queries) - len(queries),
+        together=asked.concurrency // wide,
+    )
+    settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
+    return Load(
+        item_chunks(items, size),
+        {SNAPSHOT_KEY: run.as_snapshot()},
+        [f"{key}={value}" for key, value in settings.items()],
+        wide=wide,
+        run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
+    )
+
+
+def chunk_size(items: int) -> int:
+    """Says how many cases or queries a chunk holds: one in small runs, so that each is a row in Flower.
+
+    >>> [chunk_size(items) for items in (1, 200, 999, 5_000, 1_000_000)]
+    [1, 1, 4, 25, 100]
+    """
+    return min(max(items // MOST_CHUNKS, 1), CHUNK_ITEMS_MOST)
+
+
+def item_chunks(items: Sequence[tuple[str, bytes]], size: int) -> Iterator[Chunk]:
+    """Cuts cases or queries into chunks.
+
+    Args:
+        items: name and payload, in order.
+        size: items of one chunk.
+
+    >>> [chunk.plan for chunk in item_chunks([("Q-1", b"{}"), ("Q-2", b"{}"), ("Q-3", b"{}")], 2)]
+    [ChunkPlan(first='Q-1', parts=['0', '1']), ChunkPlan(first='Q-3', parts=['2'])]
+    """
+    numbered = enumerate(items)
+    number = 0
+    while some := list(islice(numbered, size)):
+        payloads = {str(index): payload for index, (_, payload) in some}
+        plan = ChunkPlan(name_of(some[0][1][0]), list(payloads))
+        yield Chunk(str(number), plan, payloads, b"\n".join(payloads.values()), len(some))
+        number += 1

@@ -1,0 +1,74 @@
+"""Writes results as JSON Lines: one object per item, around the stored line, which is not parsed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from producer.report.query_rows import opened
+from shared.clock import iso_utc
+from shared.item_rows import CACHED, POISON_CODE, ItemRow
+from shared.names import Kind, Outcome
+from shared.runs import RunInfo
+
+NOUNS: Final[Mapping[Kind, str]] = {Kind.TURNS: "turn", Kind.CASES: "case", Kind.QUERIES: "query"}
+"""What an item's id begins with."""
+
+
+class ItemsJsonlReport:
+    """Writes rows as they go by.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._info = out, info
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Writes some rows, one a line."""
+        self._out.write(b"".join([item_line(self._info, row) for row in rows]))
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Has nothing to add."""
+
+
+def item_id(kind: Kind, index: int) -> str:
+    """Names an item, uniquely in its run.
+
+    >>> item_id(Kind.QUERIES, 7)
+    'query-7'
+    """
+    return f"{NOUNS[kind]}-{index}"
+
+
+def item_line(info: RunInfo, row: ItemRow) -> bytes:
+    """Composes one line, with its line end."""
+    is_there = bool(row.code)
+    envelope = {
+        "run_id": info.run,
+        "item_id": item_id(info.kind, row.index),
+        "kind": info.kind.value,
+        "index": row.index,
+        "outcome": row.outcome.value,
+        "attempts": row.attempts,
+        "cached": CACHED in row.code,
+        "started_at": iso_utc(row.started_ms) if is_there else None,
+        "finished_at": iso_utc(row.finished_ms) if is_there else None,
+        "latency_ms": row.latency_ms,
+        "cost_usd": row.cost_usd,
+    }
+    return json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(row) + b"}\n"
+
+
+def _end(row: ItemRow) -> bytes:
+    """Writes error and result, without the braces around them."""
+    if row.code == POISON_CODE:
+        [(_, result, code)] = opened([row])
+        error = {"code": code, "message": str((result or {}).get("error"))}
+        return msgspec.json.encode({"error": error, "result": result})[1:-1]
+    if row.outcome is Outcome.ERROR:
+        return row.line[1:-1]
+    return b'"error":null,"result":' + (row.line if row.code else b"null")

@@ -1,0 +1,148 @@
+"""Writes the evaluation harness document's three files of a queries run while its rows go by.
+
+The JSON file has the metrics before the results, and Markdown tells of a query in several places: so results
+wait on disk for the one, and for the other only what the report shows of them is kept.
+"""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from textwrap import indent
+from typing import Any, BinaryIO, Final
+
+from producer.report.queries.to_csv import COLUMNS, csv_row
+from producer.report.queries.to_json import results_json, run_config
+from producer.report.queries.to_markdown import EXCERPT_CHARS, report_markdown
+from producer.report.query_rows import opened
+from shared.item_rows import ItemRow
+from shared.query_run import QueryRun
+from shared.query_words import json_object
+from shared.runs import RunInfo
+
+_NO_RESULTS: Final = b'"results": []\n}\n'
+"""How a results file without results ends."""
+
+
+class QueriesCsvReport:
+    """Writes the table of sixteen columns.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out = out
+        self._write([COLUMNS])
+        del info  # the document's table names no run
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Writes some rows."""
+        self._write([csv_row(result) for _, result, _ in opened(rows) if result is not None])
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Has nothing to add."""
+
+    def _write(self, lines: Sequence[Sequence[Any]]) -> None:
+        """Writes lines in UTF-8."""
+        text = StringIO(newline="")
+        csv.writer(text).writerows(lines)
+        self._out.write(text.getvalue().encode())
+
+
+class QueriesJsonReport:
+    """Writes the results file: run id, time, settings, metrics, results.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._info = out, info
+        self._waiting = TemporaryFile()  # noqa: SIM115 - closed by `end`, and by itself when there is none
+        self._between = b"\n"
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Keeps some results on disk, as they will stand in the file."""
+        for _, result, _ in opened(rows):
+            if result is not None:
+                text = indent(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False), "    ")
+                self._waiting.write(self._between + text.encode(errors="backslashreplace"))
+                self._between = b",\n"
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the file."""
+        info = self._info
+        head = results_json(
+            [], document["summary"]["metrics"], config_of(info), run_id=info.run, began_ms=info.created_ms
+        )
+        with self._waiting as waiting:
+            if not waiting.tell():
+                self._out.write(head)
+                return
+            self._out.write(head.removesuffix(_NO_RESULTS) + b'"results": [')
+            waiting.seek(0)
+            copyfileobj(waiting, self._out)
+        self._out.write(b"\n  ]\n}\n")
+
+
+class QueriesMarkdownReport:
+    """Writes the report of nine sections.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._info = out, info
+        self._results = list[dict[str, Any]]()
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Keeps what the report shows of some results."""
+        self._results += [_shown(result) for _, result, _ in opened(rows) if result is not None]
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the report."""
+        metrics, notes = document["summary"]["metrics"], notes_of(self._info, document)
+        text = report_markdown(self._results, metrics, self._info.run, notes=notes)
+        self._out.write(text.encode(errors="replace"))
+
+
+def config_of(info: RunInfo) -> dict[str, Any]:
+    """Returns the settings of a run under the document's four keys."""
+    run = QueryRun.from_snapshot(info.snapshot)
+    delay_s = int(run.delay_s) if run.delay_s == int(run.delay_s) else run.delay_s
+    return run_config(delay_s=delay_s, api_url=run.api_url, start_from=run.start_from, version=run.version)
+
+
+def notes_of(info: RunInfo, document: Mapping[str, Any]) -> list[str]:
+    """Says what a reader must know before trusting the numbers."""
+    run, counts = QueryRun.from_snapshot(info.snapshot), document["counts"]
+    notes = []
+    if run.offset:
+        notes.append(f"partial: begins at {run.start_from}, {run.offset} earlier queries are not in it")
+    done = counts["passed"] + counts["failed"] + counts["error"]
+    if done < counts["total"]:
+        notes.append(f"partial: {done} of {counts['total']} queries were sent ({info.state})")
+    if run.repeat > 1:
+        notes.append(f"each query was asked {run.repeat} times")
+    return notes
+
+
+def _shown(result: dict[str, Any]) -> dict[str, Any]:
+    """Keeps of an answer what a report shows: an answer may be large, and there may be many."""
+    response = result["response"]
+    if response is None:
+        return result
+    answer = response.get("answer")
+    kept = {
+        "answer": answer[: 40 * EXCERPT_CHARS] if isinstance(answer, str) else "",
+        "confidence": response.get("confidence"),
+        "metadata": {"latencyMs": json_object(response.get("metadata")).get("latencyMs")},
+    }
+    return {**result, "response": kept}

@@ -1,0 +1,96 @@
+"""Writes the summary of a queries run and its results for a terminal, as plain text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from producer.aggregate.queries import TARGETS, Target, targets
+from producer.aggregate.turns import ranked, share
+from producer.report.queries.cells import plain
+from producer.report.query_rows import opened
+from producer.report.wording import duration
+from shared.item_rows import ItemRow
+from shared.query_words import CHECKS, confidence_of
+
+COLUMNS: Final = ("item", "id", "category", "outcome", "confidence", "latency", "failed checks")
+"""Of the table of results."""
+CELL_CHARS: Final = 60
+"""Longest text in a cell."""
+_LABELS: Final = max(len(target.label) for target in TARGETS)
+
+
+def summary_text(document: Mapping[str, Any]) -> str:
+    """Writes outcomes, metrics against their targets, latencies and errors of a run.
+
+    Args:
+        document: as `producer.document` makes it.
+    """
+    summary, counts = document["summary"], document["counts"]
+    lines = [
+        f"{document['run_id']}  {plain(summary['source'], CELL_CHARS)}".rstrip(),
+        _headline(document),
+        "",
+    ]
+    lines += [_target(target) for target in targets(summary["metrics"])]
+    lines += ["", " · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
+    if summary["latency_ms"]:
+        times = (f"{name} {time:,} ms" for name, time in summary["latency_ms"].items())
+        lines.append(f"latency: {', '.join(times)}")
+    if summary["errors"]:
+        told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+        lines.append("errors by code: " + ", ".join(told))
+    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    return "\n".join(lines)
+
+
+def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
+    """Returns results as cells of a table with `COLUMNS`, safe to print."""
+    return [
+        [
+            f"query-{row.index}",
+            *(plain(result[key], CELL_CHARS) for key in ("id", "category")),
+            row.outcome.value,
+            plain(confidence_of(result["response"])[0], CELL_CHARS),
+            f"{result['client_latency_ms']:,} ms",
+            plain(f"{code}: {result['error']}" if code else ", ".join(_failed(result)), CELL_CHARS),
+        ]
+        if result is not None
+        else [f"query-{row.index}", "", "", row.outcome.value, "", "", ""]
+        for row, result, code in opened(rows)
+    ]
+
+
+def _headline(document: Mapping[str, Any]) -> str:
+    """Says in one line what the run is and how far it came."""
+    counts, summary = document["counts"], document["summary"]
+    text = f"{document['state']}: {counts['total']:,} {'query' if counts['total'] == 1 else 'queries'}"
+    text += f" to {plain(summary['api_url'], CELL_CHARS)}"
+    if summary["duration_s"] is None:
+        done = counts["passed"] + counts["failed"] + counts["error"]
+        return f"{text}, {done:,} done ({share(done, counts['total']):.0f} %)"
+    return f"{text} in {duration(summary['duration_s'])}"
+
+
+def _target(target: Target) -> str:
+    """Writes one metric beside its target."""
+    label = f"{target.label:<{_LABELS}}"
+    value = target.shown(target.value) if target.status != "N/A" else "-"
+    return f"  {label}  {value:>8}  {target.wanted():<9} {target.status}"
+
+
+def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Names the outcomes, and what else is worth knowing."""
+    told = [
+        ("passed", counts["passed"], True),
+        ("failed", counts["failed"], True),
+        ("errors", counts["error"], True),
+        ("never sent", counts["skipped"], False),
+        ("sent again", summary["retried"], False),
+        ("deflected without a keyword asked for", summary["vacuous_deflections"], False),
+    ]
+    return [(word, number) for word, number, is_always_told in told if number or is_always_told]
+
+
+def _failed(result: Mapping[str, Any]) -> list[str]:
+    """Names the checks that count and failed."""
+    checks = result["checks"]
+    return [name for name in CHECKS if checks[name].get("applicable", True) and not checks[name].get("pass")]
