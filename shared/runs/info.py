@@ -168,6 +168,11 @@ class RunStore:
         counts = self._read(lambda: self._client.hgetall(keys.batches_key(run)))
         return sorted(_chunk_fields(chunk.decode(), int(count)) for chunk, count in counts.items())
 
+    def is_open(self, run: str, chunk: ChunkFields) -> bool:
+        """Whether there is something left to do of a chunk of a turns run."""
+        name = chunk.batches[0].rpartition(".")[0]
+        return bool(self._read(lambda: self._client.hexists(keys.plan_key(run), name)))
+
     def inputs(self, run: str, batches: Sequence[str]) -> Sequence[bytes | None]:
         """Reads the input batches of a run."""
         return self._fetcher(keys.items_key(run))(batches)

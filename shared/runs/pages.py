@@ -93,6 +93,11 @@ class PageReader:
         for chunk, pages in self._by_chunk(chunks):
             yield chunk, [row for page in pages for row in page]
 
+    def complete(self, chunk: ChunkFields) -> Iterator[Page] | None:
+        """Returns the pages of one chunk; None unless all of its turns have a result."""
+        values = self._results(chunk.batches)
+        return None if None in values else self._composed([chunk], values)[0]
+
     def _read(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
         """Yields the rows of all chunks."""
         return (page for _, pages in self._by_chunk(chunks) for page in pages)
@@ -111,16 +116,22 @@ class PageReader:
     def _fetched(self, chunks: Sequence[ChunkFields]) -> Iterator[tuple[ChunkFields, Iterator[Page]]]:
         """Fetches the results of some chunks in one call."""
         fields = [batch for chunk in chunks for batch in chunk.batches]
-        if not fields:
-            return
-        blocks = dict(zip(fields, map(_block, self._results(fields)), strict=True))
+        if fields:
+            yield from zip(chunks, self._composed(chunks, self._results(fields)), strict=True)
+
+    def _composed(
+        self, chunks: Sequence[ChunkFields], values: Sequence[bytes | None]
+    ) -> list[Iterator[Page]]:
+        """Opens the results of some chunks."""
+        fields = [batch for chunk in chunks for batch in chunk.batches]
+        blocks = dict(zip(fields, map(_block, values), strict=True))
         special = self._special({batch: block for batch, block in blocks.items() if _is_special(block)})
-        for chunk in chunks:
-            found = (
-                special[batch] if block is None or batch in special else _rows(block)
-                for batch, block in ((batch, blocks[batch]) for batch in chunk.batches)
-            )
-            yield chunk, _in_order(found)
+
+        def rows(batch: str) -> list[TurnRow]:
+            block = blocks[batch]
+            return special[batch] if block is None or batch in special else _rows(block)
+
+        return [_in_order(map(rows, chunk.batches)) for chunk in chunks]
 
     def _special(self, blocks: dict[str, Block | None]) -> dict[str, list[TurnRow]]:
         """Rows of batches that were decided in parts, not wholly, or with a poisoned turn in them."""

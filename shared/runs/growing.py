@@ -1,0 +1,61 @@
+"""Reads the results of a turns run while they come in, each once and in input order.
+
+Whoever waits for a run can read and write them meanwhile: little is left to do when it has ended.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from shared.runs.info import RunInfo, RunStore
+from shared.runs.pages import ChunkFields, Page
+
+
+class GrowingRun:
+    """Where the reading stands.
+
+    Args:
+        run: id of a turns run that has been sealed.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._left: deque[ChunkFields] | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing is left to be read."""
+        return self._left is not None and not self._left
+
+    def next(self, store: RunStore) -> Iterator[Page] | None:
+        """Returns the pages of the next chunk; None as long as it is not decided, and at the end.
+
+        Raises:
+            RedisUnreachableError: Redis is away; asked again, it goes on where it stood.
+        """
+        left = self._chunks(store)
+        if not left or store.is_open(self._run, left[0]):
+            return None
+        # A chunk that was given up, by a cancel, is closed too.
+        pages = store.reader(self._run, with_open=False).complete(left[0])
+        if pages is not None:
+            left.popleft()
+        return pages
+
+    def rest(self, store: RunStore, info: RunInfo) -> Iterator[Page] | None:
+        """Returns what is left to be read of a run that has ended; None if what was read is not final.
+
+        Args:
+            store: reads the run.
+            info: a look at it.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        if info.generation:
+            return None  # turns were asked for again meanwhile, and may have been read before
+        return store.reader(self._run, with_open=info.is_final).pages(self._chunks(store))
+
+    def _chunks(self, store: RunStore) -> deque[ChunkFields]:
+        if self._left is None:
+            self._left = deque(store.chunks(self._run))
+        return self._left
