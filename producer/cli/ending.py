@@ -10,21 +10,31 @@ from producer.cli.context import Session
 from producer.cli.files import ReportFile
 from producer.cli.output import Output, Style
 from producer.document import EXIT_DONE, run_document
-from producer.report.formats import FORMATS
-from producer.report.terminal import summary_text
+from producer.report.formats import format_of
+from producer.report.protocol import Report
+from producer.report.screens import SCREENS
+from shared.names import Kind
 from shared.runs import RunInfo
 
 _HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3: "red", 4: "yellow"}
 
 
-def tell_ending(session: Session, info: RunInfo, files: Sequence[ReportFile]) -> int:
+def tell_ending(
+    session: Session, info: RunInfo, files: Sequence[ReportFile], *, document: dict[str, Any] | None = None
+) -> int:
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
+
+    Args:
+        session: the way to Redis.
+        info: the run.
+        files: the reports.
+        document: of the run, if the reports are written already.
 
     Raises:
         OSError: a report cannot be written.
         RedisUnreachableError: Redis stays away.
     """
-    document = write_reports(session, info, files)
+    document = document or write_reports(session, info, files)
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     elif not session.options.quiet:
@@ -49,9 +59,23 @@ def write_reports(session: Session, info: RunInfo, files: Sequence[ReportFile]) 
     A report takes its place when it is complete; until then a file of that name stays as it was.
     """
     with ExitStack() as stack:
-        reports = [FORMATS[file.format](stack.enter_context(_whole(file.path)), info) for file in files]
+        reports = open_reports(stack, info, files)
         named = [{"format": file.format, "path": str(file.path)} for file in files]
         return run_document(session.store, info.run, reports=reports, files=named)
+
+
+def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -> list[Report]:
+    """Opens reports; the files appear under their names when the stack is closed without an error.
+
+    Raises:
+        UsageError: runs of this kind are not written so.
+        OSError: a report cannot be written.
+    """
+    writers = [format_of(info.kind, file.format) for file in files]
+    return [
+        write(stack.enter_context(_whole(file.path)), info)
+        for write, file in zip(writers, files, strict=True)
+    ]
 
 
 @contextmanager
@@ -69,7 +93,8 @@ def _whole(path: Path) -> Iterator[BinaryIO]:
 
 def colored(output: Output, document: Mapping[str, Any]) -> str:
     """Writes the summary of a run, with colours where they are wanted."""
-    first, headline, *rest = summary_text(document).split("\n")
+    summary = SCREENS[Kind(document["kind"])].summary(document)
+    first, headline, *rest = summary.split("\n")
     style = _HEADLINE_STYLES.get(int(document["exit"]), "green")
     lines = [output.paint(first, "bold"), output.paint(headline, style)]
     for line in rest:

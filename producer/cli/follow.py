@@ -1,9 +1,10 @@
 """Follows a run until it ends: looks, shows, waits while Redis is away, keeps the time limit."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 
 from producer.cli.context import Session
 from producer.cli.crew import Crew
@@ -22,6 +23,8 @@ LOOK_EVERY_S: Final = 0.2
 ALONE_FOR_S: Final = 3.0
 """How long no worker may be alive before a command that can start some does so."""
 
+T = TypeVar("T")
+
 
 class Follower:
     """Watches one run.
@@ -32,6 +35,7 @@ class Follower:
         view: where to show it.
         crew: workers that may be started when there are none; None only watches.
         timeout_s: after this the run is ended as incomplete.
+        meanwhile: what to do between two looks, for some seconds at most; None waits.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class Follower:
         *,
         crew: Crew | None = None,
         timeout_s: float | None = None,
+        meanwhile: Callable[[float], None] | None = None,
     ) -> None:
         self._session = session
         self._run = run
@@ -50,6 +55,7 @@ class Follower:
         self._deadline_s = None if timeout_s is None else monotonic() + timeout_s
         self._meter = Meter()
         self._pause = threading.Event()
+        self._meanwhile = meanwhile or self._wait
         self._last = Progress(run, RunState.RUNNING, 0, 0, {}, 0.0, 0, 0)
         self._away_since_s: float | None = None
         self._alone_since_s: float | None = None
@@ -63,19 +69,28 @@ class Follower:
             InfrastructureError: the workers started here ended.
         """
         while True:
-            try:
-                info = self._look()
-            except Exception as error:
-                failure = describe(error)
-                if failure is None or failure.code != RedisUnreachableError.code:
-                    raise
-                self._wait_for_redis(error)
-            else:
+            info = self._try(self._look)
+            if info is not None:
                 if info.is_final:
                     return info
                 self._man(info)
                 self._end_in_time()
-            self._pause.wait(LOOK_EVERY_S)
+            if info is None or self._try(lambda: self._meanwhile(LOOK_EVERY_S) or True) is None:
+                self._wait(LOOK_EVERY_S)
+
+    def _try(self, ask: Callable[[], T]) -> T | None:
+        """Asks Redis; None when it is away for a moment."""
+        try:
+            return ask()
+        except Exception as error:
+            failure = describe(error)
+            if failure is None or failure.code != RedisUnreachableError.code:
+                raise
+            self._wait_for_redis(error)
+            return None
+
+    def _wait(self, within_s: float) -> None:
+        self._pause.wait(within_s)
 
     def _look(self) -> RunInfo:
         """Asks Redis once and shows the answer."""
@@ -94,6 +109,7 @@ class Follower:
             queued=self._session.broker_client.llen(queue_key(info.kind)),
             rate_s=self._meter.rate(monotonic(), info.done),
             source=info.source,
+            kind=info.kind,
             why=self._why(info, workers),
         )
         self._view.show(self._last)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from producer.cli.control import change_state
 from producer.cli.crew import Crew
+from producer.cli.early import EarlyReports
 from producer.cli.ending import tell_ending
 from producer.cli.errors import InterruptedByUserError
 from producer.cli.find import find_run
@@ -49,19 +50,24 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
     """
     crew = Crew(session, kind, processes=options.processes, in_flight=options.in_flight)
     view = open_view(session.output)
-    run = ""
+    run, early = "", None
     try:
         if not session.count_workers(kind):
             crew.start()
         run = begin(view)
-        info = Follower(session, run, view, crew=crew, timeout_s=options.timeout_s).follow()
+        early = EarlyReports.of(session, run, options.files)
+        meanwhile = early.gather if early else None
+        limit_s = options.timeout_s
+        info = Follower(session, run, view, crew=crew, timeout_s=limit_s, meanwhile=meanwhile).follow()
         view.close()
         crew.ask_to_stop()
-        return tell_ending(session, info, options.files)
+        return tell_ending(session, info, options.files, document=early.end(info) if early else None)
     except KeyboardInterrupt:
         view.close()
         raise _interrupted(session, run, crew) from None
     finally:
+        if early is not None:
+            early.discard()
         try:
             view.close()
         finally:  # the terminal may have gone; the workers must go too

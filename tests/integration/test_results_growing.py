@@ -34,7 +34,8 @@ def test_rows_are_read_as_chunks_are_decided(
     run = submitted(turn_lines(20, 6, interleaved=True), chunk_turns=30)
     growing, rows = GrowingRun(run), list[TurnRow]()
     inline_worker.register()
-    while inline_worker.work(chunks=1, turns=turns):
+    while inline_worker.wakes:
+        inline_worker.work(chunks=1, turns=turns)
         rows += taken(inline_worker, growing)
         assert [row.index for row in rows] == list(range(len(rows)))
     assert len(rows) == 120

@@ -1,0 +1,100 @@
+"""Counts and writes the results of a turns run while it is worked on: little is left to do at its end."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+from producer.cli.context import Session
+from producer.cli.ending import open_reports
+from producer.cli.files import ReportFile
+from producer.document import document_of, totals_of
+from shared.names import Kind
+from shared.runs import RunInfo
+from shared.runs.growing import GrowingRun
+from shared.runs.pages import Page
+
+ASK_EVERY_S: Final = 0.02
+"""Between two looks for the next chunk."""
+
+
+class _UnfinishedError(Exception):
+    """Closes report files that are not to appear."""
+
+
+class EarlyReports:
+    """The reports of a run that goes on.
+
+    Args:
+        session: the way to Redis.
+        info: the run.
+        files: what to write.
+    """
+
+    def __init__(self, session: Session, info: RunInfo, files: Sequence[ReportFile]) -> None:
+        self._session, self._files = session, files
+        self._growing = GrowingRun(info.run)
+        self._totals = totals_of(info.kind)
+        self._stack = ExitStack()
+        self._reports = open_reports(self._stack, info, files)
+        self._pause = Event()
+
+    @classmethod
+    def of(cls, session: Session, run: str, files: Sequence[ReportFile]) -> "EarlyReports | None":
+        """Begins to write, if the results of this run can be read before its end."""
+        info = session.store.info(run)
+        return cls(session, info, files) if info.kind is Kind.TURNS and not info.generation else None
+
+    def gather(self, within_s: float) -> None:
+        """Reads what comes in for some time, or until there is nothing more to come.
+
+        Raises:
+            RedisUnreachableError: Redis is away; called again, it goes on where it stood.
+            OSError: a report cannot be written.
+        """
+        deadline = monotonic() + within_s
+        while (left_s := deadline - monotonic()) > 0:
+            pages = self._growing.next(self._session.impatient_store)
+            for page in pages or ():
+                self._take(page)
+            if pages is None:
+                self._pause.wait(min(ASK_EVERY_S, left_s))
+                if self._growing.is_read:
+                    return
+
+    def end(self, info: RunInfo) -> dict[str, Any] | None:
+        """Reads the rest and puts the reports in their places; returns the document of the run.
+
+        Args:
+            info: the run, which has ended.
+
+        Returns:
+            None if all of it must be read anew, because turns were retried meanwhile; nothing was written.
+
+        Raises:
+            OSError: a report cannot be written.
+            RedisUnreachableError: Redis stays away.
+        """
+        pages = self._growing.rest(self._session.store, info)
+        if pages is None:
+            self.discard()
+            return None
+        for page in pages:
+            self._take(page)
+        named = [{"format": file.format, "path": str(file.path)} for file in self._files]
+        document = document_of(info, self._totals, files=named)
+        for report in self._reports:
+            report.end(document)
+        self._stack.close()
+        return document
+
+    def discard(self) -> None:
+        """Leaves no trace of reports that have not been ended."""
+        with suppress(_UnfinishedError):
+            self._stack.__exit__(_UnfinishedError, _UnfinishedError(), None)
+
+    def _take(self, page: Page) -> None:
+        self._totals.add(page)
+        for report in self._reports:
+            report.page(page)
