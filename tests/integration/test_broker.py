@@ -3,7 +3,7 @@
 import json
 from base64 import b64decode
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from celery.app.defaults import NAMESPACES, flatten
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WAKE = Wake("turns", "run-1", "7", 1000, "thread-9")
 
 
-def published(client: "redis.Redis", kind: str) -> list[dict[str, object]]:
+def published(client: "redis.Redis", kind: str) -> list[dict[str, Any]]:
     """The messages of a queue, oldest first."""
     return [json.loads(raw) for raw in reversed(client.lrange(f"proctor:{kind}", 0, -1))]
 
@@ -36,9 +36,9 @@ def test_a_message_holds_ids_only(redis_client: "redis.Redis", redis_url: str) -
     [message] = published(redis_client, "turns")
     assert message["content-type"] == "application/json"
     assert message["headers"]["task"] == "proctor.turns.evaluate"
-    args, kwargs, _ = json.loads(b64decode(message["body"]))
-    assert args == []
-    assert kwargs == {"run": "run-1", "chunk": "7", "items": 1000, "first": "thread-9"}
+    body: list[Any] = json.loads(b64decode(message["body"]))
+    assert body[0] == []
+    assert body[1] == {"run": "run-1", "chunk": "7", "items": 1000, "first": "thread-9"}
 
 
 def test_each_kind_has_one_queue(redis_client: "redis.Redis", redis_url: str) -> None:

@@ -70,7 +70,7 @@ def test_inspect_finds_the_worker(processes: Processes) -> None:
     name = "turns-1@here"
     start_worker(processes, "-Q", "turns", "--name", name)
     assert celery(processes.env, "inspect", "ping") == {name: {"ok": "pong"}}
-    inspect = make_app(RedisTarget.parse(processes.env["PROCTOR_REDIS_URL"])).control.inspect(
+    inspect: Any = make_app(RedisTarget.parse(processes.env["PROCTOR_REDIS_URL"])).control.inspect(
         [name], timeout=5
     )
     [queue] = inspect.active_queues()[name]

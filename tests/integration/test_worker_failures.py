@@ -1,7 +1,6 @@
 """What a worker does with work that raises: one turn is refused, a chunk tried later, and then left alone."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ def desk(redis_client: "redis.Redis", redis_url: str) -> Desk:
 
 
 @pytest.fixture
-def process(desk: Desk, tmp_path: Path) -> Iterator[WorkerProcess]:
+def process(desk: Desk, tmp_path: Path) -> WorkerProcess:
     """A worker process without Celery around it: its wake-up calls are delivered by the test."""
     settings = Settings.from_environment({"PROCTOR_DATA_DIR": str(tmp_path)})
     made = WorkerProcess(

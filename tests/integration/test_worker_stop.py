@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,7 +29,7 @@ def desk(redis_client: "redis.Redis", redis_url: str) -> Desk:
 
 def leased(desk: Desk, run: str) -> list[bytes]:
     """Chunks of a run that a worker holds."""
-    chunks = desk.client.smembers(keys.admitted_key(run))
+    chunks: Any = desk.client.smembers(keys.admitted_key(run))
     return [c for c in chunks if desk.client.hget(keys.chunk_key(run, c.decode()), "st") == b"L"]
 
 

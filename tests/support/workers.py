@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shared.broker import Publisher, make_app
 from shared.ledger import ChunkPlan, Ledger, Wake
@@ -39,7 +39,8 @@ class Desk:
 
     def close(self) -> None:
         """Lets go of the server; an embedded one would never be idle otherwise."""
-        self.app.pool.force_close_all()
+        pool: Any = self.app.pool  # the stubs do not know what kombu's pools can do
+        pool.force_close_all()
         self.client.close()
 
     def load(
