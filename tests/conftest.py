@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -39,6 +40,9 @@ settings.load_profile("proctor")
 # At import: modules that read the environment while they are collected see nothing of the developer's.
 _scrub()
 support.mark_this_session()
+# A session in the background of a shell ignores Ctrl-C, and programs inherit that: they would never end by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
