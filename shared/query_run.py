@@ -53,6 +53,8 @@ class QueryRun:
     """How often each query is asked."""
     offset: int = 0
     """Queries of the file before the first one of the run."""
+    continues: str = ""
+    """The run that has the results of earlier queries; empty when there is none."""
 
     def as_snapshot(self) -> dict[str, Any]:
         """Returns what a snapshot keeps."""

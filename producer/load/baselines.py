@@ -67,6 +67,15 @@ def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
     Raises:
         SystemExit: with code 1, when the file is missing or breaks the contract; stderr says how.
     """
+    return baselines_or_exit(path).queries
+
+
+def baselines_or_exit(path: str | Path | None = None) -> Baselines:
+    """Does what `load_baselines` does, and returns the file's version too.
+
+    Raises:
+        SystemExit: as there.
+    """
     try:
         baselines = read_baselines(Source(BASELINES_PATH if path is None else path))
     except InputError as error:
@@ -77,7 +86,7 @@ def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
         sys.stderr.write(f"Warning: expected {EXPECTED_QUERIES} baselines, found {count}\n")
     for warning in baselines.warnings:
         sys.stderr.write(f"Warning: {warning}\n")
-    return baselines.queries
+    return baselines
 
 
 def read_baselines(source: Source) -> Baselines:

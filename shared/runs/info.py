@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared import keys
 from shared.errors import UnknownRunError
+from shared.ledger.types import Try
 from shared.names import FINAL_STATES, Kind, RunState
 from shared.runs import waiting
 from shared.runs.items import ItemReader
@@ -158,6 +159,11 @@ class RunStore:
         results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
         return ItemReader(results, items, with_open=with_open)
 
+    def tries(self, run: str) -> dict[int, Try]:
+        """Reads which items of a cases or queries run are to be tried again, and when."""
+        found: Mapping[bytes, bytes] = self._read(lambda: self._client.hgetall(keys.tries_key(run)))
+        return {int(index): _try(index.decode(), value.decode()) for index, value in found.items()}
+
     def reader(self, run: str, *, with_open: bool) -> PageReader:
         """Makes a reader of the results of a turns run, for those who want them by chunk."""
         results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
@@ -224,6 +230,16 @@ class RunStore:
 
     def _read(self, read: Callable[[], T]) -> T:
         return patiently(read, self._patience_s)
+
+
+def _try(index: str, value: str) -> Try:
+    """Reads what is noted of an item that is to be tried again.
+
+    >>> _try("3", "2|1760000000000|Rate limited (429)").attempts
+    2
+    """
+    attempts, due_ms, error = value.split("|", 2)
+    return Try(index, int(attempts), int(due_ms), error)
 
 
 def _chunk_fields(chunk: str, batches: int) -> ChunkFields:

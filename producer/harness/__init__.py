@@ -1,0 +1,1 @@
+"""The evaluation harness document's program, run through the queue: `evaluation-harness`."""

@@ -1,0 +1,86 @@
+"""Follows an evaluation while workers put its queries: one line per query, in order, as results come in."""
+
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Any, Final
+
+from producer.cli.crew import Crew
+from producer.report.queries import console
+from producer.report.query_rows import opened
+from shared.clock import now_ms
+from shared.item_rows import ItemRow
+from shared.query_words import MAX_RETRIES
+from shared.runs import RunInfo, RunStore
+
+LOOK_EVERY_S: Final = 0.1
+RATE_LIMITED: Final = "Rate limited (429)"
+"""What is noted of a query that is sent again."""
+
+
+class Lines:
+    """Prints the lines of one run.
+
+    Args:
+        store: reads the run.
+        run: its id.
+        ids: of the queries of the file, in order.
+        offset: how many of them are not of this run.
+        write: prints text.
+    """
+
+    def __init__(
+        self, store: RunStore, run: str, ids: list[str], offset: int, write: Callable[[str], object]
+    ) -> None:
+        self._store, self._run, self._ids, self._offset, self._write = store, run, ids, offset, write
+        self._next = 0
+        self._retries = dict[int, int]()
+
+    def follow(self, crew: Crew) -> RunInfo:
+        """Prints until the run has ended, and returns it.
+
+        Raises:
+            InfrastructureError: the workers started here ended, or Redis stays away.
+        """
+        pause = Event()
+        while True:
+            info = self._store.info(self._run)
+            self.catch_up(info)
+            if info.is_final:
+                return info
+            crew.check()
+            pause.wait(LOOK_EVERY_S)
+
+    def catch_up(self, info: RunInfo) -> None:
+        """Prints what is new: results in order, so that one that is missing holds back those behind it."""
+        for _, result, _ in opened(self._new(info)):
+            if result is not None:
+                of = len(self._ids)
+                line = console.query_line(result, number=self._offset + self._next, of=of)
+                self._write(line)
+        if not info.is_final:
+            self._tell_retries()
+
+    def _new(self, info: RunInfo) -> Iterator[ItemRow]:
+        reader = self._store.item_reader(self._run, with_open=False)
+        for page in reader.pages(info.total, first=self._next):
+            for row in page:
+                if row.index > self._next and not info.is_final:
+                    return
+                self._next = row.index + 1
+                yield row
+
+    def _tell_retries(self) -> None:
+        for index, attempt in self._store.tries(self._run).items():
+            if attempt.error == RATE_LIMITED and self._retries.get(index, 0) < attempt.attempts:
+                self._retries[index] = attempt.attempts
+                name, wait_s = self._ids[self._offset + index], _left_s(attempt.not_before_ms)
+                self._write(console.retry_line(name, retry=attempt.attempts, of=MAX_RETRIES, wait_s=wait_s))
+
+
+def results_of(store: RunStore, run: str) -> list[dict[str, Any]]:
+    """Reads the results of a run that are there, in order."""
+    return [result for page in store.item_pages(run) for _, result, _ in opened(page) if result is not None]
+
+
+def _left_s(due_ms: int) -> int:
+    return max(0, round((due_ms - now_ms()) / 1000))

@@ -1,0 +1,110 @@
+"""Puts queries to an API without a queue: the harness document's two functions, for notebooks and scripts.
+
+They do what workers do, one query after the other in this process, and keep nothing: a run that has to
+survive Ctrl-C, a crash or a closed terminal goes through the queue (`evaluation-harness`, `proctor run`).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from threading import Event
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from shared.errors import InputError
+from shared.query_run import QueryRun
+from shared.query_words import MAX_RETRIES
+from worker.queries.policy import RetryPolicy, retry_wait_s
+from worker.queries.reply import Reply
+from worker.queries.verdict import query_result
+from worker.tasks.asking import Asked, ask, prepare
+
+FIRST_ID = "Q-01"
+"""The document's name for the first query, whatever it is called."""
+
+
+class Told(NamedTuple):
+    """What a caller may want to hear while queries are sent."""
+
+    result: Callable[[dict[str, Any]], object] = bool
+    """A query is done: its result."""
+    retry: Callable[[str, int, float], object] = lambda _id, _retry, _wait_s: None
+    """A query met status 429 and is sent again: its id, which retry, seconds until then."""
+
+
+def send_query(api_url: str, query: str) -> dict[str, Any]:
+    """Sends one query to `POST /api/query`.
+
+    Args:
+        api_url: base URL, such as http://localhost:3000.
+        query: the text.
+
+    Returns:
+        response, latency_ms, status_code (0 when no reply came), error.
+    """
+    return _send(api_url, query).reply.as_document()
+
+
+def run_all_queries(
+    baselines: Sequence[dict[str, Any]],
+    api_url: str,
+    delay: float,
+    start_from: str = FIRST_ID,
+    *,
+    told: Told = Told(),  # noqa: B008 - immutable
+) -> list[dict[str, Any]]:
+    """Sends all queries one after the other; a failure to connect ends it with what there is.
+
+    Args:
+        baselines: what to ask, in order, and what good answers look like.
+        api_url: base URL.
+        delay: seconds between two queries.
+        start_from: id of the first query.
+        told: hears of results and retries as they come.
+
+    Returns:
+        One result with the document's nine keys per query that was sent.
+
+    Raises:
+        InputError: no query has the id to start from.
+    """
+    results, pause = list[dict[str, Any]](), Event()
+    for baseline in _from(baselines, start_from):
+        if results:
+            pause.wait(delay)
+        reply = _patiently(api_url, baseline, delay, told, pause)
+        results.append(query_result(baseline, reply))
+        told.result(results[-1])
+        if reply.ends_run:
+            break
+    return results
+
+
+def _from(baselines: Sequence[dict[str, Any]], start_from: str) -> Sequence[dict[str, Any]]:
+    ids = [baseline["id"] for baseline in baselines]
+    if start_from in ids:
+        return baselines[ids.index(start_from) :]
+    if start_from == FIRST_ID:
+        return baselines
+    raise InputError(f"no query has the id {start_from!r}", hint="look at the ids of the baselines")
+
+
+def _patiently(api_url: str, baseline: dict[str, Any], delay: float, told: Told, pause: Event) -> Reply:
+    """Sends one query until its reply stands."""
+    policy, retries = RetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
+    while True:
+        reply, retry_after_s = _send(api_url, baseline["query"])
+        wait_s = retry_wait_s(policy, reply.failure, retries=retries, retry_after_s=retry_after_s)
+        if wait_s is None:
+            return reply
+        retries += 1
+        told.retry(baseline["id"], retries, wait_s)
+        pause.wait(wait_s)
+
+
+def _send(api_url: str, query: str) -> Asked:
+    async def once() -> Asked:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+            return await ask(session, prepare(QueryRun(api_url=api_url.rstrip("/"))), query)
+
+    return asyncio.run(once())
