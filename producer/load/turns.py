@@ -91,9 +91,12 @@ def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnL
     """Proves lines, of which the first one has this index and this line number."""
     raws = [line.strip() for line in lines]
     try:
-        threads = list(map(_thread_of, raws))
-    except ValidationError:  # a bad line, or only a blank one
-        return _page_with_blanks(name, index, line_no, lines)
+        threads = [turn.threadId for turn in map(decode_ordinary, raws)]
+    except REFUSED:  # a line that is not ordinary, a bad one, or only a blank one
+        try:
+            threads = list(map(_thread_of, raws))
+        except ValidationError:
+            return _page_with_blanks(name, index, line_no, lines)
     size = len(raws)
     numbers = range(index, index + size), range(line_no, line_no + size)
     return list(map(_turn_line, zip(*numbers, threads, raws, strict=True)))
