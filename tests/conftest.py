@@ -40,7 +40,7 @@ settings.load_profile("proctor")
 # At import: modules that read the environment while they are collected see nothing of the developer's.
 _scrub()
 support.mark_this_session()
-# A session in the background of a shell ignores Ctrl-C, and programs inherit that: they would never end by it.
+# A session in the background of a shell ignores Ctrl-C, and programs inherit that: it would never end them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
