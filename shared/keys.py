@@ -9,7 +9,7 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     kind:{kind}:live|parked|ring|pace|workers|cap                                a kind
     run:{run}:cost                                                               a run with a cost cap
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
-    limits limits:used limit:{scope} permits:{scope}                             what bounds calls to upstreams
+    limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
     cache:hits cache:a:{digest} cache:f:{digest}                                 answers of models
 
 Names of runs, namespaces and chunks hold neither colons nor spaces (`shared.ledger` refuses others);
@@ -185,7 +185,7 @@ CACHE_HITS_KEY: Final = PREFIX + "cache:hits"
 
 
 def scope_key(scope: str) -> str:
-    """Hash: what the limits of a scope have come to; the fields stand in `worker/upstream/lua/lib/scope.lua`."""
+    """Hash: what the limits of a scope have come to; `worker/upstream/lua/lib/scope.lua` has its fields."""
     return f"{PREFIX}limit:{scope}"
 
 
@@ -205,7 +205,7 @@ def answer_key(digest: str) -> str:
 
 
 def flight_key(digest: str) -> str:
-    """String: `token until`: who asks a model for this answer now, and until when (ledger time) nobody else."""
+    """String: `token until`: who asks a model for this answer now, and until when alone (ledger time)."""
     return f"{PREFIX}cache:f:{digest}"
 
 

@@ -1,0 +1,231 @@
+"""The limits that people set for upstreams, and what all workers together have come to.
+
+A limit is set for a model as the configuration names it (`openai/gpt-4o`), for a provider (`openai`) or for
+the URL of an API. It holds for each account (API key) that is called with, over the whole fleet. The scripts
+of `worker/upstream` keep to it; this file is what `proctor limits` and the workers read and write.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from shared import keys
+from shared.errors import UsageError
+
+if TYPE_CHECKING:
+    from shared.ledger.calls import ScriptCaller
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+ACCOUNT_CHARS: Final = 8
+"""Of the digest that stands for an API key in names of scopes; the key itself is nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be sent; a field that is None bounds nothing."""
+
+    rpm: float | None = None
+    """Requests a minute."""
+    tpm: float | None = None
+    """Tokens a minute, of question and answer."""
+    concurrency: int | None = None
+    """Calls under way at a time."""
+    pace_s: float | None = None
+    """Seconds between two requests, without any burst."""
+
+    def over(self, other: "Limits") -> "Limits":
+        """Returns these limits, with those of `other` where these say nothing.
+
+        >>> Limits(rpm=60).over(Limits(rpm=1, concurrency=4))
+        Limits(rpm=60, tpm=None, concurrency=4, pace_s=None)
+        """
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(other, **{name: value for name, value in said.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What limits hold for: one model, provider, API or run, and the account it is called with."""
+
+    key: str
+    """As `limits set` takes it."""
+    account: str = ""
+    """See `account_of`; empty where there are no accounts."""
+    limits: Limits = Limits()
+    """What the caller itself says; what was set by `limits set` goes before."""
+
+    @property
+    def name(self) -> str:
+        """What the limiter calls it.
+
+        >>> Scope("openai/gpt-4o", "1f2e3d4c").name
+        'openai/gpt-4o 1f2e3d4c'
+        """
+        return f"{self.key} {self.account}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeState:
+    """Where a scope stands, for people."""
+
+    key: str
+    """Model, provider, API URL or `run:ID`."""
+    account: str
+    """Stands for the API key."""
+    in_flight: int
+    """Calls under way."""
+    adaptive: float | None
+    """Calls at a time that the upstream seems to bear; None while it was never overloaded."""
+    paused_ms: int
+    """How long nothing is sent because the upstream asked for it."""
+    breaker: str
+    """`closed`, `open` or `half-open`."""
+    open_ms: int
+    """How long the breaker stays open."""
+    next_ms: int
+    """How long until the next request may be sent."""
+    latency_ms: float | None
+    """The usual latency."""
+
+
+def account_of(secret: str) -> str:
+    """Returns a name for an API key that says nothing about it; empty for none.
+
+    >>> account_of(""), len(account_of("sk-1")), account_of("sk-1") == account_of("sk-2")
+    ('', 8, False)
+    """
+    return sha256(b"proctor account " + secret.encode()).hexdigest()[:ACCOUNT_CHARS] if secret else ""
+
+
+def limit_key(text: str) -> str:
+    """Writes the name of a model, a provider or a URL as limits know it.
+
+    Raises:
+        UsageError: it is empty, or no URL.
+
+    >>> limit_key(" HTTPS://user:secret@API.Example.com:443/v1/?x=1 "), limit_key("openai/gpt-4o")
+    ('https://api.example.com/v1', 'openai/gpt-4o')
+    """
+    text = text.strip()
+    if not text or any(letter.isspace() for letter in text):
+        raise UsageError(
+            f"{text!r} names nothing that has limits", hint="a model (openai/gpt-4o), a provider, or a URL"
+        )
+    if "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no URL: {error}") from None
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    place = host if port in {None, DEFAULT_PORTS.get(parts.scheme)} else f"{host}:{port}"
+    return f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
+
+
+class LimitBook:
+    """The limits that people have set, in Redis.
+
+    Args:
+        caller: a connection; `Ledger.caller` is one.
+    """
+
+    def __init__(self, caller: "ScriptCaller") -> None:
+        self._caller = caller
+
+    def set(self, key: str, limits: Limits) -> None:
+        """Sets the limits of a model, provider or API; workers obey within about a second.
+
+        Raises:
+            UsageError: the key is empty, or a limit is no positive number.
+        """
+        key = limit_key(key)
+        said = {each.name: getattr(limits, each.name) for each in fields(limits)}
+        for name, value in said.items():
+            if value is not None and not 0 < value < 1e12:  # noqa: PLR2004 - any number of that size is a mistake
+                raise UsageError(f"{name} of {key} is {value:g}", hint="a positive number is needed")
+        value = msgspec.json.encode({name: value for name, value in said.items() if value is not None})
+        self._patiently("hset", keys.LIMITS_KEY, key, value)
+
+    def unset(self, key: str) -> bool:
+        """Removes the limits of a key; False when there were none."""
+        return bool(self._patiently("hdel", keys.LIMITS_KEY, limit_key(key)))
+
+    def settings(self) -> dict[str, Limits]:
+        """Returns all limits that were set."""
+        found: Mapping[bytes, bytes] = self._patiently("hgetall", keys.LIMITS_KEY)
+        return {key.decode(): _limits(value) for key, value in sorted(found.items())}
+
+    def states(self) -> list[ScopeState]:
+        """Returns where each scope stands that was used in the last hour."""
+        client = self._caller.client
+        names = [name.decode() for name in self._patiently("zrange", keys.SCOPES_KEY, 0, -1)]
+
+        def read() -> list[Any]:
+            with client.pipeline(transaction=False) as pipeline:
+                pipeline.time()
+                for name in names:
+                    pipeline.hgetall(keys.scope_key(name))
+                    pipeline.zcard(keys.permits_key(name))
+                return list(pipeline.execute())
+
+        (seconds, micros), *rows = self._caller.patiently(read)
+        now_ms = seconds * 1000 + micros // 1000
+        states, gone = [], []
+        for name, state, in_flight in zip(names, rows[::2], rows[1::2], strict=True):
+            if state:
+                states.append(scope_state(name, state, in_flight, now_ms))
+            else:
+                gone.append(name)
+        if gone:
+            self._patiently("zrem", keys.SCOPES_KEY, *gone)
+        return sorted(states, key=lambda state: (state.key, state.account))
+
+    def reset(self, key: str) -> int:
+        """Forgets pauses, breakers, adaptive numbers and turns of a key's scopes; set limits stay.
+
+        Calls that are under way go on counting. Returns how many scopes there were.
+        """
+        key = limit_key(key)
+        names = [name.decode() for name in self._patiently("zrange", keys.SCOPES_KEY, 0, -1)]
+        mine = [name for name in names if name.split(" ")[0] == key]
+        if mine:
+            self._patiently("unlink", *map(keys.scope_key, mine))
+            self._patiently("zrem", keys.SCOPES_KEY, *mine)
+        return len(mine)
+
+    def _patiently(self, command: str, *arguments: Any) -> Any:
+        return self._caller.patiently(lambda: getattr(self._caller.client, command)(*arguments))
+
+
+def scope_state(name: str, state: Mapping[bytes, bytes], in_flight: int, now_ms: float) -> ScopeState:
+    """Reads the hash of a scope.
+
+    >>> scope_state("openai", {b"pause": b"1500.000", b"rl": b"900.000"}, 2, 1000.0).paused_ms
+    500
+    """
+    key, _, account = name.partition(" ")
+    value = {field.decode(): float(number) for field, number in state.items()}
+    until = value.get("open", 0.0)
+    left_ms = max(0, round(until - now_ms))
+    return ScopeState(
+        key=key,
+        account=account,
+        in_flight=in_flight,
+        adaptive=value.get("cwnd") or None,
+        paused_ms=max(0, round(value.get("pause", 0.0) - now_ms)),
+        breaker="closed" if not until else "open" if left_ms else "half-open",
+        open_ms=left_ms,
+        next_ms=max(0, round(max(value.get("rl", 0.0), value.get("tl", 0.0)) - now_ms)),
+        latency_ms=value.get("rtt") or None,
+    )
+
+
+def _limits(value: bytes) -> Limits:
+    """Reads stored limits; what a later version may have added is ignored."""
+    found = msgspec.json.decode(value)
+    return Limits(**{each.name: found[each.name] for each in fields(Limits) if each.name in found})

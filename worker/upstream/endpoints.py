@@ -1,0 +1,70 @@
+"""What a call goes to, as limits and breaker see it: an endpoint with the scopes whose limits hold for it.
+
+openai/gpt-4o    of the model and of the provider, both for the account that pays; of the run (-j)
+an API's URL     of the URL; of the run (--delay, --concurrency)
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from shared.limits import Limits, Scope, limit_key
+
+UNLIMITED: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A place that calls go to."""
+
+    scopes: tuple[Scope, ...]
+    """Whose limits hold; the first is its own: pause, breaker and adaptive number of calls are kept there."""
+    has_breaker: bool = True
+    """Whether calls are held back while it fails; a run that wants every failure as a result says no."""
+    timeout_s: float = 60.0
+    """Hard limit of one call, whatever the client does."""
+
+
+def run_scope(run: str, *, concurrency: int | None = None, pace_s: float | None = None) -> Scope:
+    """Bounds a run over the whole fleet.
+
+    >>> run_scope("r1", concurrency=4).name
+    'run:r1'
+    """
+    return Scope(f"run:{run}", limits=Limits(concurrency=concurrency, pace_s=pace_s or None))
+
+
+def api_endpoint(
+    url: str, *more: Scope, limits: Limits = UNLIMITED, has_breaker: bool = True, timeout_s: float = 60.0
+) -> Endpoint:
+    """Names an API by its URL.
+
+    Args:
+        url: its base URL.
+        more: other scopes whose limits hold, such as the run's.
+        limits: what the caller knows; `limits set` goes before.
+        has_breaker: whether calls are held back while it fails.
+        timeout_s: hard limit of one call.
+    """
+    return Endpoint((Scope(limit_key(url), limits=limits), *more), has_breaker, timeout_s)
+
+
+def model_endpoint(
+    model: str, account: str, *more: Scope, api_base: str = "", timeout_s: float = 60.0
+) -> Endpoint:
+    """Names a model.
+
+    Args:
+        model: as the configuration names it.
+        account: `shared.limits.account_of` the key that is used.
+        more: other scopes whose limits hold, such as the run's.
+        api_base: of a model that is not at its provider's own place.
+        timeout_s: hard limit of one call.
+
+    >>> [scope.name for scope in model_endpoint("openai/gpt-4o", "1f2e3d4c").scopes]
+    ['openai/gpt-4o 1f2e3d4c', 'openai 1f2e3d4c']
+    >>> [scope.name for scope in model_endpoint("mine", "", api_base="http://localhost:1/v1").scopes]
+    ['mine', 'http://localhost:1/v1']
+    """
+    provider = limit_key(api_base) if api_base else model.partition("/")[0]
+    keys = dict.fromkeys((limit_key(model), provider))
+    return Endpoint((*(Scope(key, account) for key in keys), *more), timeout_s=timeout_s)

@@ -1,0 +1,92 @@
+"""The one door for whatever leaves the machine.
+
+A call passes limits and breaker, has a hard time limit, and its end is told to all workers.
+
+    outcome = await gate.call(api_endpoint(url), send, owner=lease.token)
+    if isinstance(outcome, Later): park the item until outcome.due_ms
+
+`send` makes one call and says how it went: it returns `Sent`, or raises `UpstreamError`. Waits up to two
+seconds happen inside. To stop (pause, cancel, drain) the caller's task is cancelled: permits are given back,
+and a call that is under way is broken off.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import Generic, NamedTuple, TypeVar
+
+from worker.upstream.endpoints import Endpoint
+from worker.upstream.failures import Health, Trouble, UpstreamError
+from worker.upstream.limiter import Later, Limiter
+
+T = TypeVar("T")
+
+__all__ = ["Gate", "Later", "Sent"]
+
+
+class Sent(NamedTuple, Generic[T]):
+    """What one call brought, and what it says about the endpoint."""
+
+    value: T
+    """For the caller of the gate."""
+    health: Health = Health.WELL
+    """How the endpoint did; a refusal of this one request is `WELL`."""
+    wait_s: float | None = None
+    """What the upstream asked us to wait: nobody calls it before."""
+    tokens: int | None = None
+    """What the call really used; None: not known, the estimate stands."""
+
+
+class Gate:
+    """Lets calls out.
+
+    Args:
+        limiter: of this process.
+    """
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+
+    async def call(
+        self,
+        endpoint: Endpoint,
+        send: Callable[[], Awaitable[Sent[T]]],
+        *,
+        owner: str = "",
+        tokens: int = 0,
+    ) -> T | Later:
+        """Makes one call.
+
+        Args:
+            endpoint: where it goes.
+            send: makes it; called once at most.
+            owner: the chunk's claim token, for people who look into Redis.
+            tokens: estimate of what it will use, for limits of tokens a minute.
+
+        Returns:
+            The value of what `send` returned, or when to ask again; then nothing was sent.
+
+        Raises:
+            UpstreamError: as `send` did, or the time limit passed.
+            RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
+        """
+        permit = await self._limiter.begin(endpoint, owner=owner, tokens=tokens)
+        if isinstance(permit, Later):
+            return permit
+        health, wait_s, used, began = Health.UNKNOWN, None, None, perf_counter()
+        try:
+            async with asyncio.timeout(endpoint.timeout_s):
+                sent = await send()
+        except UpstreamError as error:
+            health, wait_s = error.health, error.wait_s
+            raise
+        except TimeoutError:
+            health = Health.SLOW
+            text = f"no answer within {endpoint.timeout_s:g} s"
+            raise UpstreamError(Trouble.TIMEOUT, text) from None
+        else:
+            health, wait_s, used = sent.health, sent.wait_s, sent.tokens
+            return sent.value
+        finally:
+            latency_ms = 1000 * (perf_counter() - began)
+            self._limiter.end(permit, health, latency_ms=latency_ms, wait_s=wait_s, tokens=used)

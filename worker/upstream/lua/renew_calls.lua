@@ -1,0 +1,10 @@
+-- Calls of a process that are still under way: their permits hold for another lease.
+--
+-- ARGV: scope and permit, per call and scope
+-- Returns {ok}
+-- uses: permits_key, LEASE_MS, USED_MS, clock
+for at = 1, #ARGV, 2 do
+  call('ZADD', permits_key(ARGV[at]), clock() + LEASE_MS, ARGV[at + 1])
+  call('PEXPIRE', permits_key(ARGV[at]), USED_MS)
+end
+return {'ok'}
