@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from functools import cached_property
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Final
@@ -27,6 +28,7 @@ from shared.settings import Settings
 from worker.chunks import Chunks
 from worker.loop import Loop
 from worker.room import Room
+from worker.upstream.discipline import Upstream
 
 LAST_WORDS_S: Final = 3.0
 """How long a process in a hurry tries to give its leases back; they run out by themselves otherwise."""
@@ -88,6 +90,11 @@ class WorkerProcess:
         """
         threading.Thread(target=self._watch_the_end, name="drain", daemon=True).start()
 
+    @cached_property
+    def upstream(self) -> Upstream:
+        """What calls to upstreams go through; made when it is first asked for."""
+        return Upstream(self.ledger, on_away=self.give_up)
+
     @contextmanager
     def slot(self, kind: Kind) -> Iterator[bool]:
         """Takes one of the process's slots for a kind, waiting for it; gives False when the process ends."""
@@ -146,6 +153,8 @@ class WorkerProcess:
         """
         self.ledger.leave(self.name, abrupt=abrupt)
         self.heartbeat.stop()
+        if "upstream" in self.__dict__:
+            self.upstream.close()
         self.loop.close()
 
     def _watch_the_end(self) -> None:

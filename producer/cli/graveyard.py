@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from shared.item_rows import unpack_item
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
 from shared.ledger import DeadItem, unpack_dead
 from shared.names import Kind
@@ -44,9 +45,16 @@ class Dead(NamedTuple):
         return f"{_NOUNS.get(Kind(self.item.kind), 'item')}-{self.place.index}"
 
     @property
+    def line(self) -> bytes:
+        """The stored JSON of its result; empty when no worker survived it."""
+        result = self.item.result
+        is_bare = self.item.kind == Kind.TURNS or not result
+        return result if is_bare else unpack_item(int(self.place.index), result).line
+
+    @property
     def error(self) -> tuple[str, str]:
         """Error code and message."""
-        found = as_json(self.item.result)
+        found = as_json(self.line)
         error = found.get("error") if isinstance(found, dict) else None
         if isinstance(error, dict):
             return str(error.get("code", "")), str(error.get("message", ""))

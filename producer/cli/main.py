@@ -16,7 +16,7 @@ from producer.cli.options import COMPLETION_VARIABLE, GLOBAL_OPTIONS, GlobalOpti
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Work": {
-        "run": "Decide a file: submit it, work on it, watch it, report.",
+        "run": "Run a file: submit it, work on it, watch it, report.",
         "submit": "Put a file into the queue and print the run's id.",
         "worker": "Start workers and keep them running.",
         "up": "Redis, workers and Flower in the foreground.",
@@ -40,7 +40,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "validate": "Check a file and send nothing.",
         "sample-api": "Serve a small API to evaluate, with its own knowledge base.",
         "init": "Write a commented example to start from.",
-        "demo": "Decide the packaged example turns and show what comes out.",
+        "demo": "Run the packaged examples and show what comes out.",
         "doctor": "Check this machine and its Redis.",
         "config": "Show the settings in force and where they come from.",
         "flower": "Start Flower, which shows workers and tasks in a browser.",

@@ -9,7 +9,9 @@ from producer.cli.find import find_run
 from producer.cli.wording import plural
 from producer.cli.work import WorkOptions, work
 from producer.retry import Retried, retry_turns
+from producer.retry_items import retry_items
 from shared.errors import UsageError
+from shared.names import Kind
 
 
 def redo(
@@ -31,7 +33,8 @@ def redo(
     """
     info = find_run(session, run)
     positions = None if indexes is None else _positions(run, indexes)
-    retried = retry_turns(session.ledger, session.publisher, session.store, run, indexes=positions)
+    retry = retry_turns if info.kind == Kind.TURNS else retry_items
+    retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions)
     if detach and session.options.json:
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -56,12 +59,12 @@ def _tell(session: Session, run: str, retried: Retried) -> None:
 
 
 def _positions(run: str, indexes: Sequence[str]) -> list[int]:
-    """Reads positions; the items of a turns run have numbers."""
+    """Reads positions: items have numbers."""
     if not indexes:
         raise UsageError(
             f"nothing of {run} is dead", hint=f"`proctor results {run} --failed` lists what failed"
         )
     wrong = [index for index in indexes if not index.isdecimal()]
     if wrong:
-        raise UsageError(f"{wrong[0]!r} is no item of {run}", hint="write turn-7, or 7")
+        raise UsageError(f"{wrong[0]!r} is no item of {run}", hint="write turn-7, query-7, or 7")
     return [int(index) for index in indexes]

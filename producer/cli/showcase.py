@@ -1,4 +1,4 @@
-"""What `proctor demo` does: a whole run in a temporary data folder, and one decision of each sort told."""
+"""What `proctor demo` does: whole runs in a temporary data folder, and one decision of each sort told."""
 
 import json
 from collections.abc import Iterable
@@ -14,10 +14,13 @@ from producer.cli.context import Session
 from producer.cli.params import chosen
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
+from producer.sample_api.server import in_background
 from shared.runs import TurnRow
 from shared.turn_words import SummaryPolicy
 
 PROCESSES: Final = 2
+TOGETHER: Final = 8
+"""Queries under way at a time: the sample API is quick, and the demo should be."""
 _PEAK: Final = "f"
 """Flag of a turn at which the peak guardrail was active."""
 
@@ -32,7 +35,7 @@ class Shown(NamedTuple):
 
 
 def demonstrate(session: Session, *, keep: bool) -> int:
-    """Decides the packaged turns and shows what came out; returns the exit code of the run."""
+    """Decides the packaged turns, then evaluates the sample API; returns the exit code of what went wrong."""
     folder = Path(mkdtemp(prefix="proctor-demo-"))
     settings = session.settings.override(
         "demo", data_dir=folder / "data", redis_url=None, broker_url=None, embedded_idle_s=2.0
@@ -41,6 +44,12 @@ def demonstrate(session: Session, *, keep: bool) -> int:
     try:
         with as_file(files("examples") / "turns.jsonl") as path:
             code = _decide(own, path)
+        if not own.options.json:
+            with as_file(files("examples") / "copilot" / "data" / "evaluation_baselines.json") as path:
+                code = _evaluate(own, path) or code
+        if not own.options.json and not own.options.quiet:
+            own.output.data("")
+            own.output.note("next: `proctor init` writes a file to start from, `proctor run FILE` decides it")
         if keep:
             own.output.note(f"kept: PROCTOR_DATA_DIR={settings.data_dir} proctor runs")
         return code
@@ -70,9 +79,20 @@ def _decide(session: Session, path: Path) -> int:
         shown = one_of_each(session.store.rows(run), messages)
         output.data("")
         output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
-        output.data("")
-        output.note("next: `proctor init` writes a file to start from, `proctor run FILE` decides it")
     return code
+
+
+def _evaluate(session: Session, path: Path) -> int:
+    """Puts the packaged queries to the sample API, which listens on a free port of the loopback only."""
+    if not session.options.quiet:
+        session.output.data("")
+    session.output.note("putting fifty queries to a sample API of our own, on loopback")
+    words = dict.fromkeys(("path", "method", "bearer_env", "start_from", "repeat", "retry_errors"))
+    with in_background() as url:
+        words |= {"api_url": url, "delay": 0, "concurrency": TOGETHER, "places": (), "headers": ()}
+        choice = chosen(None, "", SummaryPolicy.GUARDRAIL, "", words=words)
+        submission = Submission(session, str(path), choice)
+        return work(session, submission.kind(), WorkOptions(1), lambda view: submission.send(view).run)
 
 
 def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:

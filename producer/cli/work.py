@@ -14,7 +14,8 @@ from producer.cli.find import find_run
 from producer.cli.follow import Follower
 from producer.cli.live import open_view
 from producer.cli.submission import Submission, tell_run_id
-from shared.names import RunState
+from producer.retry_items import retry_items
+from shared.names import Kind, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from producer.cli.context import Session
     from producer.cli.files import ReportFile
     from producer.cli.live import View
-    from shared.names import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,18 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
 
 
 def resume(session: Session, run: str, options: WorkOptions) -> int:
-    """Continues a run that is paused or that nobody works on, and follows it to its end.
+    """Continues a run that is paused, that nobody works on, or that was cut short, and follows it to its end.
+
+    A queries run that has ended sends what was never sent, and the query that found nobody at the API.
 
     Raises:
         UnknownRunError: there is no such run.
     """
     info = find_run(session, run)
-    if info.is_final:
+    if info.is_final and (info.kind == Kind.TURNS or info.state == RunState.FINISHED):
         return tell_ending(session, info, options.files)
+    if info.is_final:
+        retry_items(session.ledger, session.publisher, session.store, run, errors=False)
     if info.state == RunState.PAUSED:
         change_state(session, run, action="resume")
     return work(session, info.kind, options, lambda _view: run)

@@ -1,31 +1,48 @@
 """Puts queries to an API and judges the answers, as the evaluation harness document has it.
 
 One send at a time by default, in the order of ids; what a reply amounts to, when a query is sent again and
-how an answer is judged is decided by the pure engine (`worker.queries`). A failure to connect ends the run: that
-query is a failed result, and those that had not been sent have none.
+how an answer is judged is decided by the pure engine (`worker.queries`). Limits and pace hold for the API's
+URL over the whole fleet; there is no breaker, because here every failure is a result. A failure to connect
+ends the run: that query is a failed result, and those that had not been sent have none.
 """
 
 import asyncio
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
 
+from shared.clock import now_ms
 from shared.errors import ConfigError
+from shared.limits import Limits
 from shared.names import Outcome, RunState
 from shared.query_run import QueryRun
 from shared.runs import RunStore
 from worker.loop import Loop
 from worker.process import WorkerProcess
 from worker.queries.policy import RetryPolicy, retry_wait_s
-from worker.queries.reply import Reply
+from worker.queries.reply import Failure, Reply
 from worker.queries.verdict import outcome, query_result
-from worker.tasks.asking import Request, ask, prepare
+from worker.tasks.asking import Asked, Request, ask, prepare
 from worker.tasks.in_hand import Item, Postponed
 from worker.tasks.items import ItemsHandler, Judged
+from worker.upstream.endpoints import api_endpoint
+from worker.upstream.failures import Health
+from worker.upstream.gate import Gate, Later, Sent
 
 SHORT_WAIT_S: Final = 2.0
 """Longer waits free the slot."""
+HEALTH: Final[Mapping[Failure | None, Health]] = {
+    Failure.RATE_LIMITED: Health.BUSY,
+    Failure.TIMEOUT: Health.SLOW,
+    Failure.LOST: Health.SICK,
+    Failure.SERVER_ERROR: Health.SICK,
+    Failure.UNREACHABLE: Health.SICK,
+}
+"""What a failure says about the API; everything else says that it works."""
+GRACE_S: Final = 5.0
+"""The client's own time limit, which has the document's text, comes so much before the gate's."""
 RUNS: Final = 256
 """Runs whose settings a process remembers."""
 
@@ -38,11 +55,19 @@ class QueriesEngine:
     Args:
         run: its settings.
         loop: the process's.
+        gate: keeps to the limits of the fleet.
     """
 
-    def __init__(self, run: QueryRun, loop: Loop) -> None:
+    def __init__(self, run: QueryRun, loop: Loop, gate: Gate) -> None:
         self.most = run.together
         self._run = run
+        self._gate = gate
+        self._endpoint = api_endpoint(
+            run.api_url,
+            limits=Limits(pace_s=run.delay_s or None),
+            has_breaker=False,
+            timeout_s=run.timeout_s + GRACE_S,
+        )
         self._policy = RetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
         self._loop = loop
         self._request: Request | None = None
@@ -55,9 +80,12 @@ class QueriesEngine:
                 request = self._request = self._request or prepare(self._run)
             except ConfigError as error:
                 return error
-            with item.calling():
-                asked = await ask(self._loop.session(), request, query)
-            item.attempts += 1
+            asked = await self._gate.call(
+                self._endpoint, partial(self._send, item, request, query), owner=item.lease.token
+            )
+            if isinstance(asked, Later):
+                left_s = max(0.0, (asked.due_ms - now_ms()) / 1000)
+                return Postponed(item.attempts, left_s, item.claimed.error or asked.reason)
             wait_s = retry_wait_s(
                 self._policy,
                 asked.reply.failure,
@@ -69,6 +97,14 @@ class QueriesEngine:
             if wait_s > SHORT_WAIT_S:
                 return Postponed(item.attempts, wait_s, asked.reply.error or "")
             await asyncio.sleep(wait_s)
+
+    async def _send(self, item: Item, request: Request, query: str) -> Sent[Asked]:
+        """Sends a query once."""
+        with item.calling():
+            asked = await ask(self._loop.session(), request, query)
+        item.attempts += 1
+        health = HEALTH.get(asked.reply.failure, Health.WELL)
+        return Sent(asked, health, asked.retry_after_s if health is Health.BUSY else None)
 
     def judge(self, item: Item, answer: Reply | ConfigError) -> Judged:
         """Runs the six checks; a failure to connect ends the run."""
@@ -94,7 +130,9 @@ def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
 
     @lru_cache(RUNS)
     def engine_of(run: str) -> QueriesEngine:
-        return QueriesEngine(QueryRun.from_snapshot(store.info(run).snapshot), process.loop)
+        return QueriesEngine(
+            QueryRun.from_snapshot(store.info(run).snapshot), process.loop, process.upstream.gate
+        )
 
     return ItemsHandler(process, engine_of)
 

@@ -91,7 +91,7 @@ def show(session: Session, *, run: str, item: str) -> None:
         "attempts": found.item.attempts,
         "error": {"code": code, "message": message},
         "payload": as_json(found.item.payload),
-        "result": as_json(found.item.result) if found.item.result else None,
+        "result": as_json(found.line) if found.line else None,
         "exit": 0,
     }
     session.output.data(json.dumps(document, indent=None if session.options.json else 2, ensure_ascii=False))

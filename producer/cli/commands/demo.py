@@ -1,4 +1,4 @@
-"""`proctor demo`: decides the packaged example turns with a Redis and workers of its own, and shows them."""
+"""`proctor demo`: runs the packaged examples with a Redis, workers and an API of its own, and shows them."""
 
 import click
 
@@ -10,7 +10,7 @@ from producer.cli.options import command as declare
 @click.option("--keep", is_flag=True, help="Keep the data folder, to look around afterwards.")
 @pass_session
 def command(session: Session, *, keep: bool) -> int:
-    """Decide the example turns: no key, no server, no network needed.
+    """Decide the example turns and evaluate a sample API: no key, no server, no network needed.
 
     Everything happens in a temporary data folder: an embedded Redis, real workers, a real queue.
     """

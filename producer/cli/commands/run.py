@@ -1,5 +1,6 @@
 """`proctor run FILE`: submits a file, works on it, shows it and reports: everything with one command."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from producer.cli.files import FORMATS, plan_files
 from producer.cli.options import command as declare
 from producer.cli.params import chosen, submit_options, worker_options
 from shared.errors import UsageError
+from shared.names import Kind
 
 
 @declare()
@@ -75,7 +77,11 @@ def command(
     submission = Submission(session, file, choice)
     if dry_run:
         return checking.tell_counts(session, submission)
-    submission.options()  # a wrong option is told before anything is started
+    asked = submission.options()  # a wrong option is told before anything is started
+    if processes is None and submission.kind() == Kind.QUERIES:
+        # More processes than queries under way would only be started and stopped.
+        processes = min(session.settings.processes, asked.queries.concurrency)
+        options = replace(options, processes=processes)
     if detach:
         return work.detach(session, submission, options)
     return work.work(session, submission.kind(), options, lambda view: submission.send(view).run)

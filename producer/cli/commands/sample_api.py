@@ -24,7 +24,7 @@ DEFAULT_PORT = 3000
 )  # fmt: skip - one option, one paragraph
 @pass_session
 def command(session: Session, *, port: int, host: str, behaviour: str | None) -> int:
-    """Serve the sample API: POST /api/query answers from a small freight-forwarding knowledge base.
+    """Serve the sample API: POST /api/query answers from a small knowledge base.
 
     It cites its sources, declines what it does not know, and can be told to misbehave. The packaged baselines
     (examples/copilot/data/evaluation_baselines.json) are about it.

@@ -1,0 +1,86 @@
+"""Asks for cases or queries again: those that ended in error, and those that a run cut short never sent.
+
+Old results stay until the new ones are in.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from secrets import token_hex
+from typing import Final
+
+import msgspec
+
+from producer.load.loads import chunk_size
+from producer.options import Publishes
+from producer.report.query_rows import opened
+from producer.retry import Retried
+from shared.errors import RunStateError, UsageError
+from shared.ledger import ChunkPlan, Ledger
+from shared.names import RunState
+from shared.runs import RunInfo, RunStore
+
+MOST_ITEMS: Final = 100_000
+"""Items of one retry: they travel in one call of the ledger. What is left is for the next retry."""
+UNREACHABLE: Final = "api_unreachable"
+"""Error code of the query that ended its run: nothing reached the API, so that resuming sends it again."""
+
+
+def retry_items(
+    ledger: Ledger,
+    publisher: Publishes,
+    store: RunStore,
+    run: str,
+    *,
+    indexes: Collection[int] | None = None,
+    errors: bool = True,
+) -> Retried:
+    """Puts items of a run back to work.
+
+    Args:
+        ledger: where the run is.
+        publisher: wakes workers.
+        store: reads the run.
+        run: its id.
+        indexes: exactly these items, whatever became of them.
+        errors: without `indexes`: also those that ended in error, not only those that were never sent.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        RunStateError: the run is loading or being cancelled.
+        UsageError: there is nothing to ask for, or no such item.
+    """
+    info = store.info(run)
+    if info.state in (RunState.LOADING, RunState.CANCELLING):
+        raise RunStateError(f"run {run} is {info.state} and cannot be retried now", hint="wait for its end")
+    unknown = sorted(index for index in indexes or () if not 0 <= index < info.total)
+    if unknown:
+        raise UsageError(f"run {run} has no item {unknown[0]}", hint=f"its items are 0 to {info.total - 1}")
+    wanted = sorted(indexes) if indexes is not None else list(_unfinished(store, run, errors=errors))
+    if not wanted:
+        raise UsageError(f"run {run} has nothing to retry", hint="every item has a result")
+    chosen = wanted[:MOST_ITEMS]
+    wakes = ledger.retry(
+        run, f"retry-{token_hex(8)}", chunks=_chunks(store, info, chosen), generation=info.generation
+    )
+    publisher.publish(wakes)
+    return Retried(len(chosen), len(wanted) - len(chosen))
+
+
+def _unfinished(store: RunStore, run: str, *, errors: bool) -> Iterator[int]:
+    """Finds the items to ask for."""
+    for page in store.item_pages(run):
+        for row, _, code in opened(page):
+            if not row.code or (code and (errors or code == UNREACHABLE)):
+                yield row.index
+
+
+def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[ChunkPlan]:
+    """Packs items into chunks, each named after its first item."""
+    size = chunk_size(len(indexes))
+    parts = [[str(index) for index in indexes[at : at + size]] for at in range(0, len(indexes), size)]
+    firsts = store.inputs(info.run, [some[0] for some in parts])
+    return [ChunkPlan(_name(payload), some) for payload, some in zip(firsts, parts, strict=True)]
+
+
+def _name(payload: bytes | None) -> str:
+    """Names an item after what was loaded for it."""
+    return str(msgspec.json.decode(payload or b"{}").get("id", ""))
