@@ -85,7 +85,7 @@ def _position_stays(model: type[LedgerModel]) -> None:
         withdraw(self, run, part)
         self.namespace_of(run).thread(part.thread).pos -= 1
 
-    model.withdraw = hole  # type: ignore[method-assign,assignment]
+    model.withdraw = hole  # type: ignore[method-assign,assignment]  # plants a hole
 
 
 def _any_token_commits(model: type[LedgerModel]) -> None:
@@ -97,7 +97,7 @@ def _any_token_commits(model: type[LedgerModel]) -> None:
             record.token = token
         return commit(self, run, chunk, token, *args, **keywords)
 
-    model.commit = hole  # type: ignore[method-assign]
+    model.commit = hole  # type: ignore[method-assign]  # plants a hole
 
 
 def _locks_stay(model: type[LedgerModel]) -> None:
@@ -111,11 +111,11 @@ def _locks_stay(model: type[LedgerModel]) -> None:
             threads[name].owner = owner
         return claimed_ms
 
-    model.end_lease = hole  # type: ignore[method-assign,assignment]
+    model.end_lease = hole  # type: ignore[method-assign,assignment]  # plants a hole
 
 
 def _cancelled_retries_stay(model: type[LedgerModel]) -> None:
-    model.forget_redo = lambda *_: None  # type: ignore[method-assign]
+    model.forget_redo = lambda *_: None  # type: ignore[method-assign]  # plants a hole
 
 
 def _always_finished(model: type[LedgerModel]) -> None:
@@ -126,7 +126,7 @@ def _always_finished(model: type[LedgerModel]) -> None:
         if not run.plan:
             run.state = "finished"
 
-    model.settle = hole  # type: ignore[method-assign,assignment]
+    model.settle = hole  # type: ignore[method-assign,assignment]  # plants a hole
 
 
 def _requests_are_not_compared(model: type[LedgerModel]) -> None:
@@ -139,7 +139,7 @@ def _requests_are_not_compared(model: type[LedgerModel]) -> None:
         known.update(kept)
         return accepted
 
-    model.accept_thread = hole  # type: ignore[method-assign]
+    model.accept_thread = hole  # type: ignore[method-assign]  # plants a hole
 
 
 def _dropped_turns_count(model: type[LedgerModel]) -> None:
@@ -150,11 +150,11 @@ def _dropped_turns_count(model: type[LedgerModel]) -> None:
         withdraw(self, run, part)
         run.goal = goal
 
-    model.withdraw = hole  # type: ignore[method-assign,assignment]
+    model.withdraw = hole  # type: ignore[method-assign,assignment]  # plants a hole
 
 
 def _wakes_are_not_repeated(model: type[LedgerModel]) -> None:
-    model.overdue_ms = lambda *_: 10**12  # type: ignore[method-assign]
+    model.overdue_ms = lambda *_: 10**12  # type: ignore[method-assign]  # plants a hole
 
 
 HOLES: Final[dict[str, Callable[[type[LedgerModel]], None]]] = {

@@ -75,7 +75,7 @@ def test_inspect_finds_the_worker(processes: Processes) -> None:
     )
     [queue] = inspect.active_queues()[name]
     assert queue["name"] == "turns"
-    assert inspect.registered() == {name: ["proctor.turns.evaluate"]}
+    assert "proctor.turns.evaluate" in inspect.registered()[name]
     pool = inspect.stats()[name]["pool"]
     assert pool["max-concurrency"] == 2
     assert pool["implementation"] == "celery.concurrency.thread:TaskPool"
