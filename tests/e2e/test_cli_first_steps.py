@@ -19,13 +19,15 @@ EXAMPLES: Final = ROOT / "examples"
 
 
 def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
-    """`demo` shows a summary and one decision of each rule, and leaves neither a folder nor a process."""
+    """`demo` shows both workloads, one decision of each rule, and leaves neither a folder nor a process."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     done = cli("demo", env={"TMPDIR": str(folder)})
     assert done.code == 0, done
     assert "finished: 61 turns of 8 threads" in done.out
-    rules = [line.split()[1] for line in done.out.split("DECISION")[1].splitlines()[1:] if line.strip()]
+    assert "finished: 50 queries" in done.out
+    table = done.out.split("DECISION")[1].split("\n\n")[0]
+    rules = [line.split()[1] for line in table.splitlines()[1:]]
     assert rules == ["1", "2", "3", "4", "5", "6", "6"]
     assert [path.name for path in folder.iterdir() if path.name.startswith("proctor-demo")] == []
     cli.eventually(lambda: not [each for each in marked_processes() if each.pid != os.getpid()])
