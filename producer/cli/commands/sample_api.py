@@ -26,8 +26,8 @@ DEFAULT_PORT = 3000
 def command(session: Session, *, port: int, host: str, behaviour: str | None) -> int:
     """Serve the sample API: POST /api/query answers from a small knowledge base.
 
-    It knows how freight is forwarded, cites its sources, declines what it does not know, and can be told to misbehave. The packaged baselines
-    (examples/copilot/data/evaluation_baselines.json) are about it.
+    It knows how freight is forwarded, cites its sources, declines what it does not know, and can be told to
+    misbehave. The packaged baselines (examples/copilot/data/evaluation_baselines.json) are about it.
     """
     from producer.sample_api.behaviour import chosen_behaviour  # noqa: PLC0415 - start-up: `--help` is quick
     from producer.sample_api.server import serve  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
