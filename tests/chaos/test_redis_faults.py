@@ -48,21 +48,21 @@ def test_a_killed_redis_comes_back_with_everything_that_was_promised(
 def test_a_frozen_redis_ends_no_lease(server: RedisServer, own_trial: Trial, seconds: int) -> None:
     """While Redis stands still nobody can renew, so nobody's lease ends, however long it takes."""
     trial = own_trial
-    holder, _ = trial.worker("holder@test"), trial.worker("other@test")
+    workers = {name: trial.worker(name) for name in ("one@test", "two@test")}
     file = trial.file(woven_turns(200, 100))
     run = trial.submit(file, chunk_turns=CHUNK_TURNS)
     trial.middle(run)
     # The holder stands still too: only the clock of Redis could end its leases.
-    held = trial.freeze_at_work(holder, "holder@test", run)
+    holder, held = trial.freeze_at_work(workers, run)
     server.freeze()
     stays(lambda: None, seconds)
     server.thaw()
 
     def are_held() -> None:
-        assert trial.held(run, "holder@test") == held
+        assert trial.held(run, holder) == held
 
     stays(are_held, 3)
-    holder.thaw()
+    workers[holder].thaw()
     trial.finished(run)
     trial.check(run, file)
     trial.nothing_is_left()

@@ -115,14 +115,15 @@ def _same(first: Turn, second: Turn) -> bool:
 
 
 def policy_of(rows: Sequence[Row], *, summary_policy: str = "guardrail") -> RunPolicy:
-    """Reads a run's settings off its rows: turns without a time have that of the submit.
+    """Reads a run's settings off its rows: a turn without a time has that of the submit.
 
     Args:
-        rows: of a run whose first turn has no time of its own.
+        rows: of a run whose first decided turn has no time of its own.
         summary_policy: as the run was told.
     """
-    submitted = next(row["result"]["memento"]["createdAt"] for row in rows if row["result"])
-    return RunPolicy(rows[0]["run_id"], parse_iso_ms(submitted), summary_policy)
+    decided = next(row for row in rows if row["outcome"] == "decided" and not row["cached"])
+    submitted_ms = parse_iso_ms(decided["result"]["memento"]["updatedAt"])
+    return RunPolicy(rows[0]["run_id"], submitted_ms, summary_policy)
 
 
 def check_run(

@@ -42,26 +42,26 @@ MESSAGES: Final = ("ok", "I am afraid that the flight is gone", "thanks", "pleas
 SIGNALS: Final = ("decision_made", "answer_provided", "pivot", "open_loop_created")
 
 
-def woven_turns(threads: int, turns: int, *, width: int = 10, prefix: str = "t") -> list[dict[str, Any]]:
+def woven_turns(threads: int, turns: int, *, width: int = 10, tag: str = "") -> list[dict[str, Any]]:
     """Makes conversations that leave something behind: summaries, emotions up to the peak, signals.
 
     Args:
         threads: how many conversations.
         turns: of each.
         width: so many conversations go on at a time, turn by turn, so that chunks share them.
-        prefix: of the threads' names.
+        tag: in front of the messages' ids, for several files about the same threads.
     """
     return [
-        _turn(f"{prefix}{thread}", thread, turn)
+        _turn(thread, turn, tag)
         for first in range(0, threads, width)
         for turn in range(turns)
         for thread in range(first, min(first + width, threads))
     ]
 
 
-def _turn(name: str, thread: int, turn: int) -> dict[str, Any]:
-    message_id = f"{name}-{turn}"
-    made: dict[str, Any] = {"threadId": name, "messageId": message_id}
+def _turn(thread: int, turn: int, tag: str) -> dict[str, Any]:
+    message_id = f"{tag}t{thread}-{turn}"
+    made: dict[str, Any] = {"threadId": f"t{thread}", "messageId": message_id}
     made["message"] = MESSAGES[(thread + turn) % len(MESSAGES)]
     made["role"] = "user" if turn % 2 == 0 else "assistant"
     if turn % 2 == 0:
@@ -125,6 +125,15 @@ class Trial:
         """Looks at a run."""
         return self.store.info(run)
 
+    def only_run(self) -> str:
+        """Waits until a command that works on this server has made its run, and returns the run's id."""
+
+        def is_there() -> str:
+            [info] = self.store.list()
+            return info.run
+
+        return eventually(is_there, 20.0)
+
     def middle(self, run: str, share: float = 0.1, within_s: float = 30.0) -> RunInfo:
         """Waits until a share of a run is decided, and looks at it."""
 
@@ -147,19 +156,19 @@ class Trial:
                 found[chunk.decode()] = token.decode()
         return found
 
-    def freeze_at_work(self, worker: Process, name: str, run: str) -> dict[str, str]:
-        """Stops a worker at a moment when it holds chunks, and lists them."""
+    def freeze_at_work(self, workers: Mapping[str, Process], *runs: str) -> tuple[str, dict[str, str]]:
+        """Stops one of some workers at a moment when it holds chunks; returns its name and what it holds."""
+        while not all(self.store.info(run).is_final for run in runs):
+            for name, worker in workers.items():
+                worker.freeze()
+                # Twice: what it had sent before it was stopped is done by then.
+                if self._held(runs, name) and (held := self._held(runs, name)):
+                    return name, held
+                worker.thaw()
+        raise AssertionError("it was over before anything could go wrong")
 
-        def holds() -> dict[str, str]:
-            worker.freeze()
-            # Twice: what it had sent before it was stopped is done by now.
-            if self.held(run, name) and (held := self.held(run, name)):
-                return held
-            worker.thaw()
-            assert not self.store.info(run).is_final, "it was over before anything could go wrong"
-            raise AssertionError(f"{name} holds nothing")
-
-        return eventually(holds, 30.0)
+    def _held(self, runs: Sequence[str], name: str) -> dict[str, str]:
+        return {chunk: token for run in runs for chunk, token in self.held(run, name).items()}
 
     def finished(self, run: str, within_s: float = 60.0, state: str = "finished") -> RunInfo:
         """Waits until a run has ended."""
