@@ -19,7 +19,7 @@ from tests.support.ledger_twin import Twin
 from tests.support.redis_server import RedisServer
 
 STEPS: Final = 1000
-SHORT_SEEDS: Final = 100
+SHORT_SEEDS: Final = 80
 LONG_SEEDS: Final = int(os.environ.get("EXPLORE_SEEDS", "3000"))
 HOLE_SEEDS: Final = 400
 

@@ -174,9 +174,7 @@ class Simulation(Actors):
     def operate(self, name: str, run: str, *args: Any, **keywords: Any) -> Step:
         """Does what an operator asks for."""
         answer = yield from self.call(name, run, *args, **keywords)
-        if name == "remove" and run not in self.model.state.runs:
-            self.removed.add(run)
-        elif name != "remove" and not isinstance(answer, ProctorError):
+        if name != "remove" and not isinstance(answer, ProctorError):
             yield from self.send(answer[1] if name == "control" else answer)
 
     def retry_run(self, run: str) -> Step:
@@ -230,9 +228,12 @@ class Simulation(Actors):
         raise AssertionError({run.run: (run.state, len(run.plan)) for run in self.model.state.runs.values()})
 
     def check_order(self) -> None:
-        """In every thread the turns of a run were decided in input order, each once; finished means all."""
+        """In every thread the turns of a run were decided in input order, each once; finished means all.
+
+        A run that was removed and submitted again under its name is left out: the log tells both lives of it.
+        """
         for (_, thread), log in self.model.log.items():
-            for run in {entry[0] for entry in log} & self.model.state.runs.keys():
+            for run in ({entry[0] for entry in log} & self.model.state.runs.keys()) - self.removed:
                 found = self.model.state.runs[run]
                 want = [turn.index for turn in self.specs[run].turns[thread]]
                 got = [index for of, index, _ in log if of == run]

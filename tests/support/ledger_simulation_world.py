@@ -127,6 +127,8 @@ class World:
             answer = getattr(self.model, name)(*args, **keywords)
         except ProctorError as error:
             answer = error
+        if name == "remove" and answer is True:
+            self.removed.add(args[0])
         if self.mirror:
             self.mirror(self.model, name, args, keywords, answer)
         check(self.model)
