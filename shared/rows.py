@@ -8,6 +8,8 @@ reader can count decisions without parsing a single result.
     block   0|1760000000000|1760000000004|3,4,9|m2u s6 k5f\n{result}\n{result}\n{result}
             offset | started ms | finished ms | input indexes | codes
 
+Consecutive indexes, as they are in most files, are written `3-5`.
+
 A **code** tells one turn's outcome: decision `m`ust, `s`hould, s`k`ip or `x` for an error, the rule's
 number (errors: `0`), then flags: `f` the peak guardrail was active, `u` a summary shape was applied,
 `d` a repeated `clientRequestId` (the first result again, without a second trace), `p` poisoned: the lines
@@ -40,13 +42,13 @@ class Block:
     """One per turn; see `shared.turn_lines`."""
 
 
-def pack_batch(indexes: Iterable[int], lines: Iterable[bytes]) -> bytes:
+def pack_batch(indexes: Sequence[int], lines: Iterable[bytes]) -> bytes:
     r"""Joins input lines and their positions in the input.
 
     >>> pack_batch([3, 9], [b'{"a":1}', b'{"a":2}'])
     b'3,9\n{"a":1}\n{"a":2}'
     """
-    return ",".join(map(str, indexes)).encode() + b"\n" + b"\n".join(lines)
+    return pack_indexes(indexes).encode() + b"\n" + b"\n".join(lines)
 
 
 def unpack_batch(payload: bytes) -> tuple[list[int], bytes]:
@@ -56,7 +58,28 @@ def unpack_batch(payload: bytes) -> tuple[list[int], bytes]:
     ([3, 9], b'{"a":1}\n{"a":2}')
     """
     head, _, body = payload.partition(b"\n")
-    return [int(index) for index in head.split(b",")], body
+    return unpack_indexes(head.decode()), body
+
+
+def pack_indexes(indexes: Sequence[int]) -> str:
+    """Writes positions in the input.
+
+    >>> pack_indexes([3, 4, 5]), pack_indexes([3, 5]), pack_indexes([3])
+    ('3-5', '3,5', '3')
+    """
+    if len(indexes) > 1 and list(indexes) == list(range(indexes[0], indexes[-1] + 1)):
+        return f"{indexes[0]}-{indexes[-1]}"
+    return ",".join(map(str, indexes))
+
+
+def unpack_indexes(text: str) -> list[int]:
+    """Reads positions in the input.
+
+    >>> unpack_indexes("3-5"), unpack_indexes("3,5")
+    ([3, 4, 5], [3, 5])
+    """
+    first, dash, last = text.partition("-")
+    return list(range(int(first), int(last) + 1)) if dash else list(map(int, text.split(",")))
 
 
 def pack_block(block: Block) -> bytes:
@@ -65,7 +88,7 @@ def pack_block(block: Block) -> bytes:
     >>> pack_block(Block(0, 5, 7, [3], ["m2u"], [b"{}"]))
     b'0|5|7|3|m2u\n{}'
     """
-    indexes = ",".join(map(str, block.indexes))
+    indexes = pack_indexes(block.indexes)
     head = f"{block.offset}|{block.started_ms}|{block.finished_ms}|{indexes}|{' '.join(block.codes)}\n"
     return head.encode() + b"\n".join(block.lines)
 
@@ -82,7 +105,7 @@ def unpack_block(value: bytes) -> Block:
         int(offset),
         int(started),
         int(finished),
-        [int(index) for index in indexes.split(",")],
+        unpack_indexes(indexes),
         codes.split(" "),
         body.split(b"\n"),
     )
