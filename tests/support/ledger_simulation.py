@@ -61,7 +61,8 @@ class Simulation(Actors):
 
     def step(self) -> None:
         """Lets one of those that are ready take a step, or time pass."""
-        ready = [actor for actor in self.actors if self.is_ready(actor)]
+        now_ms = self.now_ms
+        ready = [actor for actor in self.actors if actor.ready_ms <= now_ms and not self.is_stopped(actor)]
         if not ready:
             self.now_ms += 50
             return
@@ -72,10 +73,9 @@ class Simulation(Actors):
             self.actors = [other for other in self.actors if other is not actor]
         self.now_ms += self.rnd.choice([0, 0, 1, 5, 40])
 
-    def is_ready(self, actor: Actor) -> bool:
-        """Tells whether an actor may take a step now."""
-        stopped = self.workers[actor.worker].stopped_until_ms if actor.worker else 0
-        return actor.ready_ms <= self.now_ms and stopped <= self.now_ms
+    def is_stopped(self, actor: Actor) -> bool:
+        """Tells whether an actor's process stands still."""
+        return bool(actor.worker) and self.workers[actor.worker].stopped_until_ms > self.now_ms
 
     # ---- faults
 
@@ -221,11 +221,15 @@ class Simulation(Actors):
                 self.ask("control", name, "resume")
         for taken in range(MOST_CALM_STEPS):
             self.step()
-            loading = any(actor.name.startswith("producer") for actor in self.actors)
-            runs = self.model.state.runs.values()
-            if not loading and all(run.state in FINAL_STATES for run in runs):
+            if taken % 10 == 0 and self.is_at_rest():
                 return taken
         raise AssertionError({run.run: (run.state, len(run.plan)) for run in self.model.state.runs.values()})
+
+    def is_at_rest(self) -> bool:
+        """Tells whether nobody loads and every run is final."""
+        runs = self.model.state.runs.values()
+        loading = any(actor.name.startswith("producer") for actor in self.actors)
+        return not loading and all(run.state in FINAL_STATES for run in runs)
 
     def check_order(self) -> None:
         """In every thread the turns of a run were decided in input order, each once; finished means all.

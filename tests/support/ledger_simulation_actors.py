@@ -149,7 +149,7 @@ class Actors(World):
         """Takes messages as long as there is a free slot."""
         worker = self.workers[name]
         while True:
-            yield self.now_ms + 50
+            yield self.later([50], calm=300)
             mine = [
                 entry for entry in self.broker if entry[0] <= self.now_ms and entry[1].kind in worker.kinds
             ]
