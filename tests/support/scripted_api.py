@@ -51,6 +51,8 @@ class ScriptedApi:
     script: Callable[[str, int], Step] = always
     """Says how the n-th request with a query is met, counted from 1."""
     requests: list[Request] = field(default_factory=list)
+    port: int = 0
+    """0: a free one."""
     url: str = ""
     in_flight: int = 0
     most_in_flight: int = 0
@@ -79,7 +81,7 @@ class ScriptedApi:
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", self.port).start()
         self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         self._ready.set()
         await self._stop.wait()
