@@ -15,8 +15,8 @@ from shared.rows import pack_batch
 
 CHUNK_TURNS: Final = 1_000
 """A chunk closes at this many turns, when the thread changes: about 10 ms of work."""
-CHUNK_GROWTH: Final = 4
-"""Chunks of a long input grow to so many times the turns: a message costs as much as some hundred turns."""
+CHUNK_GROWTH: Final = 2
+"""Chunks of a long input grow to so many times the turns: a message costs as much as a hundred turns."""
 CHUNK_SHARE: Final = 20
 """A chunk grows to no more than one in so many of the turns before it, so that all workers have some."""
 CHUNK_SLACK: Final = 1.5
@@ -78,8 +78,8 @@ def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) ->
 def _aim(turns: int, before: int) -> int:
     """How many turns the next chunk is to hold, when so many are in those before it.
 
-    >>> [_aim(1_000, before) for before in (0, 50_000, 1_000_000)]
-    [1000, 2500, 4000]
+    >>> [_aim(1_000, before) for before in (0, 30_000, 1_000_000)]
+    [1000, 1500, 2000]
     """
     return min(max(turns, before // CHUNK_SHARE), CHUNK_GROWTH * turns)
 
