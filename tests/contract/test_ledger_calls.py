@@ -1,5 +1,6 @@
 """States how scripts are run: loaded when the server forgot them, sent again while it is away."""
 
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -12,9 +13,10 @@ import pytest
 import redis
 from redis import exceptions
 
+from shared import keys
 from shared.errors import RedisUnreachableError
-from shared.ledger import Ledger
-from shared.ledger.scripts import NAMES, compose, compose_all
+from shared.ledger import Ledger, limits
+from shared.ledger.scripts import FOLDER, NAMES, compose
 from shared.target import RedisTarget
 from tests.support.ledger_runs import decide_all, rows_of, state_of, submit_cases
 from tests.support.redis_server import RedisServer
@@ -67,13 +69,25 @@ def test_every_script_is_understood_and_alone(redis_client: "redis.Redis", name:
     assert redis_client.script_load(script.text) in {script.sha, script.sha.encode()}
 
 
-def test_scripts_carry_only_what_they_use() -> None:
-    """Every helper of a script is called in it: each costs time in every call."""
-    for script in compose_all().values():
-        for line in script.text.splitlines():
-            if line.startswith("local function "):
-                name = line.removeprefix("local function ").split("(")[0]
-                assert script.text.count(name) > 1, f"{script.name}.lua carries {name} and does not use it"
+FILES = sorted(FOLDER.rglob("*.lua"))
+NAMED = {file.stem for file in FOLDER.glob("lib/*.lua")} | {
+    name for name in [*vars(keys), *vars(limits)] if keys.lua_source(name) or limits.lua_source(name)
+}
+"""Everything that a script can name in its header."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_header_names_exactly_what_is_used(file: Path) -> None:
+    """A missing name would fail when its line runs, one too many costs time in every call."""
+    lines = file.read_text().splitlines()
+    assert lines[0].startswith("-- "), "line 1 says what the file is for"
+    headers = [line.removeprefix("-- uses: ") for line in lines if line.startswith("-- uses: ")]
+    declared = [name for header in headers for name in header.split(", ")]
+    code = "\n".join(line.split("--")[0] for line in lines)
+    used = set(re.findall(r"[A-Za-z_]\w*", code)) & NAMED - {file.stem}
+    words = set(re.findall(r"local function (\w+)|local (\w+)", code))
+    assert len(declared) == len(set(declared))
+    assert set(declared) == used - {name for pair in words for name in pair}
 
 
 def test_a_server_that_forgot_the_scripts_gets_them_again(
