@@ -7,6 +7,7 @@ memory than a good file. What is wrong with the place itself (missing, a folder,
 import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -87,9 +88,13 @@ class Source:
 
 
 def _read(stream: BinaryIO, name: str) -> bytes:
-    """Reads what is there, at most a block; empty at the end."""
+    """Reads what is there, at most a block; empty at the end.
+
+    One system call at a time: a buffered `read` would go on to the next one without looking for Ctrl-C.
+    """
+    read = stream.read1 if isinstance(stream, BufferedReader) else stream.read
     try:
-        return stream.read(BLOCK_BYTES) or b""
+        return read(BLOCK_BYTES) or b""
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: reading broke off: {error}", hint="check the disk or the pipe") from None
 
