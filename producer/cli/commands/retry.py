@@ -32,8 +32,9 @@ def command(
 
     Workers are started here only when none is alive, and stopped at the end.
     """
-    from producer.cli import redo, work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.graveyard import index_of  # noqa: PLC0415 - same
+    from producer.cli.redo import redo  # noqa: PLC0415 - same
 
     indexes = [index_of(item) for item in items] if items else None
-    return redo.redo(session, run, work.WorkOptions(processes, in_flight), indexes=indexes, detach=detach)
+    return redo(session, run, work.WorkOptions(processes, in_flight), indexes=indexes, detach=detach)
