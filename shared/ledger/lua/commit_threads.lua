@@ -13,7 +13,8 @@ local record = chunk_key(id, chunk)
 local field = call('HMGET', record, 'own', 'k')
 if field[1] ~= token then return {'lost', {}} end
 
-local run, lease, tallies, threads = read_run(id), id .. ' ' .. chunk .. ' ' .. token, tonumber(ARGV[6]), tonumber(ARGV[7])
+local run, lease = read_run(id), id .. ' ' .. chunk .. ' ' .. token
+local tallies, threads = tonumber(ARGV[6]), tonumber(ARGV[7])
 local first = 8 + 3 * tallies
 local at = first + 5 * threads
 local owners, versions = {}, {}
@@ -63,7 +64,8 @@ end
 
 for number = 0, threads - 1 do
   local thread = ARGV[first + number]
-  local parts, requests = tonumber(ARGV[first + 3 * threads + number]), tonumber(ARGV[first + 4 * threads + number])
+  local parts = tonumber(ARGV[first + 3 * threads + number])
+  local requests = tonumber(ARGV[first + 4 * threads + number])
   local version, expected = position(versions[number + 1]), tonumber(ARGV[first + threads + number])
   accepted[number + 1] = 0
   if owners[number + 1] == lease and version == expected and take_requests(at + 4 * parts, requests) then

@@ -34,7 +34,8 @@ end
 local function add_turns(first, number)
   local parts, total = {}, 0
   for part = 1, number do
-    local batch, count, marks = generation .. '.' .. chunks .. '.' .. part - 1, tonumber(ARGV[at + 1]), ARGV[at + 2]
+    local batch = generation .. '.' .. chunks .. '.' .. part - 1
+    local count, marks = tonumber(ARGV[at + 1]), ARGV[at + 2]
     parts[part], total = {batch, ARGV[at], count, marks}, total + count
     call('HSET', items, batch, ARGV[at + 3])
     local _, marked = string.gsub(marks, '1', '')
