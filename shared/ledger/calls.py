@@ -75,7 +75,6 @@ class ScriptCaller:
         Raises:
             RedisUnreachableError: no answer within the patience.
         """
-
         if len(calls) == 1:  # a pipeline for one costs twice as much
             try:
                 return [self.run(calls[0][0], *calls[0][1])]

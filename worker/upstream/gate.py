@@ -20,14 +20,15 @@ from worker.upstream.failures import Health, Trouble, UpstreamError
 from worker.upstream.limiter import Later, Limiter
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 __all__ = ["Gate", "Later", "Sent"]
 
 
-class Sent(NamedTuple, Generic[T]):
+class Sent(NamedTuple, Generic[T_co]):
     """What one call brought, and what it says about the endpoint."""
 
-    value: T
+    value: T_co
     """For the caller of the gate."""
     health: Health = Health.WELL
     """How the endpoint did; a refusal of this one request is `WELL`."""

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class ScriptFailedError(ProctorError):
-    """A script of ours failed on the server."""
+    """A script of ours failed on the server, or could not be sent."""
 
 
 class _Call(NamedTuple):
@@ -67,14 +67,24 @@ class Port:
         self._jobs.append(_Job(seconds, work))
 
     def run(self, name: str, *arguments: Argument) -> "asyncio.Future[Any]":
-        """Runs a script and returns its answer, see `ScriptCaller.run`; only on the event loop."""
+        """Runs a script and returns its answer, see `ScriptCaller.run`; only on the event loop.
+
+        Raises:
+            ScriptFailedError: the port is closed.
+        """
+        if self._is_closed:
+            raise ScriptFailedError("the process ends: no upstream is called any more")
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._put(_Call(name, arguments, answer))
         return answer
 
     def post(self, name: str, *arguments: Argument) -> None:
-        """Runs a script whose answer nobody waits for; after all that was asked before."""
-        self._put(_Call(name, arguments, None))
+        """Runs a script whose answer nobody waits for; after all that was asked before.
+
+        Does nothing once the port is closed: what ends with the process is left to its leases.
+        """
+        if not self._is_closed:
+            self._put(_Call(name, arguments, None))
 
     def close(self) -> None:
         """Ends the thread, after what was asked before."""
@@ -84,8 +94,6 @@ class Port:
             self._thread.join()
 
     def _put(self, call: _Call) -> None:
-        if self._is_closed:
-            raise RuntimeError("the port is closed")
         self._queue.put(call)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="upstream scripts", daemon=True)

@@ -1,0 +1,119 @@
+"""One process's upstream discipline for tests, and as a program: a process that calls through a shared limit.
+
+    python -m tests.support.upstream URL '{"rpm": 6000, "concurrency": 8, "calls": 200, "hold_s": 0.05}'
+
+prints `calling` when its first call is under way and, as one JSON line at its end, the spans of its calls.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from time import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from shared.clock import now_ms
+from shared.errors import RedisUnreachableError
+from shared.ledger import Ledger
+from shared.limits import Limits
+from shared.target import RedisTarget
+from tests.support.eventually import eventually
+from worker.upstream.discipline import Upstream
+from worker.upstream.endpoints import Endpoint, api_endpoint
+from worker.upstream.gate import Later, Sent
+
+if TYPE_CHECKING:
+    import redis
+
+T = TypeVar("T")
+API = "http://api.example"
+
+
+@asynccontextmanager
+async def discipline(
+    client: "redis.Redis", *, patience_s: float = 10.0, away: list[RedisUnreachableError] | None = None
+) -> AsyncIterator[Upstream]:
+    """The discipline of one process, on the running loop."""
+    told: list[RedisUnreachableError] = [] if away is None else away
+    upstream = Upstream(Ledger(client, patience_s=patience_s), on_away=told.append)
+    try:
+        yield upstream
+    finally:
+        await asyncio.get_running_loop().run_in_executor(None, upstream.close)
+
+
+async def at_last(upstream: Upstream, endpoint: Endpoint, send: Any, **options: Any) -> Any:
+    """Calls, and comes back when it is told to, as parked items do."""
+    while True:
+        outcome = await upstream.gate.call(endpoint, send, **options)
+        if not isinstance(outcome, Later):
+            return outcome
+        await asyncio.sleep(max(0, outcome.due_ms - now_ms()) / 1000)
+
+
+async def soon(assertion: Callable[[], T], within_s: float = 10.0) -> T:
+    """`eventually` for coroutines: what a call's end says reaches Redis a moment after the call."""
+    return await asyncio.get_running_loop().run_in_executor(None, eventually, assertion, within_s)
+
+
+class Calls:
+    """Calls that take a while, and when each was under way."""
+
+    def __init__(self, hold_s: float = 0.02) -> None:
+        self.hold_s = hold_s
+        self.spans: list[tuple[float, float]] = []
+        self.under_way = self.most = 0
+        self.begun = asyncio.Event()
+
+    async def send(self) -> Sent[str]:
+        """Makes one call."""
+        began = time()
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        self.begun.set()
+        try:
+            await asyncio.sleep(self.hold_s)
+        finally:
+            self.under_way -= 1
+        self.spans.append((began, time()))
+        return Sent("answer")
+
+
+def overlap(spans: list[tuple[float, float]]) -> int:
+    """The most spans that hold at one moment."""
+    most = now = 0
+    for _, step in sorted([(began, 1) for began, _ in spans] + [(ended, -1) for _, ended in spans]):
+        now += step
+        most = max(most, now)
+    return most
+
+
+def keep_time(client: "redis.Redis", until: threading.Event) -> threading.Thread:
+    """Ticks each second, as every worker does: without ticks the ledger clock stands still."""
+    ledger = Ledger(client)
+
+    def tick() -> None:
+        while not until.wait(0.5):
+            ledger.tick("timekeeper", ["cases"], 1)
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    return thread
+
+
+async def _work(url: str, options: dict[str, Any]) -> None:
+    calls = Calls(options["hold_s"])
+    limits = Limits(rpm=options.get("rpm"), concurrency=options.get("concurrency"))
+    endpoint = api_endpoint(API, limits=limits, timeout_s=600)
+    async with discipline(RedisTarget.parse(url).client()) as upstream:
+        work = asyncio.gather(*(at_last(upstream, endpoint, calls.send) for _ in range(options["calls"])))
+        await calls.begun.wait()
+        print("calling", flush=True)  # noqa: T201 - whoever started us waits for it
+        await work
+    print(json.dumps(calls.spans), flush=True)  # noqa: T201 - what the test reads
+
+
+if __name__ == "__main__":
+    asyncio.run(_work(sys.argv[1], json.loads(sys.argv[2])))
