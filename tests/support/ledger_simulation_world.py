@@ -104,6 +104,7 @@ class World:
 
     @now_ms.setter
     def now_ms(self, value: int) -> None:
+        """Sets the time."""
         self.model.state.now_ms = value
 
     def unique(self, prefix: str) -> str:
