@@ -27,7 +27,7 @@ CHUNK_TURNS: Final = 40
 
 def test_a_killed_worker_costs_seconds_and_no_turn(trial: Trial) -> None:
     """20,000 turns, one of two workers killed in the middle: each turn once, in order, done within 20 s."""
-    workers = {name: trial.worker(name) for name in ("one@test", "two@test")}
+    workers = trial.workers("one@test", "two@test")
     file = trial.file(woven_turns(THREADS, TURNS))
     started_at = monotonic()
     run = trial.submit(file, chunk_turns=CHUNK_TURNS)

@@ -16,7 +16,8 @@ from tests.support.trial import Stopwatch, Trial, woven_turns
 
 pytestmark = pytest.mark.chaos
 
-CHUNK_TURNS: Final = 40
+CHUNK_TURNS: Final = 10
+"""So small that a few thousand turns have a middle."""
 OVERDUE_S: Final = 30.0
 """DESIGN: when a wake-up that nobody claimed counts as lost."""
 SCRIPTS: Final = compose_all()
@@ -27,8 +28,8 @@ def test_a_killed_redis_comes_back_with_everything_that_was_promised(
 ) -> None:
     """A crash takes a second of work back, which is done again: each turn has one result, in order."""
     trial = own_trial
-    workers = [trial.worker("one@test"), trial.worker("two@test")]
-    file = trial.file(woven_turns(300, 100))
+    workers = trial.workers("one@test", "two@test").values()
+    file = trial.file(woven_turns(90, 100))
     started_at = monotonic()
     run = trial.submit(file, chunk_turns=CHUNK_TURNS)
     trial.middle(run)
@@ -48,8 +49,8 @@ def test_a_killed_redis_comes_back_with_everything_that_was_promised(
 def test_a_frozen_redis_ends_no_lease(server: RedisServer, own_trial: Trial, seconds: int) -> None:
     """While Redis stands still nobody can renew, so nobody's lease ends, however long it takes."""
     trial = own_trial
-    workers = {name: trial.worker(name) for name in ("one@test", "two@test")}
-    file = trial.file(woven_turns(200, 100))
+    workers = trial.workers("one@test", "two@test")
+    file = trial.file(woven_turns(60, 100))
     run = trial.submit(file, chunk_turns=CHUNK_TURNS)
     trial.middle(run)
     # The holder stands still too: only the clock of Redis could end its leases.
@@ -73,11 +74,11 @@ def test_connections_that_break_cost_nothing_but_time(server: RedisServer, proce
     with Door(server.socket) as door, Trial.on(server, processes, url=door.url) as trial:
         for script in SCRIPTS.values():
             trial.client.script_load(script.text)
-        workers = [trial.worker("one@test"), trial.worker("two@test")]
-        file = trial.file(woven_turns(200, 100))
+        workers = trial.workers("one@test", "two@test").values()
+        file = trial.file(woven_turns(60, 100))
         run = trial.submit(file, chunk_turns=CHUNK_TURNS)
         for share, name in enumerate(("claim", "commit_threads", "tick", "commit_threads", "claim"), 1):
-            trial.middle(run, share / 10)
+            trial.middle(run, share / 20)
             trap = door.trap = Trap(SCRIPTS[name].sha.encode(), lambda: None, after=True)
             eventually(lambda trap=trap: _sprung(trap), 20)  # type: ignore[misc] # the loop's own trap
             door.cut()

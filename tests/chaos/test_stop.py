@@ -10,14 +10,15 @@ from tests.support.trial import LEASE_S, Stopwatch, Trial, woven_turns
 
 pytestmark = pytest.mark.chaos
 
-CHUNK_TURNS: Final = 40
+CHUNK_TURNS: Final = 10
+"""So small that a few thousand turns have a middle."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
 def test_workers_that_are_told_to_end_give_everything_back(trial: Trial, number: signal.Signals) -> None:
     """Told gently or at once: what they did not finish is free when they are gone, and waits for no lease."""
-    workers = [trial.worker("one@test"), trial.worker("two@test")]
-    file = trial.file(woven_turns(200, 100))
+    workers = trial.workers("one@test", "two@test").values()
+    file = trial.file(woven_turns(60, 100))
     started_at = monotonic()
     run = trial.submit(file, chunk_turns=CHUNK_TURNS)
     trial.middle(run)
@@ -38,8 +39,8 @@ def test_workers_that_are_told_to_end_give_everything_back(trial: Trial, number:
 
 def test_a_worker_that_stood_still_comes_too_late(trial: Trial) -> None:
     """A worker is stopped for longer than its lease: others do its work, and its own commits are refused."""
-    workers = {name: trial.worker(name) for name in ("one@test", "two@test")}
-    file = trial.file(woven_turns(200, 100))
+    workers = trial.workers("one@test", "two@test")
+    file = trial.file(woven_turns(60, 100))
     started_at = monotonic()
     run = trial.submit(file, chunk_turns=CHUNK_TURNS)
     trial.middle(run)

@@ -11,9 +11,7 @@ from tests.support.processes import Processes
 from tests.support.thread_oracle import (
     Ran,
     Row,
-    check_document,
     check_namespace,
-    check_traces,
     order_of,
     policy_of,
     restarts,
@@ -63,8 +61,7 @@ def test_threads_that_runs_share_keep_their_order(trial: Trial) -> None:
 
     It is longer than 40 lines, because what happens, happens to the same runs at the same time.
     """
-    names = ("one@test", "two@test", "three@test")
-    workers = {name: trial.worker(name) for name in names}
+    workers = trial.workers("one@test", "two@test", "three@test")
     for worker in workers.values():
         worker.freeze()
     same = [request(f"same-{number}", "once") for number in range(5)]
@@ -104,12 +101,9 @@ def test_threads_that_runs_share_keep_their_order(trial: Trial) -> None:
     assert retried.code == 0, retried
     assert 0 < was_left.done < was_left.total
 
-    rows = {tag: trial.rows(run) for tag, run in runs.items()}
+    rows = {tag: trial.check_outputs(run) for tag, run in runs.items()}
     check_namespace([ran(rows[tag], files[tag]) for tag in runs])
-    for tag, run in runs.items():
-        if tag in {"other", "cancelled"}:
-            check_traces(trial.traces(run), rows[tag])
-            check_document(trial.document(run), rows[tag])
+    for tag in runs:
         backwards = {restarts(order_of(rows[tag], f"t{thread}")) for thread in range(THREADS)}
         # What a cancelled run never decided is decided at the end of its threads.
         assert backwards <= ({0, 1} if tag == "cancelled" else {0}), tag

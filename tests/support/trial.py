@@ -6,6 +6,7 @@ oracle of `tests.support.thread_oracle`, and an empty Redis.
 
 import json
 import logging
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -28,7 +29,7 @@ from tests.support.processes import Process, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.thread_oracle import Row, check_document, check_run, check_traces
 from tests.support.turn_files import write_turns
-from tests.support.workers import start_worker
+from tests.support.workers import READY_S
 
 if TYPE_CHECKING:
     import redis
@@ -117,9 +118,17 @@ class Trial:
         """Submits a file as `proctor submit` does, and returns the run's id; chunks may be small."""
         return submit(self.ledger, self.publisher, Source(file), options=SubmitOptions(**options)).run
 
-    def worker(self, name: str, *options: str) -> Process:
-        """Starts a worker process with a node name, and waits until it takes messages."""
-        return start_worker(self.processes, "-Q", "turns", "--name", name, *options)
+    def workers(self, *names: str) -> dict[str, Process]:
+        """Starts worker processes with these node names, and waits until all take messages."""
+        command = (sys.executable, "-m", "worker", "-Q", "turns", "--name")
+        started = {name: self.processes.start(*command, name) for name in names}
+        for worker in started.values():
+            worker.wait_for("ready ", READY_S)
+        return started
+
+    def worker(self, name: str) -> Process:
+        """Starts one worker process."""
+        return self.workers(name)[name]
 
     def info(self, run: str) -> RunInfo:
         """Looks at a run."""
@@ -182,31 +191,29 @@ class Trial:
 
     def rows(self, run: str) -> list[Row]:
         """Reads a run's results as a person does."""
-        return self._lines("results", run, "--format", "jsonl")
-
-    def traces(self, run: str) -> list[Row]:
-        """Reads a run's trace as a person does."""
-        return self._lines("results", run, "--traces")
-
-    def document(self, run: str) -> Row:
-        """Reads a run's document as a person does."""
-        document: Row = json.loads(self.cli("runs", "show", run, "--json").out)
-        return document
-
-    def _lines(self, *arguments: str) -> list[Row]:
-        done = self.cli(*arguments)
-        assert done.code == 0, done
-        return [json.loads(line) for line in done.out.splitlines()]
+        return _lines(self._results(run))
 
     def check(
         self, run: str, file: Path, *, poisoned: Collection[int] = (), retried: Sequence[int] = ()
     ) -> list[Row]:
         """Asserts that a finished run says of each turn, once and in order, what it must."""
-        rows = self.rows(run)
+        rows = self.check_outputs(run)
         check_run(rows, file.read_bytes().splitlines(), poisoned=poisoned, retried=retried)
-        check_traces(self.traces(run), rows)
-        check_document(self.document(run), rows)
         return rows
+
+    def check_outputs(self, run: str) -> list[Row]:
+        """Asserts that results, trace and document of a finished run agree; returns the results."""
+        results = self._results(run)
+        traces = self.cli.start("results", run, "--traces")
+        document = self.cli.start("runs", "show", run, "--json")
+        rows = _lines(results)
+        check_traces(_lines(traces), rows)
+        [found] = _lines(document)
+        check_document(found, rows)
+        return rows
+
+    def _results(self, run: str) -> Process:
+        return self.cli.start("results", run, "--format", "jsonl")
 
     def nothing_is_left(self, *, fetched: bool = False) -> None:
         """Waits until nothing is left in Redis; the last acknowledgements come after the last results."""
@@ -218,6 +225,12 @@ class Trial:
         self.worker("latecomer@test")
         self.nothing_is_left()
         assert self.rows(run) == rows
+
+
+def _lines(command: Process) -> list[Row]:
+    """The objects that a command prints, one a line."""
+    assert command.wait(60) == 0, command.said()
+    return [json.loads(line) for line in command.output.splitlines()]
 
 
 class Stopwatch:
