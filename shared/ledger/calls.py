@@ -46,6 +46,8 @@ class ScriptCaller:
         self.patience_s = patience_s
         self._scripts = scripts or ledger_scripts()
         self._pause = Event()
+        self._loaded: set[str] = set()
+        """Scripts that were loaded once; a restarted server has forgotten them."""
 
     def run(self, name: str, *args: str | bytes | float) -> Any:
         """Runs a script and returns its answer as redis-py gives it: lists, bytes, numbers.
@@ -82,10 +84,14 @@ class ScriptCaller:
                 return [error]
 
         def once() -> list[Any]:
+            new = {name for name, _ in calls} - self._loaded
             with self.client.pipeline(transaction=False) as pipeline:
+                for name in new:  # or the first of its kind would run after all others
+                    pipeline.script_load(self._scripts[name].text)
                 for name, args in calls:
                     pipeline.evalsha(self._scripts[name].sha, 0, *args)
-                answers: list[Any] = pipeline.execute(raise_on_error=False)
+                answers: list[Any] = pipeline.execute(raise_on_error=False)[len(new) :]
+            self._loaded |= new
             for place, answer in enumerate(answers):
                 if isinstance(answer, exceptions.NoScriptError):
                     name, args = calls[place]

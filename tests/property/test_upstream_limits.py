@@ -17,7 +17,7 @@ from shared.limits import Limits, Scope
 from tests.support.ledger_twin import TEST_CLOCK, TEST_CLOCK_KEY
 from tests.support.redis_server import RedisServer
 from tests.support.upstream_model import ScopeModel, UpstreamModel
-from worker.upstream.limiter import Bound, bound_of
+from worker.upstream.limiter import bound_of, flat_of
 from worker.upstream.scripts import compose_all
 
 START_MS = 4_000_000_000_000
@@ -44,15 +44,6 @@ BOUNDS = {
     ),
 }
 endpoints = st.sampled_from(sorted(BOUNDS))
-
-
-def flat_of(bounds: tuple[Bound, ...], tokens: int) -> list[str | float]:
-    """What `begin.lua` takes of an endpoint, as the limiter writes it."""
-    flat: list[str | float] = [len(bounds)]
-    for bound in bounds:
-        burst = 500 if bound.token_ms else 0
-        flat += (bound.name, bound.request_ms, bound.burst_ms, tokens * bound.token_ms, burst, bound.most)
-    return flat
 
 
 class LimiterMachine(RuleBasedStateMachine):

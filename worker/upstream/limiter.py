@@ -12,9 +12,7 @@ state machine.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from time import monotonic
@@ -25,6 +23,7 @@ from shared.clock import now_ms
 from shared.limits import LimitBook, Limits, Scope
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.failures import Health
+from worker.upstream.line import Line, Turn
 from worker.upstream.numbers import WAIT_MS
 from worker.upstream.port import Port, ScriptFailedError
 
@@ -35,8 +34,6 @@ RENEW_S: Final = 5.0
 BURST_MS: Final = 500.0
 """How much of a limit may be used at once: half a second's worth."""
 MINUTE_MS: Final = 60_000.0
-FIRST_LOOK_S: Final = 0.05
-"""How long to wait before asking whether there is room again, until the script says how long."""
 MOST_LINES: Final = 256
 """Endpoints with a line of their own; idle lines beyond are forgotten."""
 NO_TICKET: Final = "0"
@@ -57,10 +54,10 @@ class Permit(NamedTuple):
 
     name: str
     """Unique."""
-    endpoint: Endpoint
-    """Where the call goes."""
+    bounds: "tuple[Bound, ...]"
+    """The limits that it counts for."""
     tokens: int
-    """The estimate that its limits were charged with."""
+    """The estimate that they were charged with."""
     era: int
     """The breaker's, which the end of the call is a verdict on."""
 
@@ -73,6 +70,11 @@ class Bound(NamedTuple):
     burst_ms: float
     token_ms: float
     most: int
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is bounded."""
+        return bool(self.request_ms or self.token_ms or self.most)
 
 
 def bound_of(scope: Scope, limits: Limits) -> Bound:
@@ -92,63 +94,16 @@ def bound_of(scope: Scope, limits: Limits) -> Bound:
     return Bound(scope.name, request_ms, burst_ms, token_ms, limits.concurrency or 0)
 
 
-class _Turn(StrEnum):
-    """Why a caller goes on."""
+def flat_of(bounds: Sequence[Bound], tokens: int) -> list[str | float]:
+    """Writes limits as `begin.lua` takes them.
 
-    ENDED = "ended"
-    """A call of ours has ended: there is room for one."""
-    TIME = "time"
-    """There may be room: calls of other processes have ended too."""
-    OVER = "over"
-    """It waited long enough."""
-
-
-class _Line:
-    """Callers of one endpoint that wait for a call to end; first come, first served."""
-
-    def __init__(self) -> None:
-        self.callers: deque[asyncio.Future[_Turn]] = deque()
-        self.look_s = FIRST_LOOK_S
-        """How long to wait for the end of a call of ours before asking again, as the script said last."""
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def wait(self, patience_s: float, *, is_first: bool) -> _Turn:
-        """Waits to be let in."""
-        loop = asyncio.get_running_loop()
-        caller: asyncio.Future[_Turn] = loop.create_future()
-        (self.callers.appendleft if is_first else self.callers.append)(caller)
-        self._set_timer()
-        patience = loop.call_later(patience_s, self._go, caller, _Turn.OVER)
-        try:
-            return await caller
-        except asyncio.CancelledError:
-            if caller.done() and not caller.cancelled():
-                self.let_in(caller.result())  # its turn is for somebody else
-            else:
-                self.callers.remove(caller)
-            raise
-        finally:
-            patience.cancel()
-
-    def let_in(self, turn: _Turn) -> None:
-        """Lets the next caller in."""
-        if self.callers:
-            self._go(self.callers[0], turn)
-
-    def _go(self, caller: "asyncio.Future[_Turn]", turn: _Turn) -> None:
-        if not caller.done():
-            self.callers.remove(caller)
-            caller.set_result(turn)
-        if self.callers:
-            self._set_timer()
-
-    def _set_timer(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self.look_s, self._on_time)
-
-    def _on_time(self) -> None:
-        self._timer = None
-        self.let_in(_Turn.TIME)
+    >>> flat_of([Bound("m", 50.0, 450.0, 2.0, 7)], 10)
+    [1, 'm', 50.0, 450.0, 20.0, 500.0, 7]
+    """
+    flat: list[str | float] = [len(bounds)]
+    for name, request_ms, burst_ms, token_ms, most in bounds:
+        flat += (name, request_ms, burst_ms, tokens * token_ms, BURST_MS if token_ms else 0, most)
+    return flat
 
 
 class Limiter:
@@ -165,8 +120,8 @@ class Limiter:
         self._bounds: Callable[[Endpoint], tuple[Bound, ...]] = self._remembering()
         self._serials = count(1)
         self._process = uuid4().hex[:12]
-        self._held: dict[str, Endpoint] = {}
-        self._lines: dict[tuple[str, ...], _Line] = {}
+        self._held: dict[str, tuple[Bound, ...]] = {}
+        self._lines: dict[tuple[str, ...], Line] = {}
         self._is_loaded = False
         port.every(SETTINGS_S, self._load)
         port.every(RENEW_S, self._renew)
@@ -190,16 +145,17 @@ class Limiter:
         if not self._is_loaded:
             await asyncio.get_running_loop().run_in_executor(None, self._load)
         name = f"{self._process} {next(self._serials)} {owner}"
+        permit = Permit(name, self._bounds(endpoint), tokens, NO_BREAKER)
         era: int | Later | None = None
         try:
-            era = await self._ask(endpoint, name, tokens)
+            era = await self._ask(permit, has_breaker=endpoint.has_breaker)
         finally:
             if era is None:  # cancelled, perhaps after leave was given
-                self.end(Permit(name, endpoint, tokens, NO_BREAKER), Health.UNKNOWN)
+                self.end(permit, Health.UNKNOWN)
         if isinstance(era, Later):
             return era
-        self._held[name] = endpoint
-        return Permit(name, endpoint, tokens, era if endpoint.has_breaker else NO_BREAKER)
+        self._held[name] = permit.bounds
+        return permit._replace(era=era) if endpoint.has_breaker else permit
 
     def end(
         self,
@@ -221,38 +177,30 @@ class Limiter:
         """
         self._held.pop(permit.name, None)
         more = 0 if tokens is None else tokens - permit.tokens
-        bounds = self._bounds(permit.endpoint)
-        flat: list[str | float] = []
-        for bound in bounds:
+        flat: list[str | float] = [len(permit.bounds)]
+        for bound in permit.bounds:
             flat += (bound.name, more * bound.token_ms)
-        self._port.post(
-            "end", permit.name, health, latency_ms, permit.era, 1000 * (wait_s or 0.0), len(bounds), *flat
-        )
-        mine = {bound.name for bound in bounds}
+        self._port.post("end", permit.name, health, latency_ms, permit.era, 1000 * (wait_s or 0.0), *flat)
+        mine = {bound.name for bound in permit.bounds}
         for names, line in self._lines.items():
             if line.callers and not mine.isdisjoint(names):
-                line.let_in(_Turn.ENDED)
+                line.let_in(Turn.ENDED)
 
-    async def _ask(self, endpoint: Endpoint, permit: str, tokens: int) -> int | Later:
+    async def _ask(self, permit: Permit, *, has_breaker: bool) -> int | Later:
         """Asks until there is an answer that is no waiting; returns the breaker's era."""
-        line, turn = self._line(endpoint), None
+        line, turn, flat = self._line(permit.bounds), None, flat_of(permit.bounds, permit.tokens)
         deadline, ticket, wait_s = monotonic() + WAIT_MS / 1000, NO_TICKET, WAIT_MS / 1000
         if line.callers:
             turn = await line.wait(wait_s, is_first=False)
         while True:
             wait_s = max(0.0, deadline - monotonic())
-            is_patient = wait_s > 0 and turn is not _Turn.OVER
+            is_patient = wait_s > 0 and turn is not Turn.OVER
             answer = await self._port.run(
-                "begin",
-                permit,
-                ticket,
-                int(is_patient),
-                int(endpoint.has_breaker),
-                *self._flat(endpoint, tokens),
+                "begin", permit.name, ticket, int(is_patient), int(has_breaker), *flat
             )
             match answer:
                 case [b"go", era]:
-                    if turn is _Turn.TIME:
+                    if turn is Turn.TIME:
                         line.let_in(turn)  # where there was room for one there may be more
                     return int(era)
                 case [b"wait", int(wait_ms), bytes(text), _]:
@@ -266,34 +214,25 @@ class Limiter:
                 case _:
                     raise ScriptFailedError(f"begin.lua answered {answer!r}")
 
-    def _line(self, endpoint: Endpoint) -> _Line:
-        names = tuple(scope.name for scope in endpoint.scopes)
+    def _line(self, bounds: tuple[Bound, ...]) -> Line:
+        names = tuple(bound.name for bound in bounds)
         line = self._lines.get(names)
         if line is None:
             if len(self._lines) >= MOST_LINES:
                 self._lines = {name: line for name, line in self._lines.items() if line.callers}
-            line = self._lines[names] = _Line()
+            line = self._lines[names] = Line()
         return line
-
-    def _flat(self, endpoint: Endpoint, tokens: int) -> list[str | float]:
-        bounds = self._bounds(endpoint)
-        flat: list[str | float] = [len(bounds)]
-        for bound in bounds:
-            flat += (
-                bound.name, bound.request_ms, bound.burst_ms, tokens * bound.token_ms,
-                BURST_MS if bound.token_ms else 0, bound.most,
-            )  # fmt: skip
-        return flat
 
     def _remembering(self) -> Callable[[Endpoint], tuple[Bound, ...]]:
         settings = self._set
 
         @lru_cache(256)
         def bounds(endpoint: Endpoint) -> tuple[Bound, ...]:
-            return tuple(
+            found = [
                 bound_of(scope, settings.get(scope.key, Limits()).over(scope.limits))
                 for scope in endpoint.scopes
-            )
+            ]
+            return tuple(bound for place, bound in enumerate(found) if place == 0 or bound.is_any)
 
         return bounds
 
@@ -309,9 +248,9 @@ class Limiter:
         """Renews the permits of what is under way; in the port's thread."""
         flat = [
             text
-            for permit, endpoint in list(self._held.items())
-            for scope in endpoint.scopes
-            for text in (scope.name, permit)
+            for permit, bounds in list(self._held.items())
+            for bound in bounds
+            for text in (bound.name, permit)
         ]
         if flat:
             self._port.caller.run("renew_calls", *flat)
