@@ -1,0 +1,67 @@
+"""What is asked of a language model and what it says, in our own words: the same for every client."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question; equal requests may share one answer."""
+
+    model: str
+    """As the configuration names it, such as `openai/gpt-4o`."""
+    system: str
+    """The first message; none is sent when it is empty."""
+    user: str
+    """The second message, unchanged."""
+    temperature: float | None = None
+    """None leaves it to the provider."""
+    api_base: str = ""
+    """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
+    api_key_env: str = ""
+    """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
+    for an `api_base`."""
+    is_streamed: bool = False
+    """Whether the answer is taken piece by piece, so that the time to its first token is known."""
+    timeout_s: float = 120.0
+    """Hard limit of one call."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Other parameters of the request, such as `max_tokens` or `response_format`."""
+    repeat: int = 0
+    """Which repetition it is: repetitions are different questions."""
+
+
+class ModelReply(msgspec.Struct, frozen=True, gc=False):
+    """One answer with its figures; None is unknown, never zero."""
+
+    text: str
+    """What the model said."""
+    latency_ms: int
+    """From sending to the last byte."""
+    first_token_ms: int | None = None
+    """From sending to the first piece of text, of a streamed answer."""
+    prompt_tokens: int | None = None
+    """As the provider counts them."""
+    completion_tokens: int | None = None
+    """As the provider counts them."""
+    cost_usd: float | None = None
+    """What it cost."""
+    finish_reason: str = ""
+    """Why it ended, in the provider's word; empty when it does not say."""
+    is_cached: bool = False
+    """Whether it was answered before, to an equal request; figures are those of that answer."""
+
+
+class ModelClient(Protocol):
+    """Calls models; one of a process, on its event loop."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Makes one call, without limits, retries or memory: those are around it.
+
+        Raises:
+            UpstreamError: there is no answer; says why, and what it means for the endpoint.
+        """
+        ...
