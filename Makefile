@@ -100,6 +100,7 @@ distclean: clean ## clean, and remove .venv
 	@rm -rf $(VENV)
 
 # The environment: uv when it is there (seconds), else venv and pip (a minute). The stamp makes a repeated `make` instant.
+# Bytecode is made here, once: uv makes none, and without it every command and every worker compiles a second long.
 $(STAMP): pyproject.toml requirements-dev.lock
 	@set -e; python=; \
 	for each in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
@@ -121,4 +122,5 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	fi; \
 	$$install --require-hashes --requirement requirements-dev.lock; \
 	$$install --no-deps --no-build-isolation --editable .; \
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib shared worker producer || true; \
 	touch $@
