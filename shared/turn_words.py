@@ -90,3 +90,14 @@ class SummaryPolicy(StrEnum):
     """Only the peak guardrail: the documented flow."""
     BREAKPOINTS = "breakpoints"
     """The guardrail, and every `skip`: summaries change at breakpoints only."""
+
+
+class Live(StrEnum):
+    """Which decisions are worth a call of the model."""
+
+    MUST = "must"
+    """Only `must`."""
+    SHOULD = "should"
+    """`must` and `should`: a `skip` makes no call."""
+    ALL = "all"
+    """Every user turn."""

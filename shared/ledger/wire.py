@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.ledger.types import ChunkPlan, ClaimedBatch, ClaimedItem, ClaimedThread, ThreadCommit, Wake
+from shared.ledger.types import ChunkPlan, ClaimedBatch, ClaimedItem, ClaimedThread, ThreadCommit, Try, Wake
 
 LOAD_ITEMS: Final = 1_000
 """Most items (or batches) in one `load`: `unpack` of a script takes about 8,000 values."""
@@ -44,6 +44,16 @@ def items_from(flat: Sequence[Any]) -> list[ClaimedItem]:
         )
         for at in range(0, len(flat), 5)
     ]
+
+
+def try_from(name: str, value: str) -> Try:
+    """Reads what is noted of an item that is to be tried again.
+
+    >>> try_from("3", "2|1760000000000|Rate limited (429)").attempts
+    2
+    """
+    attempts, due_ms, error = value.split("|", 2)
+    return Try(name, int(attempts), int(due_ms), error)
 
 
 def threads_from(rows: Sequence[Sequence[bytes]]) -> list[ClaimedThread]:

@@ -83,6 +83,7 @@ class WorkingCalls(LedgerCalls):
         threads: Sequence[ThreadCommit],
         *,
         back: bool,
+        hold: bool = False,
         due_ms: int = 0,
         tally: Mapping[str, Mapping[str, int]] | None = None,
     ) -> Committed:
@@ -94,6 +95,8 @@ class WorkingCalls(LedgerCalls):
             token: as claimed.
             threads: what was decided; turns of other runs included, their results go to their runs.
             back: give the chunk back: it is closed when nothing is left, else it waits to be published again.
+            hold: leave the threads locked for more of their turns; only while the chunk has some there:
+                a lock ends with the lease for those threads alone.
             due_ms: with `back`, not before this time of the caller's clock; 0 at once.
             tally: per run, amounts to add to its counters, which are for display only.
         """
@@ -103,7 +106,8 @@ class WorkingCalls(LedgerCalls):
                 flat += (of, word, amount)
         counts = (len(flat) // 3, len(threads))
         answer = self.caller.run(
-            "commit_threads", run, chunk, token, KEEP_OR_BACK[back], self.delay_ms(due_ms), *counts,
+            "commit_threads", run, chunk, token, "hold" if hold else KEEP_OR_BACK[back],
+            self.delay_ms(due_ms), *counts,
             *flat, *wire.thread_arguments(threads),
         )  # fmt: skip
         return committed(answer)
@@ -115,6 +119,23 @@ class WorkingCalls(LedgerCalls):
         wanted = list(ids)
         values = self.caller.patiently(lambda: self.caller.client.hmget(keys.requests_key(namespace), wanted))
         return {name: value for name, value in zip(wanted, values, strict=True) if value is not None}
+
+    def tries(self, run: str, names: Sequence[str]) -> dict[str, Try]:
+        """Returns what is noted of those items of a run that are to be tried again.
+
+        Args:
+            run: id of the run.
+            names: as `commit` was given them.
+        """
+        if not names:
+            return {}
+        wanted = list(names)
+        values = self.caller.patiently(lambda: self.caller.client.hmget(keys.tries_key(run), wanted))
+        return {
+            name: wire.try_from(name, value.decode())
+            for name, value in zip(wanted, values, strict=True)
+            if value is not None
+        }
 
     def tick(self, worker: str, kinds: Sequence[str], capacity: int) -> list[Wake]:
         """Registers a worker for 15 s, and does the steward's work when nobody did in the last second.

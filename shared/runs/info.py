@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from shared import keys
 from shared.errors import UnknownRunError
 from shared.ledger.types import Try
+from shared.ledger.wire import try_from
 from shared.names import FINAL_STATES, Kind, RunState
 from shared.runs import waiting
 from shared.runs.items import ItemReader
@@ -162,7 +163,7 @@ class RunStore:
     def tries(self, run: str) -> dict[int, Try]:
         """Reads which items of a cases or queries run are to be tried again, and when."""
         found: Mapping[bytes, bytes] = self._read(lambda: self._client.hgetall(keys.tries_key(run)))
-        return {int(index): _try(index.decode(), value.decode()) for index, value in found.items()}
+        return {int(index): try_from(index.decode(), value.decode()) for index, value in found.items()}
 
     def reader(self, run: str, *, with_open: bool) -> PageReader:
         """Makes a reader of the results of a turns run, for those who want them by chunk."""
@@ -230,16 +231,6 @@ class RunStore:
 
     def _read(self, read: Callable[[], T]) -> T:
         return patiently(read, self._patience_s)
-
-
-def _try(index: str, value: str) -> Try:
-    """Reads what is noted of an item that is to be tried again.
-
-    >>> _try("3", "2|1760000000000|Rate limited (429)").attempts
-    2
-    """
-    attempts, due_ms, error = value.split("|", 2)
-    return Try(index, int(attempts), int(due_ms), error)
 
 
 def _chunk_fields(chunk: str, batches: int) -> ChunkFields:

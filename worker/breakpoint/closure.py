@@ -77,5 +77,14 @@ def _line(item: SignalItem) -> str:
 
 def _quoted(text: str, limit: int) -> str:
     """Quotes a text without control, format and separator characters, collapsed and cut."""
+    return json.dumps(on_one_line(text)[:limit], ensure_ascii=False)
+
+
+def on_one_line(text: str) -> str:
+    r"""Takes control, format and separator characters out of a text and collapses its spaces.
+
+    >>> on_one_line(" a\n  b\u2028c ")
+    'a b c'
+    """
     visible = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
-    return json.dumps(" ".join(visible.split())[:limit], ensure_ascii=False)
+    return " ".join(visible.split())

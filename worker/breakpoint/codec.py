@@ -6,10 +6,11 @@ memento only what changed is encoded. What is decided is `worker.breakpoint.orch
     decided turn   {"threadId": …, "messageId": …, "decision": …, …, "memento": {…}, "response": null}, which
                    is stored in the short form of `shared.turn_lines`
     refused turn   {"error": {"code": …, "message": …}, "result": {…, "decision": null, "rule": null, …}}
-    thread         {"count": 3, "memento": {…}, "pointTimesMs": […]}, empty for a new thread
+    thread         {"count": 3, "memento": {…}, "pointTimesMs": […]}, empty for a new thread; after live turns
+                   also "recent", which is handed on untouched here
 """
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -84,32 +85,38 @@ class ThreadOutcome(NamedTuple):
     """`clientRequestId`s answered for the first time, with what a repetition is answered from."""
 
 
-class _State(msgspec.Struct, gc=False, rename="camel"):
+_UNSAID: Final = msgspec.Raw()
+"""Of a thread of which nothing was said live."""
+
+
+class _State(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     """What is stored of a thread."""
 
     count: int
     memento: msgspec.Raw
     point_times_ms: list[int]
+    recent: msgspec.Raw = _UNSAID
 
 
 _decode_state: Final = msgspec.json.Decoder(_State).decode
 _decode_memento: Final = msgspec.json.Decoder(Memento).decode
 
 
-_CODES: Final = {
+CODES: Final = {
     4 * rule + 2 * frozen + applied: f"{CODE_OF_DECISION[decision]}{rule}{'f' * frozen}{'u' * applied}"
     for rule, decision in DECISION_OF_RULE.items()
     for frozen in (False, True)
     for applied in (False, True)
 }
 """The code of every possible outcome, by rule, frozen and applied as one number."""
-_TALLY_WORDS: Final = {
+TALLY_WORDS: Final[Mapping[str, str]] = {
     **{letter: decision for decision, letter in CODE_OF_DECISION.items()},
     "x": "error",
     "f": "frozen",
     "u": "updated",
     "d": "duplicate",
 }
+"""Names of progress counters, by the letter of a code that they count."""
 
 
 def decide_thread(
@@ -124,7 +131,7 @@ def decide_thread(
         known: requests that the namespace has answered, of those that `request_ids` finds in the batches;
             what is answered now is added.
     """
-    visit = _Visit(_load(thread, state), Requests(known))
+    visit = Visit(load_thread(thread, state), Requests(known))
     blocks = [_decide_batch(visit, batch) for batch in batches]
     return ThreadOutcome(visit.state() or state, blocks, visit.requests.new)
 
@@ -149,7 +156,7 @@ def refused_line(thread: str, message_id: str, refusal: Refusal, *, state: bytes
     return error_line(thread, message_id, *refusal, etag=etag, memento=msgspec.Raw(memento))
 
 
-def _decide_batch(visit: "_Visit", batch: Batch) -> DecidedBlock:
+def _decide_batch(visit: "Visit", batch: Batch) -> DecidedBlock:
     """Decides the turns of one batch, or as many of them as it allows."""
     indexes, body = unpack_batch(batch.payload)
     if batch.offset or batch.limit is not None:
@@ -164,27 +171,28 @@ def _decide_batch(visit: "_Visit", batch: Batch) -> DecidedBlock:
     dead = (
         [batch.offset + at for at, code in enumerate(codes) if code == ERROR_CODE] if "x" in letters else []
     )
-    tally = {word: count for letter, word in _TALLY_WORDS.items() if (count := letters.count(letter))}
+    tally = {word: count for letter, word in TALLY_WORDS.items() if (count := letters.count(letter))}
     return DecidedBlock(batch.offset, indexes, codes, [line for _, line in answers], dead, tally)
 
 
-def _load(thread_id: str, state: bytes) -> Thread:
+def load_thread(thread_id: str, state: bytes) -> Thread:
     """Reads a thread as the last visit left it."""
     if not state:
         return Thread(thread_id)
     stored = _decode_state(state)
-    return Thread(thread_id, stored.count, latest_of(_decode_memento(stored.memento), stored.point_times_ms))
+    latest = latest_of(_decode_memento(stored.memento), stored.point_times_ms)
+    return Thread(thread_id, stored.count, latest, stored.recent)
 
 
-class _Visit:
+class Visit:
     """Answers the turns of one thread, one after the other."""
 
-    __slots__ = ("_encoded", "_latest", "_thread", "lines", "requests")
+    __slots__ = ("_encoded", "_latest", "lines", "requests", "thread")
 
     def __init__(self, thread: Thread, requests: Requests) -> None:
         self.requests = requests
         self.lines = LineWriter()
-        self._thread = thread
+        self.thread = thread
         self._latest: Latest | None = None
         self._encoded = msgspec.Raw()
 
@@ -192,7 +200,7 @@ class _Visit:
         """Decides a turn, unless the request was answered before."""
         if turn is None:
             refusal = Refusal(INVALID_TURN, "the line does not fit the contract of turns")
-            return self._refused(f"{self._thread.thread_id}#{index}", policy.submitted_at, refusal)
+            return self._refused(f"{self.thread.thread_id}#{index}", policy.submitted_at, refusal)
         if turn.client_request_id is None:
             return self._decided(turn, index, policy)
         item = f"{policy.run}:{index}"
@@ -208,21 +216,24 @@ class _Visit:
 
     def state(self) -> bytes:
         """Writes the thread for its next visit; empty when it has no memento yet."""
-        latest = self._thread.latest
+        latest = self.thread.latest
         if latest is None:
             return b""
-        return encode(_State(self._thread.count, self._memento(latest), list(latest.point_times_ms)))
+        thread = self.thread
+        return encode(
+            _State(thread.count, self._memento(latest), list(latest.point_times_ms), thread.recent or _UNSAID)
+        )
 
     def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
         """Takes a turn through the flow; an answer that others are to be given is written in full."""
-        thread = self._thread
+        thread = self.thread
         message_id = turn.message_id or f"{turn.thread_id}#{index}"
         result = run_turn(turn, thread, policy, message_id)
         if isinstance(result, Refusal):
             return self._refused(message_id, turn.ts or policy.submitted_at, result)
         decision, rule, reason = result.verdict
         frozen, applied = result.peak_guardrail_active, result.summary_updated
-        code = _CODES[4 * rule + 2 * frozen + applied]
+        code = CODES[4 * rule + 2 * frozen + applied]
         if not in_full and result.response is None:
             why = code, reason, result.source
             return code, self.lines.line(message_id, why, thread.count, result.previous, result.latest)
@@ -244,7 +255,7 @@ class _Visit:
 
     def _refused(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
         """Writes why a turn has no decision, with the thread's state as it stays."""
-        thread = self._thread
+        thread = self.thread
         memento = self._memento(thread.latest or seed(thread.thread_id, now_iso))
         code, message = refusal
         return ERROR_CODE, error_line(

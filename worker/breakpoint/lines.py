@@ -1,8 +1,11 @@
 """The JSON line that a turn leaves behind: its result, or why it has none."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from worker.breakpoint.memento import FROM_STORE
+from worker.breakpoint.trace import Call, Event
 
 
 class ResultLine(msgspec.Struct, gc=False, rename="camel"):
@@ -19,6 +22,13 @@ class ResultLine(msgspec.Struct, gc=False, rename="camel"):
     etag: str
     memento: msgspec.Raw
     response: str | None = None
+
+
+class LiveLine(ResultLine, rename="camel"):
+    """The `result` of a turn of a run with a model, with what other readers make of it."""
+
+    call: Call | msgspec.UnsetType = msgspec.UNSET
+    events: Sequence[Event] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ErrorBody(msgspec.Struct, gc=False):

@@ -40,6 +40,8 @@ class RunPolicy:
     """When it was submitted: the time of its turns that bring none, epoch milliseconds."""
     summary_policy: str = SummaryPolicy.GUARDRAIL
     """What keeps a proposed summary out: `guardrail` or `breakpoints`."""
+    live: str = ""
+    """Which decisions are worth a call of the model: `must`, `should`, `all`; empty: answers are recorded."""
 
     @cached_property
     def submitted_at(self) -> str:
@@ -61,6 +63,8 @@ class Thread:
     """How many of its turns are committed."""
     latest: Latest | None = None
     """Its memento, once it has one."""
+    recent: msgspec.Raw | None = None
+    """What was said in its last live turns, as `worker.breakpoint.context` keeps it."""
 
     @property
     def etag(self) -> str:

@@ -1,14 +1,59 @@
-"""The trace event of a breakpoint decision, made from the committed result of its turn.
+"""The trace events of a turn: of its breakpoint decision, and of what a live turn does beside.
 
 A result is committed exactly once, whatever died and was delivered again in between; an event that is derived
-from it exists exactly once too. An event that was appended somewhere else while the turn ran would not.
+from it exists exactly once too. An event that was appended somewhere else while the turn ran would not. So
+the breakpoint event is made from the committed result, and the others are committed with it.
+
+    retrieval started · breakpoint completed · retrieval completed · model_call completed
 """
 
-from typing import Final, TypedDict
+from collections.abc import Iterable
+from typing import Any, Final, TypedDict
+
+import msgspec
 
 ACTOR: Final = "solserver"
 PHASE: Final = "breakpoint"
 KIND: Final = "breakpoint_engine"
+RETRIEVAL: Final = "retrieval"
+RETRIEVAL_KIND: Final = "context_retrieval"
+MODEL_CALL: Final = "model_call"
+STARTED: Final = "started"
+COMPLETED: Final = "completed"
+SHARED: Final = frozenset({"traceRunId", "transmissionId", "ts"})
+"""Fields that all events of a turn have in common."""
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """What the answer to a live turn cost; None is unknown, never zero."""
+
+    model: str
+    """Who was asked."""
+    attempts: int = 1
+    """Calls that were made for it."""
+    cached: bool = False
+    """Whether it was answered before, to an equal question: the figures are those of that answer."""
+    latency_ms: int = 0
+    """From sending to the last byte."""
+    cost_usd: float | None = None
+    """As the provider's prices have it."""
+    prompt_tokens: int | None = None
+    """As the provider counts them."""
+    completion_tokens: int | None = None
+    """As the provider counts them."""
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """An event as it is stored with its turn's result."""
+
+    phase: str
+    """Part of the flow."""
+    status: str
+    """`started` stands before the breakpoint event, everything else after it."""
+    summary: str
+    """For people."""
+    metadata: dict[str, Any]
+    """For programs."""
 
 
 class BreakpointMetadata(TypedDict):
@@ -57,7 +102,7 @@ def breakpoint_event(
         "transmissionId": transmission,
         "actor": ACTOR,
         "phase": PHASE,
-        "status": "completed",
+        "status": COMPLETED,
         "summary": f"Breakpoint decision: {decision.upper()}",
         "metadata": {
             "kind": KIND,
@@ -67,3 +112,55 @@ def breakpoint_event(
         },
         "ts": ts,
     }
+
+
+def retrieval_events(items: int, chars: int) -> tuple[Event, Event]:
+    """Writes the two events of collecting context.
+
+    Args:
+        items: paragraphs that were found.
+        chars: their length.
+
+    >>> [event.status for event in retrieval_events(2, 100)]
+    ['started', 'completed']
+    """
+    kind = {"kind": RETRIEVAL_KIND}
+    return (
+        Event(RETRIEVAL, STARTED, "Context retrieval started", kind),
+        Event(RETRIEVAL, COMPLETED, f"Context: {items} items", {**kind, "items": items, "chars": chars}),
+    )
+
+
+def call_event(call: Call, *, shape: str) -> Event:
+    """Writes the event of the model's answer.
+
+    Args:
+        call: what it cost.
+        shape: what became of the proposed summary: `applied`, `frozen`, `invalid` or `none`.
+
+    >>> call_event(Call("openai/gpt-4o", cached=True), shape="none").summary
+    'Model openai/gpt-4o answered from the cache'
+    """
+    words = "from the cache" if call.cached else f"in {call.latency_ms} ms"
+    metadata = {"kind": MODEL_CALL, **msgspec.structs.asdict(call), "shape": shape}
+    return Event(MODEL_CALL, COMPLETED, f"Model {call.model} answered {words}", metadata)
+
+
+def all_events(breakpoint_: BreakpointEvent, stored: Iterable[Event]) -> list[dict[str, Any]]:
+    """Puts all events of a turn in order, each in the form of the breakpoint event.
+
+    Args:
+        breakpoint_: of the decision; the run, the turn and the time are the same for all.
+        stored: those that were committed with the result.
+    """
+    shared = {name: value for name, value in breakpoint_.items() if name in SHARED}
+    before, after = list[dict[str, Any]](), list[dict[str, Any]]()
+    for event in stored:
+        told = {
+            **shared,
+            "actor": "model" if event.phase == MODEL_CALL else ACTOR,
+            **msgspec.structs.asdict(event),
+        }
+        place = before if event.status == STARTED else after
+        place.append({name: told[name] for name in breakpoint_})
+    return [*before, dict(breakpoint_), *after]

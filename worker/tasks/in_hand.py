@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from shared.clock import now_ms
 from shared.ledger import ClaimedItem
@@ -47,22 +47,12 @@ class Left:
     """The item was left as it was."""
 
 
-class Item:
-    """One case or query in hand.
+class Begun:
+    """Something that is worked on by a task on the loop."""
 
-    Args:
-        lease: of its chunk.
-        claimed: what the ledger knows of it.
-    """
+    __slots__ = ("is_calling", "started_ms", "task")
 
-    __slots__ = ("attempts", "claimed", "is_calling", "lease", "payload", "started_ms", "task")
-
-    def __init__(self, lease: Lease, claimed: ClaimedItem) -> None:
-        self.lease = lease
-        self.claimed = claimed
-        self.payload = claimed.payload
-        self.attempts = claimed.attempts
-        """Attempts so far; whoever makes one counts it here."""
+    def __init__(self) -> None:
         self.started_ms = 0
         """When the work on it began."""
         self.is_calling = False
@@ -79,59 +69,86 @@ class Item:
             self.is_calling = False
 
 
-class Worked(NamedTuple):
+class Item(Begun):
+    """One case or query in hand.
+
+    Args:
+        lease: of its chunk.
+        claimed: what the ledger knows of it.
+    """
+
+    __slots__ = ("attempts", "claimed", "lease", "payload")
+
+    def __init__(self, lease: Lease, claimed: ClaimedItem) -> None:
+        super().__init__()
+        self.lease = lease
+        self.claimed = claimed
+        self.payload = claimed.payload
+        self.attempts = claimed.attempts
+        """Attempts so far; whoever makes one counts it here."""
+
+
+T = TypeVar("T", bound=Begun)
+T_contra = TypeVar("T_contra", bound=Begun, contravariant=True)
+
+
+class Worked(NamedTuple, Generic[T]):
     """How the work on an item ended on the loop."""
 
-    item: Item
+    item: T
     """Which one."""
     end: Any
     """An answer for `judge`, or one of `Postponed`, `Broken`, `Left`."""
 
 
-class Ended(NamedTuple):
+class Ended(NamedTuple, Generic[T]):
     """Items that ended together."""
 
-    worked: list[Worked]
+    worked: list[Worked[T]]
     """In the order in which they ended."""
     is_last: bool
     """Whether nothing of the chunk is on the loop any more."""
 
 
-class Works(Protocol):
+class Works(Protocol[T_contra]):
     """What is done for an item on the loop."""
 
-    def __call__(self, item: Item, /) -> Awaitable[Any]:
+    def __call__(self, item: T_contra, /) -> Awaitable[Any]:
         """Returns an answer, or `Postponed`."""
 
 
-class InHand:
+class InHand(Generic[T]):
     """The items of one claim.
 
     Args:
         loop: the process's.
         room: bounds the items that are under way in the process.
-        items: what to work on, in order.
+        items: what to work on, in order; `add` brings more.
         work: what to do for each, on the loop.
         most: how many of them may be under way at a time.
     """
 
-    def __init__(self, loop: Loop, room: Room, items: Sequence[Item], work: Works, *, most: int) -> None:
+    def __init__(self, loop: Loop, room: Room, items: Sequence[T], work: Works[T], *, most: int) -> None:
         self._loop = loop
         self._room = room
-        self._items = items
+        self._items = dict.fromkeys(items)
         self._work = work
-        self._most = max(1, most)
+        self._beginning = asyncio.Semaphore(max(1, most))
         self._open = len(items)
-        self._ended = list[Worked]()
+        self._ended = list[Worked[T]]()
         self._is_collecting = False
         self._is_stopping = False
-        self._out: SimpleQueue[Ended] = SimpleQueue()
+        self._out: SimpleQueue[Ended[T]] = SimpleQueue()
 
     def start(self) -> None:
         """Begins, in order; returns at once."""
         self._loop.call(self._begin)
 
-    def collect(self, within_s: float) -> Ended | None:
+    def add(self, item: T) -> None:
+        """Begins with one more item, or again with one that has ended."""
+        self._loop.call(self._add, item)
+
+    def collect(self, within_s: float) -> Ended[T] | None:
         """Returns items that have ended; None when none has within this time."""
         try:
             return self._out.get(timeout=within_s)
@@ -143,14 +160,18 @@ class InHand:
         self._loop.call(self._stop, is_hard)
 
     def _begin(self) -> None:
-        beginning = asyncio.Semaphore(self._most)
         for item in self._items:
-            item.task = asyncio.get_running_loop().create_task(self._run(item, beginning))
+            item.task = asyncio.get_running_loop().create_task(self._run(item))
 
-    async def _run(self, item: Item, beginning: asyncio.Semaphore) -> None:
+    def _add(self, item: T) -> None:
+        self._items[item] = None
+        self._open += 1
+        item.task = asyncio.get_running_loop().create_task(self._run(item))
+
+    async def _run(self, item: T) -> None:
         end: Any = Left()
         try:
-            async with beginning, self._room.calls:
+            async with self._beginning, self._room.calls:
                 if not self._is_stopping:
                     item.started_ms = now_ms()
                     end = await self._work(item)
@@ -160,7 +181,7 @@ class InHand:
             end = Broken(error)
         self._end(Worked(item, end))
 
-    def _end(self, worked: Worked) -> None:
+    def _end(self, worked: Worked[T]) -> None:
         self._ended.append(worked)
         self._open -= 1
         if not self._open:

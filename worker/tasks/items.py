@@ -145,7 +145,7 @@ class _Visit:
             if not is_over:
                 in_hand.stop(is_hard=True)
 
-    def _stop_if_asked(self, in_hand: InHand) -> None:
+    def _stop_if_asked(self, in_hand: InHand[Item]) -> None:
         """Stops the items when the run or the process is to stop, once gently and once hard at most."""
         if not self._process.chunks.should_stop(self._lease):
             return
@@ -154,7 +154,7 @@ class _Visit:
             self._stopped = is_hard
             in_hand.stop(is_hard=is_hard)
 
-    def _judged(self, ended: Ended) -> _Group:
+    def _judged(self, ended: Ended[Item]) -> _Group:
         """Judges what has ended."""
         group = _Group()
         for item, end in ended.worked:

@@ -3,28 +3,24 @@
 A worker decides whatever stands in a thread's inbox, also turns that another run of the namespace put there,
 each by the settings of its own run. Threads that are held elsewhere put the chunk aside for a second. A chunk
 that has cost workers their lives is claimed and committed one turn at a time, so that the bad one is found.
+Threads with turns of a run with a model are worked on by `worker.tasks.live`.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from shared.clock import now_ms
-from shared.ledger import Claim, ClaimedThread, PartCommit, ThreadCommit
-from shared.rows import Block, pack_block
+from shared.ledger import Claim, ClaimedThread
+from shared.live_run import LiveRun
 from shared.runs import RunStore
-from worker.breakpoint.codec import Batch, DecidedBlock, RunPolicy, ThreadOutcome, decide_thread, request_ids
-from worker.chunks import LOST, Lease
+from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread, request_ids
+from worker.chunks import Lease
 from worker.process import WorkerProcess
 from worker.tasks.chunk import Summary
+from worker.tasks.decided import Group, commit
 from worker.tasks.rescue import decide_one_by_one
 
-GROUP_TURNS: Final = 1_000
-"""Turns after which what is decided is committed: a usual chunk is one commit, a huge one several."""
-GROUP_BYTES: Final = 4_000_000
-"""Bytes of results after which what is decided is committed, so that no call holds Redis for long."""
 BUSY_MS: Final = 1_000
 """How long a chunk is put aside that found a thread held by another worker."""
 POLICIES: Final = 256
@@ -37,31 +33,10 @@ def policy_of(run: str, snapshot: dict[str, Any]) -> RunPolicy:
     >>> policy_of("r1", {"v": 1, "submitted_ms": 5, "summary_policy": "breakpoints"}).summary_policy
     'breakpoints'
     """
-    return RunPolicy(run, snapshot["submitted_ms"], snapshot["summary_policy"])
-
-
-@dataclass(slots=True)
-class _Group:
-    """Threads that are decided and not committed yet."""
-
-    threads: list[ThreadCommit] = field(default_factory=list)
-    tally: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    turns: int = 0
-    size_bytes: int = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it is time to commit."""
-        return self.turns >= GROUP_TURNS or self.size_bytes >= GROUP_BYTES
-
-    def add(self, claimed: ClaimedThread, outcome: ThreadOutcome, started_ms: int) -> None:
-        """Takes in what was decided for one thread."""
-        parts = [_part(block, started_ms) for block in outcome.blocks]
-        self.threads.append(ThreadCommit(claimed.thread, claimed.pos, outcome.state, parts, outcome.requests))
-        self.turns += sum(part.count for part in parts)
-        self.size_bytes += sum(len(part.value) for part in parts)
-        for batch, block in zip(claimed.batches, outcome.blocks, strict=False):
-            self.tally[batch.run].update(block.tally)
+    live = LiveRun.from_snapshot(snapshot)
+    return RunPolicy(
+        run, snapshot["submitted_ms"], snapshot["summary_policy"], live.live.value if live else ""
+    )
 
 
 class TurnsHandler:
@@ -75,6 +50,7 @@ class TurnsHandler:
     def __init__(self, process: WorkerProcess, store: RunStore) -> None:
         self._process = process
         self._policy = lru_cache(POLICIES)(lambda run: policy_of(run, store.info(run).snapshot))
+        self._told = lru_cache(POLICIES)(lambda run: LiveRun.from_snapshot(store.info(run).snapshot))
 
     def work(self, lease: Lease) -> Summary:
         """Decides the chunk's turns; the last commit gives the chunk back, which closes it if all is done."""
@@ -94,23 +70,51 @@ class TurnsHandler:
     def _visit(self, lease: Lease, claim: Claim, summary: Summary) -> bool:
         """Decides and commits what one claim handed out; returns whether the work on the chunk is over."""
         known = self._known_requests(claim)
-        group = _Group()
+        group, live = Group(), list[tuple[ClaimedThread, list[Batch]]]()
         for claimed in claim.threads:
             if self._process.chunks.should_stop(lease):
                 break
+            batches = self._batches(claimed, is_suspect=claim.suspect)
+            if any(batch.policy.live for batch in batches):
+                live.append((claimed, batches))
+                continue
             started_ms = now_ms()
-            group.add(claimed, self._decide(claimed, known, is_suspect=claim.suspect), started_ms)
+            outcome = self._decide(claimed, batches, known)
+            group.add(claimed.thread, claimed.pos, claimed.batches, outcome, started_ms)
             if group.is_full:
-                self._commit(lease, group, summary, is_last=False)
-                group = _Group()
+                commit(self._process, lease, group, summary)
+                group = Group()
+        has_decided, due_ms = bool(group.threads), 0
+        if live and not self._process.chunks.should_stop(lease):
+            commit(self._process, lease, group, summary)
+            group = Group()
+            due_ms, has_asked = self._work_live(lease, claim, live, known, summary)
+            has_decided = has_decided or has_asked
         # A suspect is claimed again for its next turn, under the same lease, until nothing is left of it.
-        is_over = not (claim.suspect and group.threads) or self._process.chunks.should_stop(lease)
-        delay_ms = BUSY_MS if claim.busy else 0
-        self._commit(lease, group, summary, is_last=is_over, delay_ms=delay_ms)
+        is_over = not (claim.suspect and has_decided) or self._process.chunks.should_stop(lease)
+        delays_ms = [BUSY_MS] * bool(claim.busy) + [max(1, due_ms - now_ms())] * bool(due_ms)
+        commit(self._process, lease, group, summary, back=is_over, delay_ms=min(delays_ms, default=0))
         return is_over or lease.is_lost
 
-    def _decide(self, claimed: ClaimedThread, known: dict[str, bytes], *, is_suspect: bool) -> ThreadOutcome:
-        batches = [
+    def _work_live(
+        self,
+        lease: Lease,
+        claim: Claim,
+        live: Sequence[tuple[ClaimedThread, list[Batch]]],
+        known: Mapping[str, bytes],
+        summary: Summary,
+    ) -> tuple[int, bool]:
+        """Has turns answered by models; returns when the first wait is over, and whether any was decided."""
+        from worker.tasks.live import LiveVisit, talk_of  # noqa: PLC0415 - start-up: 4 MB that workers of recorded turns do not need
+
+        visit = LiveVisit(self._process, self._told, lease, summary)
+        talks = [
+            talk_of(lease, claimed, batches, known, is_suspect=claim.suspect) for claimed, batches in live
+        ]
+        return visit.work(talks), visit.has_decided
+
+    def _batches(self, claimed: ClaimedThread, *, is_suspect: bool) -> list[Batch]:
+        return [
             Batch(
                 self._policy(batch.run),
                 claimed.offset if place == 0 else 0,
@@ -119,6 +123,10 @@ class TurnsHandler:
             )
             for place, batch in enumerate(claimed.batches)
         ]
+
+    def _decide(
+        self, claimed: ClaimedThread, batches: Sequence[Batch], known: dict[str, bytes]
+    ) -> ThreadOutcome:
         seen = dict(known)
         try:
             outcome = decide_thread(
@@ -136,45 +144,6 @@ class TurnsHandler:
         payloads = (batch.payload for claimed in claim.threads for batch in claimed.batches)
         asked = request_ids(payloads)
         return dict(self._process.ledger.requests(claim.namespace, sorted(asked))) if asked else {}
-
-    def _commit(
-        self, lease: Lease, group: _Group, summary: Summary, *, is_last: bool, delay_ms: int = 0
-    ) -> None:
-        if lease.is_lost:
-            return
-        committed = self._process.ledger.commit_threads(
-            lease.run,
-            lease.chunk,
-            lease.token,
-            group.threads,
-            back=is_last,
-            due_ms=now_ms() + delay_ms if delay_ms else 0,
-            tally=group.tally,
-        )
-        self._process.publish(committed.wakes)
-        if committed.status == LOST:
-            lease.state = LOST
-            summary["status"] = LOST
-            return
-        lease.state = committed.state
-        if is_last:
-            lease.is_held = False
-        _count(summary, lease, group.threads, committed.accepted)
-
-
-def _count(summary: Summary, lease: Lease, threads: Iterable[ThreadCommit], accepted: Iterable[bool]) -> None:
-    for thread, is_written in zip(threads, accepted, strict=True):
-        if is_written:
-            turns = sum(part.count for part in thread.parts)
-            summary["threads"] += 1
-            summary["decided"] += turns
-            # Chunks of a retry are named `generation.number`.
-            summary["retried"] += turns if "." in lease.chunk else 0
-
-
-def _part(block: DecidedBlock, started_ms: int) -> PartCommit:
-    value = pack_block(Block(block.offset, started_ms, now_ms(), block.indexes, block.codes, block.lines))
-    return PartCommit(block.offset, len(block.indexes), value, block.dead)
 
 
 def make_handler(process: WorkerProcess, store: RunStore) -> TurnsHandler:

@@ -1,6 +1,7 @@
 -- Writes what a worker decided for threads of a chunk, each thread as a whole or not at all.
+-- With `hold` the threads stay locked: the worker goes on with them, without claiming them again.
 --
--- ARGV: run, chunk, claim token, back or keep, delay in ms (0: none), number of tally entries, of threads;
+-- ARGV: run, chunk, claim token, back, keep or hold, delay in ms (0: none), number of tally entries, of threads;
 --       run, word, amount per tally entry; then for all threads their names, their positions, their new states,
 --       their numbers of parts, their numbers of requests; then per thread
 --       offset, count, '0|' and value, positions of dead turns ('3,5' or '') per part; id and value per request.
@@ -74,15 +75,15 @@ for number = 0, threads - 1 do
     new_positions[#new_positions + 1] = take_parts(thread, at, parts, version)
     new_states[#new_states + 1] = thread
     new_states[#new_states + 1] = ARGV[first + 2 * threads + number]
-    unlocked[#unlocked + 1] = thread
+    if ARGV[4] ~= 'hold' then unlocked[#unlocked + 1] = thread end
   end
   at = at + 4 * parts + 2 * requests
 end
 
-if #unlocked > 0 then
+if #new_positions > 0 then
   sliced('HSET', positions_key(run.ns), new_positions)
   sliced('HSET', mementos_key(run.ns), new_states)
-  sliced('HDEL', owners_key(run.ns), unlocked)
+  if #unlocked > 0 then sliced('HDEL', owners_key(run.ns), unlocked) end
   for of, rows in pairs(results) do
     sliced('HSET', results_key(of), rows)
     call('HINCRBY', run_key(of), 'done', done[of])

@@ -1,0 +1,97 @@
+"""Reads a model's reply, which may be anything: an object with response, affect_signal and shape, or text.
+
+    reply                          response        affect_signal, shape
+    a JSON object                  its response    as far as they are valid, each by itself
+    the same in a ```json fence    its response    the same
+    an object without a response   all of it       the same
+    anything else                  all of it       none
+
+An invalid shape counts as none: a summary is taken exactly as given, or not at all.
+"""
+
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from worker.breakpoint.affect import signal_of_reply
+from worker.breakpoint.wire import AffectSignal, Shape
+
+FENCE: Final = "```"
+FENCES: Final = frozenset({FENCE, f"{FENCE}json"})
+
+
+class ReadReply(NamedTuple):
+    """What a reply says."""
+
+    response: str
+    """To the user."""
+    affect_signal: AffectSignal | None
+    """The emotion that the model heard."""
+    shape: Shape | None
+    """The summary that it proposes."""
+    has_bad_shape: bool = False
+    """Whether it proposed one that cannot be used."""
+
+
+_Line = Annotated[str, Meta(min_length=1, max_length=160)]
+_Lines = Annotated[list[_Line], Meta(max_length=6)]
+
+
+class _Shape(msgspec.Struct, forbid_unknown_fields=True):
+    """The contract of recorded shapes (`shared.mementos.SummaryShape`), for live ones."""
+
+    arc: Annotated[str, Meta(min_length=1, max_length=200)]
+    active: _Lines
+    parked: _Lines
+    decisions: _Lines
+    next: _Lines
+
+
+def read_reply(text: str) -> ReadReply:
+    r"""Reads a reply.
+
+    >>> read_reply('{"response": "Hi", "affect_signal": null, "shape": {"arc": ""}}')
+    ReadReply(response='Hi', affect_signal=None, shape=None, has_bad_shape=True)
+    >>> read_reply("Just text").response
+    'Just text'
+    """
+    # Half a surrogate pair can be in a text and can be written nowhere.
+    text = text.encode("utf-8", "replace").decode()
+    found = _object_in(text)
+    if found is None:
+        return ReadReply(text, None, None)
+    response, proposed = found.get("response"), found.get("shape")
+    shape = None if proposed is None else _shape_of(proposed)
+    return ReadReply(
+        response if isinstance(response, str) else text,
+        signal_of_reply(found.get("affect_signal")),
+        shape,
+        has_bad_shape=proposed is not None and shape is None,
+    )
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    """Returns the JSON object that a text is, if it is one."""
+    try:
+        found = msgspec.json.decode(_without_fence(text.strip()))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _without_fence(text: str) -> str:
+    """Takes the fence off a text that stands in one."""
+    first, _, rest = text.partition("\n")
+    if first.rstrip() not in FENCES:
+        return text
+    return rest.rstrip().removesuffix(FENCE)
+
+
+def _shape_of(value: object) -> Shape | None:
+    """Reads a shape; None when it breaks the contract."""
+    try:
+        given = msgspec.convert(value, _Shape)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+    return Shape(given.arc, given.active, given.parked, given.decisions, given.next)

@@ -1,0 +1,343 @@
+"""Works on threads that a model answers: turn by turn, each committed before the next one is asked.
+
+    the chunk's thread                               the loop
+    decide as far as the next question, commit  ──►  ask: cache, budget, limits, call, retry
+    decide with the answer, commit              ◄──  answers that came within a few milliseconds
+
+Threads wait for nobody but their own question. A thread stays locked from one of its turns to the next; what
+ends it early (a stop, a wait too long to be waited here, a refused commit) leaves the rest to the next claim.
+A wait is written down with its attempts, so that no crash forgets them, and resumed here if the chunk still
+has other work when it is over.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from shared.clock import now_ms
+from shared.ledger import ClaimedBatch, ClaimedThread, Try
+from shared.live_run import LiveRun
+from shared.names import RunState
+from worker.breakpoint.codec import Batch, Refusal
+from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, Question, decide_live
+from worker.breakpoint.prompt import Prompt
+from worker.breakpoint.trace import Call
+from worker.chunks import LOST, Lease
+from worker.process import WorkerProcess
+from worker.tasks.chunk import Summary
+from worker.tasks.decided import Group, commit
+from worker.tasks.in_hand import Begun, Broken, InHand, Worked
+from worker.tasks.items import GENTLE_STATES, LOOK_S
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.models import Answered, AskScope, Gone, OverBudget, Parked
+from worker.upstream.retry import History, RetryRules
+
+UNBOUNDED: Final = 1_000_000
+"""Questions of a chunk that may be under way where the run sets no limit: the process's own bounds them."""
+
+logger = logging.getLogger(__name__)
+
+
+def request_of(told: LiveRun, prompt: Prompt) -> ModelRequest:
+    """Makes the request of a question."""
+    return ModelRequest(
+        told.model,
+        prompt.system,
+        prompt.user,
+        temperature=told.temperature,
+        api_base=told.api_base,
+        api_key_env=told.api_key_env,
+        timeout_s=told.timeout_s,
+    )
+
+
+def scope_of(told: LiveRun, run: str, owner: str) -> AskScope:
+    """Says on whose behalf it is asked.
+
+    Args:
+        told: what the run was told.
+        run: its id.
+        owner: the chunk's claim token.
+    """
+    return AskScope(
+        run=run,
+        owner=owner,
+        use_cache=told.use_cache,
+        max_cost=told.max_cost,
+        prices=told.prices,
+        rules=RetryRules(),
+        concurrency=told.concurrency,
+    )
+
+
+class Talk(Begun):
+    """One thread in hand.
+
+    Args:
+        claimed: as the ledger handed it out.
+        refs: the batches to work on, of those that were claimed.
+        batches: the same, for the engine.
+        known: requests that were answered before; its own, since other threads are not committed with it.
+    """
+
+    __slots__ = ("batches", "due_ms", "history", "known", "pos", "question", "refs", "state", "thread")
+
+    def __init__(
+        self,
+        claimed: ClaimedThread,
+        refs: Sequence[ClaimedBatch],
+        batches: Sequence[Batch],
+        known: MutableMapping[str, bytes],
+    ) -> None:
+        super().__init__()
+        self.thread, self.pos, self.state = claimed.thread, claimed.pos, claimed.memento
+        self.refs, self.batches, self.known = refs, batches, known
+        self.question: Question | None = None
+        self.history = History()
+        self.due_ms = 0
+
+    @property
+    def of(self) -> ClaimedBatch:
+        """The batch that the question is about."""
+        assert self.question is not None  # noqa: S101 - asked of talks with a question only
+        return self.refs[self.question.batch]
+
+    @property
+    def try_name(self) -> str:
+        """Names the turn that is asked; a retried one has another batch, and so begins anew."""
+        assert self.question is not None  # noqa: S101 - as above
+        return f"{self.of.run} {self.of.batch} {self.question.offset}"
+
+    def move(self, step: LiveOutcome) -> None:
+        """Takes over what was committed."""
+        self.state = step.outcome.state
+        batches, moved = list(self.batches), 0
+        for at, block in enumerate(step.outcome.blocks):
+            done = len(block.lines)
+            self.pos += done
+            batches[at] = replace(batches[at], offset=block.offset + done)
+            moved += batches[at].offset == self.refs[at].count
+        self.batches, self.refs = batches[moved:], self.refs[moved:]
+        self.expect(step.question, moved)
+
+    def expect(self, question: Question | None, moved: int = 0) -> None:
+        """Takes the next question, whose batch is now so many places further in front."""
+        self.question = None if question is None else question._replace(batch=question.batch - moved)
+        self.history, self.due_ms = History(), 0
+
+
+class LiveVisit:
+    """The live threads of one claim, in the chunk's thread.
+
+    Args:
+        process: whose ledger, loop, room and upstreams are used.
+        told_of: finds what a run with a model was told.
+        lease: of the chunk.
+        summary: is added to.
+    """
+
+    def __init__(
+        self,
+        process: WorkerProcess,
+        told_of: Callable[[str], LiveRun | None],
+        lease: Lease,
+        summary: Summary,
+    ) -> None:
+        self._process, self._told_of = process, told_of
+        self._lease, self._summary = lease, summary
+        own = told_of(lease.run)
+        most = (own.concurrency if own else None) or UNBOUNDED
+        self._in_hand = InHand[Talk](process.loop, process.room, [], self._ask, most=most)
+        self._asked = 0
+        self._steps = list[tuple[Talk, LiveOutcome]]()
+        self._ready = list[Talk]()
+        self._parked = list[Talk]()
+        self._tries = list[Try]()
+        self._ends = dict[str, str]()
+        self._stopped: bool | None = None
+        self.has_decided = False
+        """Whether any turn was committed."""
+
+    def work(self, talks: Sequence[Talk]) -> int:
+        """Works on threads until each is done, waits for long, or is to be left.
+
+        Returns:
+            When the first wait is over, epoch milliseconds; 0 when nobody waits.
+        """
+        for talk in talks:
+            self._advance(talk, None)
+        self._commit()
+        self._recall()
+        try:
+            self._begin()
+            while self._asked and not self._lease.is_lost:
+                ended = self._in_hand.collect(LOOK_S)
+                for worked in ended.worked if ended else ():
+                    self._take(worked)
+                self._commit()
+                self._stop_if_asked()
+                self._begin()
+        finally:
+            if self._asked:
+                self._in_hand.stop(is_hard=True)
+        return min((talk.due_ms for talk in self._parked), default=0) if self._stopped is None else 0
+
+    async def _ask(self, talk: Talk) -> Any:
+        """Has the model asked; on the loop."""
+        assert talk.question is not None  # noqa: S101 - a talk is begun with a question only
+        run = talk.of.run
+        told = self._told_of(run)
+        if told is None:
+            raise LookupError(f"run {run} has no model")
+        return await self._process.upstream.models.ask(
+            request_of(told, talk.question.prompt),
+            scope_of(told, run, self._lease.token),
+            talk.history,
+            on_send=talk.calling,
+        )
+
+    def _advance(self, talk: Talk, answer: Heard | Refusal | None) -> None:
+        """Decides a thread as far as its next question."""
+        step = decide_live(
+            thread=talk.thread, state=talk.state, batches=talk.batches, known=talk.known, answer=answer
+        )
+        for failure in step.failures:
+            logger.error("thread %r: deciding a turn failed", talk.thread, exc_info=failure)
+        if step.outcome.blocks:
+            self._steps.append((talk, step))
+        elif step.question is not None:
+            talk.expect(step.question)
+            self._ready.append(talk)
+
+    def _take(self, worked: Worked[Talk]) -> None:
+        """Does what follows from the end of a question."""
+        talk, end = worked
+        self._asked -= 1
+        match end:
+            case Answered(reply, history):
+                self._advance(talk, Heard(reply.text, _call(self._told_of(talk.of.run), reply, history)))
+            case Gone(error, _):
+                if error.ends_run:
+                    self._ends[talk.of.run] = RunState.ABORTED
+                self._advance(talk, Refusal(error.code, error.message))
+            case OverBudget():
+                self._ends[talk.of.run] = RunState.INCOMPLETE
+            case Parked(due_ms, _, history):
+                talk.due_ms, talk.history = due_ms, history
+                self._parked.append(talk)
+                self._tries.append(Try(talk.try_name, history.attempts, due_ms, history.pack()))
+            case Broken(error):
+                logger.error("thread %r: asking failed", talk.thread, exc_info=error)
+                self._advance(talk, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
+            case _:
+                pass  # left as it was
+
+    def _commit(self) -> None:
+        """Writes what is decided and what is to wait; threads with a question are ready for it after that."""
+        steps, self._steps = self._steps, []
+        going = [(talk, step) for talk, step in steps if step.question is not None]
+        ended = [(talk, step) for talk, step in steps if step.question is None]
+        for some, hold in ((going, True), (ended, False)):
+            group, members = Group(), list[tuple[Talk, LiveOutcome]]()
+            for talk, step in some:
+                group.add(talk.thread, talk.pos, talk.refs, step.outcome, talk.started_ms or now_ms())
+                members.append((talk, step))
+                if group.is_full:
+                    self._write(group, members, hold=hold)
+                    group, members = Group(), []
+            self._write(group, members, hold=hold)
+        self._note()
+        for run, end in self._ends.items():
+            state, wakes = self._process.ledger.control(run, end)
+            self._process.publish(wakes)
+            if run == self._lease.run and not self._lease.is_lost:
+                self._lease.state = state
+        self._ends.clear()
+
+    def _write(self, group: Group, members: Sequence[tuple[Talk, LiveOutcome]], *, hold: bool) -> None:
+        """Commits some threads; one that is refused has moved, and is left to the next claim."""
+        if not members:
+            return
+        accepted = commit(self._process, self._lease, group, self._summary, hold=hold)
+        for (talk, step), is_written in zip(members, accepted, strict=False):
+            if is_written:
+                self.has_decided = True
+                talk.move(step)
+                if talk.question is not None:
+                    self._ready.append(talk)
+
+    def _note(self) -> None:
+        """Writes down who waits, how long, and what they have been through."""
+        tries, self._tries = self._tries, []
+        if tries and not self._lease.is_lost:
+            lease = self._lease
+            noted = self._process.ledger.commit(
+                lease.run, lease.chunk, lease.token, [], back=False, tries=tries
+            )
+            self._process.publish(noted.wakes)
+            lease.state = noted.state if noted.status == "ok" else LOST
+
+    def _recall(self) -> None:
+        """Reads what earlier claims have noted of the questions at hand."""
+        talks = {talk.try_name: talk for talk in self._ready}
+        for name, noted in self._process.ledger.tries(self._lease.run, list(talks)).items():
+            talks[name].history = History.unpack(noted.attempts, noted.error)
+            talks[name].due_ms = noted.not_before_ms
+
+    def _begin(self) -> None:
+        """Asks what is ready, and what has waited long enough while there was other work."""
+        now = now_ms()
+        ready, self._ready = self._ready, []
+        if self._stopped is not None or self._lease.is_lost:
+            return
+        waiting = [*self._parked, *ready] if self._asked or ready else self._parked
+        due = [talk for talk in waiting if talk.due_ms <= now]
+        self._parked = [talk for talk in waiting if talk.due_ms > now]
+        for talk in due:
+            self._asked += 1
+            self._in_hand.add(talk)
+
+    def _stop_if_asked(self) -> None:
+        """Stops the questions when the run or the process is to stop, once gently and once hard at most."""
+        if not self._process.chunks.should_stop(self._lease):
+            return
+        is_hard = self._lease.state not in GENTLE_STATES
+        if self._stopped is None or is_hard > self._stopped:
+            self._stopped = is_hard
+            self._in_hand.stop(is_hard=is_hard)
+
+
+def talk_of(
+    lease: Lease,
+    claimed: ClaimedThread,
+    batches: Sequence[Batch],
+    known: Mapping[str, bytes],
+    *,
+    is_suspect: bool,
+) -> Talk:
+    """Takes a thread in hand: of its inbox as much as stands before the end of the chunk's own turns.
+
+    Only there may the thread stay locked between turns; what comes behind is left to its own chunk.
+    """
+    own = [at for at, ref in enumerate(claimed.batches, 1) if _is_of(lease, ref)]
+    end = own[-1] if own and not is_suspect else len(claimed.batches)
+    return Talk(claimed, claimed.batches[:end], batches[:end], dict(known))
+
+
+def _is_of(lease: Lease, ref: ClaimedBatch) -> bool:
+    """Tells whether a batch belongs to the chunk: it is named after it."""
+    return ref.run == lease.run and ref.batch.rpartition(".")[0] == lease.chunk
+
+
+def _call(told: LiveRun | None, reply: ModelReply, history: History) -> Call:
+    """Keeps what an answer cost."""
+    return Call(
+        told.model if told else "",
+        max(1, history.attempts),
+        reply.is_cached,
+        reply.latency_ms,
+        reply.cost_usd,
+        reply.prompt_tokens,
+        reply.completion_tokens,
+    )
