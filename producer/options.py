@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from producer.load.chunks import CHUNK_TURNS
 from shared.ledger import Wake
+from shared.live_run import LiveRun
 from shared.names import Kind
 from shared.query_run import QueryRun
 from shared.turn_words import SummaryPolicy
@@ -30,6 +31,8 @@ class SubmitOptions:
     """What keeps a proposed summary out of a memento."""
     queries: QueryRun = field(default_factory=QueryRun)
     """How queries are asked."""
+    live: LiveRun | None = None
+    """How turns are answered by a model; None: their answers are recorded."""
     results_ttl_s: int = 30 * 24 * 3600
     """How long the run is kept after its end."""
     max_backlog_items: int = 5_000_000

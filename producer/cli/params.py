@@ -1,7 +1,7 @@
 """Options that several commands share, declared once so that they mean the same everywhere."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -9,6 +9,18 @@ from shared.names import Kind
 from shared.turn_words import SummaryPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+MODEL_FLAGS: Final[Mapping[str, str]] = {
+    "models": "--model",
+    "live": "--live",
+    "api_base": "--api-base",
+    "api_key_env": "--api-key-env",
+    "temperature": "--temperature",
+    "max_cost": "--max-cost",
+    "no_cache": "--no-cache",
+}
+"""The options of models (`producer.cli.models`) by parameter."""
 
 
 class SubmitChoice(NamedTuple):
@@ -26,6 +38,8 @@ class SubmitChoice(NamedTuple):
     """The options of queries, as they were given."""
     in_flight: int | None = None
     """What `-j` says."""
+    model_words: dict[str, Any] = {}  # noqa: RUF012 - as above
+    """The options of models, as they were given."""
 
 
 def chain(options: list[Callable[[Any], Any]]) -> Callable[[F], F]:
@@ -101,8 +115,11 @@ def chosen(
     words: dict[str, Any] | None = None,
     in_flight: int | None = None,
 ) -> SubmitChoice:
-    """Reads the words of `submit_options`, and those of `query_options` if the command has them."""
+    """Reads the words of `submit_options`, and those of queries and models if the command has them."""
     policy = SummaryPolicy(summary_policy)
+    given = words or {}
+    model_words = {name: value for name, value in given.items() if name in MODEL_FLAGS}
+    others = {name: value for name, value in given.items() if name not in MODEL_FLAGS}
     return SubmitChoice(
-        Kind(kind) if kind else None, namespace, policy, idempotency_key, words or {}, in_flight
+        Kind(kind) if kind else None, namespace, policy, idempotency_key, others, in_flight, model_words
     )

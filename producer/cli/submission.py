@@ -7,11 +7,13 @@ from producer.cli.asking import read_query_options, refuse_query_options
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.live import View
+from producer.cli.models import read_live_run, refuse_model_options
 from producer.cli.params import SubmitChoice
 from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.submit import submit
+from shared.live_run import LiveRun
 from shared.names import Kind
 from shared.query_run import QueryRun
 
@@ -51,11 +53,24 @@ class Submission:
         refuse_query_options(choice.words, self.kind())
         return QueryRun()
 
+    def live(self) -> LiveRun | None:
+        """How turns are to be answered; None: not by a model.
+
+        Raises:
+            UsageError: an option cannot be used, or the file describes something that asks no model.
+        """
+        choice = self._choice
+        if self.kind() == Kind.TURNS:
+            return read_live_run(choice.model_words, in_flight=choice.in_flight)
+        if self.kind() == Kind.QUERIES:
+            refuse_model_options(choice.model_words, self.kind())
+        return None
+
     def options(self) -> SubmitOptions:
         """What the submit is told.
 
         Raises:
-            UsageError: as `queries` says.
+            UsageError: as `queries` and `live` say.
         """
         session, choice, settings = self._session, self._choice, self._session.settings
         return SubmitOptions(
@@ -63,6 +78,7 @@ class Submission:
             namespace=choice.namespace,
             summary_policy=choice.summary_policy,
             queries=self.queries(),
+            live=self.live(),
             results_ttl_s=settings.results_ttl_s,
             max_backlog_items=settings.max_backlog_items,
             patience_s=settings.patience_s,

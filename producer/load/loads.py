@@ -12,11 +12,16 @@ from producer.load.turns import turn_pages
 from producer.options import SubmitOptions
 from producer.run_ids import new_run_id
 from shared.ledger import ChunkPlan
+from shared.live_run import SNAPSHOT_KEY as LIVE_KEY
 from shared.query_run import SNAPSHOT_KEY
 from shared.query_words import run_id_at
 
 MOST_CHUNKS: Final = 200
 """Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""
+LIVE_CHUNK_TURNS: Final = 500
+"""Turns of a chunk that a model answers: two of them, with fifty threads each, fill a process."""
+LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
+"""Settings of live turns that decide what comes out."""
 CHUNK_ITEMS_MOST: Final = 100
 """Cases or queries of one chunk."""
 
@@ -38,10 +43,23 @@ class Load(NamedTuple):
 
 def load_turns(source: Source, options: SubmitOptions) -> Load:
     """Begins to load conversation turns."""
+    live = options.live
+    if live is None:
+        return Load(
+            chunked(turn_pages(source), turns=options.chunk_turns),
+            {"summary_policy": options.summary_policy, "live": None, "model": None},
+            [options.summary_policy],
+        )
+    told = live.as_snapshot()
     return Load(
-        chunked(turn_pages(source), turns=options.chunk_turns),
-        {"summary_policy": options.summary_policy, "live": None, "model": None},
-        [options.summary_policy],
+        chunked(turn_pages(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
+        {
+            "summary_policy": options.summary_policy,
+            "live": live.live,
+            "model": live.model,
+            LIVE_KEY: told,
+        },
+        [options.summary_policy, *(f"{key}={told[key]}" for key in LIVE_RESULTS)],
     )
 
 

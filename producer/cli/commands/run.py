@@ -9,6 +9,7 @@ import click
 from producer.cli.asking import query_options
 from producer.cli.context import Session, pass_session
 from producer.cli.files import FORMATS, plan_files
+from producer.cli.models import model_options
 from producer.cli.options import command as declare
 from producer.cli.params import chosen, submit_options, worker_options
 from shared.errors import UsageError
@@ -19,6 +20,7 @@ from shared.names import Kind
 @click.argument("file", required=False)
 @submit_options
 @worker_options
+@model_options
 @query_options
 @click.option(
     "--timeout",

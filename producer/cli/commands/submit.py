@@ -6,6 +6,7 @@ import click
 
 from producer.cli.asking import query_options
 from producer.cli.context import Session, pass_session
+from producer.cli.models import model_options
 from producer.cli.options import command as declare
 from producer.cli.params import chosen, submit_options
 
@@ -13,6 +14,7 @@ from producer.cli.params import chosen, submit_options
 @declare()
 @click.argument("file")
 @submit_options
+@model_options
 @query_options
 @pass_session
 def command(

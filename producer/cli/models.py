@@ -1,0 +1,151 @@
+"""Options of runs that ask a model: which one, where it is, how it is asked and what it may cost."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from producer.cli.params import MODEL_FLAGS, chain
+from shared.errors import UsageError
+from shared.live_run import LiveRun
+from shared.turn_words import Live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+SECRET_PREFIXES: Final = ("sk-", "sk_", "Bearer ")
+"""What a key begins with that somebody took for a variable's name."""
+
+
+def model_options(function: F) -> F:
+    """Adds the options of models; files of queries take none of them.
+
+    Longer than 40 lines, because it is a table: one option, one entry, and no logic.
+    """
+    return chain(
+        [
+            click.option(
+                "-m",
+                "--model",
+                "models",
+                multiple=True,
+                metavar="NAME",
+                help="Ask this model, such as openai/gpt-4o; turns are answered live by it.",
+            ),
+            click.option(
+                "--live",
+                type=click.Choice([word.value for word in Live]),
+                help="Turns: decisions worth a call of the model [default: should, so no skip].",
+            ),
+            click.option(
+                "--api-base", metavar="URL", help="Where the model is: an OpenAI-compatible endpoint."
+            ),
+            click.option(
+                "--api-key-env",
+                metavar="VARIABLE",
+                help="The variable of the worker's environment that holds the key [default: the provider's].",
+            ),
+            click.option(
+                "-t",
+                "--temperature",
+                type=click.FloatRange(0, 2),
+                metavar="T",
+                help="Of the model's answers [default: the provider's].",
+            ),
+            click.option(
+                "--max-cost",
+                type=click.FloatRange(0),
+                metavar="USD",
+                help="End the run as incomplete before it costs more than this.",
+            ),
+            click.option("--no-cache", is_flag=True, help="Ask again what was answered before."),
+        ]
+    )(function)  # fmt: skip - one option, one paragraph
+
+
+def read_live_run(words: Mapping[str, Any], *, in_flight: int | None = None) -> LiveRun | None:
+    """Makes the settings of live turns of what the command line says; None without a model.
+
+    Args:
+        words: values of `model_options`, by parameter.
+        in_flight: value of `-j`, which bounds the run over the whole fleet.
+
+    Raises:
+        UsageError: a value cannot be used.
+    """
+    given = given_flags(words)
+    if not words.get("models"):
+        if given:
+            raise UsageError(f"{given[0]} needs a model", hint="add --model NAME")
+        return None
+    model, *more = words["models"]
+    if more:
+        raise UsageError("turns are answered by one model", hint=f"keep one of {', '.join(words['models'])}")
+    if not model.strip():
+        raise UsageError("--model: the name is empty", hint="write --model openai/gpt-4o")
+    max_cost = words["max_cost"]
+    if max_cost is not None and not isfinite(max_cost):
+        raise UsageError("--max-cost: must be a finite number", hint="leave it out for no limit")
+    return LiveRun(
+        model=model.strip(),
+        live=Live(words["live"] or Live.SHOULD),
+        api_base=_api_base(words["api_base"] or ""),
+        api_key_env=_variable(words["api_key_env"] or ""),
+        temperature=words["temperature"],
+        max_cost=max_cost,
+        use_cache=not words["no_cache"],
+        concurrency=in_flight,
+    )
+
+
+def refuse_model_options(words: Mapping[str, Any], kind: str) -> None:
+    """Refuses options of models for a file of a kind that asks none.
+
+    Raises:
+        UsageError: one was given.
+    """
+    given = given_flags(words)
+    if given:
+        raise UsageError(
+            f"{given[0]} is for runs that ask a model, and this file describes {kind}", hint="leave it out"
+        )
+
+
+def given_flags(words: Mapping[str, Any]) -> list[str]:
+    """Lists the options that were given."""
+    return [flag for name, flag in MODEL_FLAGS.items() if words.get(name) not in (None, (), False)]
+
+
+def _api_base(text: str) -> str:
+    """Proves an endpoint's URL."""
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        has_password = bool(parts.username or parts.password)
+    except ValueError:
+        is_good = has_password = False
+    if not is_good:
+        raise UsageError(f"--api-base: {text!r} is no URL", hint="write --api-base http://localhost:8000/v1")
+    if has_password:
+        raise UsageError(
+            "--api-base: a password in it would be stored with the run",
+            hint="name the variable that holds the key with --api-key-env",
+        )
+    return text.rstrip("/")
+
+
+def _variable(text: str) -> str:
+    """Proves a variable's name; a key given in its place is neither stored nor shown."""
+    if text and (text.startswith(SECRET_PREFIXES) or not text.isidentifier()):
+        raise UsageError(
+            "--api-key-env: that is no variable's name",
+            hint="name the variable that holds the key: --api-key-env OPENAI_API_KEY",
+        )
+    return text
