@@ -1,0 +1,125 @@
+"""What the pipeline says about one output: each stage with its reason, the status, and who decided it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+from shared.case_words import STAGE_NUMBERS, CaseStatus, Stage
+
+FREEFORM: Final = "freeform"
+"""Decided by nobody: the case only shows outputs."""
+NO_CHECK: Final = "no_check"
+"""Decided by nobody: the case only has a reference to be measured against."""
+
+
+class StageOutcome(StrEnum):
+    """What became of one stage."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    """It agreed."""
+    FAIL = "fail"
+    """It did not agree, or could not be carried out."""
+    SKIPPED = "skipped"
+    """It was not asked; the reason says why."""
+
+
+class StageResult(NamedTuple):
+    """One stage, as people and programs read it."""
+
+    stage: Stage
+    """Which one."""
+    outcome: StageOutcome
+    """What became of it."""
+    reason: str = ""
+    """In a sentence: what was expected, what was found, where; or why it was skipped."""
+    detail: Mapping[str, Any] = {}
+    """For programs: match and span, differences, the judge's reply, and the like."""
+
+    @property
+    def number(self) -> str:
+        """What the document calls it, such as `0.5`."""
+        return STAGE_NUMBERS[self.stage]
+
+    def as_document(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {
+            "stage": str(self.stage),
+            "outcome": str(self.outcome),
+            "reason": self.reason,
+            "detail": dict(self.detail),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """What the judge said; a plain text will do where nothing else is known."""
+
+    text: str
+    """The reply, word for word."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """Model, tokens, cost and the like, kept beside the verdict."""
+
+
+class Judge(Protocol):
+    """Asks a second model; raises whatever it likes when there is no reply."""
+
+    def __call__(self, expected: Any, actual: Any, /) -> str | JudgeReply:
+        """Returns the reply to `worker.validation.judge.judge_prompt(expected, actual)`."""
+        ...
+
+
+class Sandbox(Protocol):
+    """Runs what cannot be trusted where it can be stopped; raises when it had to be."""
+
+    def search(self, pattern: str, text: str) -> Any:
+        """Searches with MULTILINE; None or False is no match, everything else is one, also an empty text."""
+        ...
+
+    def call(self, name: str, text: str) -> Any:
+        """Calls a validator by name and hands back what it returned."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationResult:
+    """The verdict on one output."""
+
+    status: CaseStatus
+    """One of the seven."""
+    passed: bool
+    """Whether the status is `passed`."""
+    decided_by: Stage | Literal["freeform", "no_check"]
+    """The stage whose word was the last."""
+    message: str
+    """For people; empty when there is nothing to say."""
+    stages: tuple[StageResult, ...]
+    """All six, in order."""
+    raw_output: str
+    """What the model said."""
+    parsed_output: dict[str, Any] | None = None
+    """The object in it, if one was looked for and found."""
+    differences: Mapping[str, Any] | None = None
+    """Changed, missing, unexpected, repetitions; None when stage 3 did not fail."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """`rouge_l` and its tokenizer, when the case has a reference."""
+    used_fuzzy_match: bool = False
+    """Whether it passed only because of the judge."""
+    freeform: bool = False
+    """Whether the case has no criteria at all."""
+
+    def as_document(self) -> dict[str, Any]:
+        """The part of an item's result that is about the verdict, as it is stored and printed."""
+        return {
+            "status": str(self.status),
+            "passed": self.passed,
+            "stages": [stage.as_document() for stage in self.stages],
+            "decided_by": str(self.decided_by),
+            "message": self.message,
+            "differences": None if self.differences is None else dict(self.differences),
+            "raw_output": self.raw_output,
+            "parsed_output": self.parsed_output,
+            "metrics": dict(self.metrics),
+            "used_fuzzy_match": self.used_fuzzy_match,
+            "freeform": self.freeform,
+        }
