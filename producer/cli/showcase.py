@@ -70,7 +70,7 @@ def _decide(session: Session, path: Path) -> int:
 
     def begin(view: Any) -> str:
         nonlocal run
-        run = submission.send(view).run
+        run = submission.send(view, is_attended=True).run
         return run
 
     code = work(session, submission.kind(), WorkOptions(PROCESSES), begin)
@@ -92,7 +92,12 @@ def _evaluate(session: Session, path: Path) -> int:
         words |= {"api_url": url, "delay": 0, "concurrency": TOGETHER, "places": (), "headers": ()}
         choice = chosen(None, "", SummaryPolicy.GUARDRAIL, "", words=words)
         submission = Submission(session, str(path), choice)
-        return work(session, submission.kind(), WorkOptions(1), lambda view: submission.send(view).run)
+        return work(
+            session,
+            submission.kind(),
+            WorkOptions(1),
+            lambda view: submission.send(view, is_attended=True).run,
+        )
 
 
 def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:

@@ -85,8 +85,13 @@ class Submission:
             on_warning=session.output.warn,
         )
 
-    def send(self, view: View) -> SubmittedRun:
+    def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
         """Puts all of it into the queue, or nothing.
+
+        Args:
+            view: told how far it is.
+            is_attended: the caller stays until the run has ended, and sees it if Redis crashes within the
+                second that its disk needs: the file is still there. Otherwise that second is waited for.
 
         Raises:
             InputError: the file breaks its contract.
@@ -95,6 +100,7 @@ class Submission:
         session = self._session
         options = replace(
             self.options(),
+            await_disk=not (is_attended and self.source.repeatable),
             on_progress=lambda items: view.loading(self.source.name, items),
             on_wait=view.say,
             on_warning=lambda warning: view.say(f"warning: {warning}"),

@@ -15,6 +15,7 @@ from producer.cli.follow import Follower
 from producer.cli.live import open_view
 from producer.cli.submission import Submission, tell_run_id
 from producer.retry_items import retry_items
+from shared.errors import LoadLostError, UnknownRunError
 from shared.names import Kind, RunState
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
     except KeyboardInterrupt:
         view.close()
         raise _interrupted(session, run, crew) from None
+    except UnknownRunError as error:
+        if not run:
+            raise
+        why = f"run {run} is gone: somebody removed it, or Redis crashed before it was on disk"
+        raise LoadLostError(why, hint="the input is where it was: run the command again") from error
     finally:
         if early is not None:
             early.discard()

@@ -86,4 +86,6 @@ def command(
         options = replace(options, processes=processes)
     if detach:
         return work.detach(session, submission, options)
-    return work.work(session, submission.kind(), options, lambda view: submission.send(view).run)
+    return work.work(
+        session, submission.kind(), options, lambda view: submission.send(view, is_attended=True).run
+    )
