@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from producer.aggregate.calls import NO_CALLS
 from producer.aggregate.query_totals import QueryTotals
 from producer.aggregate.turns import TurnTotals
 from producer.report.protocol import Report, Totals
 from shared.errors import UsageError
+from shared.live_run import LiveRun
 from shared.names import Kind, RunState
 from shared.query_run import QueryRun
 from shared.runs import RunInfo, RunStore
@@ -74,7 +76,7 @@ def document_of(info: RunInfo, totals: Totals, *, files: Sequence[Mapping[str, s
         "kind": info.kind.value,
         "state": info.state.value,
         "counts": counts,
-        "summary": {**totals.summary(), **_circumstances(info)},
+        "summary": {**_expected(info), **totals.summary(), **_circumstances(info)},
         "files": [dict(file) for file in files],
         "exit": exit_code(info.state, counts, misses=totals.misses()),
     }
@@ -99,6 +101,11 @@ def exit_code(state: RunState, counts: Mapping[str, int], *, misses: bool = Fals
             return EXIT_DONE
 
 
+def _expected(info: RunInfo) -> dict[str, Any]:
+    """What is told of a run before it has results."""
+    return {"calls": dict(NO_CALLS)} if LiveRun.from_snapshot(info.snapshot) else {}
+
+
 def _circumstances(info: RunInfo) -> dict[str, Any]:
     """What is told beside the numbers: time, where it came from, and the settings that matter."""
     duration_ms = info.duration_ms
@@ -108,8 +115,10 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
     }
     per_s = round(1000 * info.total / duration_ms, 1) if duration_ms else None
     if info.kind == Kind.TURNS:
+        live = LiveRun.from_snapshot(info.snapshot)
         return {
             **told,
+            **({"model": live.model, "live": live.live.value} if live else {}),
             "threads": info.threads,
             "summary_policy": info.snapshot.get("summary_policy", ""),
             "namespace": info.namespace,

@@ -13,7 +13,8 @@ Consecutive indexes, as they are in most files, are written `3-5`.
 A **code** tells one turn's outcome: decision `m`ust, `s`hould, s`k`ip or `x` for an error, the rule's
 number (errors: `0`), then flags: `f` the peak guardrail was active, `u` a summary shape was applied,
 `d` a repeated `clientRequestId` (the first result again, without a second trace), `p` poisoned: the lines
-hold the thread's stored state instead of a result, because no worker survived to write one.
+hold the thread's stored state instead of a result, because no worker survived to write one. In runs with a
+model: `l` the model was asked, `c` its answer came from the cache, `a` the decision avoided the call.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,14 @@ from dataclasses import dataclass
 from typing import Final
 
 DECISION_OF_CODE: Final = {"m": "must", "s": "should", "k": "skip", "x": None}
+ASKED: Final = "l"
+"""Flag of a turn that the model answered."""
+CACHED: Final = "c"
+"""Flag of a turn whose answer came from the cache."""
+AVOIDED: Final = "a"
+"""Flag of a turn whose decision was not worth a call."""
+DUPLICATE: Final = "d"
+"""Flag of a repeated request."""
 CODE_OF_DECISION: Final = {"must": "m", "should": "s", "skip": "k"}
 
 

@@ -10,11 +10,14 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from shared.rows import DECISION_OF_CODE
+from producer.aggregate.calls import CallTotals
+from shared.rows import ASKED, AVOIDED, CACHED, DECISION_OF_CODE
 from shared.runs import TurnRow
 
 DECISIONS: Final = ("must", "should", "skip")
 RULES: Final = ("1", "2", "3", "4", "5", "6")
+LIVE: Final = frozenset(ASKED + CACHED + AVOIDED)
+"""Flags of turns of runs with a model."""
 POISON: Final = "poison"
 """Error code of a turn that no worker survived."""
 
@@ -40,10 +43,15 @@ class TurnTotals:
         """Rows that ended in error, by error code."""
         self.retried = 0
         """Rows whose result is not the first one."""
+        self.calls = CallTotals()
+        """What their model calls came to."""
 
     def add(self, page: Sequence[TurnRow]) -> None:
         """Counts some rows."""
-        self.codes.update([row.code for row in page])
+        codes = [row.code for row in page]
+        self.codes.update(codes)
+        if any(LIVE.intersection(code) for code in set(codes)):
+            self.calls.add(page)
         for row in page:
             if row.code[:1] == "x":
                 self.errors[error_code(row)] += 1
@@ -90,6 +98,7 @@ class TurnTotals:
             "repeated_requests": flags["d"],
             "retried": self.retried,
             "errors": dict(self.errors.most_common()),
+            **({"calls": calls} if (calls := self.calls.summary(self.errors)) else {}),
         }
 
 

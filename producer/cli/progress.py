@@ -81,6 +81,11 @@ def decisions(tally: Mapping[str, int], kind: Kind = Kind.TURNS) -> list[tuple[s
     told = [(word, count(tally.get(word, 0))) for word in WORDS[kind]]
     told += [(f"{word}s", count(tally[word])) for word in ("error",) if tally.get(word)]
     told += [(word, count(tally[word])) for word in ("retried",) if tally.get(word)]
+    if tally.get("asked") or tally.get("avoided"):
+        told.append(("calls", count(tally.get("asked", 0) - tally.get("from_cache", 0))))
+        told.append(("avoided", count(tally.get("avoided", 0))))
+    if tally.get("cost_micro_usd"):
+        told.append(("cost", f"${tally['cost_micro_usd'] / 1e6:.4f}"))
     return told
 
 

@@ -10,7 +10,7 @@ from producer.report.to_csv import CsvReport
 from producer.report.to_json import JsonReport
 from producer.report.to_jsonl import JsonlReport
 from producer.report.to_markdown import MarkdownReport
-from producer.report.to_traces import TracesReport
+from producer.report.to_traces import AllTracesReport, TracesReport
 from shared.errors import UsageError
 from shared.names import Kind
 from shared.runs import RunInfo
@@ -23,6 +23,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "csv": CsvReport,
     "md": MarkdownReport,
     "traces": TracesReport,
+    "all traces": AllTracesReport,
 }
 """Of turns. Each is given where to write and the run, then page after page, then the document."""
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from producer.aggregate.turns import ranked, share
 from producer.report.opened import opened
 from producer.report.queries.cells import plain
-from producer.report.wording import RULES, headline, remarks
+from producer.report.wording import RULES, call_remarks, headline, remarks
 from shared.runs import TurnRow
 
 BAR_CHARS: Final = 30
@@ -30,6 +30,9 @@ def summary_text(document: Mapping[str, Any]) -> str:
     rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
     lines += ["", *_bars(rules, counts["decided"]), ""]
     lines.append(" · ".join(f"{word} {number}" for word, number in remarks(document)))
+    if calls := call_remarks(document):
+        model = plain(summary.get("model", ""), CELL_CHARS)
+        lines.append(" · ".join([f"model {model}", *(f"{word} {number}" for word, number in calls)]))
     if summary["errors"]:
         told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
         lines += ["errors by code: " + ", ".join(told)]

@@ -9,14 +9,30 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
 
+from msgspec import Raw
+from msgspec.json import Decoder, Encoder
+
+from producer.aggregate.calls import call_of
 from producer.report.poison import result_line
 from shared.clock import iso_utc
 from shared.names import Kind, Outcome
+from shared.rows import ASKED
 from shared.runs import RunInfo, TurnRow
 
 ORDINARY: Final = frozenset("msk")
 """First letters of the codes of decided turns."""
+PLAIN: Final = frozenset(
+    f"{letter}{rule}{frozen}{updated}{again}"
+    for letter in "msk"
+    for rule in range(1, 7)
+    for frozen in ("", "f")
+    for updated in ("", "u")
+    for again in ("", "d")
+)
+"""Codes of decided turns of runs without a model."""
 END: Final = b"}\n"
+_fields: Final = Decoder(dict[str, Raw]).decode
+_encode: Final = Encoder().encode
 
 
 class JsonlReport:
@@ -57,8 +73,9 @@ class TurnLines:
             middle = middles.get(key)
             if middle is None:
                 middle = middles[key] = _middle(*key)
-            if code[:1] not in ORDINARY:
-                line = _odd_end(TurnRow(index, code, line, started, finished, attempts))  # noqa: PLW2901 - same line, composed
+            if code not in PLAIN:
+                row = TurnRow(index, code, line, started, finished, attempts)
+                middle, line = _odd(row, middle)  # noqa: PLW2901 - same line, composed
             parts += (head % (index, index), middle, line, END)
         return b"".join(parts)
 
@@ -85,9 +102,31 @@ def _times(started_ms: int, finished_ms: int) -> str:
 _iso_utc: Final = lru_cache(64)(iso_utc)
 
 
-def _odd_end(row: TurnRow) -> bytes:
-    """Writes error and result of a row that has no decision, without the brace that ends the object."""
-    return result_line(row)[1:-1] if row.code else b'"error":null,"result":null'
+def _odd(row: TurnRow, middle: bytes) -> tuple[bytes, bytes]:
+    """Writes middle and end of a row that is no plain decision, without the brace that ends the object."""
+    if not row.code:
+        return middle, b'"error":null,"result":null'
+    if row.code[:1] not in ORDINARY:
+        return middle, result_line(row)[1:-1]
+    return _live(row) if ASKED in row.code else (middle, row.line)
+
+
+def _live(row: TurnRow) -> tuple[bytes, bytes]:
+    """Writes middle and result of a turn that a model answered; its trace events are printed elsewhere."""
+    call, result = call_of(row), _fields(row.line)
+    del result["events"]
+    told = {
+        "outcome": outcome(row.code),
+        "attempts": max(row.attempts, call.attempts),
+        "cached": call.cached or "d" in row.code,
+        "started_at": _iso_utc(row.started_ms),
+        "finished_at": _iso_utc(row.finished_ms),
+        "latency_ms": call.latency_ms,
+        "cost_usd": call.cost_usd,
+        "error": None,
+        "result": result,
+    }
+    return b",", _encode(told)[1:-1]
 
 
 def outcome(code: str) -> Outcome:

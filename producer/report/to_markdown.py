@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Final
 from producer.aggregate.turns import ranked, share
 from producer.report.opened import OpenedRow, opened
 from producer.report.queries.cells import markdown
-from producer.report.wording import RULES, headline, remarks
+from producer.report.wording import RULES, call_remarks, headline, remarks
 from shared.runs import RunInfo, TurnRow
 
 ERRORS_SHOWN: Final = 50
@@ -54,6 +54,9 @@ class MarkdownReport:
         lines += _table(("decision", "turns", "share"), _shares(summary["decisions"], decided))
         lines += _table(("rule", "turns", "share"), _shares(rules, decided))
         lines += _table(("also", "turns"), [list(remark) for remark in remarks(document)])
+        if calls := call_remarks(document):
+            model = [("model", summary.get("model", "")), ("asked for", summary.get("live", ""))]
+            lines += _table(("calls", ""), [list(told) for told in (*model, *calls)])
         if self._bad:
             errors = [[code, f"{number:,}"] for code, number in ranked(summary["errors"])]
             lines += ["## Errors", "", *_table(("code", "turns"), errors)]

@@ -1,7 +1,8 @@
 """Writes the trace events of a turns run: one breakpoint event for each decided turn, made from its row.
 
-A row is committed exactly once, so its event exists exactly once, whatever was killed or delivered twice. A
-turn that ended in error has none, nor has a repeated request, whose first turn has it.
+With all phases also what a live turn did beside: those events were committed with its row. A row is committed
+exactly once, so its events exist exactly once, whatever was killed or delivered twice. A turn that ended in
+error has none, nor has a repeated request, whose first turn has them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from msgspec.json import Decoder, Encoder
 from producer.report.to_jsonl import ORDINARY
 from shared.rows import DECISION_OF_CODE
 from shared.runs import RunInfo, TurnRow
-from worker.breakpoint.trace import BreakpointEvent, breakpoint_event
+from worker.breakpoint.trace import Event, all_events, breakpoint_event
 
 
 class _Memento(Struct, rename="camel"):
@@ -23,6 +24,7 @@ class _Memento(Struct, rename="camel"):
 class _Result(Struct):
     source: str
     memento: _Memento
+    events: list[Event] = []
 
 
 _decode = Decoder(_Result).decode
@@ -30,27 +32,43 @@ _encode = Encoder().encode
 
 
 class TracesReport:
-    """Writes events as rows go by.
+    """Writes the breakpoint events as rows go by.
 
     Args:
         out: where to.
         info: the run.
     """
 
+    all_phases = False
+    """Whether events of other phases are written too."""
+
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._run = out, info.run
 
     def page(self, rows: Sequence[TurnRow]) -> None:
         """Writes the events of some rows, one a line."""
-        self._out.write(b"".join([_encode(event) + b"\n" for event in events(self._run, rows)]))
+        made = events(self._run, rows, all_phases=self.all_phases)
+        self._out.write(b"".join([_encode(event) + b"\n" for event in made]))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""
 
 
-def events(run: str, rows: Iterable[TurnRow]) -> list[BreakpointEvent]:
-    """Makes the events of some rows."""
-    made = list[BreakpointEvent]()
+class AllTracesReport(TracesReport):
+    """Writes the events of all phases."""
+
+    all_phases = True
+
+
+def events(run: str, rows: Iterable[TurnRow], *, all_phases: bool = False) -> list[Mapping[str, Any]]:
+    """Makes the events of some rows.
+
+    Args:
+        run: their run.
+        rows: some of its rows.
+        all_phases: not only the breakpoint events.
+    """
+    made = list[Mapping[str, Any]]()
     for row in rows:
         if row.code[:1] not in ORDINARY or "d" in row.code:
             continue
@@ -63,5 +81,5 @@ def events(run: str, rows: Iterable[TurnRow]) -> list[BreakpointEvent]:
             source=result.source,
             ts=result.memento.updated_at,
         )
-        made.append(event)
+        made += all_events(event, result.events) if all_phases else [event]
     return made

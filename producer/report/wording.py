@@ -46,6 +46,32 @@ def remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(word, f"{number:,}") for word, number, is_always_told in told if number or is_always_told]
 
 
+def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names what the model calls of a live run came to; nothing of other runs.
+
+    >>> summary = {"calls": {"made": 3, "from_cache": 0, "avoided": 2, "given_up": 0, "cost_usd": 0.0125,
+    ...     "cost_unknown": 0, "prompt_tokens": 900, "completion_tokens": 60}}
+    >>> [word for word, _ in call_remarks({"summary": summary})]
+    ['calls made', 'calls avoided', 'cost', 'tokens in', 'tokens out']
+    """
+    calls = document["summary"].get("calls")
+    if not calls:
+        return []
+    told = [("calls made", calls["made"]), ("calls avoided", calls["avoided"])]
+    told += [("answered from the cache", calls["from_cache"])] * bool(calls["from_cache"])
+    told += [("calls given up", calls["given_up"])] * bool(calls["given_up"])
+    remarked = [(word, f"{number:,}") for word, number in told]
+    if calls["cost_usd"] is not None:
+        unknown = f" and {plural(calls['cost_unknown'], 'call')} of unknown price" * bool(
+            calls["cost_unknown"]
+        )
+        remarked.append(("cost", f"${calls['cost_usd']:.4f}{unknown}"))
+    elif calls["made"]:
+        remarked.append(("cost", "unknown"))
+    tokens = [("tokens in", calls["prompt_tokens"]), ("tokens out", calls["completion_tokens"])]
+    return remarked + [(word, f"{number:,}") for word, number in tokens if number]
+
+
 def plural(number: int, noun: str) -> str:
     """Counts something.
 

@@ -11,12 +11,11 @@ from typing import Final
 
 import msgspec
 
-from shared.rows import unpack_batch
+from shared.rows import DUPLICATE, unpack_batch
 from worker.breakpoint.orchestrator import Refusal
 from worker.breakpoint.wire import Turn, decode_turns
 
 IDEMPOTENCY_CONFLICT: Final = "idempotency_conflict"
-DUPLICATE_FLAG: Final = "d"
 
 _KEY: Final = b"clientRequestId"
 _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
@@ -64,7 +63,7 @@ class Requests:
         first = _remembered(value)
         if first.content != content_digest(turn):
             return Refusal(IDEMPOTENCY_CONFLICT, f"clientRequestId {name[:80]!r} was used for other content")
-        flag = "" if first.item == item else DUPLICATE_FLAG
+        flag = "" if first.item == item else DUPLICATE
         return first.code + flag, bytes(first.line)
 
     def remember(self, turn: Turn, item: str, answer: Answer) -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from shared.rows import unpack_batch
+from shared.rows import ASKED, AVOIDED, CACHED, DUPLICATE, unpack_batch
 from shared.turn_lines import LineWriter
 from shared.turn_words import Live, Role
 from worker.breakpoint.codec import (
@@ -29,7 +29,7 @@ from worker.breakpoint.codec import (
 )
 from worker.breakpoint.context import Said, remember, retrieve_context, said_so_far, stored_form
 from worker.breakpoint.engine import BreakpointDecision
-from worker.breakpoint.idempotency import DUPLICATE_FLAG, Answer, Requests
+from worker.breakpoint.idempotency import Answer, Requests
 from worker.breakpoint.lines import LiveLine, encode
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, Thread, TurnResult, run_turn
@@ -40,7 +40,6 @@ from worker.breakpoint.wire import Turn, decode_turns
 
 INTERNAL: Final = "internal"
 """The error code of a turn on which the engine itself failed."""
-ASKED, CACHED, AVOIDED = "l", "c", "a"
 WORTH: Final[Mapping[str, frozenset[str]]] = {
     Live.MUST: frozenset({"must"}),
     Live.SHOULD: frozenset({"must", "should"}),
@@ -223,7 +222,7 @@ class _LiveVisit(Visit):
     def tally_of(self, codes: Sequence[str]) -> dict[str, int]:
         """Counts for progress displays; forgets what it has counted."""
         letters = "".join(codes)
-        first = "".join(code for code in codes if DUPLICATE_FLAG not in code)
+        first = "".join(code for code in codes if DUPLICATE not in code)
         tally = {word: letters.count(letter) for letter, word in TALLY_WORDS.items()}
         tally |= {word: first.count(letter) for letter, word in LIVE_WORDS.items()}
         tally |= self._figures

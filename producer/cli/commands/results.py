@@ -43,7 +43,8 @@ def command(
     if traces and format_name not in {None, "jsonl"}:
         raise UsageError(f"traces cannot be printed as {format_name}", hint="leave --format out")
     info = find_run(session, run)
-    name = "traces" if traces else format_name or ("json" if session.options.json else "table")
+    phases = "all traces" if all_phases else "traces"
+    name = phases if traces else format_name or ("json" if session.options.json else "table")
     if name == "table":
         print_table(session, info, only_failed=only_failed, first=first)
     else:

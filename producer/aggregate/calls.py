@@ -1,0 +1,93 @@
+"""Adds up what the model calls of a turns run came to, from its rows."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from shared.rows import ASKED, AVOIDED, CACHED, DUPLICATE
+from shared.runs import TurnRow
+
+GIVEN_UP: Final = ("upstream_", "output_too_large")
+"""What the error codes of turns begin with that were asked in vain."""
+NO_CALLS: Final[Mapping[str, Any]] = {
+    "made": 0,
+    "from_cache": 0,
+    "avoided": 0,
+    "given_up": 0,
+    "cost_usd": None,
+    "cost_unknown": 0,
+    "prompt_tokens": 0,
+    "completion_tokens": 0,
+}
+"""Of a run with a model that has no result yet."""
+
+
+class Call(Struct):
+    """What one answer cost, as `worker.breakpoint.trace` stores it."""
+
+    attempts: int
+    cached: bool
+    latency_ms: int
+    cost_usd: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Line(Struct):
+    call: Call
+
+
+_decode: Final = Decoder(_Line).decode
+
+
+def call_of(row: TurnRow) -> Call:
+    """Reads what the answer to a turn cost that has the flag of asked ones."""
+    return _decode(row.line).call
+
+
+class CallTotals:
+    """Counts calls; answers from the cache cost nothing here, and a repeated request asks nobody."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[str]()
+        self._cost_usd: float | None = None
+
+    def add(self, rows: Iterable[TurnRow]) -> None:
+        """Counts rows, of which some have flags of live turns."""
+        for row in rows:
+            if DUPLICATE in row.code or row.code[:1] == "x":
+                continue
+            if AVOIDED in row.code:
+                self._counts["avoided"] += 1
+            elif CACHED in row.code:
+                self._counts["from_cache"] += 1
+            elif ASKED in row.code:
+                self._paid(call_of(row))
+
+    def summary(self, errors: Mapping[str, int]) -> dict[str, Any]:
+        """Returns what is told of the calls; nothing of a run that made and avoided none.
+
+        Args:
+            errors: turns in error by code.
+
+        >>> CallTotals().summary({"upstream_timeout": 2, "etag_conflict": 1})["given_up"]
+        2
+        >>> CallTotals().summary({})
+        {}
+        """
+        given_up = sum(count for code, count in errors.items() if code.startswith(GIVEN_UP))
+        counts = {**self._counts, **({"given_up": given_up} if given_up else {})}
+        return {**NO_CALLS, **counts, "cost_usd": self._cost_usd} if counts else {}
+
+    def _paid(self, call: Call) -> None:
+        """Counts a call that was made."""
+        self._counts["made"] += 1
+        self._counts["prompt_tokens"] += call.prompt_tokens or 0
+        self._counts["completion_tokens"] += call.completion_tokens or 0
+        if call.cost_usd is None:
+            self._counts["cost_unknown"] += 1
+        else:
+            self._cost_usd = (self._cost_usd or 0.0) + call.cost_usd
