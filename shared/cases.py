@@ -56,6 +56,8 @@ def _is_json(expected: dict[str, Any]) -> dict[str, Any]:
 
 Text = Annotated[str, AfterValidator(_not_blank), AfterValidator(_encodable)]
 Encodable = Annotated[str, AfterValidator(_encodable)]
+Pattern = Annotated[Text, AfterValidator(_compiles)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_is_json)]
 
 
 class Case(BaseModel):
@@ -69,11 +71,11 @@ class Case(BaseModel):
     """A name of its own, unique in the file."""
     input: Annotated[Text, StringConstraints(max_length=MAX_INPUT_CHARS)]
     """What the model is asked."""
-    expected: Annotated[dict[str, Any], AfterValidator(_is_json)] | None = None
+    expected: JsonObject | None = None
     """The object that the output must be; `{}` asks for an empty one."""
     reference: Encodable | None = None
     """A good answer in words, for ROUGE-L; it never decides."""
-    regex_pattern: Annotated[Text, AfterValidator(_compiles)] | None = None
+    regex_pattern: Pattern | None = None
     """Must be found somewhere in the output, as by `re.search` with MULTILINE."""
     validator: Text | None = None
     """The function of the validators file that must accept the output."""
