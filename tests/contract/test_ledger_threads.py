@@ -6,6 +6,7 @@ from shared import keys
 from shared.ledger import (
     PartCommit,
     ThreadCommit,
+    Try,
     unpack_dead,
 )
 from shared.rows import Block, pack_block, unpack_block
@@ -82,6 +83,48 @@ def test_a_part_of_a_batch_can_be_committed(ledger: TimedLedger, redis_client: S
     assert names == [b"0.0", b"0.0:0", b"0.0:1"]
     blocks = [unpack_block(redis_client.hget(keys.results_key("r1"), name)[2:]) for name in names]
     assert sorted(index for block in blocks for index in block.indexes) == [0, 1, 2]
+
+
+def test_a_thread_can_stay_locked_between_its_turns(ledger: TimedLedger, redis_client: Store) -> None:
+    """With `hold` a worker commits turn after turn without a new claim, and nobody else gets the thread."""
+    submit_turns(ledger, "r1", [{"a": [0, 1], "b": [2]}], namespace="shared")
+    submit_turns(ledger, "r2", [{"a": [0]}], namespace="shared")
+    claim = ledger.claim("r1", "0", "token", "w1")
+    first = [row for row in threads_of(claim, 1) if row.thread == "a"]
+    assert ledger.commit_threads("r1", "0", "token", first, back=False, hold=True).accepted == [True]
+    other = ledger.claim("r2", "0", "other", "w2")
+    assert (other.threads, other.busy) == ([], 1)
+    [part] = first[0].parts
+    second = first[0]._replace(pos=first[0].pos + 1, parts=[part._replace(offset=1)])
+    assert ledger.commit_threads("r1", "0", "token", [second], back=False).accepted == [True]
+    assert ledger.commit_threads("r2", "0", "other", [], back=True).status == "ok"
+    assert redis_client.hkeys(keys.owners_key("shared")) == [b"b"]
+
+
+def test_a_thread_that_is_held_is_free_when_its_lease_ends(ledger: TimedLedger, redis_client: Store) -> None:
+    """What was committed with `hold` leaves no lock behind, and the rest of the thread is handed out again."""
+    submit_turns(ledger, "r1", [{"a": [0, 1]}])
+    claim = ledger.claim("r1", "0", "token", "w1")
+    assert ledger.commit_threads("r1", "0", "token", threads_of(claim, 1), back=False, hold=True).accepted
+    assert redis_client.hlen(keys.owners_key("r1")) == 1
+    ledger.commit("r1", "0", "token", [], back=True)
+    assert redis_client.hlen(keys.owners_key("r1")) == 0
+    assert ledger.claim("r1", "0", "again", "w1").threads[0].offset == 1
+
+
+def test_what_a_turn_waits_for_is_noted_and_read_again(ledger: TimedLedger, redis_client: Store) -> None:
+    """Notes of waits stand beside the chunk until its run ends."""
+    submit_turns(ledger, "r1", [{"a": [0]}])
+    ledger.claim("r1", "0", "token", "w1")
+    note = Try("r1 0.0 0", 2, ledger.now_ms + 5_000, "upstream_timeout 0 300")
+    noted = ledger.commit("r1", "0", "token", [], back=True, tries=[note])
+    found = ledger.tries("r1", ["r1 0.0 0", "r1 0.0 1"])
+    assert {name: (each.attempts, each.error) for name, each in found.items()} == {
+        "r1 0.0 0": (2, "upstream_timeout 0 300")
+    }
+    assert ledger.tries("r1", []) == {}
+    decide_all(ledger, noted.wakes)
+    assert redis_client.exists(keys.tries_key("r1")) == 0
 
 
 def test_the_first_to_commit_a_request_wins(ledger: TimedLedger) -> None:
