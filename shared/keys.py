@@ -7,7 +7,7 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     run:{run}:run|items|plan|wait|admitted|res|redo|try|batches|threads|dead     a run
     run:{run}:c:{chunk}                                                          a chunk that was handed out
     kind:{kind}:live|parked|ring|pace|workers|cap                                a kind
-    run:{run}:cost                                                               a run with a cost cap
+    run:{run}:cost|holds                                                         a run with a cost cap
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
     limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
     cache:hits cache:a:{digest} cache:f:{digest}                                 answers of models
@@ -195,8 +195,13 @@ def permits_key(scope: str) -> str:
 
 
 def cost_key(run: str) -> str:
-    """Hash: `cap`, `spent` and `held` of a run in billionths of a dollar, and what each call has reserved."""
+    """Hash: what a run may cost, has cost and has reserved; see `worker/upstream/lua/lib/lapse.lua`."""
     return f"{PREFIX}run:{run}:cost"
+
+
+def holds_key(run: str) -> str:
+    """Sorted set: calls that hold a reservation, by the ledger time at which they count as gone."""
+    return f"{PREFIX}run:{run}:holds"
 
 
 def answer_key(digest: str) -> str:

@@ -21,6 +21,8 @@ from shared.names import DISTRIBUTION, ENVIRONMENT_PREFIX
 from shared.redis_url import mask_password
 
 DAY_S: Final = 24 * 3600
+CACHE_TTL_S: Final = 30 * DAY_S
+"""How long a model's answer is kept when nothing else is said."""
 MOST_DEFAULT_PROCESSES: Final = 4
 FROM_DEFAULT: Final = "default"
 FROM_ENVIRONMENT: Final = "environment"
@@ -123,6 +125,8 @@ class Settings:
     """How long a run is kept after its end."""
     namespace_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
     """How long a named namespace's threads are kept after their last commit."""
+    cache_ttl_s: int = _setting(CACHE_TTL_S, _positive_whole)
+    """How long a model's answer to an identical request is used again."""
     max_backlog_items: int = _setting(5_000_000, _positive_whole)
     """Unfinished items in the ledger above which `submit` waits."""
     processes: int = field(default_factory=default_processes, metadata={"read": _positive_whole})

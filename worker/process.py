@@ -93,7 +93,12 @@ class WorkerProcess:
     @cached_property
     def upstream(self) -> Upstream:
         """What calls to upstreams go through; made when it is first asked for."""
-        return Upstream(self.ledger, on_away=self.give_up)
+        return Upstream(
+            self.ledger,
+            on_away=self.give_up,
+            session=self.loop.session,
+            cache_ttl_s=self.settings.cache_ttl_s,
+        )
 
     @contextmanager
     def slot(self, kind: Kind) -> Iterator[bool]:

@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import aiohttp
+
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger
@@ -37,11 +39,20 @@ async def discipline(
 ) -> AsyncIterator[Upstream]:
     """The discipline of one process, on the running loop."""
     told: list[RedisUnreachableError] = [] if away is None else away
-    upstream = Upstream(Ledger(client, patience_s=patience_s), on_away=told.append)
+    sessions: list[aiohttp.ClientSession] = []
+
+    def session() -> aiohttp.ClientSession:
+        if not sessions:
+            sessions.append(aiohttp.ClientSession())
+        return sessions[0]
+
+    upstream = Upstream(Ledger(client, patience_s=patience_s), on_away=told.append, session=session)
     try:
         yield upstream
     finally:
         await asyncio.get_running_loop().run_in_executor(None, upstream.close)
+        for each in sessions:
+            await each.close()
 
 
 async def at_last(upstream: Upstream, endpoint: Endpoint, send: Any, **options: Any) -> Any:

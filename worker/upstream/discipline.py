@@ -1,19 +1,30 @@
 """Puts together what one worker process needs to call upstreams; the lifecycle makes one and closes it.
 
-upstream = Upstream(process.ledger, on_away=process.give_up)
+upstream = Upstream(process.ledger, on_away=process.give_up, session=process.loop.session)
 outcome = await upstream.gate.call(endpoint, send, owner=lease.token)
+asked = await upstream.models.ask(request, scope, history, on_send=item.calling)
 upstream.close()
 """
 
+import os
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger
 from shared.ledger.calls import ScriptCaller
+from shared.settings import CACHE_TTL_S
+from worker.upstream.budget import Budget
+from worker.upstream.cache import ResponseCache
 from worker.upstream.gate import Gate
 from worker.upstream.limiter import Limiter
+from worker.upstream.models import Models
 from worker.upstream.port import Port
 from worker.upstream.scripts import compose_all
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class Upstream:
@@ -22,15 +33,44 @@ class Upstream:
     Args:
         ledger: whose server and patience are used.
         on_away: called, in a thread, when Redis stayed away for longer than the patience: ends the process.
+        session: returns the process's HTTP session; called on the loop.
+        cache_ttl_s: how long answers of models are kept.
     """
 
-    def __init__(self, ledger: Ledger, *, on_away: Callable[[RedisUnreachableError], object]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        on_away: Callable[[RedisUnreachableError], object],
+        session: "Callable[[], aiohttp.ClientSession]",
+        cache_ttl_s: int = CACHE_TTL_S,
+    ) -> None:
         caller = ScriptCaller(
             ledger.caller.client, patience_s=ledger.caller.patience_s, scripts=compose_all()
         )
         self._port = Port(caller, on_away=on_away)
+        self._session = session
         self.gate = Gate(Limiter(self._port))
         """The one door."""
+        self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s)
+        """Answers of models that were given before."""
+        self.budget = Budget(self._port)
+        """Of runs with a cost cap."""
+
+    @cached_property
+    def models(self) -> Models:
+        """Asks models, with cache, budget, limits and retry."""
+        from worker.upstream.clients import Clients, key_of  # noqa: PLC0415 - start-up: not needed by turns
+        from worker.upstream.prices import cost_of  # noqa: PLC0415 - same
+
+        return Models(
+            self.gate,
+            Clients(self._session),
+            self.cache,
+            self.budget,
+            cost_of=cost_of,
+            key_of=lambda request: key_of(request, os.environ),
+        )
 
     def close(self) -> None:
         """Ends its thread, after what was said before; nothing can be called any more."""

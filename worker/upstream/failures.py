@@ -12,6 +12,7 @@ queues, processes or logs.
     refused         any other status                                  no            well
     invalid_reply   200 with something that is no answer              no            well
     too_large       200 with more than we take                        no            well
+    unpriced        not asked: nobody knows what it would cost        no            -
 """
 
 from enum import StrEnum
@@ -46,8 +47,12 @@ class Trouble(StrEnum):
     """The upstream answered with something that is no answer."""
     TOO_LARGE = "output_too_large"
     """The answer is larger than an output may be."""
+    UNPRICED = "price_unknown"
+    """The run has a cost cap, and what a call of this model costs is not known: nothing was sent."""
 
 
+BILLED: Final = frozenset({Trouble.TIMEOUT, Trouble.INVALID_REPLY, Trouble.TOO_LARGE})
+"""After these the upstream has perhaps answered, and so asks for its money."""
 RETRYABLE: Final = frozenset(
     {Trouble.RATE_LIMITED, Trouble.TIMEOUT, Trouble.CONNECTION, Trouble.SERVER_ERROR}
 )

@@ -1,6 +1,8 @@
 """The numbers of the upstream scripts, for Python and (rendered by `lua_source`) for Lua."""
 
 import sys
+from collections.abc import Callable
+from random import random
 from typing import Final
 
 from shared.ledger.limits import lua_local
@@ -19,6 +21,8 @@ LATER_MS: Final = 2
 """Between two parked callers beyond the crowd: at most 500 come back in a second, however many there are."""
 HELD_MS: Final = 10
 """Between two parked callers that come back after a pause or an open breaker."""
+PARK_MS: Final = 1_000
+"""An item that waits for something else than a limit is parked for this time, and up to as much longer."""
 USED_MS: Final = 3_600_000
 """How long the state of a scope is kept after its last call."""
 PAUSE_CAP_MS: Final = 600_000
@@ -55,6 +59,15 @@ PROBE_LOST_MS: Final = 60_000
 """Probes that were not heard of for so long are replaced."""
 PROBE_PAUSE_MS: Final = 500
 """How long others wait while probes are under way."""
+
+
+def some_ms(draw: Callable[[], float] = random) -> int:
+    """Draws how long to park what nobody can tell a time for, so that what waits together is spread.
+
+    >>> some_ms(lambda: 0.5)
+    1500
+    """
+    return round(PARK_MS * (1 + draw()))
 
 
 def lua_source(name: str) -> str | None:

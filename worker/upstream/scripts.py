@@ -8,7 +8,11 @@ from shared.ledger.scripts import LEDGER, Library, Script, compose
 from worker.upstream import numbers
 
 FOLDER: Final = Path(__file__).parent / "lua"
-NAMES: Final = ("begin", "end", "renew_calls")
+NAMES: Final = (
+    "begin", "end", "renew_calls",
+    "look_up", "keep_answer", "renew_flights",
+    "reserve", "settle_cost", "renew_holds",
+)  # fmt: skip
 UPSTREAM: Final = Library((FOLDER, *LEDGER.folders), (*LEDGER.sources, numbers.lua_source))
 
 

@@ -1,0 +1,98 @@
+"""What runs with a cost cap have cost so far, for `watch`, reports and `resume --max-cost`.
+
+The scripts of `worker/upstream` keep the figures, in billionths of a dollar; this file reads them and
+raises caps.
+"""
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from shared import keys
+from shared.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shared.ledger.calls import ScriptCaller
+
+NANOS: Final = 1_000_000_000
+"""The unit of the scripts is this part of a dollar: whole numbers, so that no sum drifts."""
+MOST_USD: Final = 1_000_000.0
+"""A higher cap is a mistake; and sums stay exact in Lua's numbers."""
+
+
+class Cost(NamedTuple):
+    """Where a run with a cost cap stands."""
+
+    cap_usd: float | None
+    """Its cap, if one was set by hand after the submit; None: the one in its settings."""
+    spent_usd: float
+    """What it was billed, or counts as billed."""
+    held_usd: float
+    """What calls under way have reserved."""
+
+
+def to_nanos(usd: float) -> int:
+    """Writes dollars as the scripts count them.
+
+    >>> to_nanos(0.1), to_nanos(1e-10)
+    (100000000, 0)
+    """
+    return round(usd * NANOS)
+
+
+def checked_cap(usd: float) -> float:
+    """Returns a cap.
+
+    Raises:
+        UsageError: it is no number from 0 to `MOST_USD`.
+
+    >>> checked_cap(0.5)
+    0.5
+    """
+    if not 0 <= usd <= MOST_USD:
+        raise UsageError(f"a run cannot be capped at {usd:g} dollars", hint="0 to 1,000,000 can be set")
+    return usd
+
+
+class CostBook:
+    """The costs of runs, in Redis.
+
+    Args:
+        caller: a connection; `Ledger.caller` is one.
+    """
+
+    def __init__(self, caller: "ScriptCaller") -> None:
+        self._caller = caller
+
+    def read(self, run: str) -> Cost:
+        """Returns where a run stands; zeros for a run that had no cap, or has not asked for anything."""
+        client: Any = self._caller.client
+        fields = ("cap", "spent", "held")
+        found = self._caller.patiently(lambda: client.hmget(keys.cost_key(run), *fields))
+        return cost_from(dict(zip(fields, found, strict=True)))
+
+    def set_cap(self, run: str, usd: float) -> None:
+        """Gives a run another cap, which goes before the one it was submitted with.
+
+        Raises:
+            UsageError: it is no number from 0 to `MOST_USD`.
+        """
+        nanos, client = to_nanos(checked_cap(usd)), self._caller.client
+
+        def write() -> None:
+            client.hset(keys.cost_key(run), "cap", nanos)
+            left_ms = client.pttl(keys.run_key(run))
+            if left_ms > 0:  # the run is final: what belongs to it ends with it
+                client.pexpire(keys.cost_key(run), left_ms)
+
+        self._caller.patiently(write)
+
+
+def cost_from(fields: "Mapping[str, bytes | None]") -> Cost:
+    """Reads the stored figures.
+
+    >>> cost_from({"cap": None, "spent": b"1500000000", "held": None})
+    Cost(cap_usd=None, spent_usd=1.5, held_usd=0.0)
+    """
+    cap, spent, held = (fields[name] for name in ("cap", "spent", "held"))
+    return Cost(None if cap is None else int(cap) / NANOS, int(spent or 0) / NANOS, int(held or 0) / NANOS)

@@ -1,0 +1,130 @@
+"""Models that answer as a test tells them, asked through one process's whole discipline.
+
+    python -m tests.support.asking URL '{"questions": 40, "max_cost": 0.5, "hold_s": 0.05, "tokens": 100}'
+
+asks that many questions at once and prints, as one JSON line, how often each thing came of it.
+"""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.clock import now_ms
+from shared.target import RedisTarget
+from tests.support.upstream import discipline
+from worker.upstream.discipline import Upstream
+from worker.upstream.failures import UpstreamError
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.models import Answered, Asked, AskScope, Models, Parked
+from worker.upstream.retry import History
+
+MODEL = "acme/small"
+PRICES: Mapping[str, tuple[float, float]] = {MODEL: (1e-6, 1e-5)}
+"""Dollars a token of question and answer."""
+
+
+def cost_of(
+    model: str, prompt_tokens: int | None, completion_tokens: int | None, prices: Mapping[str, Any]
+) -> float | None:
+    """Prices a call by a table of pairs."""
+    if model not in prices or prompt_tokens is None or completion_tokens is None:
+        return None
+    question, answer = prices[model]
+    return float(prompt_tokens * question + completion_tokens * answer)
+
+
+@dataclass
+class ScriptedModel:
+    """A model client; remembers what it was asked."""
+
+    script: Callable[[ModelRequest, int], "ModelReply | UpstreamError"]
+    """Says how the n-th question, counted from 1, is met."""
+    hold_s: float = 0.0
+    asked: list[ModelRequest] = field(default_factory=list)
+    under_way: int = 0
+    most: int = 0
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answers, or fails."""
+        self.asked.append(request)
+        nth = len(self.asked)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            await asyncio.sleep(self.hold_s)
+        finally:
+            self.under_way -= 1
+        outcome = self.script(request, nth)
+        if isinstance(outcome, UpstreamError):
+            raise outcome
+        return outcome
+
+
+def answering(*, tokens: int = 100, usd: float | None = None) -> Callable[[ModelRequest, int], ModelReply]:
+    """A script that answers everything, with figures."""
+
+    def script(request: ModelRequest, nth: int) -> ModelReply:
+        return ModelReply(
+            f"{request.user} {nth}", 7, prompt_tokens=10, completion_tokens=tokens, cost_usd=usd
+        )
+
+    return script
+
+
+def models_of(upstream: Upstream, client: ScriptedModel) -> Models:
+    """The process's models, with a client of the test's."""
+    return Models(
+        upstream.gate, client, upstream.cache, upstream.budget, cost_of=cost_of, key_of=lambda _request: "key"
+    )
+
+
+def question(text: str = "Hello", **more: Any) -> ModelRequest:
+    """One request."""
+    return ModelRequest(MODEL, "", text, **more)
+
+
+def scope(run: str = "r1", **more: Any) -> AskScope:
+    """On behalf of one run."""
+    return AskScope(**{"run": run, "owner": "token", "prices": PRICES, **more})
+
+
+def ask(models: Models, request: ModelRequest, on_behalf: AskScope, **more: Any) -> Awaitable[Asked]:
+    """Asks once."""
+    return models.ask(request, on_behalf, more.pop("history", History()), on_send=nullcontext)
+
+
+async def ask_at_last(models: Models, request: ModelRequest, on_behalf: AskScope) -> Asked:
+    """Asks, and comes back when it is told to, as parked items do."""
+    history = History()
+    while True:
+        asked = await ask(models, request, on_behalf, history=history)
+        if not isinstance(asked, Parked):
+            return asked
+        history = asked.history
+        await asyncio.sleep(max(0, asked.due_ms - now_ms()) / 1000)
+
+
+async def _work(url: str, options: dict[str, Any]) -> None:
+    client = ScriptedModel(answering(tokens=options["tokens"]), hold_s=options["hold_s"])
+    on_behalf = scope(max_cost=options.get("max_cost"))
+    async with discipline(RedisTarget.parse(url).client()) as upstream:
+        models = models_of(upstream, client)
+        ends = await asyncio.gather(
+            *(
+                ask_at_last(models, question(f"{options.get('tag', '')}{number}"), on_behalf)
+                for number in range(options["questions"])
+            )
+        )
+    told = Counter(
+        "cached" if isinstance(end, Answered) and end.reply.is_cached else type(end).__name__ for end in ends
+    )
+    print(json.dumps({**told, "calls": len(client.asked)}), flush=True)  # noqa: T201 - what the test reads
+
+
+if __name__ == "__main__":
+    asyncio.run(_work(sys.argv[1], json.loads(sys.argv[2])))

@@ -1,0 +1,172 @@
+"""Keeps runs below their cost cap: reserves before a call, settles after it, over the whole fleet.
+
+    reserve ── ok ───► the call ──► settle     with what it cost; nothing for a call that was not billed
+      ├── wait ──► other calls have reserved what is left, and may end up cheaper: when one of ours ends,
+      │            or after a moment; first come, first served; after two seconds the item is parked
+      └── over ──► nothing is reserved any more and there is no room: the run ends as incomplete
+
+A call is estimated from the length of its prompt and from `max_tokens`. Without `max_tokens` answers
+may get longer than assumed, and the run may end up above its cap by what those under way cost more; near the
+cap that is one answer, because there calls go one at a time. What a process that died had reserved counts as
+spent after its lease (15 s): it was perhaps billed. Hits of the cache cost nothing.
+"""
+
+from collections.abc import Sequence
+from itertools import count
+from time import monotonic
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+from shared.clock import now_ms
+from shared.costs import NANOS, to_nanos
+from worker.upstream.limiter import MOST_LINES, RENEW_S, Later
+from worker.upstream.line import Line, Turn
+from worker.upstream.numbers import WAIT_MS, some_ms
+from worker.upstream.port import Port, ScriptFailedError
+
+LOOK_S: Final = 0.25
+"""How often the first in line asks whether calls of other processes have ended."""
+
+
+class Estimate(NamedTuple):
+    """What a call may cost."""
+
+    usd: float
+    """As estimated."""
+    least_usd: float | None = None
+    """What its prompt alone costs, where the length of the answer is a guess; None: the estimate is none."""
+
+
+class Reservation(NamedTuple):
+    """Leave to spend."""
+
+    run: str
+    """Whose budget."""
+    call: str
+    """Unique."""
+    model: str
+    """Which was asked."""
+
+
+class OverBudget(NamedTuple):
+    """The cap is reached: nothing is under way, and the next call does not fit."""
+
+    message: str
+    """For people."""
+
+
+class Budget:
+    """Reserves and settles for the coroutines of one process.
+
+    Args:
+        port: with this package's scripts.
+    """
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._process = uuid4().hex[:12]
+        self._serials = count(1)
+        self._held: dict[str, Reservation] = {}
+        self._lines: dict[str, Line] = {}
+        port.every(RENEW_S, self._renew)
+
+    async def reserve(
+        self, run: str, model: str, estimate: Estimate, cap_usd: float
+    ) -> Reservation | Later | OverBudget:
+        """Reserves what a call may cost; waits up to two seconds for other calls to end up cheaper.
+
+        Args:
+            run: whose budget.
+            model: which is asked.
+            estimate: what the call may cost.
+            cap_usd: what the run was submitted with; a cap set later goes before it.
+
+        Raises:
+            RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
+        """
+        hold = Reservation(run, f"{self._process}:{next(self._serials)}", model)
+        answer: Reservation | Later | OverBudget | None = None
+        try:
+            answer = await self._ask(hold, estimate, cap_usd)
+        finally:
+            if answer is None:  # cancelled, perhaps after it was reserved
+                self.settle(hold, 0.0)
+        if isinstance(answer, Reservation):
+            self._held[hold.call] = hold
+        return answer
+
+    def settle(self, hold: Reservation, usd: float | None, *, is_answer: bool = False) -> None:
+        """Says what a call has cost.
+
+        Args:
+            hold: of the call.
+            usd: what it cost; None: not known, it counts as it was estimated.
+            is_answer: whether the model answered, so that the cost says something about its answers.
+        """
+        self._held.pop(hold.call, None)
+        cost = "" if usd is None else str(to_nanos(usd))
+        self._port.post("settle_cost", hold.run, hold.call, cost, hold.model if is_answer and cost else "")
+        line = self._lines.get(hold.run)
+        if line is not None:
+            line.let_in(Turn.ENDED)
+
+    async def _ask(
+        self, hold: Reservation, estimate: Estimate, cap_usd: float
+    ) -> Reservation | Later | OverBudget:
+        """Asks until there is an answer that is no waiting."""
+        line, turn, flat = self._line(hold.run), None, flat_of(hold, estimate, cap_usd)
+        deadline = monotonic() + WAIT_MS / 1000
+        if line.callers:
+            turn = await line.wait(WAIT_MS / 1000, is_first=False)
+        while True:
+            match await self._port.run("reserve", *flat):
+                case [b"ok"]:
+                    line.let_in(Turn.TIME)  # where there was room for one there may be more
+                    return hold
+                case [b"over", bytes(spent), bytes(cap)]:
+                    line.let_in(Turn.TIME)  # the next one learns it too
+                    return OverBudget(over_text(estimate, int(spent), int(cap)))
+                case [b"wait"] if turn is Turn.OVER or monotonic() >= deadline:
+                    return Later(now_ms() + some_ms(), "budget")
+                case [b"wait"]:
+                    turn = await line.wait(max(0.0, deadline - monotonic()), is_first=turn is not None)
+                case answer:
+                    raise ScriptFailedError(f"reserve.lua answered {answer!r}")
+
+    def _line(self, run: str) -> Line:
+        line = self._lines.get(run)
+        if line is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines = {name: line for name, line in self._lines.items() if line.callers}
+            line = self._lines[run] = Line()
+            line.look_s = LOOK_S
+        return line
+
+    def _renew(self) -> None:
+        """Renews the reservations of what is under way; in the port's thread."""
+        flat = [text for hold in list(self._held.values()) for text in (hold.run, hold.call)]
+        if flat:
+            self._port.caller.run("renew_holds", *flat)
+
+
+def flat_of(hold: Reservation, estimate: Estimate, cap_usd: float) -> Sequence[str | int]:
+    """Writes a reservation as `reserve.lua` takes it.
+
+    >>> flat_of(Reservation("r1", "c1", "m"), Estimate(0.5, 0.1), 2.0)
+    ('r1', 'c1', 500000000, 100000000, 2000000000, 'm')
+    """
+    least = "" if estimate.least_usd is None else to_nanos(estimate.least_usd)
+    return hold.run, hold.call, to_nanos(estimate.usd), least, to_nanos(cap_usd), hold.model
+
+
+def over_text(estimate: Estimate, spent: int, cap: int) -> str:
+    """Says for people that a cap is reached.
+
+    >>> over_text(Estimate(0.02), 995_000_000, 1_000_000_000)
+    'cost cap reached: $0.995 of $1 is spent, and the next call may cost $0.02'
+    """
+    spent_usd, cap_usd = spent / NANOS, cap / NANOS
+    return (
+        f"cost cap reached: ${spent_usd:.6g} of ${cap_usd:.6g} is spent,"
+        f" and the next call may cost ${estimate.usd:.6g}"
+    )

@@ -1,0 +1,153 @@
+"""Answers of models that were given before: identical requests are answered once, over the whole fleet.
+
+    find ── hit ────► the answer, with the figures of the call that brought it
+      ├── lead ───► the model is asked; `end` keeps the answer, or lets somebody else lead
+      └── follow ─► somebody asks for it already: waits for that, up to two seconds, then the item is parked
+
+Errors are never kept. A lead that dies loses its place after its lease (15 s on the ledger clock).
+"""
+
+import asyncio
+from contextlib import suppress
+from hashlib import sha256
+from itertools import count
+from time import monotonic
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+import msgspec
+
+from shared.clock import now_ms
+from shared.settings import CACHE_TTL_S
+from worker.upstream.limiter import RENEW_S, Later
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.numbers import WAIT_MS, some_ms
+from worker.upstream.port import Port, ScriptFailedError
+
+VERSION: Final = 1
+"""Part of every digest: raised when answers are stored in another form."""
+MOST_BYTES: Final = 256 * 1024
+"""Longer answers are not kept: an ordinary one has some thousand bytes, and memory is dear."""
+LOOK_S: Final = 0.25
+"""How often followers look for the answer of another process."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(ModelReply).decode
+_json = msgspec.json.Encoder(order="sorted").encode
+
+
+class Lead(NamedTuple):
+    """The right to ask for an answer alone."""
+
+    digest: str
+    """Of the request."""
+    token: str
+    """Unique."""
+
+
+def digest_of(request: ModelRequest) -> str:
+    """Returns what identical requests have in common.
+
+    The key that pays and the time limit are not part of it, the number of the repetition is.
+
+    >>> one = ModelRequest("m", "", "Hello", parameters={"a": 1, "b": 2})
+    >>> digest_of(one) == digest_of(ModelRequest("m", "", "Hello", parameters={"b": 2, "a": 1}, timeout_s=1))
+    True
+    >>> digest_of(one) == digest_of(ModelRequest("m", "Hello", ""))
+    False
+    """
+    identity: dict[str, Any] = {
+        "version": VERSION,
+        "model": request.model,
+        "system": request.system,
+        "user": request.user,
+        "temperature": request.temperature,
+        "parameters": dict(request.parameters),
+        "api_base": request.api_base,
+        "stream": request.is_streamed,
+        "repeat": request.repeat,
+    }
+    return sha256(_json(identity)).hexdigest()
+
+
+class ResponseCache:
+    """Finds and keeps answers for the coroutines of one process.
+
+    Args:
+        port: with this package's scripts.
+        ttl_s: how long an answer is kept.
+    """
+
+    def __init__(self, port: Port, *, ttl_s: int = CACHE_TTL_S) -> None:
+        self._port = port
+        self._ttl_s = ttl_s
+        self._process = uuid4().hex[:12]
+        self._serials = count(1)
+        self._leads: dict[str, Lead] = {}
+        self._ended: dict[str, asyncio.Event] = {}
+        port.every(RENEW_S, self._renew)
+
+    async def find(self, request: ModelRequest) -> ModelReply | Lead | Later:
+        """Looks for an answer; waits up to two seconds for one that is under way.
+
+        Raises:
+            RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
+        """
+        lead = Lead(digest_of(request), f"{self._process}:{next(self._serials)}")
+        answer: ModelReply | Lead | Later | None = None
+        try:
+            answer = await self._ask(lead)
+        finally:
+            if answer is None:  # cancelled, perhaps after the lead was given
+                self.end(lead, None)
+        return answer
+
+    def end(self, lead: Lead, reply: ModelReply | None) -> None:
+        """Ends a lead; to be called whatever came of it.
+
+        Args:
+            lead: from `find`.
+            reply: the answer; None when there is none.
+        """
+        value = b"" if reply is None else _encode(reply)
+        if len(value) > MOST_BYTES:
+            value = b""
+        self._port.post("keep_answer", lead.digest, lead.token, value, self._ttl_s)
+        if self._leads.pop(lead.token, None) is not None:
+            ended = self._ended.pop(lead.digest, None)
+            if ended is not None:
+                ended.set()
+
+    async def _ask(self, lead: Lead) -> ModelReply | Lead | Later:
+        deadline = monotonic() + WAIT_MS / 1000
+        while True:
+            match await self._port.run("look_up", lead.digest, lead.token):
+                case [b"hit", bytes(value)]:
+                    return msgspec.structs.replace(_decode(value), is_cached=True)
+                case [b"lead"]:
+                    self._leads[lead.token] = lead
+                    self._ended.setdefault(lead.digest, asyncio.Event())
+                    return lead
+                case [b"follow"] if monotonic() >= deadline:
+                    return Later(now_ms() + some_ms(), "cache")
+                case [b"follow"]:
+                    await self._look_again(lead.digest, deadline)
+                case answer:
+                    raise ScriptFailedError(f"look_up.lua answered {answer!r}")
+
+    async def _look_again(self, digest: str, deadline: float) -> None:
+        """Waits until the lead of this process has ended, or for a moment when it is another's."""
+        ended = self._ended.get(digest)
+        left_s = max(0.0, deadline - monotonic())
+        if ended is None:
+            await asyncio.sleep(min(LOOK_S, left_s))
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await ended.wait()
+
+    def _renew(self) -> None:
+        """Renews the leads that are under way; in the port's thread."""
+        flat = [text for lead in list(self._leads.values()) for text in lead]
+        if flat:
+            self._port.caller.run("renew_flights", *flat)

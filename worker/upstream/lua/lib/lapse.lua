@@ -1,0 +1,23 @@
+-- Reservations of processes that died count as spent: what they asked for was perhaps answered, and billed.
+-- A process that was only slow still says what its call cost, which then replaces the reservation.
+-- The hash of a run's cost, in billionths of a dollar:
+--   cap          set by hand; goes before what the run was submitted with
+--   spent        what was billed, or counts as billed
+--   held         sum of what is reserved by calls under way
+--   c:CALL       what a call under way has reserved
+--   x:CALL       what was reserved by a call that was not heard of for a lease; it is part of `spent`
+--   m:MODEL      the most that one answer of the model has cost in this run
+-- uses: cost_key, holds_key, clock
+local function whole(number) return string.format('%.0f', number) end
+
+local function lapse(run)
+  local gone = call('ZRANGEBYSCORE', holds_key(run), '-inf', clock())
+  for _, id in ipairs(gone) do
+    local amount = call('HGET', cost_key(run), 'c:' .. id)
+    call('HDEL', cost_key(run), 'c:' .. id)
+    call('HSET', cost_key(run), 'x:' .. id, amount)
+    call('HINCRBY', cost_key(run), 'held', whole(0 - amount))
+    call('HINCRBY', cost_key(run), 'spent', amount)
+    call('ZREM', holds_key(run), id)
+  end
+end

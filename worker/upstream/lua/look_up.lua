@@ -1,0 +1,18 @@
+-- Finds the answer to a request; where there is none, one asker of the fleet leads and the others follow.
+--
+-- ARGV: digest of the request, the asker's token
+-- Returns {hit, answer} · {lead}: ask the model, then say what came of it · {follow}: look again soon
+-- uses: CACHE_HITS_KEY, answer_key, flight_key, LEASE_MS, USED_MS, clock
+local answer = call('GET', answer_key(ARGV[1]))
+if answer then
+  call('HINCRBY', CACHE_HITS_KEY, 'hits', 1)
+  return {'hit', answer}
+end
+local flight = call('GET', flight_key(ARGV[1]))
+if flight then
+  local token, till = string.match(flight, '^(%S+) (%S+)$')
+  if token ~= ARGV[2] and tonumber(till) > clock() then return {'follow'} end
+end
+if not flight then call('HINCRBY', CACHE_HITS_KEY, 'misses', 1) end
+call('SET', flight_key(ARGV[1]), ARGV[2] .. ' ' .. string.format('%.0f', clock() + LEASE_MS), 'PX', USED_MS)
+return {'lead'}

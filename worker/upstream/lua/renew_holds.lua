@@ -1,0 +1,9 @@
+-- Calls of a process that are still under way: their reservations hold for another lease.
+--
+-- ARGV: run and call, per call
+-- Returns {ok}
+-- uses: holds_key, LEASE_MS, clock
+for at = 1, #ARGV, 2 do
+  call('ZADD', holds_key(ARGV[at]), 'XX', clock() + LEASE_MS, ARGV[at + 1])
+end
+return {'ok'}

@@ -1,0 +1,35 @@
+-- Reserves what a call may cost, if the run's cap has room for it.
+--
+-- How long an answer gets is often only guessed. A guess that does not fit any more may go when nothing else is
+-- reserved, if there is room for the dearest answer so far: near the cap calls go one at a time, and no call of
+-- usual length is refused because the guess is too high.
+--
+-- ARGV: run, call, cost as estimated, the least it costs ('': the estimate is no guess), cap, model
+--       (costs in billionths of a dollar)
+-- Returns {ok} · {wait}: something is reserved that may end up cheaper · {over, spent, cap}
+-- uses: cost_key, holds_key, run_key, LEASE_MS, USED_MS, clock, lapse
+local run, id, amount, least = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local key = cost_key(run)
+if call('HEXISTS', key, 'c:' .. id) == 1 or call('HEXISTS', key, 'x:' .. id) == 1 then return {'ok'} end
+lapse(run)
+
+local field = call('HMGET', key, 'cap', 'spent', 'held', 'm:' .. ARGV[6])
+local cap, spent, held = tonumber(field[1] or ARGV[5]), tonumber(field[2]) or 0, tonumber(field[3]) or 0
+local left = cap - spent - held
+if amount > left and held == 0 and least and math.max(least, tonumber(field[4]) or 0) <= left then amount = left end
+if amount > left then
+  if held > 0 then return {'wait'} end
+  return {'over', whole(spent), whole(cap)}
+end
+
+call('HSET', key, 'c:' .. id, whole(amount))
+call('HINCRBY', key, 'held', whole(amount))
+call('ZADD', holds_key(run), clock() + LEASE_MS, id)
+-- The keys end with their run; those of a run that is gone or has ended must not stay for ever.
+local left_ms = call('PTTL', run_key(run))
+if left_ms == -2 then left_ms = USED_MS end
+if left_ms > 0 then
+  call('PEXPIRE', key, left_ms)
+  call('PEXPIRE', holds_key(run), left_ms)
+end
+return {'ok'}
