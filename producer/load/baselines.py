@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from producer.load.problems import describe, shown
 from producer.load.source import Source
+from producer.load.strict_json import parse_json, why_broken
 from shared.errors import InputError
 from shared.queries import Baseline
 from shared.query_words import EXPECTED_QUERIES, id_order
@@ -49,10 +50,6 @@ class _Entry(NamedTuple):
     """File and place, for errors."""
     value: Any
     """What is there."""
-
-
-class _NotJsonError(ValueError):
-    """A value that Python's JSON takes and JSON does not have."""
 
 
 def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
@@ -164,7 +161,7 @@ def _entries(name: str, text: str) -> tuple[str, list[_Entry]]:
     if not text.strip():
         raise InputError(f"{name}: is empty", hint=_SHAPE)
     try:
-        document = _parsed(text)
+        document = parse_json(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # one document after the other: JSON Lines
             return "unknown", _line_entries(name, text)
@@ -193,41 +190,15 @@ def _line_entries(name: str, text: str) -> list[_Entry]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                entries.append(_Entry(f"{name}:{number}", _parsed(line)))
+                entries.append(_Entry(f"{name}:{number}", parse_json(line)))
             except (ValueError, RecursionError) as error:
                 _refuse(f"{name}:{number}", error)
     return entries
 
 
-def _parsed(text: str) -> Any:
-    """Parses strict JSON: no NaN, and no key twice in one object, of which one would be lost."""
-    return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes an object of its pairs."""
-    built = dict(pairs)
-    if len(built) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _NotJsonError(f"the key {shown(twice)} stands twice in one object")
-    return built
-
-
-def _no_constant(word: str) -> NoReturn:
-    """Refuses NaN and the infinities."""
-    raise _NotJsonError(f"{word} is no JSON value")
-
-
 def _refuse(where: str, error: ValueError | RecursionError) -> NoReturn:
     """Says in one sentence why something is no JSON."""
-    if isinstance(error, json.JSONDecodeError):
-        what = f"not valid JSON: {error.msg} at column {error.colno}"
-    elif isinstance(error, RecursionError):
-        what = "nested too deep"
-    else:
-        what = f"not valid JSON: {error}"
-    raise InputError(f"{where}: {what}", hint=_SHAPE) from None
+    raise InputError(f"{where}: {why_broken(error)}", hint=_SHAPE) from None
 
 
 def _validated(entry: _Entry) -> dict[str, Any]:
