@@ -10,7 +10,9 @@ from msgspec.json import Decoder
 from shared.rows import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
 
-GIVEN_UP: Final = ("upstream_", "output_too_large")
+COST_DIGITS: Final = 9
+"""Of a sum in dollars: what is beyond them is noise of adding."""
+GIVEN_UP: Final = ("upstream_", "output_too_large", "price_unknown")
 """What the error codes of turns begin with that were asked in vain."""
 NO_CALLS: Final[Mapping[str, Any]] = {
     "made": 0,
@@ -80,7 +82,8 @@ class CallTotals:
         """
         given_up = sum(count for code, count in errors.items() if code.startswith(GIVEN_UP))
         counts = {**self._counts, **({"given_up": given_up} if given_up else {})}
-        return {**NO_CALLS, **counts, "cost_usd": self._cost_usd} if counts else {}
+        cost = None if self._cost_usd is None else round(self._cost_usd, COST_DIGITS)
+        return {**NO_CALLS, **counts, "cost_usd": cost} if counts else {}
 
     def _paid(self, call: Call) -> None:
         """Counts a call that was made."""

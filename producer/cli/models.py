@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+MOST_PRICE: Final = 1_000_000.0
+"""Dollars for a million tokens; more is a mistake."""
 SECRET_PREFIXES: Final = ("sk-", "sk_", "Bearer ")
 """What a key begins with that somebody took for a variable's name."""
 
@@ -63,6 +65,11 @@ def model_options(function: F) -> F:
                 metavar="USD",
                 help="End the run as incomplete before it costs more than this.",
             ),
+            click.option(
+                "--price",
+                metavar="IN/OUT",
+                help="What a million tokens of prompt and answer cost in USD, where that is not known.",
+            ),
             click.option("--no-cache", is_flag=True, help="Ask again what was answered before."),
         ]
     )(function)  # fmt: skip - one option, one paragraph
@@ -100,7 +107,31 @@ def read_live_run(words: Mapping[str, Any], *, in_flight: int | None = None) -> 
         max_cost=max_cost,
         use_cache=not words["no_cache"],
         concurrency=in_flight,
+        prices=price_of(model.strip(), words["price"]),
     )
+
+
+def price_of(model: str, text: str | None) -> dict[str, dict[str, float]]:
+    """Reads `--price`: nothing when it was not given.
+
+    Raises:
+        UsageError: it is no price.
+
+    >>> price_of("m", "0.15/0.60")
+    {'m': {'prompt_per_million': 0.15, 'completion_per_million': 0.6}}
+    """
+    if text is None:
+        return {}
+    try:
+        prompt, answer = (float(part) for part in text.split("/"))
+    except ValueError:
+        prompt = answer = -1.0
+    if not (0 <= prompt <= MOST_PRICE and 0 <= answer <= MOST_PRICE):
+        raise UsageError(
+            f"--price: {text!r} is no price",
+            hint="write --price 0.15/0.60: dollars for a million tokens in and out",
+        )
+    return {model: {"prompt_per_million": prompt, "completion_per_million": answer}}
 
 
 def refuse_model_options(words: Mapping[str, Any], kind: str) -> None:

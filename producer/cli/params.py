@@ -18,6 +18,7 @@ MODEL_FLAGS: Final[Mapping[str, str]] = {
     "api_key_env": "--api-key-env",
     "temperature": "--temperature",
     "max_cost": "--max-cost",
+    "price": "--price",
     "no_cache": "--no-cache",
 }
 """The options of models (`producer.cli.models`) by parameter."""

@@ -102,7 +102,7 @@ def test_a_thread_can_stay_locked_between_its_turns(ledger: TimedLedger, redis_c
 
 
 def test_a_thread_that_is_held_is_free_when_its_lease_ends(ledger: TimedLedger, redis_client: Store) -> None:
-    """What was committed with `hold` leaves no lock behind, and the rest of the thread is handed out again."""
+    """What was committed with `hold` leaves no lock behind, and the rest is handed out again."""
     submit_turns(ledger, "r1", [{"a": [0, 1]}])
     claim = ledger.claim("r1", "0", "token", "w1")
     assert ledger.commit_threads("r1", "0", "token", threads_of(claim, 1), back=False, hold=True).accepted

@@ -127,7 +127,9 @@ def retrieval_events(items: int, chars: int) -> tuple[Event, Event]:
     kind = {"kind": RETRIEVAL_KIND}
     return (
         Event(RETRIEVAL, STARTED, "Context retrieval started", kind),
-        Event(RETRIEVAL, COMPLETED, f"Context: {items} items", {**kind, "items": items, "chars": chars}),
+        Event(
+            RETRIEVAL, COMPLETED, f"Context of {chars} characters", {**kind, "items": items, "chars": chars}
+        ),
     )
 
 

@@ -103,6 +103,8 @@ def commit(
     if back:
         lease.is_held = False
     _count(summary, lease, group.threads, committed.accepted)
+    if hold:  # a thread is counted when it is let go
+        summary["threads"] -= sum(committed.accepted)
     return committed.accepted
 
 

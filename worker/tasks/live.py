@@ -29,12 +29,16 @@ from worker.tasks.chunk import Summary
 from worker.tasks.decided import Group, commit
 from worker.tasks.in_hand import Begun, Broken, InHand, Worked
 from worker.tasks.items import GENTLE_STATES, LOOK_S
+from worker.upstream.failures import Trouble
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, AskScope, Gone, OverBudget, Parked
 from worker.upstream.retry import History, RetryRules
 
 UNBOUNDED: Final = 1_000_000
 """Questions of a chunk that may be under way where the run sets no limit: the process's own bounds them."""
+
+ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
+"""What is the same for every call of a run, beside a wrong key."""
 
 logger = logging.getLogger(__name__)
 
@@ -218,7 +222,7 @@ class LiveVisit:
             case Answered(reply, history):
                 self._advance(talk, Heard(reply.text, _call(self._told_of(talk.of.run), reply, history)))
             case Gone(error, _):
-                if error.ends_run:
+                if error.ends_run or error.trouble in ENDS_RUN:
                     self._ends[talk.of.run] = RunState.ABORTED
                 self._advance(talk, Refusal(error.code, error.message))
             case OverBudget():
