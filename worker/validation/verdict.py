@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from shared.case_words import STAGE_NUMBERS, CaseStatus, Stage
+from worker.validation.words import storable
 
 FREEFORM: Final = "freeform"
 """Decided by nobody: the case only shows outputs."""
@@ -22,6 +23,32 @@ class StageOutcome(StrEnum):
     """It did not agree, or could not be carried out."""
     SKIPPED = "skipped"
     """It was not asked; the reason says why."""
+
+
+class Said(NamedTuple):
+    """What a stage says."""
+
+    outcome: StageOutcome
+    """What became of it."""
+    reason: str
+    """In a sentence: what was expected, what was found, where; or why it was skipped."""
+    detail: Mapping[str, Any]
+    """For programs."""
+
+
+def passed(reason: str, **detail: Any) -> Said:
+    """The stage agrees."""
+    return Said(StageOutcome.PASS, reason, detail)
+
+
+def failed(reason: str, **detail: Any) -> Said:
+    """The stage does not agree."""
+    return Said(StageOutcome.FAIL, reason, detail)
+
+
+def skipped(reason: str, **detail: Any) -> Said:
+    """The stage was not asked."""
+    return Said(StageOutcome.SKIPPED, reason, detail)
 
 
 class StageResult(NamedTuple):
@@ -107,6 +134,8 @@ class ValidationResult:
     """Whether it passed only because of the judge."""
     freeform: bool = False
     """Whether the case has no criteria at all."""
+    awaits_judge: bool = False
+    """Whether a judge was not asked yet and could still let it pass."""
 
     def as_document(self) -> dict[str, Any]:
         """The part of an item's result that is about the verdict, as it is stored and printed."""
@@ -117,7 +146,7 @@ class ValidationResult:
             "decided_by": str(self.decided_by),
             "message": self.message,
             "differences": None if self.differences is None else dict(self.differences),
-            "raw_output": self.raw_output,
+            "raw_output": storable(self.raw_output),
             "parsed_output": self.parsed_output,
             "metrics": dict(self.metrics),
             "used_fuzzy_match": self.used_fuzzy_match,

@@ -1,0 +1,90 @@
+"""Stages 0 and 0.5: patterns and validators, which are code of somebody else, and what may come of running it."""
+
+import re
+from typing import Any, Final
+
+from shared.case_words import pattern_error
+from worker.validation.verdict import Said, Sandbox, failed, passed
+from worker.validation.words import cut, shown, storable
+
+MAX_KEPT_CHARS: Final = 1_000
+"""Characters of a match that are kept."""
+MAX_REASON_CHARS: Final = 4_000
+"""Characters of what a validator or a sandbox said that are kept."""
+
+RETURN_PAIR: Final = 2
+"""A validator returns a verdict, or a verdict and a text."""
+
+
+def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Said:
+    """Searches a text, in the sandbox if there is one.
+
+    >>> find_pattern("^b", "a\\nb", None).detail["span"]
+    [2, 3]
+    """
+    if sandbox is None:
+        problem = pattern_error(pattern)
+        if problem is not None:
+            return failed(f"the pattern is no regular expression: {problem}", error="bad_pattern")
+    try:
+        found = re.search(pattern, text, re.MULTILINE) if sandbox is None else sandbox.search(pattern, text)
+    except Exception as error:  # noqa: BLE001 - whatever stops the search, the pattern was not found
+        return _stopped(f"pattern {shown(pattern)}", error)
+    if found is None or found is False:
+        return failed(f"pattern {shown(pattern)} is nowhere in the output, which begins: {cut(text, 80)}")
+    span, match = _place(found, text)
+    where = f" at {span[0]}" if span else ""
+    what = f": {shown(match)}{where}" if match is not None else ""
+    kept = None if match is None else storable(match, MAX_KEPT_CHARS)
+    return passed(f"pattern {shown(pattern)} found{what}", match=kept, span=span)
+
+
+def _place(found: Any, text: str) -> tuple[list[int] | None, str | None]:
+    """Where a match stands, as far as it is known: a sandbox may only tell the matched text."""
+    if isinstance(found, re.Match):
+        return list(found.span()), found.group()
+    if not isinstance(found, str):
+        return None, None
+    first = text.find(found)
+    is_only_place = bool(found) and first >= 0 and text.find(found, first + 1) < 0
+    return [first, first + len(found)] if is_only_place else None, found
+
+
+def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Said:
+    """Calls a validator, in the sandbox only: it is code that somebody sent.
+
+    >>> call_validator("is_short", "text", None).reason
+    'validator is_short was not run: there is no sandbox here'
+    """
+    if sandbox is None:
+        return failed(f"validator {cut(name)} was not run: there is no sandbox here", error="unavailable")
+    try:
+        returned = sandbox.call(name, text)
+    except Exception as error:  # noqa: BLE001 - whatever stops a validator, it did not accept
+        return _stopped(f"validator {cut(name)}", error)
+    verdict, said = returned, ""
+    if isinstance(returned, tuple) and len(returned) == RETURN_PAIR and isinstance(returned[1], str):
+        verdict, said = returned[0], storable(returned[1], MAX_REASON_CHARS)
+    if verdict is True:
+        return passed(said or f"validator {cut(name)} accepts it", validator=name)
+    if verdict is False:
+        return failed(said or f"validator {cut(name)} does not accept it", validator=name)
+    reason = f"validator {cut(name)} returned {_described(returned)}, which is neither a bool nor (bool, str)"
+    return failed(reason, validator=name, error="bad_return")
+
+
+def _described(returned: object) -> str:
+    """What a validator returned, without calling any code of it."""
+    if returned is None or type(returned) in (int, float, str):
+        return shown(returned)
+    return f"a {type(returned).__name__}"
+
+
+def _stopped(what: str, error: Exception) -> Said:
+    """The failure that an exception means: the sandbox names a reason, other code has only its text."""
+    reason = getattr(error, "reason", None)
+    text = storable(str(error), MAX_REASON_CHARS) or type(error).__name__
+    if isinstance(reason, str):
+        word = "timed out" if reason == "timeout" else "could not be run"
+        return failed(f"{what} {word}: {text}", error=reason)
+    return failed(f"{what} raised {type(error).__name__}: {text}", error="exception")

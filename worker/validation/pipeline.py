@@ -1,0 +1,299 @@
+"""The validation pipeline of the document, from top to bottom: an output comes in, one of seven statuses comes out.
+
+Stages run in order: 0 regex, 0.5 custom validator, 1 JSON, 2 schema, 3 equality, 4 judge. Each passes, fails or is
+skipped, and says why; the first failure ends it, except that a judge may forgive stage 3.
+
+    validate(case, output)          all of it
+    before_judge(case, output)      stages 0 to 3; `awaits_judge` tells whether a judge could still forgive
+    with_reply(result, reply)       stage 4, for those who ask the judge in their own time
+    without_reply(result, why)      the same, when the judge cannot be reached
+
+The engine is pure. What is not is passed in: the judge, and the sandbox that runs patterns and validators where
+they can be stopped. Without a sandbox, patterns are searched in this process, which is for callers who trust
+theirs, such as tests and notebooks: a hostile one would never return. Validators are not run without one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from shared.case_words import CaseStatus, Stage
+from shared.cases import AT_RUN_TIME, Case
+from worker.validation.differences import explain
+from worker.validation.equality import unordered_equal
+from worker.validation.extraction import ExtractionError, extract
+from worker.validation.judge import read_verdict
+from worker.validation.outside import call_validator, find_pattern
+from worker.validation.rouge import rouge_l
+from worker.validation.schema import SchemaValidator
+from worker.validation.verdict import (
+    FREEFORM,
+    NO_CHECK,
+    Judge,
+    JudgeReply,
+    Said,
+    Sandbox,
+    StageOutcome,
+    StageResult,
+    ValidationResult,
+    failed,
+    passed,
+    skipped,
+)
+from worker.validation.words import cut, storable
+
+MAX_REASON_CHARS: Final = 4_000
+"""Characters of what a validator, a sandbox or a judge said that are kept."""
+MAX_SHOWN_PROBLEMS: Final = 5
+"""Schema errors that a message names."""
+
+FAILURES: Final = {
+    Stage.REGEX: CaseStatus.FAILED_REGEX,
+    Stage.CUSTOM: CaseStatus.FAILED_CUSTOM,
+    Stage.JSON: CaseStatus.FAILED_JSON_PARSE,
+    Stage.SCHEMA: CaseStatus.FAILED_SCHEMA,
+    Stage.EQUALITY: CaseStatus.FAILED_EQUALITY,
+    Stage.FUZZY: CaseStatus.FAILED_FUZZY,
+}
+"""The status of a case that a stage failed."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """One output on its way through the stages."""
+
+    case: Case
+    raw_output: str
+    sandbox: Sandbox | None
+    parsed: dict[str, Any] | None = None
+    differences: Mapping[str, Any] | None = None
+    stages: list[StageResult] = field(default_factory=list)
+
+
+def validate(
+    case: Case | Mapping[str, Any],
+    raw_output: str,
+    *,
+    judge: Judge | None = None,
+    sandbox: Sandbox | None = None,
+) -> ValidationResult:
+    """Judges one output.
+
+    Args:
+        case: what a good answer looks like; a mapping has the keys of a test case, of which `input` plays no part.
+        raw_output: what the model said.
+        judge: asks a second model about two objects and returns its reply; None: strict equality only.
+        sandbox: runs patterns and validators; None: patterns in this process, validators not at all.
+
+    Raises:
+        pydantic.ValidationError: the mapping is no test case.
+        SchemaError: the case's schema cannot be used.
+
+    >>> result = validate({"expected": {"capital": "Paris"}}, '{"capital": "Rome"}')
+    >>> result.status, result.decided_by
+    (<CaseStatus.FAILED_EQUALITY: 'failed_equality'>, <Stage.EQUALITY: 'equality'>)
+    >>> result.message
+    '1 difference: /capital: expected "Paris", found "Rome"'
+    """
+    case = _case(case)
+    result = before_judge(case, raw_output, sandbox=sandbox)
+    if judge is None or not result.awaits_judge:
+        return result
+    try:
+        reply = judge(case.expected, result.parsed_output)
+    except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the verdict stands
+        return without_reply(result, str(error) or type(error).__name__)
+    return with_reply(result, reply)
+
+
+def before_judge(
+    case: Case | Mapping[str, Any], raw_output: str, *, sandbox: Sandbox | None = None
+) -> ValidationResult:
+    """Judges one output as far as it goes without a judge.
+
+    Args:
+        case: what a good answer looks like.
+        raw_output: what the model said.
+        sandbox: runs patterns and validators; None: patterns in this process, validators not at all.
+
+    Raises:
+        pydantic.ValidationError: the mapping is no test case.
+        SchemaError: the case's schema cannot be used.
+    """
+    work = _Work(_case(case), raw_output, sandbox)
+    ended = "" if work.case.has_checks else _why_no_stage(work.case)
+    for stage, run in STAGES:
+        said = skipped(ended) if ended else run(work)
+        work.stages.append(StageResult(stage, *said))
+        if said.outcome is StageOutcome.FAIL:
+            ended = f"{stage} failed"
+    work.stages.append(StageResult(Stage.FUZZY, *_why_no_judge(work, ended)))
+    return _result(work)
+
+
+def regex(work: _Work) -> Said:
+    """Stage 0: is the pattern anywhere in the raw output?"""
+    pattern = work.case.regex_pattern
+    if pattern is None:
+        return skipped("no regex_pattern")
+    return find_pattern(pattern, work.raw_output, work.sandbox)
+
+
+def custom(work: _Work) -> Said:
+    """Stage 0.5: does the user's function accept the raw output?"""
+    name = work.case.validator
+    if name is None:
+        return skipped("no validator")
+    return call_validator(name, work.raw_output, work.sandbox)
+
+
+def json_parse(work: _Work) -> Said:
+    """Stage 1: does the output hold a JSON object?"""
+    case = work.case
+    if not case.needs_json:
+        return skipped("neither expected nor a schema")
+    try:
+        found = extract(work.raw_output, lenient=case.json_extraction == "lenient")
+    except ExtractionError as error:
+        return failed(f"no JSON object in the output: {error}")
+    work.parsed = found.value
+    of_several = f", the first of {found.blocks}" if found.blocks > 1 else ""
+    return passed(f"found in the {found.source}{of_several}", source=found.source, blocks=found.blocks)
+
+
+def schema(work: _Work) -> Said:
+    """Stage 2: does the object keep to the schema?"""
+    if work.case.json_schema is None:
+        return skipped("no schema")
+    problems = SchemaValidator(work.case.json_schema).errors(work.parsed)
+    if not problems:
+        return passed("keeps to the schema")
+    named = [str(problem) for problem in problems[:MAX_SHOWN_PROBLEMS]]
+    if len(problems) > len(named):
+        named.append(f"and {len(problems) - len(named)} more")
+    return failed(
+        f"breaks the schema: {'; '.join(named)}", errors=[problem.as_document() for problem in problems]
+    )
+
+
+def equality(work: _Work) -> Said:
+    """Stage 3: is it the expected object, whatever the order of keys and items?"""
+    if work.case.expected is None:
+        return skipped("no expected")
+    if unordered_equal(work.case.expected, work.parsed):
+        return passed("equal to the expected object")
+    differences = explain(work.case.expected, work.parsed)
+    work.differences = differences.as_document()
+    return failed(str(differences))
+
+
+STAGES: Final[tuple[tuple[Stage, Callable[[_Work], Said]], ...]] = (
+    (Stage.REGEX, regex),
+    (Stage.CUSTOM, custom),
+    (Stage.JSON, json_parse),
+    (Stage.SCHEMA, schema),
+    (Stage.EQUALITY, equality),
+)
+"""The stages that need no judge, in their order."""
+
+
+def with_reply(result: ValidationResult, reply: str | JudgeReply) -> ValidationResult:
+    """Stage 4: the judge's first word decides about an object that is not the expected one.
+
+    >>> failed_equality = validate({"expected": {"n": 1}}, '{"n": 1.0}')
+    >>> with_reply(failed_equality, "PASS").status, with_reply(failed_equality, "I cannot PASS it").status
+    (<CaseStatus.PASSED: 'passed'>, <CaseStatus.FAILED_FUZZY: 'failed_fuzzy'>)
+    """
+    if not result.awaits_judge:
+        return result
+    if isinstance(reply, str):
+        reply = JudgeReply(reply)
+    verdict = read_verdict(reply.text)
+    detail = {**reply.detail, "reply": storable(reply.text, MAX_REASON_CHARS), "verdict": verdict}
+    if verdict == "pass":
+        note = "the judge finds the two objects equivalent"
+        said = passed(note, **detail)
+        message = f"passed by fuzzy match: {note}; {result.message}"
+    else:
+        word = cut(reply.text) or "nothing"
+        note = (
+            "the judge does not find the two objects equivalent"
+            if verdict == "fail"
+            else f"the judge said neither PASS nor FAIL first: {word}"
+        )
+        said = failed(note, **detail)
+        message = f"{result.message}; {note}"
+    is_pass = verdict == "pass"
+    return replace(
+        result,
+        status=CaseStatus.PASSED if is_pass else CaseStatus.FAILED_FUZZY,
+        passed=is_pass,
+        decided_by=Stage.FUZZY,
+        message=message,
+        stages=(*result.stages[:-1], StageResult(Stage.FUZZY, *said)),
+        used_fuzzy_match=is_pass,
+        awaits_judge=False,
+    )
+
+
+def without_reply(result: ValidationResult, why: str) -> ValidationResult:
+    """Stage 4 when the judge cannot be reached: strict equality has the last word, and the result says so."""
+    if not result.awaits_judge:
+        return result
+    note = f"the judge could not be asked: {cut(why, MAX_REASON_CHARS)}"
+    return replace(
+        result,
+        message=f"{result.message}; {note}",
+        stages=(*result.stages[:-1], StageResult(Stage.FUZZY, *skipped(note, unreachable=True))),
+        awaits_judge=False,
+    )
+
+
+def _case(case: Case | Mapping[str, Any]) -> Case:
+    """The case as a model."""
+    if isinstance(case, Case):
+        return case
+    return Case.model_validate({"input": "not asked here", **case}, context=AT_RUN_TIME)
+
+
+def _why_no_stage(case: Case) -> str:
+    """Why nothing can fail."""
+    return "freeform: no criteria" if case.is_freeform else "only a reference, which never decides"
+
+
+def _why_no_judge(work: _Work, ended: str) -> Said:
+    """Why stage 4 is not asked here."""
+    if work.differences is not None:
+        return skipped("no judge was asked")
+    if ended:
+        return skipped(ended)
+    return skipped("no expected" if work.case.expected is None else "equality passed")
+
+
+def _result(work: _Work) -> ValidationResult:
+    """The verdict that follows from the stages."""
+    spoke = [stage for stage in work.stages if stage.outcome is not StageOutcome.SKIPPED]
+    last = spoke[-1] if spoke else None
+    is_failure = last is not None and last.outcome is StageOutcome.FAIL
+    return ValidationResult(
+        status=FAILURES[last.stage] if last is not None and is_failure else CaseStatus.PASSED,
+        passed=not is_failure,
+        decided_by=last.stage if last is not None else FREEFORM if work.case.is_freeform else NO_CHECK,
+        message=last.reason if last is not None and is_failure else "",
+        stages=tuple(work.stages),
+        raw_output=work.raw_output,
+        parsed_output=work.parsed,
+        differences=work.differences,
+        metrics=_metrics(work),
+        freeform=work.case.is_freeform,
+        awaits_judge=work.differences is not None,
+    )
+
+
+def _metrics(work: _Work) -> dict[str, Any]:
+    """How close the output is to the reference; it decides nothing."""
+    if work.case.reference is None:
+        return {}
+    score = rouge_l(work.raw_output, work.case.reference)
+    cut_note = {"rouge_l_is_cut": True} if score.is_cut else {}
+    return {"rouge_l": score.fmeasure, "rouge_l_tokenizer": score.tokenizer, **cut_note}

@@ -1,0 +1,213 @@
+"""JSON schemas: a pydantic type adapter is the door, jsonschema-rs decides behind it.
+
+A pydantic model made from a schema knows types and required fields only and passes 43 % of the official test suite;
+jsonschema-rs passes all of it (drafts 4 to 2020-12, chosen by `$schema`, else 2020-12). Errors come out as pydantic
+knows them, with the place of each as a JSON pointer.
+
+A schema is hostile text as well: it may fetch nothing, no pattern of it may run for long, and what is wrong with it
+is said when it is read, as a configuration error, never as a verdict about an output.
+"""
+
+from collections import OrderedDict
+from hashlib import sha256
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn
+
+import msgspec
+from pydantic import PlainValidator, TypeAdapter, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from shared.case_words import pointer
+from shared.errors import ConfigError
+from worker.validation.words import cut
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+MAX_COMPILED: Final = 64
+"""Schemas that a process keeps ready."""
+MAX_SCHEMA_BYTES: Final = 4 << 20
+"""A larger schema is refused."""
+MAX_PROBLEMS: Final = 50
+"""Errors that are told of one instance."""
+MAX_BACKTRACKS: Final = 10_000
+"""Steps back that a pattern may take in one text before it counts as not found."""
+MAX_MESSAGE_CHARS: Final = 300
+"""Characters of one error's text."""
+
+
+class SchemaError(ConfigError):
+    """The schema cannot be used: it is invalid, refers to something elsewhere, or is too large."""
+
+    code = "schema"
+
+
+class SchemaProblem(NamedTuple):
+    """One way in which an instance breaks the schema."""
+
+    pointer: str
+    """Where in the instance, as a JSON pointer; empty for the whole."""
+    keyword: str
+    """What the schema asks for, such as `minimum`."""
+    message: str
+    """In words."""
+    schema_pointer: str
+    """Where in the schema."""
+
+    def __str__(self) -> str:
+        return f"{self.pointer or 'the whole'}: {self.message}"
+
+    def as_document(self) -> dict[str, str]:
+        """As it is stored and printed."""
+        return self._asdict()
+
+
+class SchemaValidator:
+    """Checks instances against one JSON schema.
+
+    Formats are not asserted, as the drafts have it by default.
+
+    >>> checks = SchemaValidator({"type": "object", "properties": {"age": {"type": "integer"}}})
+    >>> checks.errors({"age": 42})
+    []
+    >>> print(*checks.errors({"age": "42"}))
+    /age: "42" is not of type "integer"
+    """
+
+    def __init__(self, schema: Any) -> None:
+        """Compiles the schema, or takes what was compiled before.
+
+        Args:
+            schema: any JSON schema, true and false included.
+
+        Raises:
+            SchemaError: it cannot be used.
+        """
+        self._adapter = _COMPILED.adapter(schema)
+
+    def validate(self, instance: Any) -> Any:
+        """Returns the instance if it keeps to the schema.
+
+        Raises:
+            ValidationError: it does not; the errors' `loc` and `type` are place and keyword.
+        """
+        return self._adapter.validate_python(instance)
+
+    def errors(self, instance: Any) -> list[SchemaProblem]:
+        """Returns the ways in which an instance breaks the schema, at most 50; none when it is valid."""
+        try:
+            self.validate(instance)
+        except ValidationError as error:
+            return [
+                SchemaProblem(
+                    pointer(details["loc"]),
+                    details["type"],
+                    details["ctx"]["message"],
+                    details["ctx"]["schema_pointer"],
+                )
+                for details in error.errors(include_url=False, include_input=False)
+            ]
+        return []
+
+
+class _Compiled:
+    """The compiled schemas of a process by the hash of their text; the longest unused one goes first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._adapters: OrderedDict[bytes, TypeAdapter[Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def adapter(self, schema: Any) -> TypeAdapter[Any]:
+        """The adapter of a schema."""
+        key = _fingerprint(schema)
+        with self._lock:
+            found = self._adapters.get(key)
+            if found is not None:
+                self._adapters.move_to_end(key)
+                return found
+        made = _adapter(_compile(schema))
+        with self._lock:
+            self._adapters[key] = made
+            while len(self._adapters) > self._most:
+                self._adapters.popitem(last=False)
+        return made
+
+
+_COMPILED: Final = _Compiled(MAX_COMPILED)
+
+
+def _fingerprint(schema: Any) -> bytes:
+    """The hash of the schema's JSON text.
+
+    Raises:
+        SchemaError: it has none, or a very long one.
+    """
+    if not isinstance(schema, dict | bool):
+        raise SchemaError(f"a JSON schema is an object, true or false, not {type(schema).__name__}")
+    try:
+        text = msgspec.json.encode(schema)
+    except (TypeError, ValueError, OverflowError, RecursionError, UnicodeEncodeError) as error:
+        raise SchemaError(f"the schema is no JSON: {cut(str(error))}") from None
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise SchemaError(f"the schema is larger than {MAX_SCHEMA_BYTES >> 20} MiB")
+    return sha256(text).digest()
+
+
+def _refuse(uri: str) -> NoReturn:
+    """Fetches nothing: a reference could read files of the worker or ask its neighbours."""
+    raise SchemaError(f"{uri} is not part of the schema, and nothing is fetched")
+
+
+def _compile(schema: Any) -> "jsonschema_rs.Validator":
+    """Compiles a schema.
+
+    Raises:
+        SchemaError: it cannot be used.
+    """
+    import jsonschema_rs  # noqa: PLC0415 - 40 ms and 8 MB; many runs have no schema
+
+    try:
+        return jsonschema_rs.validator_for(
+            schema,
+            retriever=_refuse,
+            validate_formats=False,
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS),
+        )
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+        place = pointer(getattr(error, "instance_path", ()))
+        where = f" at {place}" if place else ""
+        raise SchemaError(
+            f"the JSON schema is not usable{where}: {cut(error.message, MAX_MESSAGE_CHARS)}",
+            hint="put what it refers to under `$defs`" if "nothing is fetched" in error.message else "",
+        ) from None
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise SchemaError(f"the JSON schema is not usable: {cut(str(error), MAX_MESSAGE_CHARS)}") from None
+
+
+def _adapter(validator: "jsonschema_rs.Validator") -> TypeAdapter[Any]:
+    """Puts the door in front: what the validator finds, pydantic raises."""
+
+    def check(instance: Any) -> Any:
+        if validator.is_valid(instance):
+            return instance
+        raise ValidationError.from_exception_data(
+            "JSON schema",
+            [_details(error) for error in islice(validator.iter_errors(instance), MAX_PROBLEMS)],
+        )
+
+    return TypeAdapter(Annotated[Any, PlainValidator(check)])
+
+
+def _details(error: "jsonschema_rs.ValidationError") -> InitErrorDetails:
+    """One error as pydantic knows errors."""
+    context = {
+        "message": cut(error.message, MAX_MESSAGE_CHARS),
+        "schema_pointer": pointer(error.schema_path),
+    }
+    return InitErrorDetails(
+        type=PydanticCustomError(error.kind.name, "{message}", context),
+        loc=tuple(error.instance_path),
+        input=None,
+    )

@@ -1,0 +1,56 @@
+"""How values are shown to people in verdicts: short, printable, and never longer than a line or two."""
+
+import json
+from typing import Any, Final
+
+MAX_SHOWN_CHARS: Final = 120
+"""Characters of a value inside a message."""
+
+
+def shown(value: Any, limit: int = MAX_SHOWN_CHARS) -> str:
+    """Writes a JSON value as JSON, cut to a length.
+
+    >>> shown({"a": [1, True, None]})
+    '{"a": [1, true, null]}'
+    >>> shown("long " * 100, limit=20)
+    '"long long long long… (502 characters)'
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = f"a value of type {type(value).__name__}"
+    return cut(text, limit)
+
+
+def cut(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
+    r"""Cuts a text and says how long it was; what cannot be printed or stored is escaped.
+
+    >>> cut("one\ntwo\ud800")
+    'one\\ntwo\\ud800'
+    """
+    length = len(text)
+    head = printable(text[:limit])
+    return head if length <= limit else f"{head.rstrip()}… ({length:,} characters)"
+
+
+def printable(text: str) -> str:
+    r"""Escapes control characters, line ends and halves of surrogate pairs.
+
+    >>> printable("café \x1b[31m")
+    'café \\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
+def storable(text: str, limit: int | None = None) -> str:
+    r"""The text as it can be written to files and servers: halves of surrogate pairs are escaped.
+
+    >>> storable("a\ud800b\n")
+    'a\\ud800b\n'
+    """
+    text = text if limit is None else text[:limit]
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
