@@ -34,6 +34,8 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "resume": "Continue a paused or interrupted run.",
         "retry": "Put the failed items of a run back to work.",
         "dead": "Items that were given up: look, put back, drop.",
+        "limits": "What may be sent to models and APIs, and where they stand.",
+        "cache": "Answers of models that are kept: look, forget.",
     },
     "Help": {
         "decide": "Decide one message here and now, without a queue.",
@@ -55,7 +57,7 @@ EXIT_CODES: Final = (
     ("1", "done, but items ended in error or a gate was missed"),
     ("2", "usage, configuration or input error"),
     ("3", "infrastructure: Redis or an upstream cannot be reached"),
-    ("4", "incomplete: cancelled or timed out; what is done is kept"),
+    ("4", "incomplete: cancelled, timed out or at its cost cap; what is done is kept"),
     ("70", "internal error; the traceback is in a log file"),
     ("130", "Ctrl-C"),
 )

@@ -1,10 +1,12 @@
-"""Writes numbers for people: thousands, durations, rates."""
+"""Writes numbers for people: thousands, sizes, durations, rates."""
 
 from typing import Final
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _FEW: Final = 10
+_THOUSAND: Final = 1000
+_UNITS: Final = ("kB", "MB", "GB", "TB")
 
 
 def count(number: int) -> str:
@@ -19,10 +21,11 @@ def count(number: int) -> str:
 def plural(number: int, noun: str) -> str:
     """Writes a count with its noun.
 
-    >>> plural(1, "worker"), plural(0, "worker"), plural(2, "query"), plural(2, "process")
-    ('1 worker', '0 workers', '2 queries', '2 processes')
+    >>> plural(1, "worker"), plural(0, "day"), plural(2, "query"), plural(2, "process")
+    ('1 worker', '0 days', '2 queries', '2 processes')
     """
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    is_query = noun.endswith("y") and not noun.endswith("ay")
+    many = f"{noun[:-1]}ies" if is_query else f"{noun}{'es' if noun.endswith('s') else 's'}"
     return f"{count(number)} {noun if number == 1 else many}"
 
 
@@ -38,6 +41,18 @@ def duration(seconds: float) -> str:
     if whole < _HOUR_S:
         return f"{whole // _MINUTE_S}:{whole % _MINUTE_S:02d} min"
     return f"{whole // _HOUR_S}:{whole % _HOUR_S // _MINUTE_S:02d} h"
+
+
+def size(amount: int) -> str:
+    """Writes a number of bytes.
+
+    >>> size(17), size(2_345), size(8_000_000)
+    ('17 B', '2.3 kB', '8.0 MB')
+    """
+    if amount < _THOUSAND:
+        return f"{amount} B"
+    power = min((len(str(amount)) - 1) // 3, len(_UNITS))
+    return f"{amount / _THOUSAND**power:.1f} {_UNITS[power - 1]}"
 
 
 def rate(per_second: float) -> str:

@@ -14,6 +14,7 @@ from producer.cli.find import find_run
 from producer.cli.follow import Follower
 from producer.cli.live import open_view
 from producer.cli.submission import Submission, tell_run_id
+from producer.retry import retry_turns
 from producer.retry_items import retry_items
 from shared.errors import LoadLostError, UnknownRunError
 from shared.names import Kind, RunState
@@ -83,16 +84,19 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
 def resume(session: Session, run: str, options: WorkOptions) -> int:
     """Continues a run that is paused, that nobody works on, or that was cut short, and follows it to its end.
 
-    A queries run that has ended sends what was never sent, and the query that found nobody at the API.
+    A run that was cut short goes on with what has no result; of queries also with the one that found nobody
+    at the API.
 
     Raises:
         UnknownRunError: there is no such run.
     """
     info = find_run(session, run)
-    if info.is_final and (info.kind == Kind.TURNS or info.state == RunState.FINISHED):
+    is_done = info.state == RunState.FINISHED or (info.kind == Kind.TURNS and info.done >= info.total)
+    if info.is_final and is_done:
         return tell_ending(session, info, options.files)
     if info.is_final:
-        retry_items(session.ledger, session.publisher, session.store, run, errors=False)
+        again = retry_turns if info.kind == Kind.TURNS else retry_items
+        again(session.ledger, session.publisher, session.store, run, errors=False)
     if info.state == RunState.PAUSED:
         change_state(session, run, action="resume")
     return work(session, info.kind, options, lambda _view: run)

@@ -10,16 +10,36 @@ from producer.cli.params import worker_options
 @declare()
 @click.argument("run")
 @worker_options
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0),
+    metavar="USD",
+    help="What the run may cost from now on, in all; goes before what it was submitted with.",
+)
 @click.option("--detach", is_flag=True, help="Only let it go on; start no workers and do not watch.")
 @pass_session
-def command(session: Session, *, run: str, processes: int | None, in_flight: int | None, detach: bool) -> int:
-    """Continue RUN, whether it was paused or interrupted, and follow it to its end.
+def command(
+    session: Session,
+    *,
+    run: str,
+    processes: int | None,
+    in_flight: int | None,
+    max_cost: float | None,
+    detach: bool,
+) -> int:
+    """Continue RUN, whether it was paused, interrupted or cut short, and follow it to its end.
 
     Workers are started here only when none is alive for its kind, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.control import tell_state  # noqa: PLC0415 - same
 
+    if max_cost is not None:
+        from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.costs import CostBook  # noqa: PLC0415 - same
+
+        find_run(session, run)
+        CostBook(session.ledger.caller).set_cap(run, max_cost)
     if detach:
         tell_state(session, run, action="resume")
         return 0

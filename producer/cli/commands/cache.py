@@ -1,0 +1,63 @@
+"""`proctor cache info|clear`: answers of models that are kept for identical requests."""
+
+import json
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import group
+from producer.cli.wording import count, duration, plural, size
+from shared.settings import DAY_S
+
+
+@group()
+def command() -> None:
+    """Look at the answers of models that are kept, or forget them.
+
+    An identical request (model, messages, parameters, endpoint, repetition) is answered by a model once;
+    later ones get that answer with its original latency, tokens and cost. Errors are never kept. `run` and
+    `submit` take --no-cache, and PROCTOR_CACHE_TTL_S says how long answers are kept.
+    """
+
+
+@command.command()
+@pass_session
+def info(session: Session) -> None:
+    """Tell how many answers are kept, how large they are, and how often they were of use."""
+    from shared.answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+
+    found, ttl_s = AnswerBook(session.ledger.caller).info(), session.settings.cache_ttl_s
+    rate = found.hit_rate
+    if session.options.json:
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "cache": {**found._asdict(), "hit_rate": rate, "ttl_s": ttl_s},
+            "exit": 0,
+        }
+        session.output.data(json.dumps(document))
+        return
+    kept = plural(ttl_s // DAY_S, "day") if ttl_s >= DAY_S else duration(ttl_s)
+    used = "never asked" if rate is None else f"{count(found.hits)} of {count(found.hits + found.misses)}"
+    share = "" if rate is None else f" ({rate:.0%})"
+    session.output.data(
+        f"answers   {count(found.answers)}, {size(found.bytes)}\nhits      {used}{share}\nkept for  {kept}"
+    )
+
+
+@command.command()
+@click.option("-f", "--force", is_flag=True, help="Do it without a question, as --yes does.")
+@pass_session
+def clear(session: Session, *, force: bool) -> None:
+    """Forget all answers: models are asked again."""
+    from shared.answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+
+    book = AnswerBook(session.ledger.caller)
+    answers = book.info().answers
+    if answers and not force:
+        session.confirm(f"forget {plural(answers, 'answer')} of models?")
+    gone = book.clear()
+    if session.options.json:
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "cleared": gone, "exit": 0}))
+    else:
+        session.output.data(f"{plural(gone, 'answer')} forgotten")

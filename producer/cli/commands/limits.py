@@ -1,0 +1,112 @@
+"""`proctor limits show|set|unset|reset`: what may be sent to models and APIs, and where they stand."""
+
+import json
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import group
+from producer.cli.wording import plural
+from shared.errors import UsageError
+
+
+@group()
+def command() -> None:
+    """Look at and change what may be sent to models and APIs.
+
+    KEY is a model as configurations name it (openai/gpt-4o), a provider (openai) or the URL of an API. A
+    limit holds for each API key that is called with, over the whole fleet; workers obey within a second.
+    """
+
+
+@command.command()
+@click.argument("key", required=False)
+@pass_session
+def show(session: Session, *, key: str | None) -> None:
+    """Show the limits that are set and what was called in the last hour: all, or of KEY.
+
+    FREE is how many more calls may go out at a time now; NEXT is when the next one may be sent.
+    """
+    from producer.cli.bounds import COLUMNS, RIGHT, as_dict, cells, read_bounds  # noqa: PLC0415 - start-up
+
+    bounds = read_bounds(session.ledger.caller, key)
+    if session.options.json:
+        rows = [as_dict(bound) for bound in bounds]
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "limits": rows, "exit": 0}))
+    elif bounds:
+        session.output.table(COLUMNS, [cells(bound) for bound in bounds], right=RIGHT)
+    else:
+        session.output.note("no limit is set, and nothing was called in the last hour")
+
+
+@command.command("set")
+@click.argument("key")
+@click.option("--rpm", type=float, metavar="N", help="Requests a minute.")
+@click.option("--tpm", type=float, metavar="N", help="Tokens a minute, of question and answer.")
+@click.option("--concurrency", type=int, metavar="N", help="Calls under way at a time.")
+@click.option(
+    "--pace", "pace_s", type=float, metavar="SECONDS", help="Between two requests, without a burst."
+)
+@pass_session
+def set_limits(
+    session: Session,
+    *,
+    key: str,
+    rpm: float | None,
+    tpm: float | None,
+    concurrency: int | None,
+    pace_s: float | None,
+) -> None:
+    """Set limits of KEY; those that are not named stay as they are."""
+    from producer.cli.bounds import said  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from shared.limits import LimitBook, Limits, limit_key  # noqa: PLC0415 - same
+
+    limits = Limits(rpm, tpm, concurrency, pace_s)
+    if limits == Limits():
+        raise UsageError("nothing to set", hint="add --rpm, --tpm, --concurrency or --pace")
+    book, name = LimitBook(session.ledger.caller), limit_key(key)
+    limits = limits.over(book.settings().get(name, Limits()))
+    book.set(name, limits)
+    if session.options.json:
+        document = {"schema_version": SCHEMA_VERSION, "key": name, "set": said(limits), "exit": 0}
+        session.output.data(json.dumps(document))
+    else:
+        told = ", ".join(f"{word} {value:g}" for word, value in said(limits).items())
+        session.output.data(f"{name}: {told}")
+
+
+@command.command()
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@pass_session
+def unset(session: Session, *, keys: tuple[str, ...]) -> None:
+    """Remove the limits that were set for KEYs."""
+    from shared.limits import LimitBook, limit_key  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+
+    book = LimitBook(session.ledger.caller)
+    names = [limit_key(key) for key in keys]
+    missing = [name for name in names if name not in book.settings()]
+    if missing:
+        raise UsageError(f"no limit is set for {missing[0]!r}", hint="`proctor limits show` lists them")
+    for name in names:
+        book.unset(name)
+    if session.options.json:
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "unset": names, "exit": 0}))
+    else:
+        for name in names:
+            session.output.data(f"{name}: no limits")
+
+
+@command.command()
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@pass_session
+def reset(session: Session, *, keys: tuple[str, ...]) -> None:
+    """Forget pauses, open breakers and what was learnt about KEYs; limits that are set stay."""
+    from shared.limits import LimitBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+
+    book = LimitBook(session.ledger.caller)
+    count = sum(book.reset(key) for key in keys)
+    if session.options.json:
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "reset": count, "exit": 0}))
+    else:
+        session.output.data(f"{plural(count, 'place')} reset")
