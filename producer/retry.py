@@ -11,11 +11,12 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from producer.load.chunks import chunked
+from producer.load.chunks import CHUNK_TURNS, LIVE_CHUNK_TURNS, chunked
 from producer.load.turns import TurnLine
 from producer.options import Publishes
 from shared.errors import RunStateError, UsageError
 from shared.ledger import ChunkPlan, Ledger
+from shared.live_run import LiveRun
 from shared.names import Kind
 from shared.rows import unpack_batch
 from shared.runs import RunInfo, RunStore, TurnRow
@@ -80,7 +81,8 @@ def retry_turns(
         size += sum(len(line.raw) for line in lines)
     if not selected:
         raise UsageError(f"run {run} has nothing to retry", hint="every turn is decided")
-    chunks, items = _plan(selected, again)
+    is_live = LiveRun.from_snapshot(info.snapshot) is not None
+    chunks, items = _plan(selected, again, turns=LIVE_CHUNK_TURNS if is_live else CHUNK_TURNS)
     publisher.publish(ledger.retry(run, f"retry-{token_hex(8)}", chunks=chunks, items=items))
     return Retried(len(selected), left)
 
@@ -133,10 +135,12 @@ def _inputs(store: RunStore, run: str, chunk: ChunkFields, indexes: Collection[i
     return sorted(lines)
 
 
-def _plan(lines: Sequence[TurnLine], again: Collection[int]) -> tuple[list[ChunkPlan], dict[str, bytes]]:
+def _plan(
+    lines: Sequence[TurnLine], again: Collection[int], *, turns: int
+) -> tuple[list[ChunkPlan], dict[str, bytes]]:
     """Packs turns into chunks; marks those that have a result, so that the run's goal stays right."""
     chunks, items = list[ChunkPlan](), dict[str, bytes]()
-    for chunk in chunked([lines]):
+    for chunk in chunked([lines], turns=turns):
         parts = list[tuple[str, str, int, str]]()
         for batch, thread, count in chunk.plan.parts:
             indexes, _ = unpack_batch(chunk.items[batch])

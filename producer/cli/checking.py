@@ -7,6 +7,7 @@ from typing import Any, Final
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.submission import Submission
+from producer.cli.estimate import calls_of
 from producer.cli.wording import count, plural
 from producer.load.detect import loader_for
 from producer.load.turns import problems_in
@@ -30,13 +31,18 @@ def tell_counts(session: Session, submission: Submission) -> int:
         _, problems = problems_in(source)
         if problems:
             raise _all_of(source.name, problems)
-    items, chunks, threads = 0, 0, set[str]()
-    for chunk in read(source, submission.options()).chunks:
+    options = submission.options()
+    items, chunks, threads, calls = 0, 0, set[str](), 0
+    for chunk in read(source, options).chunks:
         chunks += 1
         items += chunk.turns
+        if options.live is not None:
+            calls += calls_of(chunk.content, options.live.live)
         if kind == Kind.TURNS:
             threads.update(part[1] for part in chunk.plan.parts)
     counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if kind == Kind.TURNS else {})
+    if options.live is not None:
+        counts["calls"] = calls
     _tell(session, source.name, kind, counts)
     return 0
 
@@ -55,7 +61,8 @@ def _tell(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> No
     items = plural(counts["total"], NOUNS[kind])
     threads = f" in {plural(counts['threads'], 'thread')}" if "threads" in counts else ""
     chunks = plural(counts["chunks"], "chunk")
-    session.output.data(f"{name}: {items}{threads}, {chunks} of work; nothing was sent")
+    calls = f", about {plural(counts['calls'], 'call')} of the model" if "calls" in counts else ""
+    session.output.data(f"{name}: {items}{threads}, {chunks} of work{calls}; nothing was sent")
 
 
 def _all_of(name: str, problems: list[InputError]) -> InputError:

@@ -15,6 +15,8 @@ from shared.rows import pack_batch
 
 CHUNK_TURNS: Final = 1_000
 """A chunk closes at this many turns, when the thread changes: about 10 ms of work."""
+LIVE_CHUNK_TURNS: Final = 500
+"""The same of turns that a model answers: two chunks, with fifty threads each, fill a process."""
 CHUNK_GROWTH: Final = 2
 """Chunks of a long input grow to so many times the turns: a message costs as much as a hundred turns."""
 CHUNK_SHARE: Final = 20

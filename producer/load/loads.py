@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from producer.load.baselines import encode_baseline, read_baselines, start_at
-from producer.load.chunks import Chunk, chunked, name_of
+from producer.load.chunks import LIVE_CHUNK_TURNS, Chunk, chunked, name_of
 from producer.load.source import Source
 from producer.load.turns import turn_pages
 from producer.options import SubmitOptions
@@ -18,8 +18,6 @@ from shared.query_words import run_id_at
 
 MOST_CHUNKS: Final = 200
 """Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""
-LIVE_CHUNK_TURNS: Final = 500
-"""Turns of a chunk that a model answers: two of them, with fifty threads each, fill a process."""
 LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
 """Settings of live turns that decide what comes out."""
 CHUNK_ITEMS_MOST: Final = 100

@@ -1,0 +1,27 @@
+"""Estimates how many calls of a model the turns of a file will take, before anything is sent."""
+
+from shared.turn_words import Live, Role
+from worker.breakpoint.live import WORTH
+from worker.breakpoint.memento import FROM_REQUEST
+from worker.breakpoint.orchestrator import accepted_signals, decide
+from worker.breakpoint.wire import decode_turns
+
+
+def calls_of(lines: bytes, live: Live) -> int:
+    r"""Counts the turns that will be asked about.
+
+    Exact but for signals of mementos that turn out not to count, repeated requests and stale tokens.
+
+    Args:
+        lines: checked turns, one a line.
+        live: which decisions are worth a call.
+
+    >>> calls_of(b'{"threadId":"t","message":"Rome?"}\n{"threadId":"t","message":"ok"}', Live.SHOULD)
+    1
+    """
+    worth = WORTH[live]
+    return sum(
+        decide(turn, accepted_signals(turn, FROM_REQUEST)).decision in worth
+        for turn in decode_turns(lines)
+        if turn is not None and turn.role is Role.USER and turn.model_shape is None
+    )
