@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.submission import Submission
 from producer.cli.estimate import calls_of
+from producer.cli.submission import Submission
 from producer.cli.wording import count, plural
 from producer.load.detect import loader_for
 from producer.load.turns import problems_in
