@@ -1,15 +1,17 @@
 """Explains how a JSON value differs from the expected one: changed, missing, unexpected, repeated.
 
-DeepDiff looks first. Its pairing of similar list items, which finds the one changed field of an item that moved,
-costs the square of a list's length and more, so that it is given short lists only and a number of steps; longer
-lists it compares without pairing, and what is larger still is left to a walk of our own. Which of the three spoke
-is said. Counting steps instead of time keeps the explanation the same on every machine.
+DeepDiff looks first. Its pairing of similar list items, which finds the one changed field of an item that
+moved, costs the square of a list's length and more, so that it is given short lists only and a number of
+steps; longer lists it compares without pairing, and what is larger still is left to a walk of our own.
+Which of the three spoke is said. Counting steps instead of time keeps the explanation the same on every
+machine.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from shared.case_words import MAX_DEPTH
 from worker.validation.entries import KINDS, Differences, Entry, Kind, Method, Path
 from worker.validation.interning import Interning
 
@@ -128,8 +130,8 @@ def _methods(expected: Any, actual: Any) -> tuple[Method, ...]:
 def _ask_deepdiff(expected: Any, actual: Any, method: Method) -> list[Entry]:
     """What DeepDiff finds; nothing when it would take too long, or fails on the values.
 
-    Texts that look like numbers, halves of surrogate pairs and the like have made it raise all sorts of errors;
-    none of them may cost a verdict that is already known.
+    It raises all sorts of errors on texts that look like numbers, halves of surrogate pairs and such; none
+    of them may cost a verdict that is already known.
     """
     from deepdiff import DeepDiff  # noqa: PLC0415 - half a second; most outputs are right or fail before
 
@@ -163,6 +165,9 @@ def _walk(expected: Any, actual: Any, same: Interning) -> Iterator[Entry]:
     while stack:
         old, new, path = stack.pop()
         if same.number(old) == same.number(new):
+            continue
+        if len(path) > MAX_DEPTH:
+            yield Entry("changed", path, old, new)
             continue
         if type(old) is dict and type(new) is dict:
             yield from (Entry("missing", (*path, key), old[key]) for key in old if key not in new)

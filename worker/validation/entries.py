@@ -20,7 +20,7 @@ Method = Literal["paired", "unpaired", "walk"]
 NOTES: Final[dict[Method, str]] = {
     "paired": "",
     "unpaired": "some lists are long: their items were compared as wholes",
-    "walk": "the documents are too large to pair similar list items",
+    "walk": "the documents are large: similar list items were not looked for",
 }
 """What is said about how the differences were found."""
 

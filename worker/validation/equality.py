@@ -1,7 +1,7 @@
-"""Are two JSON values the same, whatever the order? Exact, strict about types, O(n log n) on hostile input too.
+"""Are two JSON values the same, whatever the order? Exact, strict about types, quick on hostile input.
 
-This decides; `explain` says how the two differ. DeepDiff, which explains, does not decide: it takes `[null]` for
-`["NONE"]`, and needs minutes for long lists that are half right.
+This decides; `explain` says how the two differ. DeepDiff, which explains, does not decide: it takes
+`[null]` for `["NONE"]`, and needs minutes for long lists that are half right.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Finds the JSON object in what a model said: the JSON grammar ends it, and nothing is ever repaired.
 
-An output that is JSON but for a missing bracket is a failed output; completing it would turn it into a pass.
-The whole text comes first, then fenced blocks, tagged ones before others. Time is linear in the text.
+An output that is JSON but for a missing bracket is a failed output; completing it would turn it into a
+pass. The whole text comes first, then fenced blocks, tagged ones before others. Time is linear in the text.
 """
 
 import re
@@ -24,6 +24,8 @@ OTHER_TAGS: Final = frozenset({"", "js", "javascript", "text", "txt", "plaintext
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _OPENING: Final = re.compile(r"[{\[]")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF: Final = "a text in it holds half of a surrogate pair"
 _BOM: Final = "\ufeff"
 _TOO_DEEP: Final = f"the JSON is nested deeper than {MAX_DEPTH}"
 
@@ -231,11 +233,14 @@ def _parse_at(text: str, start: int) -> tuple[Any, int]:
     except RecursionError:
         raise ExtractionError(_TOO_DEEP) from None
     except UnicodeEncodeError:
-        raise ExtractionError("the JSON holds half of a surrogate pair") from None
+        raise ExtractionError(f"not JSON: {_HALF}") from None
+    except msgspec.DecodeError as error:  # stricter than Python's json about numbers and surrogate pairs
+        is_half = _ESCAPED_SURROGATE.search(text, start) is not None
+        raise ExtractionError(f"not JSON: {_HALF if is_half else error}") from None
     except ExtractionError:
         raise
-    except ValueError as error:  # msgspec is stricter than Python's json, and both refuse huge integers
-        raise ExtractionError(f"not JSON: {cut(str(error))}") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise ExtractionError(f"not JSON: {cut(str(error), 80)}") from None
 
 
 def _in_prose(text: str) -> Extracted | None:

@@ -1,8 +1,8 @@
 """Gives numbers to JSON values: equal ones, whatever the order of their keys and items, get the same number.
 
-An object is the set of its keys with their values' numbers, a list the sorted numbers of its items, so that one
-look-up compares two of any size. No collision of hashes can make different values equal, since dictionaries
-compare what they find. Nothing recurses: a value may be nested as deep as memory allows.
+An object is the set of its keys with their values' numbers, a list the sorted numbers of its items, so that
+one look-up compares two of any size. No collision of hashes can make different values equal, since
+dictionaries compare what they find. Nothing recurses: a value may be nested as deep as memory allows.
 """
 
 from typing import Any, Final
@@ -29,9 +29,36 @@ class Interning:
         >>> same.number([1]) == same.number([1.0]) or same.number([True]) == same.number([1])
         False
         """
-        if type(value) is not dict and type(value) is not list:
+        try:
+            return self._by_recursion(value)
+        except RecursionError:
+            return self._by_stack(value)
+
+    def _by_recursion(self, value: Any) -> int:
+        """The quick way, for what is not nested deep."""
+        kind = type(value)
+        if kind is str:
+            return self._numbers.setdefault(value, len(self._numbers))
+        if kind is not dict and kind is not list:
             return self._scalar(value)
-        self._alive.append(value)  # so that no other value takes its place in memory
+        number = self._containers.get(id(value))
+        if number is not None:
+            return number
+        key: object
+        if kind is dict:
+            key = frozenset([(name, self._by_recursion(inner)) for name, inner in value.items()])
+        else:
+            key = tuple(sorted([self._by_recursion(inner) for inner in value]))
+        return self._keep(value, key)
+
+    def _keep(self, value: Any, key: object) -> int:
+        """Remembers a container's number, and the container: its place in memory is its name here."""
+        number = self._containers[id(value)] = self._numbers.setdefault(key, len(self._numbers))
+        self._alive.append(value)
+        return number
+
+    def _by_stack(self, value: Any) -> int:
+        """The other way: innermost containers first, from a stack of our own."""
         done = self._containers
         stack = [value]
         while stack:
@@ -47,35 +74,33 @@ class Interning:
                 continue
             stack.pop()
             if id(top) not in done:
-                done[id(top)] = self._container(top)
+                self._of_container(top)
         return done[id(value)]
 
-    def _container(self, value: Any) -> int:
+    def _of_container(self, value: Any) -> int:
         """The number of an object or list whose containers have theirs."""
-        done, scalar = self._containers, self._scalar
         key: object
         if type(value) is dict:
-            key = frozenset(
-                (name, done[id(inner)] if type(inner) is dict or type(inner) is list else scalar(inner))
-                for name, inner in value.items()
-            )
+            key = frozenset([(name, self._known(inner)) for name, inner in value.items()])
         else:
-            key = tuple(
-                sorted(
-                    [
-                        done[id(inner)] if type(inner) is dict or type(inner) is list else scalar(inner)
-                        for inner in value
-                    ]
-                )
-            )
-        return self._numbers.setdefault(key, len(self._numbers))
+            key = tuple(sorted([self._known(inner) for inner in value]))
+        return self._keep(value, key)
+
+    def _known(self, value: Any) -> int:
+        """The number of a value whose containers have theirs."""
+        if type(value) is dict or type(value) is list:
+            return self._containers[id(value)]
+        return self._scalar(value)
 
     def _scalar(self, value: Any) -> int:
         """The number of anything else; of two NaN each has its own."""
         kind = type(value)
+        if kind is str:
+            return self._numbers.setdefault(value, len(self._numbers))
         key: object = (kind, value)
-        if kind is int and not -MAX_HASHED_INT < value < MAX_HASHED_INT:
-            key = (kind, hex(value))
+        if kind is int:
+            if not -MAX_HASHED_INT < value < MAX_HASHED_INT:
+                key = (kind, hex(value))
         elif kind is float and value != value:  # noqa: PLR0124 - what defines NaN
             key = object()
         return self._numbers.setdefault(key, len(self._numbers))

@@ -1,7 +1,7 @@
 """What a judge is asked, and how its reply is read: the first word decides, and nothing but PASS passes.
 
-Both objects are data. Each stands on one line as JSON, whose texts hold no line ends, so that nothing inside of
-them can pose as another part of the question; what they say is not followed.
+Both objects are data. Each stands on one line as JSON, whose texts hold no line ends, so that nothing
+inside of them can pose as another part of the question; what they say is not followed.
 """
 
 import json
@@ -17,8 +17,10 @@ SYSTEM: Final = (
     "Answer with a single word, PASS or FAIL, and no explanation."
 )
 
-_LEADING: Final = " \t\r\n*_`\"'“”‘’#>([{"
-_FIRST_WORD: Final = re.compile(r"([^\W_]+)(?:[*_`\"'“”‘’.,:;!)\]}]|\s|[–—-](?!\w)|$)")
+_QUOTES: Final = "\"'\u201c\u201d\u2018\u2019"
+_LEADING: Final = f" \t\r\n*_`#>([{{{_QUOTES}"
+_FIRST_WORD: Final = re.compile(rf"([^\W_]+)(?:[*_`.,:;!)\]}}{_QUOTES}]|\s|[\u2013\u2014-](?!\w)|$)")
+"""A word with what may follow it; `PASS/FAIL` and `PASS-ish` are neither."""
 _LINE_ENDS: Final = str.maketrans({"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 

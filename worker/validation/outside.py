@@ -1,4 +1,4 @@
-"""Stages 0 and 0.5: patterns and validators, which are code of somebody else, and what may come of running it."""
+"""Stages 0 and 0.5: patterns and validators, the code of somebody else, and what may come of running it."""
 
 import re
 from typing import Any, Final
@@ -17,9 +17,9 @@ RETURN_PAIR: Final = 2
 
 
 def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Said:
-    """Searches a text, in the sandbox if there is one.
+    r"""Searches a text, in the sandbox if there is one.
 
-    >>> find_pattern("^b", "a\\nb", None).detail["span"]
+    >>> find_pattern("^b", "a\nb", None).detail["span"]
     [2, 3]
     """
     if sandbox is None:

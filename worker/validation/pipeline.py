@@ -1,16 +1,17 @@
-"""The validation pipeline of the document, from top to bottom: an output comes in, one of seven statuses comes out.
+"""The validation pipeline of the document, from top to bottom: an output in, one of seven statuses out.
 
-Stages run in order: 0 regex, 0.5 custom validator, 1 JSON, 2 schema, 3 equality, 4 judge. Each passes, fails or is
-skipped, and says why; the first failure ends it, except that a judge may forgive stage 3.
+Stages run in order: 0 regex, 0.5 custom validator, 1 JSON, 2 schema, 3 equality, 4 judge. Each passes,
+fails or is skipped, and says why; the first failure ends it, except that a judge may forgive stage 3.
 
     validate(case, output)          all of it
     before_judge(case, output)      stages 0 to 3; `awaits_judge` tells whether a judge could still forgive
     with_reply(result, reply)       stage 4, for those who ask the judge in their own time
     without_reply(result, why)      the same, when the judge cannot be reached
 
-The engine is pure. What is not is passed in: the judge, and the sandbox that runs patterns and validators where
-they can be stopped. Without a sandbox, patterns are searched in this process, which is for callers who trust
-theirs, such as tests and notebooks: a hostile one would never return. Validators are not run without one.
+The engine is pure. What is not is passed in: the judge, and the sandbox that runs patterns and validators
+where they can be stopped. Without a sandbox, patterns are searched in this process, which is for callers
+who trust theirs, such as tests and notebooks: a hostile one would never return. Validators are not run
+without one.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,7 +81,7 @@ def validate(
     """Judges one output.
 
     Args:
-        case: what a good answer looks like; a mapping has the keys of a test case, of which `input` plays no part.
+        case: what a good answer looks like; a mapping has the keys of a test case; `input` may be absent.
         raw_output: what the model said.
         judge: asks a second model about two objects and returns its reply; None: strict equality only.
         sandbox: runs patterns and validators; None: patterns in this process, validators not at all.

@@ -1,11 +1,12 @@
 """ROUGE-L: how much of a reference an output keeps, in order, as an F1 score between 0 and 1.
 
-The number is that of the rouge-score package, bit for bit. Up to 100 tokens its own scorer finds it; beyond, where
-the package needs seconds, its tokens go through a longest common subsequence that handles a whole row of the table
-as the bits of one integer.
+The number is that of the rouge-score package, bit for bit. Up to 100 tokens its own scorer finds it;
+beyond, where the package needs seconds, its tokens go through a longest common subsequence that handles a
+whole row of the table as the bits of one integer.
 
-The package's tokenizer throws everything outside of a-z and 0-9 away, so that two equal Russian texts would score
-0. Texts with letters outside of ASCII are therefore cut into words by Unicode's rules, and the score says so.
+The package's tokenizer throws everything outside of a-z and 0-9 away, so that two equal Russian texts would
+score 0. Texts with letters outside of ASCII are therefore cut into words by Unicode's rules, and the score
+says so.
 """
 
 import unicodedata

@@ -1,14 +1,15 @@
 """JSON schemas: a pydantic type adapter is the door, jsonschema-rs decides behind it.
 
-A pydantic model made from a schema knows types and required fields only and passes 43 % of the official test suite;
-jsonschema-rs passes all of it (drafts 4 to 2020-12, chosen by `$schema`, else 2020-12). Errors come out as pydantic
-knows them, with the place of each as a JSON pointer.
+A pydantic model made from a schema knows types and required fields only and passes 43 % of the official
+test suite; jsonschema-rs passes all of it (drafts 4 to 2020-12, chosen by `$schema`, else 2020-12). Errors
+come out as pydantic knows them, with the place of each as a JSON pointer.
 
-A schema is hostile text as well: it may fetch nothing, no pattern of it may run for long, and what is wrong with it
-is said when it is read, as a configuration error, never as a verdict about an output.
+A schema is hostile text as well: it may fetch nothing, no pattern of it may run for long, and what is wrong
+with it is said when it is read, as a configuration error, never as a verdict about an output.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from hashlib import sha256
 from itertools import islice
 from threading import Lock
@@ -75,16 +76,17 @@ class SchemaValidator:
     /age: "42" is not of type "integer"
     """
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, *, resources: Mapping[str, Any] | None = None) -> None:
         """Compiles the schema, or takes what was compiled before.
 
         Args:
             schema: any JSON schema, true and false included.
+            resources: documents by URI that the schema may refer to; nothing else is to be had.
 
         Raises:
             SchemaError: it cannot be used.
         """
-        self._adapter = _COMPILED.adapter(schema)
+        self._adapter = _COMPILED.adapter(schema, resources or {})
 
     def validate(self, instance: Any) -> Any:
         """Returns the instance if it keeps to the schema.
@@ -119,15 +121,17 @@ class _Compiled:
         self._adapters: OrderedDict[bytes, TypeAdapter[Any]] = OrderedDict()
         self._lock = Lock()
 
-    def adapter(self, schema: Any) -> TypeAdapter[Any]:
-        """The adapter of a schema."""
-        key = _fingerprint(schema)
+    def adapter(self, schema: Any, resources: Mapping[str, Any]) -> TypeAdapter[Any]:
+        """The adapter of a schema with the documents it may refer to."""
+        if not isinstance(schema, dict | bool):
+            raise SchemaError(f"a JSON schema is an object, true or false, not {type(schema).__name__}")
+        key = _fingerprint(schema, resources)
         with self._lock:
             found = self._adapters.get(key)
             if found is not None:
                 self._adapters.move_to_end(key)
                 return found
-        made = _adapter(_compile(schema))
+        made = _adapter(_compile(schema, resources))
         with self._lock:
             self._adapters[key] = made
             while len(self._adapters) > self._most:
@@ -138,16 +142,14 @@ class _Compiled:
 _COMPILED: Final = _Compiled(MAX_COMPILED)
 
 
-def _fingerprint(schema: Any) -> bytes:
+def _fingerprint(schema: Any, resources: Mapping[str, Any]) -> bytes:
     """The hash of the schema's JSON text.
 
     Raises:
         SchemaError: it has none, or a very long one.
     """
-    if not isinstance(schema, dict | bool):
-        raise SchemaError(f"a JSON schema is an object, true or false, not {type(schema).__name__}")
     try:
-        text = msgspec.json.encode(schema)
+        text = msgspec.json.encode([schema, resources] if resources else schema)
     except (TypeError, ValueError, OverflowError, RecursionError, UnicodeEncodeError) as error:
         raise SchemaError(f"the schema is no JSON: {cut(str(error))}") from None
     if len(text) > MAX_SCHEMA_BYTES:
@@ -160,8 +162,8 @@ def _refuse(uri: str) -> NoReturn:
     raise SchemaError(f"{uri} is not part of the schema, and nothing is fetched")
 
 
-def _compile(schema: Any) -> "jsonschema_rs.Validator":
-    """Compiles a schema.
+def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Validator":
+    """Compiles a schema with the documents it may refer to.
 
     Raises:
         SchemaError: it cannot be used.
@@ -171,6 +173,9 @@ def _compile(schema: Any) -> "jsonschema_rs.Validator":
     try:
         return jsonschema_rs.validator_for(
             schema,
+            registry=jsonschema_rs.Registry(list(resources.items()), retriever=_refuse)
+            if resources
+            else None,
             retriever=_refuse,
             validate_formats=False,
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS),
