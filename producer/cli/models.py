@@ -134,6 +134,15 @@ def price_of(model: str, text: str | None) -> dict[str, dict[str, float]]:
     return {model: {"prompt_per_million": prompt, "completion_per_million": answer}}
 
 
+def endpoint_of(words: Mapping[str, Any]) -> tuple[str, str]:
+    """Reads `--api-base` and `--api-key-env`; empty where they were not given.
+
+    Raises:
+        UsageError: one cannot be used.
+    """
+    return _api_base(words.get("api_base") or ""), _variable(words.get("api_key_env") or "")
+
+
 def refuse_model_options(words: Mapping[str, Any], kind: str) -> None:
     """Refuses options of models for a file of a kind that asks none.
 
@@ -148,8 +157,16 @@ def refuse_model_options(words: Mapping[str, Any], kind: str) -> None:
 
 
 def given_flags(words: Mapping[str, Any]) -> list[str]:
-    """Lists the options that were given."""
-    return [flag for name, flag in MODEL_FLAGS.items() if words.get(name) not in (None, (), False)]
+    """Lists the options that were given.
+
+    >>> given_flags({"models": (), "max_cost": 0.0, "no_cache": False})
+    ['--max-cost']
+    """
+    return [
+        flag
+        for name, flag in MODEL_FLAGS.items()
+        if (value := words.get(name)) is not None and value is not False and value != ()
+    ]
 
 
 def _api_base(text: str) -> str:

@@ -1,0 +1,100 @@
+"""What the options of models mean, and which values are refused."""
+
+from typing import Any
+
+import pytest
+
+from producer.cli.models import given_flags, read_live_run, refuse_model_options
+from shared.errors import UsageError
+from shared.live_run import LiveRun
+from shared.turn_words import Live
+
+NOTHING: dict[str, Any] = {
+    "models": (),
+    "live": None,
+    "api_base": None,
+    "api_key_env": None,
+    "temperature": None,
+    "max_cost": None,
+    "price": None,
+    "no_cache": False,
+}
+
+
+def given(**words: Any) -> dict[str, Any]:
+    """Words of the command line, the rest as if it had not been given."""
+    return {**NOTHING, **words}
+
+
+def test_without_a_model_turns_are_not_asked() -> None:
+    """No option, no settings."""
+    assert read_live_run(NOTHING, in_flight=7) is None
+    assert given_flags(NOTHING) == []
+
+
+def test_a_model_alone_is_asked_about_must_and_should() -> None:
+    """Everything else has its default, and `-j` bounds the run."""
+    assert read_live_run(given(models=("openai/gpt-4o",)), in_flight=7) == LiveRun(
+        "openai/gpt-4o", live=Live.SHOULD, concurrency=7
+    )
+
+
+def test_all_options_together() -> None:
+    """Each one has its place in the settings, and the settings survive the snapshot."""
+    words = given(
+        models=("mine",),
+        live="must",
+        api_base="http://localhost:8000/v1/",
+        api_key_env="MY_KEY",
+        temperature=0.0,
+        max_cost=2.5,
+        price="0.15/0.6",
+        no_cache=True,
+    )
+    live = read_live_run(words)
+    assert live == LiveRun(
+        "mine",
+        live=Live.MUST,
+        api_base="http://localhost:8000/v1",
+        api_key_env="MY_KEY",
+        temperature=0.0,
+        max_cost=2.5,
+        use_cache=False,
+        prices={"mine": {"prompt_per_million": 0.15, "completion_per_million": 0.6}},
+    )
+    assert LiveRun.from_snapshot({"asking": live.as_snapshot()}) == live
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"live": "must"}, "--live needs a model"),
+        ({"temperature": 0.0}, "--temperature needs a model"),
+        ({"no_cache": True}, "--no-cache needs a model"),
+        ({"models": ("a", "b")}, "turns are answered by one model"),
+        ({"models": (" ",)}, "--model: the name is empty"),
+        ({"models": ("a",), "api_base": "localhost:80"}, "is no URL"),
+        ({"models": ("a",), "api_base": "http://host:99999"}, "is no URL"),
+        ({"models": ("a",), "api_base": "https://me:secret@host/v1"}, "a password in it"),
+        ({"models": ("a",), "api_key_env": "sk-123"}, "no variable's name"),
+        ({"models": ("a",), "api_key_env": "sk_live_123"}, "no variable's name"),
+        ({"models": ("a",), "price": "1"}, "is no price"),
+        ({"models": ("a",), "price": "nan/1"}, "is no price"),
+        ({"models": ("a",), "price": "-1/1"}, "is no price"),
+        ({"models": ("a",), "max_cost": float("inf")}, "must be a finite number"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(words: dict[str, Any], text: str) -> None:
+    """The message names the option; a key that was given for a variable is not repeated."""
+    with pytest.raises(UsageError, match=text) as caught:
+        read_live_run(given(**words))
+    assert "secret" not in caught.value.message
+    assert "123" not in caught.value.message
+    assert caught.value.hint
+
+
+def test_files_that_ask_no_model_take_none_of_it() -> None:
+    """The first option that was given is named."""
+    with pytest.raises(UsageError, match="--model is for runs that ask a model"):
+        refuse_model_options(given(models=("a",)), "queries")
+    refuse_model_options(NOTHING, "queries")

@@ -1,0 +1,158 @@
+"""What reports, summaries and traces say of turns that a model answered."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from producer.aggregate.turns import TurnTotals
+from producer.cli.progress import decisions
+from producer.document import document_of
+from producer.report.formats import FORMATS
+from producer.report.terminal import summary_text
+from shared.names import RunState
+from shared.runs import TurnRow
+from shared.turn_lines import expand
+from tests.support.conversations import POLICY, batch, turn
+from tests.support.run_infos import info
+from worker.breakpoint.codec import Refusal
+from worker.breakpoint.live import Heard, decide_live
+from worker.breakpoint.trace import Call
+
+LIVE: Final = replace(POLICY, live="should")
+PAID: Final = Call("m", attempts=2, latency_ms=40, cost_usd=0.25, prompt_tokens=10, completion_tokens=5)
+FREE: Final = Call("m", latency_ms=40)
+CACHED: Final = Call("m", cached=True, latency_ms=40, cost_usd=0.25, prompt_tokens=10)
+
+
+def rows_of(*steps: tuple[dict[str, Any], Call | Refusal | None]) -> list[TurnRow]:
+    """Rows of turns, with what was answered to each that is asked."""
+    rows, state, known = list[TurnRow](), b"", dict[str, bytes]()
+    for at, (said, answer) in enumerate(steps):
+        heard = Heard('{"response": "<b>Yes</b>"}', answer) if isinstance(answer, Call) else answer
+        outcome = decide_live(
+            thread="t", state=state, batches=[batch([said], LIVE, at)], known=known, answer=heard
+        ).outcome
+        [block] = outcome.blocks
+        [line] = expand(block.codes, block.lines)
+        rows.append(TurnRow(at, block.codes[0], line, 1_000, 1_060, 1))
+        state = outcome.state
+    return rows
+
+
+ROWS: Final = rows_of(
+    (turn("Rome?", clientRequestId="c1"), PAID),
+    (turn("ok"), None),
+    (turn("When?"), FREE),
+    (turn("Where?"), CACHED),
+    (turn("How?"), Refusal("upstream_timeout", "no answer")),
+    (turn("Rome?", clientRequestId="c1"), None),
+)
+CALLS: Final = {
+    "made": 2,
+    "from_cache": 1,
+    "avoided": 1,
+    "given_up": 1,
+    "cost_usd": 0.25,
+    "cost_unknown": 1,
+    "prompt_tokens": 10,
+    "completion_tokens": 5,
+}
+
+
+def document(rows: list[TurnRow]) -> dict[str, Any]:
+    """The document of a finished live run of these rows."""
+    totals = TurnTotals()
+    totals.add(rows)
+    return document_of(live_info(len(rows)), totals)
+
+
+def live_info(total: int) -> Any:
+    """A finished run with a model."""
+    told = info(state=RunState.FINISHED, total=total)
+    return replace(told, snapshot={**told.snapshot, "asking": {"model": "m", "live": "should"}})
+
+
+def written(name: str, rows: list[TurnRow]) -> str:
+    """A report of these rows."""
+    out = io.BytesIO()
+    report = FORMATS[name](out, live_info(len(rows)))
+    report.page(rows)
+    report.end(document(rows))
+    return out.getvalue().decode()
+
+
+def test_calls_are_counted_from_rows() -> None:
+    """Made, cached, avoided and given up; a repeated request and a cached answer cost nothing again."""
+    summary = document(ROWS)["summary"]
+    assert summary["calls"] == CALLS
+    assert (summary["model"], summary["live"]) == ("m", "should")
+
+
+def test_a_live_run_without_results_tells_zeros() -> None:
+    """The keys are there from the start, and of recorded runs never."""
+    calls = document([])["summary"]["calls"]
+    assert (calls["made"], calls["avoided"], calls["cost_usd"]) == (0, 0, None)
+    totals = TurnTotals()
+    assert "calls" not in document_of(info(state=RunState.FINISHED, total=0), totals)["summary"]
+
+
+def test_json_lines_hold_cost_latency_and_answer() -> None:
+    """Figures of the call stand on the item, its trace events do not."""
+    lines = [json.loads(line) for line in written("jsonl", ROWS).splitlines()]
+    first = lines[0]
+    assert (first["attempts"], first["cached"], first["latency_ms"], first["cost_usd"]) == (
+        2,
+        False,
+        40,
+        0.25,
+    )
+    assert first["result"]["response"] == "<b>Yes</b>"
+    assert first["result"]["call"]["prompt_tokens"] == 10
+    assert all("events" not in (line["result"] or {}) for line in lines)
+    assert [line["cached"] for line in lines] == [False, False, False, True, False, True]
+    assert [line["outcome"] for line in lines] == ["decided"] * 4 + ["error", "decided"]
+    assert lines[1]["result"]["response"] is None
+    assert list(lines[0])[:-1] == list(lines[1])[:-1]
+
+
+def test_traces_of_all_phases_keep_the_order_of_the_flow() -> None:
+    """Retrieval begins before the breakpoint event, and the call comes last; without it one event a turn."""
+    events = [json.loads(line) for line in written("all traces", ROWS).splitlines()]
+    first = [event for event in events if event["transmissionId"].endswith(":0")]
+    assert [(event["phase"], event["status"], event["actor"]) for event in first] == [
+        ("retrieval", "started", "solserver"),
+        ("breakpoint", "completed", "solserver"),
+        ("retrieval", "completed", "solserver"),
+        ("model_call", "completed", "model"),
+    ]
+    assert len({tuple(event) for event in events}) == 1
+    plain = [json.loads(line) for line in written("traces", ROWS).splitlines()]
+    assert [event["phase"] for event in plain] == ["breakpoint"] * 4
+    assert [event for event in events if event["phase"] == "breakpoint"] == plain
+
+
+@pytest.mark.parametrize("write", [summary_text, lambda told: written("md", ROWS) if told else ""])
+def test_people_read_what_it_cost(write: Any) -> None:
+    """Summary and Markdown name calls made and avoided, and what is not known of the cost."""
+    text = write(document(ROWS))
+    for words in ("calls made", "calls avoided", "calls given up", "$0.2500 and 1 call of unknown price"):
+        assert words in text
+    assert "<b>" not in text
+
+
+def test_progress_counts_calls() -> None:
+    """Watching shows calls and cost as they come, and nothing of them for recorded runs."""
+    tally = {"should": 3, "skip": 1, "asked": 3, "from_cache": 1, "avoided": 1, "cost_micro_usd": 250_000}
+    assert decisions(tally)[3:] == [("calls", "2"), ("avoided", "1"), ("cost", "$0.2500")]
+    assert decisions({"should": 3})[3:] == []
+
+
+def test_csv_has_the_same_columns_for_live_turns() -> None:
+    """Every row is there with every column."""
+    lines = list(csv.reader(io.StringIO(written("csv", ROWS))))
+    assert len(lines) == len(ROWS) + 1
+    assert len({len(line) for line in lines}) == 1
