@@ -1,6 +1,6 @@
 """What a submit may be told, and what it answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -10,6 +10,48 @@ from shared.live_run import LiveRun
 from shared.names import Kind
 from shared.query_run import QueryRun
 from shared.turn_words import SummaryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChoice:
+    """What the command line says about a run of cases; it goes before the configuration."""
+
+    models: Sequence[str] = ()
+    """Asked instead of the configured ones."""
+    api_base: str = ""
+    """Where they are asked."""
+    api_key_env: str = ""
+    """The variable of the workers' environment that holds the key."""
+    temperature: float | None = None
+    """What they are asked with."""
+    max_cost: float | None = None
+    """US dollars that the run may cost."""
+    price: Mapping[str, float] = field(default_factory=dict)
+    """`prompt_per_million` and `completion_per_million`."""
+    cache: bool = True
+    """Whether equal questions share an answer."""
+    concurrency: int | None = None
+    """Calls that may be under way at a time in the whole fleet."""
+    repeat: int | None = None
+    """How often each case is put to each model."""
+    judge_model: str | None = None
+    """Who is asked instead of the configured judge; empty: nobody."""
+    validators_file: str | None = None
+    """Taken instead of the configured one."""
+    outputs: str | None = None
+    """File of recorded outputs."""
+    stream: bool = False
+    """Whether answers are taken piece by piece."""
+    fail_fast: bool = False
+    """Whether the first failure ends the run."""
+    cases: Sequence[str] = ()
+    """Ids or numbers, from 1, of the only cases to run."""
+    containing: str = ""
+    """Only cases with this in their id or input."""
+    first: int | None = None
+    """Only so many, from the start."""
+    sample: int | None = None
+    """Only so many, picked at random, always the same."""
 
 
 class Publishes(Protocol):
@@ -33,6 +75,8 @@ class SubmitOptions:
     """How queries are asked."""
     live: LiveRun | None = None
     """How turns are answered by a model; None: their answers are recorded."""
+    cases: CaseChoice = field(default_factory=CaseChoice)
+    """How cases are run."""
     results_ttl_s: int = 30 * 24 * 3600
     """How long the run is kept after its end."""
     max_backlog_items: int = 5_000_000

@@ -100,8 +100,12 @@ class CaseRun:
     dollars per million tokens."""
 
     def as_snapshot(self) -> dict[str, Any]:
-        """Returns what a snapshot keeps."""
-        return asdict(self)
+        """Returns what a snapshot keeps; the schema is not copied: copying stops at Python's depth."""
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        said["models"] = {model: asdict(endpoint) for model, endpoint in self.models.items()}
+        said["judge"] = asdict(self.judge)
+        said["validators"] = asdict(self.validators) if self.validators else None
+        return said
 
     @classmethod
     def from_snapshot(cls, snapshot: Mapping[str, Any]) -> "CaseRun":

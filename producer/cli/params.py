@@ -22,6 +22,18 @@ MODEL_FLAGS: Final[Mapping[str, str]] = {
     "no_cache": "--no-cache",
 }
 """The options of models (`producer.cli.models`) by parameter."""
+CASE_FLAGS: Final[Mapping[str, str]] = {
+    "judge_model": "--judge",
+    "validators_file": "--validators-file",
+    "outputs": "--outputs",
+    "stream": "--stream",
+    "fail_fast": "--fail-fast",
+    "cases": "--case",
+    "containing": "-k",
+    "first": "--first",
+    "sample": "--sample",
+}
+"""The options of test cases (`producer.cli.cases`) by parameter."""
 
 
 class SubmitChoice(NamedTuple):
@@ -41,6 +53,8 @@ class SubmitChoice(NamedTuple):
     """What `-j` says."""
     model_words: dict[str, Any] = {}  # noqa: RUF012 - as above
     """The options of models, as they were given."""
+    case_words: dict[str, Any] = {}  # noqa: RUF012 - as above
+    """The options of test cases, as they were given."""
 
 
 def chain(options: list[Callable[[Any], Any]]) -> Callable[[F], F]:
@@ -116,11 +130,17 @@ def chosen(
     words: dict[str, Any] | None = None,
     in_flight: int | None = None,
 ) -> SubmitChoice:
-    """Reads the words of `submit_options`, and those of queries and models if the command has them."""
-    policy = SummaryPolicy(summary_policy)
-    given = words or {}
-    model_words = {name: value for name, value in given.items() if name in MODEL_FLAGS}
-    others = {name: value for name, value in given.items() if name not in MODEL_FLAGS}
+    """Reads the words of `submit_options`, and those of queries, models and cases if the command has them."""
+    others = dict(words or {})
+    model_words = {name: others.pop(name) for name in MODEL_FLAGS if name in others}
+    case_words = {name: others.pop(name) for name in CASE_FLAGS if name in others}
     return SubmitChoice(
-        Kind(kind) if kind else None, namespace, policy, idempotency_key, others, in_flight, model_words
+        Kind(kind) if kind else None,
+        namespace,
+        SummaryPolicy(summary_policy),
+        idempotency_key,
+        others,
+        in_flight,
+        model_words,
+        case_words,
     )

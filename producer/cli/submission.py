@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 from producer.cli.asking import read_query_options, refuse_query_options
+from producer.cli.cases import ALSO_QUERIES, read_case_choice, refuse_case_options
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.live import View
@@ -11,7 +12,7 @@ from producer.cli.models import read_live_run, refuse_model_options
 from producer.cli.params import SubmitChoice
 from producer.load.detect import detect_kind
 from producer.load.source import Source
-from producer.options import SubmitOptions, SubmittedRun
+from producer.options import CaseChoice, SubmitOptions, SubmittedRun
 from producer.submit import submit
 from shared.live_run import LiveRun
 from shared.names import Kind
@@ -50,8 +51,25 @@ class Submission:
         choice = self._choice
         if self.kind() == Kind.QUERIES and choice.words:
             return read_query_options(choice.words, in_flight=choice.in_flight)
-        refuse_query_options(choice.words, self.kind())
+        taken = ALSO_QUERIES if self.kind() == Kind.CASES else ()
+        refuse_query_options(
+            {name: value for name, value in choice.words.items() if name not in taken}, self.kind()
+        )
         return QueryRun()
+
+    def cases(self) -> CaseChoice:
+        """How cases are to be run.
+
+        Raises:
+            UsageError: an option cannot be used, or the file describes something else.
+        """
+        choice = self._choice
+        if self.kind() == Kind.CASES:
+            return read_case_choice(
+                choice.case_words, choice.model_words, choice.words, in_flight=choice.in_flight
+            )
+        refuse_case_options(choice.case_words, self.kind())
+        return CaseChoice()
 
     def live(self) -> LiveRun | None:
         """How turns are to be answered; None: not by a model.
@@ -70,7 +88,7 @@ class Submission:
         """What the submit is told.
 
         Raises:
-            UsageError: as `queries` and `live` say.
+            UsageError: as `queries`, `live` and `cases` say.
         """
         session, choice, settings = self._session, self._choice, self._session.settings
         return SubmitOptions(
@@ -79,6 +97,7 @@ class Submission:
             summary_policy=choice.summary_policy,
             queries=self.queries(),
             live=self.live(),
+            cases=self.cases(),
             results_ttl_s=settings.results_ttl_s,
             max_backlog_items=settings.max_backlog_items,
             patience_s=settings.patience_s,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
+from producer.load.case_load import load_cases
 from producer.load.loads import Load, load_queries, load_turns
 from producer.load.source import Source
 from producer.options import SubmitOptions
@@ -18,13 +19,19 @@ from shared.names import Kind
 
 Loader = Callable[[Source, SubmitOptions], Load]
 
-LOADERS: Final[Mapping[Kind, Loader]] = {Kind.TURNS: load_turns, Kind.QUERIES: load_queries}
+LOADERS: Final[Mapping[Kind, Loader]] = {
+    Kind.TURNS: load_turns,
+    Kind.QUERIES: load_queries,
+    Kind.CASES: load_cases,
+}
 """How each kind that this version runs is read."""
 
 _KEYS: Final = {
     Kind.TURNS: frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
     Kind.QUERIES: frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
-    Kind.CASES: frozenset({"test_cases", "bench", "models", "model_configs"}),
+    Kind.CASES: frozenset(
+        {"test_cases", "test_cases_file", "bench", "models", "model_configs", "system_prompt", "judge_model"}
+    ),
 }
 """Keys on the first level that give a kind away."""
 _SUFFIXES: Final = {

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from producer.cli.asking import query_options
+from producer.cli.cases import case_options
 from producer.cli.context import Session, pass_session
 from producer.cli.files import FORMATS, plan_files
 from producer.cli.models import model_options
@@ -21,6 +22,7 @@ from shared.names import Kind
 @submit_options
 @worker_options
 @model_options
+@case_options
 @query_options
 @click.option(
     "--timeout",

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from producer.cli.asking import query_options
+from producer.cli.cases import case_options
 from producer.cli.context import Session, pass_session
 from producer.cli.models import model_options
 from producer.cli.options import command as declare
@@ -15,6 +16,7 @@ from producer.cli.params import chosen, submit_options
 @click.argument("file")
 @submit_options
 @model_options
+@case_options
 @query_options
 @pass_session
 def command(

@@ -23,6 +23,7 @@ from shared.names import Kind
         (b'[\n {"id": "Q-01", "query": "How?"}]', Kind.QUERIES),
         (b"# a bench\nbench:\n  name: x\nmodels:\n  - a\ntest_cases:\n", Kind.CASES),
         (b'{"test_cases": [], "models": []}', Kind.CASES),
+        (b'# a bench\nname: "x"\nsystem_prompt: |\n  Answer.\n', Kind.CASES),
     ],
 )
 def test_content_tells_the_kind(head: bytes, kind: Kind) -> None:

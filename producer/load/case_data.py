@@ -1,0 +1,130 @@
+"""Reads a file of test cases: CSV with a header, or JSON Lines; every key of a case may be in either.
+
+In CSV an empty cell is no value, and `expected` holds JSON; nothing else is interpreted, formulas included.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from pathlib import PurePath
+from typing import Any, Final
+
+from producer.load.case_files import DATA_BYTES, TextFile
+from producer.load.case_rows import MOST_CASES, Row, checked, nearest
+from producer.load.problems import shown
+from producer.load.strict_json import parse_json, why_broken
+from shared.case_config import CaseEntry
+from shared.errors import InputError
+
+COLUMNS: Final = ("input", "expected", "id", "reference", "regex_pattern", "validator")
+"""What a CSV file may hold of a case."""
+_JSON_HINT: Final = 'each line is one JSON object, such as {"input": "…"}'
+_CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"
+
+
+def read_case_data(file: TextFile) -> list[tuple[str, CaseEntry]]:
+    """Reads the cases of a file, with the place of each.
+
+    Raises:
+        InputError: it breaks the contract.
+    """
+    suffix = PurePath(file.name).suffix.lower()
+    if suffix == ".csv":
+        rows = csv_rows(file)
+    elif suffix in (".jsonl", ".ndjson"):
+        rows = json_rows(file)
+    else:
+        raise InputError(
+            f"test_cases_file: {file.name} is neither .csv nor .jsonl", hint="save it as one of them"
+        )
+    cases = list[tuple[str, CaseEntry]]()
+    for row in rows:
+        if len(cases) == MOST_CASES:
+            raise InputError(
+                f"{row.where}: more than {MOST_CASES:,} cases", hint="split them into several runs"
+            )
+        cases.append((row.where, checked(CaseEntry, row.value, lambda _, at=row.where: at)))  # type: ignore[misc]  # a default binds the place
+    if not cases:
+        raise InputError(f"{file.name}: no cases in it", hint="leave test_cases_file out")
+    return cases
+
+
+def json_rows(file: TextFile) -> Iterator[Row]:
+    """Yields the objects of JSON Lines; blank lines are skipped.
+
+    Raises:
+        InputError: a line is no JSON object.
+    """
+    for number, line in enumerate(file.text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{file.name}:{number}"
+        try:
+            value = parse_json(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: {why_broken(error)}", hint=_JSON_HINT) from None
+        if not isinstance(value, dict):
+            raise InputError(f"{where}: not an object ({shown(value)})", hint=_JSON_HINT)
+        yield Row(where, value)
+
+
+def csv_rows(file: TextFile) -> Iterator[Row]:
+    """Yields the rows of a CSV file as cases.
+
+    Raises:
+        InputError: the header or a row breaks the contract.
+    """
+    csv.field_size_limit(DATA_BYTES)  # of the whole process, where nothing else reads CSV
+    lines = csv.reader(StringIO(file.text, newline=""), strict=True)
+    header: list[str] | None = None
+    while True:
+        where = f"{file.name}:{lines.line_num + 1}"
+        try:
+            cells = next(lines, None)
+        except csv.Error as error:
+            raise InputError(f"{where}: not valid CSV: {error}", hint=_CSV_HINT) from None
+        if cells is None:
+            break
+        if not any(cell.strip() for cell in cells):
+            continue
+        if header is None:
+            header = _header(where, cells)
+        elif len(cells) != len(header):
+            what = f"{len(cells)} cells, and the header has {len(header)}"
+            raise InputError(f"{where}: {what}", hint=_CSV_HINT)
+        else:
+            yield Row(where, _case_of(where, header, cells))
+    if header is None:
+        raise InputError(f"{file.name}: is empty", hint="its first line names the columns: input,expected")
+
+
+def _header(where: str, cells: Sequence[str]) -> list[str]:
+    """Checks the names of the columns."""
+    names = [cell.strip() for cell in cells]
+    for name in names:
+        if name not in COLUMNS:
+            hint = (
+                "columns are separated by commas"
+                if ";" in name or "\t" in name
+                else nearest(name, list(COLUMNS))
+            )
+            raise InputError(f"{where}: unknown column {shown(name)}", hint=hint)
+        if names.count(name) > 1:
+            raise InputError(f"{where}: the column {name} stands twice", hint="keep one of them")
+    if "input" not in names:
+        raise InputError(f"{where}: there is no column input", hint="the first line names the columns")
+    return names
+
+
+def _case_of(where: str, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+    """Makes a case of a row."""
+    case: dict[str, Any] = {
+        name: cell for name, cell in zip(header, cells, strict=True) if cell.strip() or name == "input"
+    }
+    if "expected" in case:
+        try:
+            case["expected"] = parse_json(case["expected"])
+        except (ValueError, RecursionError) as error:
+            hint = 'write it as JSON, quotes doubled: "{""city"": ""Paris""}"'
+            raise InputError(f"{where}: expected: {why_broken(error)}", hint=hint) from None
+    return case

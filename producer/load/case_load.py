@@ -1,0 +1,265 @@
+"""Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from producer.load.case_files import DATA_BYTES, read_source
+from producer.load.case_rows import nearest
+from producer.load.cases import Bench, outputs_of, read_bench
+from producer.load.chunks import Chunk, name_of
+from producer.load.loads import Load, chunk_size, shape_of
+from producer.load.problems import shown
+from producer.load.recorded import Key, read_recorded, readable, recorded_for
+from producer.load.source import Source
+from producer.options import CaseChoice, SubmitOptions
+from shared.case_config import BenchConfig, CaseEntry
+from shared.case_run import (
+    DEFAULT_TEMPERATURE,
+    FREEFORM,
+    SNAPSHOT_KEY,
+    STANDARD,
+    CasePayload,
+    CaseRun,
+    Endpoint,
+    Recorded,
+    encode_case,
+)
+from shared.errors import InputError, UsageError
+from shared.ledger import ChunkPlan
+
+CHUNK_BYTES_MOST: Final = 2 << 20
+"""A chunk closes here whatever it holds, unless one item alone is larger."""
+SAMPLE_SEED: Final = 20_260_101
+"""A sample is the same one each time, so that two runs can be compared."""
+OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache")
+"""Settings that change how a run is worked on, and not what comes out."""
+
+
+def load_cases(source: Source, options: SubmitOptions) -> Load:
+    """Begins to load the cases of a configuration.
+
+    Raises:
+        InputError: it breaks the contract.
+        ConfigError, UsageError: as `plan_run` says.
+    """
+    plan = plan_run(source, options.cases)
+    for warning in plan.warnings:
+        options.on_warning(warning)
+    if plan.run.recorded:  # nothing waits for anybody: whole chunks at a time, as many as there are workers
+        size, wide = chunk_size(plan.total), 0
+    else:
+        size, wide = shape_of(plan.total, plan.run.concurrency)
+    together = size if plan.run.recorded else min(plan.run.concurrency, size)
+    run = replace(plan.run, together=together)
+    return Load(
+        case_chunks(plan.items(), size),
+        {SNAPSHOT_KEY: run.as_snapshot()},
+        [f"cases={settings_digest(run)}"],
+        wide=wide,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run, ready to be loaded."""
+
+    run: CaseRun
+    """Its settings."""
+    cases: Sequence[tuple[int, CaseEntry]]
+    """The chosen cases with their positions in the file."""
+    outputs: Mapping[Key, Recorded]
+    """Recorded outputs, if any."""
+    warnings: Sequence[str]
+    """What is probably not meant."""
+
+    @property
+    def total(self) -> int:
+        """How many items there are."""
+        return len(self.cases) * len(self.run.models) * self.run.repeat
+
+    def items(self) -> Iterator[CasePayload]:
+        """Yields the items: case by case, in it model by model, in it repetition by repetition."""
+        for at, case in self.cases:
+            for model in self.run.models:
+                for repeat in range(self.run.repeat):
+                    yield CasePayload(
+                        at,
+                        model,
+                        case.input,
+                        repeat,
+                        case.id,
+                        case.expected,
+                        case.reference,
+                        case.regex_pattern,
+                        case.validator,
+                        recorded_for(self.outputs, at, model, repeat),
+                    )
+
+
+def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
+    """Reads a configuration and applies what the command line says.
+
+    Raises:
+        InputError: it, or a file that it names, breaks the contract; or no case is left.
+        ConfigError: as `read_bench` says.
+        UsageError: an option does not fit.
+    """
+    bench = read_bench(source, validators_file=choice.validators_file)
+    outputs = _outputs(bench, choice)
+    models = _models(bench.config, choice, outputs)
+    cases = _chosen(bench.cases, choice)
+    settings = _settings(bench, choice)
+    run = replace(
+        settings,
+        models={model: _endpoint(bench.config, model, choice) for model in models},
+        mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
+        recorded=outputs is not None,
+        cases=len(cases),
+        prices=_prices(bench.config, models, choice),
+    )
+    return PlannedRun(run, cases, outputs or {}, bench.warnings)
+
+
+def settings_digest(run: CaseRun) -> str:
+    """What decides about a run's results, for its idempotency key."""
+    said = {key: value for key, value in run.as_snapshot().items() if key not in OPTIONS_OF_RUN}
+    return sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()
+
+
+def case_chunks(items: Iterator[CasePayload], size: int) -> Iterator[Chunk]:
+    """Cuts a run's items into chunks, smaller ones where the items are heavy.
+
+    >>> plans = [chunk.plan for chunk in case_chunks(iter([CasePayload(0, "m", "Hi")] * 3), 2)]
+    >>> [(plan.first, list(plan.parts)) for plan in plans]
+    [('case 1 · m', ['0', '1']), ('case 1 · m', ['2'])]
+    """
+    number, weight, first = 0, 0, ""
+    held = dict[str, bytes]()
+    for index, item in enumerate(items):
+        payload = encode_case(item)
+        if held and (len(held) == size or weight + len(payload) > CHUNK_BYTES_MOST):
+            yield _chunk(number, first, held)
+            number, weight, held = number + 1, 0, {}
+        if not held:
+            first = item.first
+        held[str(index)] = payload
+        weight += len(payload)
+    if held:
+        yield _chunk(number, first, held)
+
+
+def _chunk(number: int, first: str, held: dict[str, bytes]) -> Chunk:
+    """Packs the items of a chunk."""
+    plan = ChunkPlan(name_of(first), list(held))
+    return Chunk(str(number), plan, held, b"\n".join(held.values()), len(held))
+
+
+def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
+    """The configuration's settings; what the command line says goes before them."""
+    config, written = bench.config, bench.config.settings
+    temperature = written.temperature if choice.temperature is None else choice.temperature
+    judge_model = written.judge_model if choice.judge_model is None else choice.judge_model or None
+    return CaseRun(
+        name=config.name,
+        system_prompt=config.system_prompt,
+        judge=_endpoint(config, judge_model or "", CaseChoice()),
+        schema=bench.schema,
+        validators=bench.validators,
+        judge_model=judge_model,
+        temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
+        concurrency=choice.concurrency or written.concurrency,
+        max_cost=written.max_cost if choice.max_cost is None else choice.max_cost,
+        timeout_s=written.timeout_s,
+        stream=written.stream or choice.stream,
+        cache=written.cache and choice.cache,
+        repeat=choice.repeat or written.repeat,
+        json_extraction=written.json_extraction,
+        fail_fast=written.fail_fast or choice.fail_fast,
+    )
+
+
+def _endpoint(config: BenchConfig, model: str, choice: CaseChoice) -> Endpoint:
+    """Where a model is asked; an `--api-base` goes for all models under test."""
+    said = config.model_configs.get(model)
+    api_base = choice.api_base or (said.api_base if said else "") or ""
+    return Endpoint(api_base, choice.api_key_env or (said.api_key_env if said else "") or "")
+
+
+def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, dict[str, float]]:
+    """The prices that were given; the one of the command line is that of all models under test."""
+    given = {
+        model: said.prices.model_dump()
+        for model, said in config.model_configs.items()
+        if said.prices is not None
+    }
+    return given | ({model: dict(choice.price) for model in models} if choice.price else {})
+
+
+def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
+    """Recorded outputs: of `--outputs`, else those that stand with the cases; None: models are asked."""
+    if choice.outputs is not None:
+        file = read_source(Source(choice.outputs), DATA_BYTES)
+        return read_recorded(file, [case.id for case in bench.cases])
+    written = outputs_of(bench.cases)
+    if not written:
+        return None
+    return {
+        Key(at, model): Recorded(readable(text))
+        for at, texts in written.items()
+        for model, text in texts.items()
+    }
+
+
+def _models(config: BenchConfig, choice: CaseChoice, outputs: Mapping[Key, Recorded] | None) -> list[str]:
+    """The models of the run, each once.
+
+    Of recorded outputs: the configured models, as soon as one of them has an output, and then all others that
+    have one; outputs of other models only stand for themselves.
+    """
+    named = list(dict.fromkeys(choice.models or config.models))
+    if outputs is None:
+        return named
+    recorded = list(dict.fromkeys(key.model for key in outputs))
+    if choice.models:
+        return named
+    return list(dict.fromkeys([*named, *recorded])) if set(named) & set(recorded) else recorded
+
+
+def _chosen(cases: Sequence[CaseEntry], choice: CaseChoice) -> list[tuple[int, CaseEntry]]:
+    """The cases that the command line leaves, in their order.
+
+    Raises:
+        UsageError: a name stands for no case.
+        InputError: none is left.
+    """
+    found = list(enumerate(cases))
+    if choice.cases:
+        wanted = {_position(name, cases) for name in choice.cases}
+        found = [(at, case) for at, case in found if at in wanted]
+    if choice.containing:
+        word = choice.containing.casefold()
+        found = [(at, case) for at, case in found if word in f"{case.id or ''}\n{case.input}".casefold()]
+    if choice.first is not None:
+        found = found[: choice.first]
+    if choice.sample is not None and choice.sample < len(found):
+        picked = random.Random(SAMPLE_SEED).sample(found, choice.sample)  # noqa: S311 - to repeat, not to guess
+        found = sorted(picked, key=lambda each: each[0])
+    if not found:
+        raise InputError("no case is left to run", hint="--case, -k, --first or --sample leave none")
+    return found
+
+
+def _position(name: str, cases: Sequence[CaseEntry]) -> int:
+    """Finds a case by its id, else by its number as it is shown, from 1."""
+    ids = {case.id: at for at, case in enumerate(cases) if case.id is not None}
+    if name in ids:
+        return ids[name]
+    if name.isascii() and name.isdigit() and 1 <= int(name[:9]) <= len(cases):
+        return int(name[:9]) - 1
+    hint = nearest(name, list(ids)) if ids else f"cases go from 1 to {len(cases)}"
+    raise UsageError(f"--case: no case is called {shown(name)}", hint=hint)

@@ -1,0 +1,125 @@
+"""Checks values against the contract of cases, and words each refusal: place, what, and how to mend it."""
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from producer.load.problems import Problem, describe, shown
+from shared.errors import InputError
+
+M = TypeVar("M", bound=BaseModel)
+
+MOST_CASES: Final = 10_000
+"""Cases of a run."""
+SHOWN_NAMES: Final = 8
+"""Names in a hint."""
+
+_HINTS: Final = {
+    "blank": "give it a text",
+    "surrogate": "take the broken character out",
+    "pattern": "patterns are Python's: see the re module; a backslash in double quotes is written twice",
+    "not_json": "write what a model can answer in JSON",
+    "url": "write http://host:port/v1",
+    "variable": "name the variable that holds the key, never the key itself",
+}
+"""How to mend what the contract's own checks refuse."""
+
+
+class Row(NamedTuple):
+    """A value on its way to a model of the contract."""
+
+    where: str
+    """File, and line if known."""
+    value: Any
+    """What is there."""
+
+
+def checked(model: type[M], value: Any, place: Callable[[tuple[str | int, ...]], str]) -> M:
+    """Checks a value against its contract.
+
+    Args:
+        model: the contract.
+        value: what was read.
+        place: names the place of a location in the value: `FILE:LINE`.
+
+    Raises:
+        InputError: it breaks the contract.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+        problem = _worded(error, first, model)
+        location = _written(first, value)
+        path = problem.path or (str(location[0]) if location else "")
+        raise InputError(
+            f"{place(location)}: {path + ': ' if path else ''}{problem.what}", hint=problem.hint
+        ) from None
+
+
+def _worded(error: ValidationError, first: ErrorDetails, model: type[BaseModel]) -> Problem:
+    """Finds words for the first problem."""
+    problem = describe(error, model, b"{}")
+    problem = problem._replace(what=problem.what.replace(" in this line)", ")"))
+    kind, given = first["type"], first["input"]
+    if kind == "misplaced":
+        what, _, hint = first["msg"].partition(": ")
+        return Problem(str(first.get("ctx", {}).get("key", "")), what, hint)
+    if kind in _HINTS:
+        return problem._replace(hint=_HINTS[kind])
+    if kind == "dict_type" and problem.path.endswith("expected"):
+        return problem._replace(hint="an output is a JSON object: write the keys it must have")
+    if kind in ("int_type", "float_type", "bool_type") and isinstance(given, str):
+        return problem._replace(hint=f"{problem.hint}, as JSON has it: 5, 0.5, true")
+    if kind == "string_type" and isinstance(given, int | float | bool):
+        return problem._replace(hint=f'quote it: "{given}"')
+    return problem
+
+
+def _written(detail: ErrorDetails, value: Any) -> tuple[str | int, ...]:
+    """The part of a problem's location that is there to be seen, so that it has a line."""
+    found: list[str | int] = []
+    location = detail["loc"] or ((detail.get("ctx") or {}).get("key"),)
+    for part in location:
+        is_there = (isinstance(value, dict) and part in value) or (
+            isinstance(value, list) and isinstance(part, int) and part < len(value)
+        )
+        if is_there and part is not None:
+            found.append(part)
+            value = value[part]
+    return tuple(found)
+
+
+def refuse_twice(names: Iterator[tuple[str, str | None]], what: str) -> None:
+    """Refuses a name that was given to two.
+
+    Args:
+        names: place and name of each; None where there is none.
+        what: what has the names.
+
+    Raises:
+        InputError: a name stands twice.
+    """
+    places = dict[str, str]()
+    for where, name in names:
+        if name is not None:
+            if name in places:
+                text = f"{where}: id: {shown(name)} is the id of another {what}, at {places[name]}"
+                raise InputError(text, hint=f"give each {what} its own id")
+            places[name] = where
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """A hint: what was probably meant, else what there is.
+
+    >>> nearest("is_jsn", ["is_json", "is_sql"])
+    "did you mean 'is_json'?"
+    """
+    close = get_close_matches(word, known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    some = ", ".join(known[:SHOWN_NAMES]) + (", …" if len(known) > SHOWN_NAMES else "")
+    return f"there are: {some}" if known else "there are none"

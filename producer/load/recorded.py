@@ -1,0 +1,112 @@
+"""Reads outputs that were recorded before, one on each line, so that they are validated without any call."""
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from producer.load.case_data import json_rows
+from producer.load.case_files import TextFile
+from producer.load.case_rows import checked
+from producer.load.problems import shown
+from shared.case_run import Recorded
+from shared.case_words import MAX_OUTPUT_CHARS
+from shared.cases import Text
+from shared.errors import InputError
+
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+
+
+class Key(NamedTuple):
+    """Which answer an output is; `repeat` -1: of every repetition."""
+
+    case: int
+    model: str
+    repeat: int = -1
+
+
+class OutputRow(BaseModel):
+    """The contract of a line."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    case: Annotated[int, Field(ge=0)] | str
+    """Position of the case, from 0, or its id."""
+    model: Text
+    """Any name."""
+    output: str
+    """What the model said; it may be empty."""
+    repeat: Annotated[int, Field(ge=0)] | None = None
+    """Which repetition it answers, from 0; left out: all of them."""
+    latency_seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """How long it took."""
+    cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """What it cost."""
+    prompt_tokens: int | None = Field(None, ge=0, lt=1 << 53)
+    """As the provider counted them."""
+    completion_tokens: int | None = Field(None, ge=0, lt=1 << 53)
+    """As the provider counted them."""
+
+
+def read_recorded(file: TextFile, ids: Sequence[str | None]) -> dict[Key, Recorded]:
+    """Reads recorded outputs.
+
+    Args:
+        file: JSON Lines.
+        ids: of the cases, in order.
+
+    Raises:
+        InputError: a line breaks the contract, or names no case.
+    """
+    by_id = {name: at for at, name in enumerate(ids) if name is not None}
+    found, places = dict[Key, Recorded](), dict[Key, str]()
+    for where, value in json_rows(file):
+        row = checked(OutputRow, value, lambda _, at=where: at)  # type: ignore[misc]  # a default binds the place
+        key = Key(
+            _position(where, row.case, by_id, len(ids)), row.model, -1 if row.repeat is None else row.repeat
+        )
+        if key in places:
+            what = f"another output of case {shown(row.case)} and {row.model}, beside {places[key]}"
+            raise InputError(f"{where}: {what}", hint='tell repetitions apart with "repeat": 0, 1, …')
+        places[key] = where
+        found[key] = Recorded(
+            readable(row.output), row.latency_seconds, row.cost_usd, row.prompt_tokens, row.completion_tokens
+        )
+    if not found:
+        raise InputError(
+            f"{file.name}: no outputs in it", hint='write {"case": 0, "model": "…", "output": "…"}'
+        )
+    return found
+
+
+def recorded_for(outputs: Mapping[Key, Recorded], case: int, model: str, repeat: int) -> Recorded | None:
+    """Finds the output of one item; None when there is none."""
+    return outputs.get(Key(case, model, repeat)) or outputs.get(Key(case, model))
+
+
+def readable(output: str) -> str:
+    r"""Makes an output one that can travel: halves of surrogate pairs are replaced, the overlong is cut.
+
+    What is cut stays longer than the bound, so that the worker still calls it too large.
+
+    >>> readable("a\ud800b")
+    'a\ufffdb'
+    """
+    return _HALVES.sub("\ufffd", output[: MAX_OUTPUT_CHARS + 1])
+
+
+def _position(where: str, named: int | str, by_id: Mapping[str, int], cases: int) -> int:
+    """Finds the case that a line names."""
+    if isinstance(named, int):
+        if named < cases:
+            return named
+        raise InputError(
+            f"{where}: case: there is no case {named}", hint=f"positions go from 0 to {cases - 1}"
+        )
+    if named in by_id:
+        return by_id[named]
+    close = get_close_matches(named, by_id, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "write a position without quotes, or the id of a case"
+    raise InputError(f"{where}: case: no case has the id {shown(named)}", hint=hint)
