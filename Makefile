@@ -60,8 +60,9 @@ cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-bench: $(STAMP) ## measure turns per second, file to file, beside its references
+bench: $(STAMP) ## measure turns (ARGS) and queries (QUERIES_ARGS) per second beside their references
 	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
+	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
 
 ## Keep it clean
 format: $(STAMP) ## rewrite the code in the project's format

@@ -1,0 +1,187 @@
+"""Measures queries per second against an API of 200 ms, by queries in flight and by worker processes.
+
+Each row is one run on workers that are up: from the moment its queries may be handed out until the last
+result is in. The ideal is what so many in flight make of 200 ms, with nothing in between. The last row has
+every tenth request refused with 429 and `Retry-After`, and shows that none is lost.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from producer.load.source import Source
+from producer.options import SubmitOptions
+from producer.submit import submit
+from shared.broker import Publisher, make_app
+from shared.ledger import Ledger
+from shared.query_run import QueryRun
+from shared.runs import RunStore
+from shared.target import RedisTarget
+from tests.support.eventually import eventually
+from tests.support.processes import kill_all, mark_this_session, marked_processes
+from tests.support.query_desk import numbered
+from tests.support.redis_server import RedisServer
+from tests.support.tree import ROOT
+
+LATENCY_S: Final = 0.2
+IN_FLIGHT: Final = (100, 250, 500, 1000)
+PROCESSES: Final = (1, 2, 4)
+PER_PROCESS: Final = 50
+"""Queries in flight of each process, where processes are compared: far below what two cores can do."""
+SECONDS: Final = 4.0
+"""How long a row takes at the ideal rate."""
+REFERENCE: Final = 4_135
+"""Requests a second that one process made when the design was chosen: bare chunks, no ledger, no checks."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One row."""
+
+    name: str
+    queries: int
+    seconds: float
+    ideal_s: float
+    cpu_s: float
+    errors: int
+    retried: int
+
+    def line(self) -> str:
+        """The row as text."""
+        share = 100 * self.ideal_s / self.seconds
+        cpu_us = 1e6 * self.cpu_s / self.queries
+        return (
+            f"{self.name:34}{self.queries / self.seconds:9,.0f}{self.queries / self.ideal_s:9,.0f}"
+            f"{share:8.1f} %{cpu_us:12.0f}{self.errors:8}{self.retried:9}"
+        )
+
+
+HEAD: Final = (
+    f"{'':34}{'queries/s':>9}{'ideal':>9}{'share':>10}{'CPU µs/query':>12}{'errors':>8}{'retried':>9}"
+)
+
+
+@contextmanager
+def api(every: int) -> Iterator[str]:
+    """The slow API in a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks.slow_api", str(LATENCY_S), str(every)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        process.kill()
+
+
+@contextmanager
+def workers(url: str, processes: int, in_flight: int) -> Iterator[list[psutil.Process]]:
+    """Worker processes that are up."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        log = Path(folder) / "log"
+        env = {**os.environ, "PROCTOR_REDIS_URL": url, "PROCTOR_DATA_DIR": folder, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "worker", "--supervise", "-Q", "queries"]
+        command += ["--processes", str(processes), "-j", str(in_flight)]
+        with log.open("wb") as out, subprocess.Popen(command, env=env, stdout=out, stderr=out) as process:
+
+            def are_ready() -> None:
+                assert log.read_text(errors="replace").count("ready ") >= processes
+
+            eventually(are_ready, within_s=60)
+            yield psutil.Process(process.pid).children(recursive=True)
+            process.terminate()
+            process.wait(40)
+
+
+def measure(
+    server: RedisServer, name: str, *, processes: int, in_flight: int, seconds: float, every: int = 0
+) -> Measured:
+    """Measures one run.
+
+    Args:
+        server: an empty Redis.
+        name: of the row.
+        processes: worker processes.
+        in_flight: queries in flight of each.
+        seconds: how long it is to take at the ideal rate.
+        every: one request in so many is refused; 0: none.
+    """
+    together = processes * in_flight
+    count = round(together * seconds / LATENCY_S)
+    with closing(server.client()) as client:
+        client.flushall()
+    with (
+        closing(server.client()) as client,
+        tempfile.NamedTemporaryFile("w", suffix=".json") as file,
+        api(every) as api_url,
+        workers(server.url, processes, in_flight) as family,
+    ):
+        json.dump(numbered(count), file)
+        file.flush()
+        ledger, store = Ledger(client), RunStore(client)
+        publisher = Publisher(make_app(RedisTarget.parse(server.url)), patience_s=10.0)
+        before = sum(_cpu_s(each) for each in family)
+        options = SubmitOptions(queries=QueryRun(api_url=api_url, concurrency=together), await_disk=False)
+        run = submit(ledger, publisher, Source(file.name), options=options).run
+        done = eventually(lambda: _finished(store, run), within_s=20 * seconds + 60)
+        cpu_s = sum(_cpu_s(each) for each in family) - before
+        info = store.info(run)
+    ideal_s = -(-count // together) * LATENCY_S
+    return Measured(
+        name, count, done, ideal_s, cpu_s, info.tally.get("error", 0), info.tally.get("retried", 0)
+    )
+
+
+def _finished(store: RunStore, run: str) -> float:
+    info = store.info(run)
+    assert info.state == "finished"
+    assert info.done == info.total
+    return (info.duration_ms or 0) / 1000
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def main() -> None:
+    """Reads the command line, measures and prints."""
+    parser = argparse.ArgumentParser(prog="bench_queries", description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each row at the ideal rate")
+    parser.add_argument("--in-flight", type=int, nargs="*", default=IN_FLIGHT)
+    parser.add_argument("--processes", type=int, nargs="*", default=PROCESSES)
+    options = parser.parse_args()
+    mark_this_session()
+    print(HEAD)
+    with RedisServer() as server:
+        seconds = options.seconds
+        for number in options.in_flight:
+            row = measure(
+                server, f"1 process, {number} in flight", processes=1, in_flight=number, seconds=seconds
+            )
+            print(row.line(), flush=True)
+        rates = []
+        for number in options.processes:
+            name = f"{number} processes, {PER_PROCESS} in flight each"
+            row = measure(server, name, processes=number, in_flight=PER_PROCESS, seconds=seconds)
+            rates.append(row.queries / row.seconds / number)
+            print(row.line(), flush=True)
+        if len(rates) > 1:
+            print(
+                f"linear, from {options.processes[0]} to {options.processes[-1]}: {rates[-1] / rates[0]:.1%}"
+            )
+        row = measure(server, "10 % refused with 429", processes=1, in_flight=100, seconds=seconds, every=10)
+        print(row.line())
+    print(f"reference: {REFERENCE:,} requests/s of one process without ledger and checks")
+    kill_all(marked_processes())
+
+
+if __name__ == "__main__":
+    main()

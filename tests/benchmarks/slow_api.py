@@ -1,0 +1,65 @@
+"""An API that answers every query after a fixed time and costs next to nothing: `python -m … SECONDS EVERY`.
+
+Written on a bare asyncio protocol, so that on a machine of two cores the workers are measured and not the
+server. Each EVERY-th request (0: none) is refused with 429 and `Retry-After: 1`. Prints its port and serves
+until it is ended.
+"""
+
+import asyncio
+import sys
+from typing import Final
+
+BODY: Final = (
+    b'{"answer":"yes","sources":[{"title":"S"}],"relatedDocs":[],"citations":[],'
+    b'"confidence":{"level":"High"},"metadata":{"chunksRetrieved":1,"latencyMs":200}}'
+)
+ANSWER: Final = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
+)
+REFUSAL: Final = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+
+
+class Server(asyncio.Protocol):
+    """One connection: a request at a time, as HTTP clients do."""
+
+    seconds = 0.2
+    every = 0
+    requests = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keeps the way back."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        """Answers when the request is complete."""
+        self._buffer += data
+        head, end, body = self._buffer.partition(b"\r\n\r\n")
+        if not end:
+            return
+        length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+        if len(body) < int(length or 0):
+            return
+        self._buffer = b""
+        Server.requests += 1
+        if self.every and Server.requests % self.every == 0:
+            self._answer(REFUSAL)
+        else:
+            asyncio.get_running_loop().call_later(self.seconds, self._answer, ANSWER)
+
+    def _answer(self, reply: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(reply)
+
+
+async def serve(seconds: float, every: int) -> None:
+    """Serves for ever."""
+    Server.seconds, Server.every = seconds, every
+    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0, backlog=4096)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(float(sys.argv[1]), int(sys.argv[2])))
