@@ -76,14 +76,13 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
         for query in queries
         for again in range(asked.repeat)
     ]
-    size = chunk_size(len(items))
-    wide = -(-asked.concurrency // size)
+    size, wide = shape_of(len(items), asked.concurrency)
     run = replace(
         asked,
         version=baselines.version,
         start_from=queries[0]["id"],
         offset=len(baselines.queries) - len(queries),
-        together=asked.concurrency // wide,
+        together=min(asked.concurrency, size),
     )
     settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
     return Load(
@@ -102,6 +101,21 @@ def chunk_size(items: int) -> int:
     [1, 1, 4, 25, 100]
     """
     return min(max(items // MOST_CHUNKS, 1), CHUNK_ITEMS_MOST)
+
+
+def shape_of(items: int, concurrency: int) -> tuple[int, int]:
+    """Says how many items a chunk holds, and how many chunks may be open, to keep so many items under way.
+
+    Chunks that are begun whole leave no place empty: the largest size that fills the most places is taken.
+
+    >>> [shape_of(1_500, together) for together in (1, 10, 97, 100)]
+    [(7, 1), (5, 2), (6, 16), (5, 20)]
+    """
+    most = chunk_size(items)
+    if concurrency < most:
+        return most, 1
+    size = max(range(most, most // 2, -1), key=lambda size: (concurrency // size * size, size))
+    return size, concurrency // size
 
 
 def item_chunks(items: Sequence[tuple[str, bytes]], size: int) -> Iterator[Chunk]:
