@@ -182,7 +182,8 @@ class Publisher:
                 message = amqp.as_task_v2(
                     task_id,
                     TASKS[Kind(kind)],
-                    kwargs={"run": run, "chunk": chunk, "items": items, "first": first},
+                    # Flower cuts what is long: what people read comes first.
+                    kwargs={"run": run, "first": first, "chunk": chunk, "items": items},
                     create_sent_event=True,
                     ignore_result=True,
                 )

@@ -98,7 +98,7 @@ def test_events_tell_what_a_chunk_was_and_what_came_of_it(
         by_type = eventually(all_of_one_task)
     assert by_type["task-sent"]["queue"] == "turns"
     assert by_type["task-received"]["name"] == "proctor.turns.evaluate"
-    expected = "{'run': 'r1', 'chunk': '0', 'items': 50, 'first': 'thread-0'}"
+    expected = "{'run': 'r1', 'first': 'thread-0', 'chunk': '0', 'items': 50}"
     assert by_type["task-received"]["kwargs"] == expected
     value = by_type["task-succeeded"]["result"]
     assert value == "{'chunk': '0', 'decided': 50, 'threads': 10, 'retried': 0}"
