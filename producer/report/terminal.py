@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import ranked, share
+from producer.report.cells import plain
 from producer.report.opened import opened
-from producer.report.queries.cells import plain
 from producer.report.wording import RULES, call_remarks, headline, remarks
 from shared.runs import TurnRow
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any, BinaryIO, Final
 
+from producer.report.cells import csv_cell
 from producer.report.opened import OpenedRow, opened
-from producer.report.queries.cells import csv_cell
 from shared.runs import RunInfo, TurnRow
 
 COLUMNS: Final = (

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.aggregate.turns import ranked, share
+from producer.report.cells import markdown
 from producer.report.opened import OpenedRow, opened
-from producer.report.queries.cells import markdown
 from producer.report.wording import RULES, call_remarks, headline, remarks
 from shared.runs import RunInfo, TurnRow
 

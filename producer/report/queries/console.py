@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from producer.aggregate.queries import targets
-from producer.report.queries.cells import plain
+from producer.report.cells import plain
 from shared.query_words import confidence_of, failed
 
 TITLE: Final = "Waypoint Co-Pilot - Evaluation Harness"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
-from producer.report.queries.cells import plain
+from producer.report.cells import plain
 from producer.report.query_rows import opened
 from producer.report.wording import duration
 from shared.item_rows import ItemRow

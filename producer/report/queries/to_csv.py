@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from producer.aggregate.queries import check_of, is_citation_applicable, latency_ms
-from producer.report.queries.cells import csv_cell
+from producer.report.cells import csv_cell
 from shared.query_words import confidence_of
 
 COLUMNS: Final = (

@@ -15,7 +15,7 @@ from producer.aggregate.queries import (
     latency_ms,
     targets,
 )
-from producer.report.queries.cells import markdown, markdown_list
+from producer.report.cells import markdown, markdown_list
 from shared.query_words import began_at, confidence_of, failed, json_object
 
 Result = Mapping[str, Any]
