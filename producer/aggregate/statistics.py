@@ -1,0 +1,254 @@
+"""Says how sure a number is: intervals, percentiles, repeats, and the test of paired outcomes; pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, erfc, fsum, sqrt
+from typing import Any, Final
+
+Z_95: Final = 1.959963984540054
+"""Quantile of the normal distribution for two-sided 95 % intervals."""
+EXACT_UP_TO: Final = 1_000
+"""Discordant pairs up to which McNemar's test sums binomials; beyond, the normal limit differs by < 0.001."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share of a whole, and between which bounds the true one lies with 95 % confidence."""
+
+    value: float
+    """The share seen; 0 of nothing."""
+    low: float
+    """Lower bound."""
+    high: float
+    """Upper bound."""
+    n: int
+    """What it is a share of."""
+
+    def as_document(self) -> dict[str, Any]:
+        """Returns it as `--json` prints it.
+
+        >>> wilson(3, 4).as_document()
+        {'value': 0.75, 'low': 0.3006, 'high': 0.9544, 'n': 4}
+        """
+        rounded = {"value": self.value, "low": self.low, "high": self.high}
+        return {name: round(number, 4) for name, number in rounded.items()} | {"n": self.n}
+
+
+def wilson(part: int, whole: int, *, z: float = Z_95) -> Rate:
+    """Returns a share with its score interval.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). Of
+    the simple intervals it is the one that holds its level for few cases and for shares near 0 and 1 (L. D.
+    Brown, T. T. Cai, A. DasGupta, Statistical Science 16, 2001). Nothing of nothing may be anything.
+
+    The values of R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3:
+
+    >>> [round(bound, 4) for bound in (wilson(81, 263).low, wilson(81, 263).high)]
+    [0.2553, 0.3662]
+    >>> [round(bound, 4) for bound in (wilson(1, 29).low, wilson(1, 29).high)]
+    [0.0061, 0.1718]
+    >>> wilson(0, 20).low, round(wilson(0, 20).high, 4)
+    (0.0, 0.1611)
+    """
+    if not whole:
+        return Rate(0.0, 0.0, 1.0, 0)
+    share, square = part / whole, z * z
+    middle = share + square / (2 * whole)
+    spread = z * sqrt(share * (1 - share) / whole + square / (4 * whole * whole))
+    scale = 1 + square / whole
+    # At the ends the formula gives the bound exactly, floating point nearly.
+    low = 0.0 if part == 0 else min(share, max(0.0, (middle - spread) / scale))
+    high = 1.0 if part == whole else max(share, min(1.0, (middle + spread) / scale))
+    return Rate(share, low, high, whole)
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Returns the nearest-rank percentile: the smallest value that `percent` of all do not exceed.
+
+    It is a value that was seen, which an interpolated one is not (R. J. Hyndman, Y. Fan, "Sample quantiles in
+    statistical packages", The American Statistician 50, 1996, definition 1).
+
+    Args:
+        ordered: at least one value, smallest first.
+        percent: above 0, up to 100.
+
+    >>> percentile([15, 20, 35, 40, 50], 30), percentile([15, 20, 35, 40, 50], 100)
+    (20, 50)
+    """
+    rank = max(1, -int(-percent * len(ordered) // 100))
+    return ordered[rank - 1]
+
+
+def percentiles(values: Iterable[float], percents: Sequence[int] = (50, 95)) -> dict[str, float]:
+    """Returns percentiles by name, and of how many values they are; empty without any.
+
+    >>> percentiles([10, 20, 30, 40])
+    {'p50': 20, 'p95': 40, 'n': 4}
+    """
+    ordered = sorted(values)
+    if not ordered:
+        return {}
+    return {f"p{percent}": percentile(ordered, percent) for percent in percents} | {"n": len(ordered)}
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over clusters."""
+
+    value: float
+    """The mean of all values."""
+    standard_error: float | None
+    """None with fewer than two clusters: one case says nothing about others."""
+    n: int
+    """Values."""
+    clusters: int
+    """Cases they belong to."""
+
+
+def clustered_mean(clusters: Iterable[Sequence[float]]) -> Mean:
+    """Returns the mean of all values, and its standard error with the values of one case taken as related.
+
+    Repeats of a case are no new cases: an error that took them so would promise too much. As in E. Miller,
+    "Adding error bars to evals" (arXiv:2411.00640, 2024), section 2.2, with the factor G/(G-1) of A. C.
+    Cameron and D. L. Miller (Journal of Human Resources 50, 2015), which makes it the usual standard error
+    where each cluster has one value.
+
+    Args:
+        clusters: the values of each case.
+
+    >>> clustered_mean([[1.0], [2.0], [3.0], [4.0]])  # the deviation 1.29 over the root of 4
+    Mean(value=2.5, standard_error=0.6454972243679028, n=4, clusters=4)
+    >>> round(clustered_mean([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [4.0, 4.0]]).standard_error, 4)
+    0.6455
+    """
+    groups = [values for values in clusters if values]
+    n, count = sum(map(len, groups)), len(groups)
+    if not n:
+        return Mean(0.0, None, 0, 0)
+    mean = fsum(value for values in groups for value in values) / n
+    if count == 1:
+        return Mean(mean, None, n, 1)
+    squares = fsum(fsum(value - mean for value in values) ** 2 for values in groups)
+    return Mean(mean, sqrt(squares * count / (count - 1)) / n, n, count)
+
+
+def pass_at_k(n: int, passed: int, k: int) -> float:
+    """Estimates without bias the chance that at least one of `k` tries passes.
+
+    M. Chen and others, "Evaluating large language models trained on code" (arXiv:2107.03374, 2021), equation
+    1.
+
+    Args:
+        n: tries that were made.
+        passed: those that passed.
+        k: from 1 to `n`.
+
+    Raises:
+        ValueError: more is asked than was tried.
+
+    >>> round(pass_at_k(10, 3, 1), 4), round(pass_at_k(10, 3, 5), 4), pass_at_k(5, 1, 5)
+    (0.3, 0.9167, 1.0)
+    """
+    _check_k(n, passed, k)
+    return 1 - comb(n - passed, k) / comb(n, k)
+
+
+def pass_hat_k(n: int, passed: int, k: int) -> float:
+    """Estimates without bias the chance that all of `k` tries pass.
+
+    S. Yao and others, "τ-bench" (arXiv:2406.12045, 2024), section 4.
+
+    Raises:
+        ValueError: more is asked than was tried.
+
+    >>> pass_hat_k(4, 2, 1), round(pass_hat_k(4, 2, 2), 4), pass_hat_k(4, 4, 3)
+    (0.5, 0.1667, 1.0)
+    """
+    _check_k(n, passed, k)
+    return comb(passed, k) / comb(n, k)
+
+
+@dataclass(frozen=True, slots=True)
+class Flakiness:
+    """How stable verdicts are over repeats."""
+
+    cases: int
+    """Cases that were tried more than once."""
+    flaky: int
+    """Those with differing verdicts."""
+    disagreement: float
+    """Chance that two tries of one case differ, averaged over cases; 0 without repeats."""
+
+
+def flakiness(verdicts: Iterable[Sequence[bool]]) -> Flakiness:
+    """Counts cases whose repeats differ, and how often two tries of one case do.
+
+    The latter is the Gini-Simpson index of E. H. Simpson, "Measurement of diversity" (Nature 163, 1949), in
+    its unbiased form: 2·p·(n-p) / (n·(n-1)) for p passed of n.
+
+    Args:
+        verdicts: the verdicts of each case.
+
+    >>> flakiness([[True, True], [True, False], [True]])
+    Flakiness(cases=2, flaky=1, disagreement=0.5)
+    """
+    repeated = [(len(tries), sum(tries)) for tries in verdicts if len(tries) > 1]
+    shares = [2 * passed * (n - passed) / (n * (n - 1)) for n, passed in repeated]
+    flaky = sum(0 < passed < n for n, passed in repeated)
+    return Flakiness(len(repeated), flaky, fsum(shares) / len(shares) if shares else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """The test of paired verdicts."""
+
+    p_value: float
+    """How likely so uneven a split is when nothing has changed; two-sided."""
+    method: str
+    """`mid-p`, or `normal` for very many pairs."""
+    exact_p: float
+    """The exact conditional value, for those who prefer it."""
+
+
+def mcnemar(broken: int, fixed: int) -> McNemar:
+    """Tests whether more was broken than fixed, or the other way round, than chance explains.
+
+    Only pairs whose verdict changed count (Q. McNemar, Psychometrika 12, 1947). The p-value is the mid-p one:
+    M. W. Fagerland, S. Lydersen, P. Laake (BMC Medical Research Methodology 13:91, 2013) found that it holds
+    its level like the exact test, which is needlessly strict for few pairs, and that the continuity
+    correction is stricter still; so that one is not offered. Four broken cases and no fixed one are not
+    significant at 5 %, five are.
+
+    Their example, 1 against 7 (table 3: exact 0.070, mid-p 0.039):
+
+    >>> result = mcnemar(1, 7)
+    >>> round(result.p_value, 3), round(result.exact_p, 3), result.method
+    (0.039, 0.07, 'mid-p')
+    >>> mcnemar(1, 0).p_value, mcnemar(0, 0).p_value
+    (0.5, 1.0)
+    """
+    n, less = broken + fixed, min(broken, fixed)
+    if not n:
+        return McNemar(1.0, "mid-p", 1.0)
+    if n > EXACT_UP_TO:
+        p = erfc(abs(broken - fixed) / sqrt(2 * n))
+        return McNemar(p, "normal", p)
+    both_tails = 2 * sum(comb(n, k) for k in range(less + 1))
+    exact = min(1.0, both_tails / 2**n)
+    mid = 1.0 if broken == fixed else (both_tails - comb(n, less)) / 2**n
+    return McNemar(mid, "mid-p", exact)
+
+
+def rates(shares: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, Any]]:
+    """Returns shares with their intervals, as `--json` prints them.
+
+    >>> rates({"pass_rate": (3, 4)})
+    {'pass_rate': {'value': 0.75, 'low': 0.3006, 'high': 0.9544, 'n': 4}}
+    """
+    return {name: wilson(part, whole).as_document() for name, (part, whole) in shares.items()}
+
+
+def _check_k(n: int, passed: int, k: int) -> None:
+    """Refuses impossible numbers."""
+    if not (1 <= k <= n and 0 <= passed <= n):
+        raise ValueError(f"{passed} passed of {n}, {k} at a time: needs 1 <= k <= n and 0 <= passed <= n")
