@@ -2,7 +2,8 @@
 
     python -m tests.support.asking URL '{"questions": 40, "max_cost": 0.5, "hold_s": 0.05, "tokens": 100}'
 
-asks that many questions at once and prints, as one JSON line, how often each thing came of it.
+asks that many questions at once; prints `calling` when the first call is under way and, as one JSON line, how
+often each thing came of it.
 """
 
 import asyncio
@@ -46,6 +47,8 @@ class ScriptedModel:
     """Says how the n-th question, counted from 1, is met."""
     hold_s: float = 0.0
     asked: list[ModelRequest] = field(default_factory=list)
+    on_first: Callable[[], object] = bool
+    """Called when the first question is under way."""
     under_way: int = 0
     most: int = 0
 
@@ -53,6 +56,8 @@ class ScriptedModel:
         """Answers, or fails."""
         self.asked.append(request)
         nth = len(self.asked)
+        if nth == 1:
+            self.on_first()
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         try:
@@ -110,7 +115,8 @@ async def ask_at_last(models: Models, request: ModelRequest, on_behalf: AskScope
 
 
 async def _work(url: str, options: dict[str, Any]) -> None:
-    client = ScriptedModel(answering(tokens=options["tokens"]), hold_s=options["hold_s"])
+    script = answering(tokens=options["tokens"])
+    client = ScriptedModel(script, hold_s=options["hold_s"], on_first=lambda: print("calling", flush=True))  # noqa: T201 - whoever started us waits for it
     on_behalf = scope(max_cost=options.get("max_cost"))
     async with discipline(RedisTarget.parse(url).client()) as upstream:
         models = models_of(upstream, client)

@@ -1,0 +1,369 @@
+"""Questions to models through cache, budget, limits and retry, against a real Redis.
+
+Longer than 300 lines, because each promise is one short story over the same few helpers.
+"""
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared import keys
+from shared.answers import AnswerBook
+from shared.clock import now_ms
+from shared.costs import CostBook
+from shared.errors import UsageError
+from shared.ledger import Ledger
+from tests.support.asking import (
+    MODEL,
+    ScriptedModel,
+    answering,
+    ask,
+    ask_at_last,
+    models_of,
+    question,
+    scope,
+)
+from tests.support.ledger_runs import submit_cases
+from tests.support.processes import Processes
+from tests.support.upstream import discipline, keep_time, soon
+from worker.upstream.cache import MOST_BYTES
+from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.models import Answered, Gone, Models, OverBudget, Parked
+from worker.upstream.retry import History, RetryRules
+
+if TYPE_CHECKING:
+    import redis
+
+CALL_USD = 10 * 1e-6 + 100 * 1e-5
+"""What a call of `answering()` costs by the prices of `scope()`."""
+QUICK = RetryRules(max_attempts=3, base_s=0.001)
+
+
+def with_models(client: "redis.Redis", model: ScriptedModel, work: Callable[[Models], Awaitable[Any]]) -> Any:
+    """Does something with one process's models."""
+
+    async def inside() -> Any:
+        """Has them while it does so."""
+        async with discipline(client) as upstream:
+            return await work(models_of(upstream, model))
+
+    return asyncio.run(inside())
+
+
+def book_of(client: "redis.Redis") -> CostBook:
+    """The costs as `watch` and reports read them."""
+    return CostBook(Ledger(client).caller)
+
+
+def failing(trouble: Trouble, times: int = 1_000, **more: Any) -> Callable[[ModelRequest, int], Any]:
+    """A script that fails so many times, then answers."""
+
+    def script(request: ModelRequest, nth: int) -> ModelReply | UpstreamError:
+        return UpstreamError(trouble, "no", **more) if nth <= times else answering()(request, nth)
+
+    return script
+
+
+def test_identical_questions_are_asked_once(redis_client: "redis.Redis") -> None:
+    """Of twenty at once and one later, one reaches the model; the others have its answer and figures."""
+    model = ScriptedModel(answering(), hold_s=0.05)
+
+    async def work(models: Models) -> list[Any]:
+        """Asks."""
+        first = await asyncio.gather(*(ask(models, question(), scope()) for _ in range(20)))
+        return [*first, await ask(models, question(), scope(run="r2"))]
+
+    asked = with_models(redis_client, model, work)
+    assert len(model.asked) == 1
+    assert Counter(end.reply.is_cached for end in asked) == {True: 20, False: 1}
+    assert {(end.reply.text, end.reply.latency_ms, end.reply.completion_tokens) for end in asked} == {
+        ("Hello 1", 7, 100)
+    }
+    assert all(end.reply.cost_usd == pytest.approx(CALL_USD) for end in asked)
+    assert sorted(end.history.attempts for end in asked) == [0] * 20 + [1]
+    info = AnswerBook(Ledger(redis_client).caller).info()
+    assert (info.answers, info.misses, info.hits) == (1, 1, 20)
+
+
+def test_different_questions_and_repetitions_are_asked(redis_client: "redis.Redis") -> None:
+    """Another repetition, temperature, endpoint or parameter is another question; --no-cache asks always."""
+    model = ScriptedModel(answering())
+    questions = [
+        question(),
+        question(repeat=1),
+        question(temperature=0.5),
+        question(api_base="http://localhost:1/v1"),
+        question(parameters={"max_tokens": 7}),
+    ]
+
+    async def work(models: Models) -> None:
+        """Asks all of them, twice, and one without the cache."""
+        for each in [*questions, *questions]:
+            await ask(models, each, scope())
+        assert len(model.asked) == len(questions)
+        await ask(models, question(), scope(use_cache=False))
+
+    with_models(redis_client, model, work)
+    assert len(model.asked) == len(questions) + 1
+
+
+def test_errors_and_huge_answers_are_not_kept(redis_client: "redis.Redis") -> None:
+    """After a failure the next one who asks leads, and what is too large is asked for again."""
+    refused = ScriptedModel(failing(Trouble.REFUSED, times=1), hold_s=0.02)
+    huge = ScriptedModel(lambda _request, _nth: ModelReply("x" * (MOST_BYTES + 1), 1))
+
+    async def work(models: Models) -> list[Any]:
+        """Asks the same at once."""
+        return list(await asyncio.gather(*(ask(models, question(), scope()) for _ in range(3))))
+
+    ends = with_models(redis_client, refused, work)
+    assert Counter(type(end) for end in ends) == {Gone: 1, Answered: 2}
+    assert len(refused.asked) == 2
+    redis_client.flushall()
+    assert all(isinstance(end, Answered) for end in with_models(redis_client, huge, work))
+    assert len(huge.asked) == 3
+    assert list(redis_client.scan_iter(keys.answer_key("*"))) == []
+
+
+def test_who_waits_too_long_for_an_answer_is_parked(redis_client: "redis.Redis") -> None:
+    """A follower holds its slot for two seconds, and comes back a second or two later."""
+    model = ScriptedModel(answering(), hold_s=2.5)
+
+    async def work(models: Models) -> list[Any]:
+        """Asks the same twice."""
+        return list(await asyncio.gather(*(ask(models, question(), scope()) for _ in range(2))))
+
+    lead, follower = with_models(redis_client, model, work)
+    assert isinstance(lead, Answered)
+    assert isinstance(follower, Parked)
+    assert (follower.reason, follower.history) == ("cache", History())
+    assert 0 < follower.due_ms - now_ms() <= 2_000
+
+
+def test_processes_share_answers(
+    redis_client: "redis.Redis", processes: Processes, python: str, proctor_env: dict[str, str]
+) -> None:
+    """Three processes with the same forty questions make forty calls."""
+    url, options = proctor_env["PROCTOR_REDIS_URL"], {"questions": 40, "hold_s": 0.2, "tokens": 100}
+    fleet = [
+        processes.start(python, "-m", "tests.support.asking", url, json.dumps(options)) for _ in range(3)
+    ]
+    told: Counter[str] = Counter()
+    for process in fleet:
+        assert process.wait(60) == 0, process.said()
+        told.update(json.loads(process.output.splitlines()[-1]))
+    assert told == {"Answered": 40, "cached": 80, "calls": 40}
+    assert not list(redis_client.scan_iter(keys.flight_key("*")))
+
+
+def test_a_run_stops_at_its_cost_cap_and_goes_on_with_a_higher_one(redis_client: "redis.Redis") -> None:
+    """With room for two and a half calls two are made; what is spent can be read; a new cap counts."""
+    model = ScriptedModel(answering(), hold_s=0.02)
+    capped = scope(max_cost=2.5 * CALL_USD)
+
+    async def work(models: Models) -> None:
+        """Asks for more than the cap has room for, then raises it."""
+        ends = await asyncio.gather(*(ask_at_last(models, question(str(n)), capped) for n in range(8)))
+        assert Counter(type(end) for end in ends) == {Answered: 2, OverBudget: 6}
+        over = next(end for end in ends if isinstance(end, OverBudget))
+        assert over.message.startswith("cost cap reached: $0.00202 of $0.002525 is spent")
+        book_of(redis_client).set_cap("r1", 4 * CALL_USD)
+        ends = await asyncio.gather(*(ask_at_last(models, question(f"b{n}"), capped) for n in range(8)))
+        assert Counter(type(end) for end in ends) == {Answered: 2, OverBudget: 6}
+        again = next(call.user for call in model.asked)
+        assert isinstance(await ask(models, question(again), capped), Answered), "answers kept cost nothing"
+
+    with_models(redis_client, model, work)
+    cost = book_of(redis_client).read("r1")
+    assert (cost.spent_usd, cost.cap_usd) == pytest.approx((4 * CALL_USD, 4 * CALL_USD))
+    assert cost.held_usd == 0
+    assert len(model.asked) == 4
+
+
+@pytest.mark.parametrize("usd", [-1, float("nan"), 1e12])
+def test_a_cap_is_a_number_of_dollars(redis_client: "redis.Redis", usd: float) -> None:
+    """What is no cap is refused."""
+    with pytest.raises(UsageError, match="cannot be capped"):
+        book_of(redis_client).set_cap("r1", usd)
+
+
+def test_processes_share_a_budget(
+    redis_client: "redis.Redis", processes: Processes, python: str, proctor_env: dict[str, str]
+) -> None:
+    """Three processes that ask as fast as they may make the calls that the cap has room for, no more."""
+    url = proctor_env["PROCTOR_REDIS_URL"]
+    fleet = [
+        processes.start(
+            python,
+            "-m",
+            "tests.support.asking",
+            url,
+            json.dumps(
+                {
+                    "questions": 30,
+                    "hold_s": 0.02,
+                    "tokens": 100,
+                    "max_cost": 40.5 * CALL_USD,
+                    "tag": f"{number} ",
+                }
+            ),
+        )
+        for number in range(3)
+    ]
+    told: Counter[str] = Counter()
+    for process in fleet:
+        assert process.wait(60) == 0, process.said()
+        told.update(json.loads(process.output.splitlines()[-1]))
+    assert told == {"Answered": 40, "OverBudget": 50, "calls": 40}
+    assert book_of(redis_client).read("r1").spent_usd == pytest.approx(40 * CALL_USD)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "spent"), [(Trouble.REFUSED, 0), (Trouble.CONNECTION, 0), (Trouble.TIMEOUT, 1)]
+)
+def test_failed_calls_cost_what_they_may_have_cost(
+    redis_client: "redis.Redis", trouble: Trouble, spent: int
+) -> None:
+    """A refusal costs nothing; a call without an answer in time counts as estimated: it may be billed."""
+    model = ScriptedModel(failing(trouble))
+    request = question("x" * 30, parameters={"max_tokens": 50})
+
+    async def work(models: Models) -> Any:
+        """Asks."""
+        return await ask(models, request, scope(max_cost=1, rules=RetryRules(max_attempts=1)))
+
+    end = with_models(redis_client, model, work)
+    assert (type(end), end.error.trouble, end.history.attempts) == (Gone, trouble, 1)
+    cost = book_of(redis_client).read("r1")
+    assert cost.spent_usd == pytest.approx(spent * (18 * 1e-6 + 50 * 1e-5))
+    assert cost.held_usd == 0
+
+
+def test_a_model_without_a_price_is_not_asked_under_a_cap(redis_client: "redis.Redis") -> None:
+    """Nobody can keep a cap with unknown prices, so nothing is sent; without a cap the cost stays unknown."""
+    model = ScriptedModel(answering())
+
+    async def work(models: Models) -> list[Any]:
+        """Asks with and without a cap."""
+        return [
+            await ask(models, question(), scope(prices={}, max_cost=1)),
+            await ask(models, question(), scope(prices={})),
+        ]
+
+    capped, free = with_models(redis_client, model, work)
+    assert (capped.error.code, capped.error.ends_run) == ("price_unknown", False)
+    assert MODEL in capped.error.message
+    assert (free.reply.cost_usd, len(model.asked)) == (None, 1)
+
+
+def test_short_waits_happen_inside_and_long_ones_park(redis_client: "redis.Redis") -> None:
+    """Server errors are retried at once; a longer wait is parked with what was; a bad key ends it."""
+
+    async def work(models: Models) -> Any:
+        """Asks under quick rules."""
+        return await ask(models, question(), scope(rules=QUICK, use_cache=False))
+
+    end = with_models(redis_client, ScriptedModel(failing(Trouble.SERVER_ERROR, times=2)), work)
+    assert (type(end), end.history.attempts) == (Answered, 3)
+    end = with_models(redis_client, ScriptedModel(failing(Trouble.SERVER_ERROR)), work)
+    assert (type(end), end.history.attempts, end.error.code) == (Gone, 3, "upstream_server_error")
+    end = with_models(redis_client, ScriptedModel(failing(Trouble.UNAUTHORISED)), work)
+    assert (type(end), end.error.ends_run) == (Gone, True)
+    end = with_models(redis_client, ScriptedModel(failing(Trouble.RATE_LIMITED, wait_s=30)), work)
+    assert (type(end), end.reason, end.history.attempts) == (Parked, "upstream_rate_limited", 0)
+    assert 28_000 < end.due_ms - now_ms() < 32_000
+
+
+def test_the_bound_of_a_run_holds(redis_client: "redis.Redis") -> None:
+    """`-j 3` lets three calls of the run out at a time, whatever is asked."""
+    model = ScriptedModel(answering(), hold_s=0.03)
+
+    async def work(models: Models) -> None:
+        """Asks twelve things."""
+        bounded = scope(concurrency=3)
+        await asyncio.gather(*(ask_at_last(models, question(str(n)), bounded) for n in range(12)))
+
+    with_models(redis_client, model, work)
+    assert (model.most, len(model.asked)) == (3, 12)
+
+
+def test_a_cancelled_call_leaves_only_its_cost_behind(redis_client: "redis.Redis") -> None:
+    """A call that is broken off may be billed, so its estimate counts; all that it held is free."""
+    begun = asyncio.Event()
+    model = ScriptedModel(answering(), hold_s=60, on_first=begun.set)
+    request = question("x" * 30, parameters={"max_tokens": 50})
+
+    async def work(models: Models) -> None:
+        """Cancels a call under way, and one that waits for its answer."""
+        tasks = [asyncio.ensure_future(ask(models, request, scope(max_cost=1))) for _ in range(2)]
+        await begun.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await soon(lambda: _assert_free(redis_client))
+
+    with_models(redis_client, model, work)
+    assert book_of(redis_client).read("r1").spent_usd == pytest.approx(18 * 1e-6 + 50 * 1e-5)
+
+
+def _assert_free(client: "redis.Redis") -> None:
+    """Asserts that nothing is held."""
+    assert book_of(client).read("r1").held_usd == 0
+    assert not list(client.scan_iter(keys.flight_key("*")))
+    assert not list(client.scan_iter(keys.permits_key("*")))
+    assert not list(client.scan_iter(keys.holds_key("*")))
+
+
+def test_costs_end_with_their_run(redis_client: "redis.Redis") -> None:
+    """What a run has cost is kept as long as the run, and removed with it."""
+    ledger = Ledger(redis_client)
+    submit_cases(ledger, "r1", [["0"]])
+
+    async def work(models: Models) -> None:
+        """Asks for the run."""
+        await ask(models, question(), scope(max_cost=1))
+
+    with_models(redis_client, ScriptedModel(answering()), work)
+    assert redis_client.pttl(keys.cost_key("r1")) == -1
+    ledger.control("r1", "cancelled")
+    assert 0 < redis_client.pttl(keys.cost_key("r1")) <= 3_600_000
+    ledger.remove("r1")
+    assert not list(redis_client.scan_iter("*r1:cost*"))
+
+
+@pytest.mark.chaos
+def test_what_a_killed_process_had_is_free_after_its_lease(
+    redis_client: "redis.Redis", processes: Processes, python: str, proctor_env: dict[str, str]
+) -> None:
+    """Another asks what a killed process was asking, after its lease; the killed call counts as spent."""
+    url, ended = proctor_env["PROCTOR_REDIS_URL"], threading.Event()
+    timekeeper = keep_time(redis_client, ended)
+    options = {"questions": 1, "hold_s": 600, "tokens": 100, "max_cost": 1}
+    holder = processes.start(python, "-m", "tests.support.asking", url, json.dumps(options))
+    holder.wait_for("calling")
+    holder.popen.kill()
+    killed, model = monotonic(), ScriptedModel(answering())
+    held = book_of(redis_client).read("r1").held_usd
+    assert held > 0
+
+    async def work(models: Models) -> Any:
+        """Asks the same; there is room for it only when nothing is reserved any more."""
+        return await ask_at_last(models, question("0"), scope(max_cost=held + 1.5 * CALL_USD))
+
+    try:
+        assert isinstance(with_models(redis_client, model, work), Answered)
+    finally:
+        ended.set()
+        timekeeper.join()
+    assert 8 < monotonic() - killed < 25
+    cost = book_of(redis_client).read("r1")
+    assert cost.spent_usd == pytest.approx(held + CALL_USD)
+    assert cost.held_usd == 0
+    assert len(model.asked) == 1
