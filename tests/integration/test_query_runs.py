@@ -66,6 +66,18 @@ def test_the_delay_is_kept_by_the_whole_fleet(desk: QueryDesk, processes: Proces
     assert times[-1] - times[0] < 12 * 0.25 + 2.5
 
 
+def test_four_processes_keep_the_pace_and_width_of_one_run(desk: QueryDesk, processes: Processes) -> None:
+    """However many processes there are, no moment has more sends than the delay and the width allow."""
+    start_supervisor(processes, 4, "-Q", "queries")
+    with ScriptedApi(lambda _query, _nth: Step(after_s=0.4)) as api:
+        rows = desk.ended(desk.submit_queries(numbered(60), api_url=api.url, concurrency=8, delay_s=0.1))
+    times = sorted(request.at_s for request in api.requests)
+    assert len(rows) == len(times) == 60
+    assert api.most_in_flight <= 8
+    # A send may be noted some moments after its leave, the next one at once.
+    assert all(times[at + 10] - times[at] >= 1.0 - 0.2 for at in range(50))
+
+
 def test_waits_that_are_longer_than_a_slot_is_held_keep_the_pace(
     desk: QueryDesk, processes: Processes
 ) -> None:
