@@ -114,7 +114,7 @@ def _odd(row: TurnRow, middle: bytes) -> tuple[bytes, bytes]:
 def _live(row: TurnRow) -> tuple[bytes, bytes]:
     """Writes middle and result of a turn that a model answered; its trace events are printed elsewhere."""
     call, result = call_of(row), _fields(row.line)
-    del result["events"]
+    result.pop("events", None)
     told = {
         "outcome": outcome(row.code),
         "attempts": max(row.attempts, call.attempts),

@@ -11,28 +11,27 @@ has other work when it is over.
 """
 
 import logging
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from shared.clock import now_ms
-from shared.ledger import ClaimedBatch, ClaimedThread, Try
+from shared.errors import RedisUnreachableError
+from shared.ledger import Try
 from shared.live_run import LiveRun
 from shared.names import RunState
-from worker.breakpoint.codec import Batch, Refusal
-from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, Question, decide_live
-from worker.breakpoint.prompt import Prompt
-from worker.breakpoint.trace import Call
+from worker.breakpoint.codec import Refusal
+from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, decide_live
 from worker.chunks import LOST, Lease
 from worker.process import WorkerProcess
 from worker.tasks.chunk import Summary
 from worker.tasks.decided import Group, commit
-from worker.tasks.in_hand import Begun, Broken, InHand, Worked
+from worker.tasks.in_hand import Broken, InHand, Worked
 from worker.tasks.items import GENTLE_STATES, LOOK_S
+from worker.tasks.talks import Talk, call_of, request_of, scope_of
+from worker.upstream.asked import Answered, Gone, Parked
+from worker.upstream.budget import OverBudget
 from worker.upstream.failures import Trouble
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import Answered, AskScope, Gone, OverBudget, Parked
-from worker.upstream.retry import History, RetryRules
+from worker.upstream.retry import History
 
 UNBOUNDED: Final = 1_000_000
 """Questions of a chunk that may be under way where the run sets no limit: the process's own bounds them."""
@@ -41,94 +40,6 @@ ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
 """What is the same for every call of a run, beside a wrong key."""
 
 logger = logging.getLogger(__name__)
-
-
-def request_of(told: LiveRun, prompt: Prompt) -> ModelRequest:
-    """Makes the request of a question."""
-    return ModelRequest(
-        told.model,
-        prompt.system,
-        prompt.user,
-        temperature=told.temperature,
-        api_base=told.api_base,
-        api_key_env=told.api_key_env,
-        timeout_s=told.timeout_s,
-    )
-
-
-def scope_of(told: LiveRun, run: str, owner: str) -> AskScope:
-    """Says on whose behalf it is asked.
-
-    Args:
-        told: what the run was told.
-        run: its id.
-        owner: the chunk's claim token.
-    """
-    return AskScope(
-        run=run,
-        owner=owner,
-        use_cache=told.use_cache,
-        max_cost=told.max_cost,
-        prices=told.prices,
-        rules=RetryRules(),
-        concurrency=told.concurrency,
-    )
-
-
-class Talk(Begun):
-    """One thread in hand.
-
-    Args:
-        claimed: as the ledger handed it out.
-        refs: the batches to work on, of those that were claimed.
-        batches: the same, for the engine.
-        known: requests that were answered before; its own, since other threads are not committed with it.
-    """
-
-    __slots__ = ("batches", "due_ms", "history", "known", "pos", "question", "refs", "state", "thread")
-
-    def __init__(
-        self,
-        claimed: ClaimedThread,
-        refs: Sequence[ClaimedBatch],
-        batches: Sequence[Batch],
-        known: MutableMapping[str, bytes],
-    ) -> None:
-        super().__init__()
-        self.thread, self.pos, self.state = claimed.thread, claimed.pos, claimed.memento
-        self.refs, self.batches, self.known = refs, batches, known
-        self.question: Question | None = None
-        self.history = History()
-        self.due_ms = 0
-
-    @property
-    def of(self) -> ClaimedBatch:
-        """The batch that the question is about."""
-        assert self.question is not None  # noqa: S101 - asked of talks with a question only
-        return self.refs[self.question.batch]
-
-    @property
-    def try_name(self) -> str:
-        """Names the turn that is asked; a retried one has another batch, and so begins anew."""
-        assert self.question is not None  # noqa: S101 - as above
-        return f"{self.of.run} {self.of.batch} {self.question.offset}"
-
-    def move(self, step: LiveOutcome) -> None:
-        """Takes over what was committed."""
-        self.state = step.outcome.state
-        batches, moved = list(self.batches), 0
-        for at, block in enumerate(step.outcome.blocks):
-            done = len(block.lines)
-            self.pos += done
-            batches[at] = replace(batches[at], offset=block.offset + done)
-            moved += batches[at].offset == self.refs[at].count
-        self.batches, self.refs = batches[moved:], self.refs[moved:]
-        self.expect(step.question, moved)
-
-    def expect(self, question: Question | None, moved: int = 0) -> None:
-        """Takes the next question, whose batch is now so many places further in front."""
-        self.question = None if question is None else question._replace(batch=question.batch - moved)
-        self.history, self.due_ms = History(), 0
 
 
 class LiveVisit:
@@ -220,7 +131,7 @@ class LiveVisit:
         self._asked -= 1
         match end:
             case Answered(reply, history):
-                self._advance(talk, Heard(reply.text, _call(self._told_of(talk.of.run), reply, history)))
+                self._advance(talk, Heard(reply.text, call_of(self._told_of(talk.of.run), reply, history)))
             case Gone(error, _):
                 if error.ends_run or error.trouble in ENDS_RUN:
                     self._ends[talk.of.run] = RunState.ABORTED
@@ -231,6 +142,8 @@ class LiveVisit:
                 talk.due_ms, talk.history = due_ms, history
                 self._parked.append(talk)
                 self._tries.append(Try(talk.try_name, history.attempts, due_ms, history.pack()))
+            case Broken(RedisUnreachableError() as error):
+                raise error
             case Broken(error):
                 logger.error("thread %r: asking failed", talk.thread, exc_info=error)
                 self._advance(talk, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
@@ -295,7 +208,7 @@ class LiveVisit:
         ready, self._ready = self._ready, []
         if self._stopped is not None or self._lease.is_lost:
             return
-        waiting = [*self._parked, *ready] if self._asked or ready else self._parked
+        waiting = [*self._parked, *ready]
         due = [talk for talk in waiting if talk.due_ms <= now]
         self._parked = [talk for talk in waiting if talk.due_ms > now]
         for talk in due:
@@ -310,38 +223,3 @@ class LiveVisit:
         if self._stopped is None or is_hard > self._stopped:
             self._stopped = is_hard
             self._in_hand.stop(is_hard=is_hard)
-
-
-def talk_of(
-    lease: Lease,
-    claimed: ClaimedThread,
-    batches: Sequence[Batch],
-    known: Mapping[str, bytes],
-    *,
-    is_suspect: bool,
-) -> Talk:
-    """Takes a thread in hand: of its inbox as much as stands before the end of the chunk's own turns.
-
-    Only there may the thread stay locked between turns; what comes behind is left to its own chunk.
-    """
-    own = [at for at, ref in enumerate(claimed.batches, 1) if _is_of(lease, ref)]
-    end = own[-1] if own and not is_suspect else len(claimed.batches)
-    return Talk(claimed, claimed.batches[:end], batches[:end], dict(known))
-
-
-def _is_of(lease: Lease, ref: ClaimedBatch) -> bool:
-    """Tells whether a batch belongs to the chunk: it is named after it."""
-    return ref.run == lease.run and ref.batch.rpartition(".")[0] == lease.chunk
-
-
-def _call(told: LiveRun | None, reply: ModelReply, history: History) -> Call:
-    """Keeps what an answer cost."""
-    return Call(
-        told.model if told else "",
-        max(1, history.attempts),
-        reply.is_cached,
-        reply.latency_ms,
-        reply.cost_usd,
-        reply.prompt_tokens,
-        reply.completion_tokens,
-    )

@@ -19,7 +19,9 @@ from worker.chunks import Lease
 from worker.process import WorkerProcess
 from worker.tasks.chunk import Summary
 from worker.tasks.decided import Group, commit
+from worker.tasks.live import LiveVisit
 from worker.tasks.rescue import decide_one_by_one
+from worker.tasks.talks import talk_of
 
 BUSY_MS: Final = 1_000
 """How long a chunk is put aside that found a thread held by another worker."""
@@ -105,8 +107,6 @@ class TurnsHandler:
         summary: Summary,
     ) -> tuple[int, bool]:
         """Has turns answered by models; returns when the first wait is over, and whether any was decided."""
-        from worker.tasks.live import LiveVisit, talk_of  # noqa: PLC0415 - start-up: 4 MB that workers of recorded turns do not need
-
         visit = LiveVisit(self._process, self._told, lease, summary)
         talks = [
             talk_of(lease, claimed, batches, known, is_suspect=claim.suspect) for claimed, batches in live
