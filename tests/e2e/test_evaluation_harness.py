@@ -19,6 +19,7 @@ from producer.sample_api.server import in_background
 from tests.support.cli import Cli
 from tests.support.processes import Process
 from tests.support.scripted_api import ScriptedApi, Step
+from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
 COPILOT: Final = ROOT / "examples" / "copilot"
@@ -181,6 +182,31 @@ def start_dry(cli: Cli, copilot: Path) -> str:
     process = start(cli, copilot, "--dry-run")
     assert process.wait(30) == 0
     return process.output
+
+
+@pytest.mark.parametrize(
+    ("command", "delay", "first"),
+    [
+        ("python scripts/evaluation_harness.py", "30s", "[01/50] Q-01"),
+        ("python scripts/evaluation_harness.py --delay 10", "10s", "[01/50] Q-01"),
+        ("python scripts/evaluation_harness.py --start-from Q-15", "30s", "[15/50] Q-15"),
+    ],
+)
+def test_the_documents_live_examples_run_as_they_stand(
+    cli: Cli, copilot: Path, command: str, delay: str, first: str
+) -> None:
+    """Typed into a shell, each says its delay and sends its first query at once; Ctrl-C keeps the answer."""
+    path = f"{Path(sys.executable).parent}:{cli.processes.env['PATH']}"
+    with in_background() as api:
+        env = {**cli.processes.env, "PATH": path, "EVAL_API_URL": api}
+        process = cli.processes.start(
+            require_tool("bash"), "-c", f"exec {command}", cwd=copilot, env=env, new_session=True
+        )
+        process.wait_for(first, 30)
+        process.send(signal.SIGINT)
+        assert process.wait(20) == 130, process.said()
+    assert f"  Delay:  {delay} between queries" in process.output
+    assert [result["id"] for result in results(copilot)["results"]] == [first.split()[1]]
 
 
 def test_the_console_script_is_the_same_program(cli: Cli, copilot: Path) -> None:
