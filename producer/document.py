@@ -4,9 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.calls import NO_CALLS
+from producer.aggregate.cases import CaseTotals
+from producer.aggregate.gates import Gate, judge_gates
 from producer.aggregate.query_totals import QueryTotals
+from producer.aggregate.statistics import rates
 from producer.aggregate.turns import TurnTotals
 from producer.report.protocol import Report, Totals
+from shared.case_run import CaseRun
 from shared.errors import UsageError
 from shared.live_run import LiveRun
 from shared.names import Kind, RunState
@@ -22,7 +26,12 @@ EXIT_INCOMPLETE: Final = 4
 
 
 def run_document(
-    store: RunStore, run: str, *, reports: Sequence[Report] = (), files: Sequence[Mapping[str, str]] = ()
+    store: RunStore,
+    run: str,
+    *,
+    reports: Sequence[Report] = (),
+    files: Sequence[Mapping[str, str]] = (),
+    gates: Sequence[Gate] = (),
 ) -> dict[str, Any]:
     """Reads a run once, from the first row to the last, and says what became of it.
 
@@ -31,6 +40,7 @@ def run_document(
         run: its id.
         reports: are written in the same pass.
         files: `format` and `path` of each file that is being written.
+        gates: what must not be true of it.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -42,7 +52,7 @@ def run_document(
         totals.add(rows)
         for report in reports:
             report.page(rows)
-    document = document_of(info, totals, files=files)
+    document = document_of(info, totals, files=files, gates=gates)
     for report in reports:
         report.end(document)
     return document
@@ -67,22 +77,42 @@ def pages_of(store: RunStore, info: RunInfo) -> Iterator[Sequence[Any]]:
     yield from _known(info.kind).pages(store, info.run)
 
 
-def document_of(info: RunInfo, totals: Totals, *, files: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
-    """Puts together what is known of a run."""
+def document_of(
+    info: RunInfo,
+    totals: Totals,
+    *,
+    files: Sequence[Mapping[str, str]] = (),
+    gates: Sequence[Gate] = (),
+) -> dict[str, Any]:
+    """Puts together what is known of a run; `gates` stand in it only when there are any."""
     counts = totals.counts(info.total)
-    return {
+    summary = {**_expected(info), **totals.summary(), **_circumstances(info)}
+    document = {
         "schema_version": SCHEMA_VERSION,
         "run_id": info.run,
         "kind": info.kind.value,
         "state": info.state.value,
         "counts": counts,
-        "summary": {**_expected(info), **totals.summary(), **_circumstances(info)},
+        "summary": {**summary, "rates": {**_outcome_rates(counts), **summary.get("rates", {})}},
         "files": [dict(file) for file in files],
-        "exit": exit_code(info.state, counts, misses=totals.misses()),
+        "exit": exit_code(info.state, counts, misses=totals.misses(), is_cut=is_cut_by_failure(info, counts)),
     }
+    if gates:
+        document["gates"] = judged = judge_gates(gates, document)
+        if document["exit"] == EXIT_DONE and not all(gate["met"] for gate in judged):
+            document["exit"] = EXIT_NOT_GOOD
+    return document
 
 
-def exit_code(state: RunState, counts: Mapping[str, int], *, misses: bool = False) -> int:
+def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
+    """Tells whether the first failure was to end the run, and did."""
+    fails_fast = info.kind == Kind.CASES and CaseRun.from_snapshot(info.snapshot).fail_fast
+    return fails_fast and info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
+
+
+def exit_code(
+    state: RunState, counts: Mapping[str, int], *, misses: bool = False, is_cut: bool = False
+) -> int:
     """Says how a command that waited for the run exits; a run that goes on has nothing wrong so far.
 
     >>> exit_code(RunState.FINISHED, {"error": 0}), exit_code(RunState.FINISHED, {"error": 2})
@@ -90,6 +120,8 @@ def exit_code(state: RunState, counts: Mapping[str, int], *, misses: bool = Fals
     >>> exit_code(RunState.CANCELLED, {"error": 2}), exit_code(RunState.ABORTED, {"error": 2})
     (4, 3)
     """
+    if is_cut:
+        return EXIT_NOT_GOOD
     match state:
         case RunState.FINISHED:
             return EXIT_NOT_GOOD if counts["error"] or misses else EXIT_DONE
@@ -99,6 +131,12 @@ def exit_code(state: RunState, counts: Mapping[str, int], *, misses: bool = Fals
             return EXIT_INCOMPLETE
         case RunState.LOADING | RunState.RUNNING | RunState.PAUSED | RunState.CANCELLING:
             return EXIT_DONE
+
+
+def _outcome_rates(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Shares of outcomes in all items; a turn that was decided has passed."""
+    passed = counts["passed"] + counts["decided"]
+    return rates({"pass_rate": (passed, counts["total"]), "error_rate": (counts["error"], counts["total"])})
 
 
 def _expected(info: RunInfo) -> dict[str, Any]:
@@ -124,6 +162,19 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
             "namespace": info.namespace,
             "turns_per_s": per_s,
         }
+    if info.kind == Kind.CASES:
+        bench = CaseRun.from_snapshot(info.snapshot)
+        return {
+            **told,
+            "name": bench.name,
+            "mode": bench.mode,
+            "cases": bench.cases,
+            "repeat": bench.repeat,
+            "models_asked": list(bench.models),
+            "judge_model": bench.judge_model,
+            "concurrency": bench.concurrency,
+            "cases_per_s": per_s,
+        }
     run = QueryRun.from_snapshot(info.snapshot)
     settings = {"api_url": run.api_url, "delay_s": run.delay_s, "concurrency": run.concurrency}
     return {**told, **settings, "queries_per_s": per_s}
@@ -138,6 +189,7 @@ class _Read(NamedTuple):
 
 _KINDS: Final[Mapping[Kind, _Read]] = {
     Kind.TURNS: _Read(RunStore.pages, TurnTotals),
+    Kind.CASES: _Read(RunStore.item_pages, CaseTotals),
     Kind.QUERIES: _Read(RunStore.item_pages, QueryTotals),
 }
 

@@ -95,6 +95,18 @@ class MetricsSoFar:
         self._every.add(result)
         self._by_category.setdefault(str(result.get("category")), _Group()).add(result)
 
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """Returns what each rate is a share of: how many, of how many."""
+        every = self._every
+        return {
+            "deflection_rate": (every.deflected, every.in_scope),
+            "citation_accuracy": (every.cited, every.applicable),
+            "citation_accuracy_raw": (every.cited_at_all, every.in_scope),
+            "hallucination_rate": (every.hallucinated, every.total),
+            "oos_handling_rate": (every.declined, every.oos),
+            "latency_under_5s": (every.fast, every.total),
+        }
+
     def metrics(self) -> Metrics:
         """Returns the fifteen keys of the document for what was added."""
         every = self._every

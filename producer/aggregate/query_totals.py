@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from producer.aggregate.queries import MetricsSoFar, is_vacuous, latency_ms, percentiles, targets
+from producer.aggregate.statistics import rates
 from producer.report.query_rows import opened
 from shared.item_rows import ItemRow
 from shared.names import Outcome
@@ -53,7 +54,9 @@ class QueryTotals:
         return {
             "metrics": metrics,
             "targets": [target.as_document() for target in targets(metrics)],
+            "rates": rates(self._metrics.shares()),
             "latency_ms": percentiles(self._times),
+            "latency_n": self._times.total(),
             "vacuous_deflections": self._vacuous,
             "retried": self.retried,
             "errors": dict(self.errors.most_common()),

@@ -6,6 +6,7 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final
 
+from producer.aggregate.gates import Gate
 from producer.cli.context import Session
 from producer.cli.ending import open_reports
 from producer.cli.files import ReportFile
@@ -30,10 +31,13 @@ class EarlyReports:
         session: the way to Redis.
         info: the run.
         files: what to write.
+        gates: what must not be true of the run.
     """
 
-    def __init__(self, session: Session, info: RunInfo, files: Sequence[ReportFile]) -> None:
-        self._session, self._files = session, files
+    def __init__(
+        self, session: Session, info: RunInfo, files: Sequence[ReportFile], *, gates: Sequence[Gate] = ()
+    ) -> None:
+        self._session, self._files, self._gates = session, files, gates
         self._growing = GrowingRun(info.run)
         self._totals = totals_of(info.kind)
         self._stack = ExitStack()
@@ -41,10 +45,13 @@ class EarlyReports:
         self._pause = Event()
 
     @classmethod
-    def of(cls, session: Session, run: str, files: Sequence[ReportFile]) -> "EarlyReports | None":
+    def of(
+        cls, session: Session, run: str, files: Sequence[ReportFile], *, gates: Sequence[Gate] = ()
+    ) -> "EarlyReports | None":
         """Begins to write, if the results of this run can be read before its end."""
         info = session.store.info(run)
-        return cls(session, info, files) if info.kind is Kind.TURNS and not info.generation else None
+        is_early = info.kind is Kind.TURNS and not info.generation
+        return cls(session, info, files, gates=gates) if is_early else None
 
     def gather(self, within_s: float) -> None:
         """Reads what comes in for some time, or until there is nothing more to come.
@@ -83,7 +90,7 @@ class EarlyReports:
         for page in pages:
             self._take(page)
         named = [{"format": file.format, "path": str(file.path)} for file in self._files]
-        document = document_of(info, self._totals, files=named)
+        document = document_of(info, self._totals, files=named, gates=self._gates)
         for report in self._reports:
             report.end(document)
         self._stack.close()

@@ -6,13 +6,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from producer.aggregate.gates import Gate, gate_line
 from producer.cli.context import Session
 from producer.cli.files import ReportFile
 from producer.cli.output import Output, Style
-from producer.document import EXIT_DONE, run_document
+from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
 from producer.report.protocol import Report
-from producer.report.screens import SCREENS
+from producer.report.screens import SCREENS, Details
 from shared.names import Kind
 from shared.runs import RunInfo
 
@@ -20,7 +21,12 @@ _HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3:
 
 
 def tell_ending(
-    session: Session, info: RunInfo, files: Sequence[ReportFile], *, document: dict[str, Any] | None = None
+    session: Session,
+    info: RunInfo,
+    files: Sequence[ReportFile],
+    *,
+    document: dict[str, Any] | None = None,
+    gates: Sequence[Gate] = (),
 ) -> int:
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
 
@@ -29,17 +35,28 @@ def tell_ending(
         info: the run.
         files: the reports.
         document: of the run, if the reports are written already.
+        gates: what must not be true of it.
 
     Raises:
         OSError: a report cannot be written.
         RedisUnreachableError: Redis stays away.
     """
-    document = document or write_reports(session, info, files)
+    document = document or write_reports(session, info, files, gates=gates)
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     elif not session.options.quiet:
         session.output.data(colored(session.output, document))
+    tell_gates(session.output, document)
     return int(document["exit"])
+
+
+def tell_gates(output: Output, document: Mapping[str, Any]) -> None:
+    """Tells which gates were met and which were missed; the latter also when quiet."""
+    for gate in document.get("gates", ()):
+        if gate["met"]:
+            output.note(gate_line(gate))
+        elif not output.options.json:
+            output.tell(output.paint(gate_line(gate), "red", error=True))
 
 
 def tell_run(session: Session, info: RunInfo) -> None:
@@ -53,7 +70,18 @@ def tell_run(session: Session, info: RunInfo) -> None:
             session.output.note(f"waiting: {why}")
 
 
-def write_reports(session: Session, info: RunInfo, files: Sequence[ReportFile]) -> dict[str, Any]:
+def exit_of_gates(document: Mapping[str, Any]) -> int:
+    """Says how a command exits that only looks at a run: its gates alone decide.
+
+    >>> exit_of_gates({"exit": 1}), exit_of_gates({"gates": [{"met": False}]})
+    (0, 1)
+    """
+    return EXIT_DONE if all(gate["met"] for gate in document.get("gates", ())) else EXIT_NOT_GOOD
+
+
+def write_reports(
+    session: Session, info: RunInfo, files: Sequence[ReportFile], *, gates: Sequence[Gate] = ()
+) -> dict[str, Any]:
     """Writes reports in one pass over the results and returns the run's document.
 
     A report takes its place when it is complete; until then a file of that name stays as it was.
@@ -61,7 +89,7 @@ def write_reports(session: Session, info: RunInfo, files: Sequence[ReportFile]) 
     with ExitStack() as stack:
         reports = open_reports(stack, info, files)
         named = [{"format": file.format, "path": str(file.path)} for file in files]
-        return run_document(session.store, info.run, reports=reports, files=named)
+        return run_document(session.store, info.run, reports=reports, files=named, gates=gates)
 
 
 def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -> list[Report]:

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
+from shared.errors import UsageError
 from shared.names import Kind
 from shared.turn_words import SummaryPolicy
 
@@ -68,6 +69,25 @@ def chain(options: list[Callable[[Any], Any]]) -> Callable[[F], F]:
     return decorate
 
 
+def config_option(function: F) -> F:
+    """Adds `-c`, which names the file as the validation document does."""
+    return click.option("-c", "--config", metavar="FILE", help="FILE, named as an option.")(function)
+
+
+def one_file(file: str | None, config: str | None) -> str | None:
+    """Returns the file, whichever way it was named.
+
+    Raises:
+        UsageError: it was named in both ways.
+
+    >>> one_file(None, "bench.config.yaml")
+    'bench.config.yaml'
+    """
+    if file is not None and config is not None:
+        raise UsageError(f"both {file} and --config {config} are named", hint="keep one of them")
+    return config if file is None else file
+
+
 def submit_options(function: F) -> F:
     """Adds `--kind`, `--namespace`, `--summary-policy` and `--idempotency-key`."""
     kinds = click.Choice([kind.value for kind in Kind])
@@ -118,6 +138,17 @@ def worker_options(function: F) -> F:
                 help="Items in flight per process [default: 100].",
             ),
         ]
+    )(function)  # fmt: skip - one option, one paragraph
+
+
+def gate_options(function: F) -> F:
+    """Adds `--fail-on`."""
+    return click.option(
+        "--fail-on",
+        "gates",
+        multiple=True,
+        metavar="EXPR",
+        help='Exit 1 when this is true, such as "pass_rate<0.9" or "error_rate>1%"; may be repeated.',
     )(function)  # fmt: skip - one option, one paragraph
 
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from producer.aggregate.gates import Gate
 from producer.cli.context import Session
 from producer.cli.wording import count, plural
 from producer.document import document_of, pages_of, totals_of
@@ -19,15 +20,23 @@ WIDE: Final = 110
 
 
 def print_results(
-    session: Session, info: RunInfo, name: str, *, only_failed: bool, first: int | None
-) -> None:
-    """Prints results in one of the formats of reports."""
+    session: Session,
+    info: RunInfo,
+    name: str,
+    *,
+    only_failed: bool,
+    first: int | None,
+    gates: Sequence[Gate] = (),
+) -> dict[str, Any]:
+    """Prints results in one of the formats of reports and returns the run's document."""
     out = sys.stdout.buffer
     report, totals = format_of(info.kind, name)(out, info), totals_of(info.kind)
     for page in _pages(session, info, totals, only_failed=only_failed, first=first):
         report.page(page)
-    report.end(document_of(info, totals))
+    document = document_of(info, totals, gates=gates)
+    report.end(document)
     out.flush()
+    return document
 
 
 def print_table(session: Session, info: RunInfo, *, only_failed: bool, first: int | None) -> None:

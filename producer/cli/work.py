@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from producer.aggregate.gates import check_gates
 from producer.cli.control import change_state
 from producer.cli.crew import Crew
 from producer.cli.early import EarlyReports
@@ -20,8 +21,9 @@ from shared.errors import LoadLostError, UnknownRunError
 from shared.names import Kind, RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from producer.aggregate.gates import Gate
     from producer.cli.context import Session
     from producer.cli.files import ReportFile
     from producer.cli.live import View
@@ -39,6 +41,8 @@ class WorkOptions:
     """After this the run is ended as incomplete."""
     files: list[ReportFile] = field(default_factory=list)
     """What to write when it has ended."""
+    gates: Sequence[Gate] = ()
+    """What must not be true of it then."""
 
 
 def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[View], str]) -> int:
@@ -57,13 +61,14 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         if not session.count_workers(kind):
             crew.start()
         run = begin(view)
-        early = EarlyReports.of(session, run, options.files)
+        early = EarlyReports.of(session, run, options.files, gates=options.gates)
         meanwhile = early.gather if early else None
         limit_s = options.timeout_s
         info = Follower(session, run, view, crew=crew, timeout_s=limit_s, meanwhile=meanwhile).follow()
         view.close()
         crew.ask_to_stop()
-        return tell_ending(session, info, options.files, document=early.end(info) if early else None)
+        document = early.end(info) if early else None
+        return tell_ending(session, info, options.files, document=document, gates=options.gates)
     except KeyboardInterrupt:
         view.close()
         raise _interrupted(session, run, crew) from None
@@ -89,11 +94,13 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
 
     Raises:
         UnknownRunError: there is no such run.
+        UsageError: a gate asks for a number that runs of this kind do not have.
     """
     info = find_run(session, run)
+    check_gates(options.gates, info.kind)
     is_done = info.state == RunState.FINISHED or (info.kind == Kind.TURNS and info.done >= info.total)
     if info.is_final and is_done:
-        return tell_ending(session, info, options.files)
+        return tell_ending(session, info, options.files, gates=options.gates)
     if info.is_final:
         again = retry_turns if info.kind == Kind.TURNS else retry_items
         again(session.ledger, session.publisher, session.store, run, errors=False)

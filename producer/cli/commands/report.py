@@ -9,6 +9,7 @@ from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.files import FORMATS, plan_files
 from producer.cli.options import command as declare
+from producer.cli.params import gate_options
 
 
 @declare()
@@ -23,28 +24,40 @@ from producer.cli.options import command as declare
     help="File to write; the suffix (.md .json .jsonl .csv) tells the format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @click.option("--format", "format_name", type=click.Choice(FORMATS), help="Format, whatever the suffix says.")
+@gate_options
 @pass_session
-def command(session: Session, *, run: str, paths: tuple[Path, ...], format_name: str | None) -> None:
+def command(
+    session: Session, *, run: str, paths: tuple[Path, ...], format_name: str | None, gates: tuple[str, ...]
+) -> int:
     """Write a report of RUN and print its path; without -o print the report itself, as Markdown."""
-    from producer.cli.ending import write_reports  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
+    from producer.cli.ending import exit_of_gates, tell_gates, write_reports  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.find import find_run  # noqa: PLC0415 - same
     from producer.cli.printing import print_results  # noqa: PLC0415 - same
 
     files = plan_files(paths, format_name) if paths else []
+    wanted = [parse_gate(text) for text in gates]
     info = find_run(session, run)
+    check_gates(wanted, info.kind)
     if not files:
         default = "json" if session.options.json else "md"
-        print_results(session, info, format_name or default, only_failed=False, first=None)
-        return
-    document = write_reports(session, info, files)
+        name = format_name or default
+        document = print_results(session, info, name, only_failed=False, first=None, gates=wanted)
+        tell_gates(session.output, document)
+        return exit_of_gates(document)
+    document = write_reports(session, info, files, gates=wanted)
+    code = exit_of_gates(document)
     if session.options.json:
         written = {
             "schema_version": SCHEMA_VERSION,
             "run_id": info.run,
             "files": document["files"],
-            "exit": 0,
+            **({"gates": document["gates"]} if wanted else {}),
+            "exit": code,
         }
         session.output.data(json.dumps(written))
     else:
         for file in files:
             session.output.data(str(file.path))
+    tell_gates(session.output, document)
+    return code

@@ -12,13 +12,14 @@ from producer.cli.context import Session, pass_session
 from producer.cli.files import FORMATS, plan_files
 from producer.cli.models import model_options
 from producer.cli.options import command as declare
-from producer.cli.params import chosen, submit_options, worker_options
+from producer.cli.params import chosen, config_option, gate_options, one_file, submit_options, worker_options
 from shared.errors import UsageError
 from shared.names import Kind
 
 
 @declare()
 @click.argument("file", required=False)
+@config_option
 @submit_options
 @worker_options
 @model_options
@@ -40,7 +41,10 @@ from shared.names import Kind
     metavar="FILE",
     help="Report to write; the suffix (.md .json .jsonl .csv) tells the format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
-@click.option("--export", type=click.Choice(FORMATS), help="Format of the report; without -o: report.FORMAT.")
+@click.option(
+    "-e", "--export", type=click.Choice(FORMATS), help="Format of the report; without -o: report.FORMAT."
+)
+@gate_options
 @click.option("--detach", is_flag=True, help="Leave it to workers in the background and print the run's id.")
 @click.option("--resume", "resumed", metavar="RUN", help="Continue this run instead of submitting a file.")
 @click.option("--dry-run", is_flag=True, help="Check the file and count; send nothing.")
@@ -50,6 +54,7 @@ def command(
     /,
     *,
     file: str | None,
+    config: str | None,
     kind: str | None,
     namespace: str,
     summary_policy: str,
@@ -59,6 +64,7 @@ def command(
     timeout_s: float | None,
     paths: tuple[Path, ...],
     export: str | None,
+    gates: tuple[str, ...],
     detach: bool,
     resumed: str | None,
     dry_run: bool,
@@ -69,12 +75,17 @@ def command(
     Without a URL it uses the embedded Redis of the data folder. Workers are started here only when none is
     alive for this kind of file, and stopped at the end. Ctrl-C stops them and keeps the run.
     """
+    from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli import checking, work  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
     from producer.cli.submission import Submission  # noqa: PLC0415 - same
 
+    file = one_file(file, config)
     if (file is None) == (resumed is None):
         raise UsageError("name a FILE, or a run with --resume", hint="see `proctor run --help`")
-    options = work.WorkOptions(processes, in_flight, timeout_s, plan_files(paths, export))
+    if gates and detach:
+        raise UsageError("--fail-on judges a run that has ended", hint="`proctor watch RUN --fail-on …`")
+    files, wanted = plan_files(paths, export), [parse_gate(text) for text in gates]
+    options = work.WorkOptions(processes, in_flight, timeout_s, files, wanted)
     if file is None:
         return work.resume(session, str(resumed), options)
     choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words, in_flight=in_flight)
@@ -82,6 +93,7 @@ def command(
     if dry_run:
         return checking.tell_counts(session, submission)
     asked = submission.options()  # a wrong option is told before anything is started
+    check_gates(wanted, submission.kind())
     if processes is None and submission.kind() == Kind.QUERIES:
         # More processes than queries under way would only be started and stopped.
         processes = min(session.settings.processes, asked.queries.concurrency)

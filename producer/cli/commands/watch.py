@@ -5,23 +5,27 @@ import click
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import InterruptedByUserError
 from producer.cli.options import command as declare
+from producer.cli.params import gate_options
 
 
 @declare()
 @click.argument("run")
+@gate_options
 @pass_session
-def command(session: Session, *, run: str) -> int:
+def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     """Follow RUN until it ends, and exit as it did.
 
     Shows rate, done of total, decisions, retries, queue, workers, time left, and why a run waits. Ctrl-C
     ends the watching, not the run.
     """
+    from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli.ending import tell_ending  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.find import find_run  # noqa: PLC0415 - same
     from producer.cli.follow import Follower  # noqa: PLC0415 - same
     from producer.cli.live import open_view  # noqa: PLC0415 - same
 
-    find_run(session, run)
+    wanted = [parse_gate(text) for text in gates]
+    check_gates(wanted, find_run(session, run).kind)
     view = open_view(session.output)
     try:
         info = Follower(session, run, view).follow()
@@ -32,4 +36,4 @@ def command(session: Session, *, run: str) -> int:
         ) from None
     finally:
         view.close()
-    return tell_ending(session, info, [])
+    return tell_ending(session, info, [], gates=wanted)

@@ -1,0 +1,258 @@
+"""Gates of a run, such as `pass_rate<0.9`: read before anything is sent, judged by the run's document."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from operator import ge, gt, le, lt
+from typing import Any, Final, Literal
+
+from shared.errors import UsageError
+from shared.names import Kind
+
+Document = Mapping[str, Any]
+Find = Callable[[Document], Any]
+Unit = Literal["share", "percent", "number"]
+"""Of the value in the document; gates are written in fractions either way."""
+
+_TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_FORM: Final = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", re.ASCII)
+
+
+def _count_share(*words: str) -> Find:
+    """Makes a finder of the share of outcomes in all items, whether they have a result or not."""
+
+    def find(document: Document) -> float | None:
+        counts = document["counts"]
+        return sum(counts[word] for word in words) / counts["total"] if counts["total"] else None
+
+    return find
+
+
+def _at(*path: str) -> Find:
+    """Makes a finder of what stands under a path of keys in the summary."""
+
+    def find(document: Document) -> Any:
+        found: Any = document["summary"]
+        for key in path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    return find
+
+
+def _first(*finds: Find) -> Find:
+    """Makes a finder of the first that is there."""
+
+    def find(document: Document) -> Any:
+        return next((found for each in finds if (found := each(document)) is not None), None)
+
+    return find
+
+
+def _of_group(name: str, group: str) -> Find:
+    """Makes a finder of a metric of queries that has no value when nothing is in its group."""
+
+    def find(document: Document) -> Any:
+        metrics = document["summary"]["metrics"]
+        return metrics[name] if metrics[group] else None
+
+    return find
+
+
+def _turn_share(*path: str) -> Find:
+    """Makes a finder of a count's share in the decided turns."""
+    count = _at(*path)
+
+    def find(document: Document) -> float | None:
+        decided = document["counts"]["decided"]
+        return count(document) / decided if decided else None
+
+    return find
+
+
+def _of_models(choose: Callable[[Iterable[Any]], Any], *path: str) -> Find:
+    """Makes a finder of the worst model's number: a gate holds for each model."""
+
+    def find(document: Document) -> Any:
+        models = [{"summary": model} for model in document["summary"].get("models", ())]
+        found = [number for model in models if (number := _at(*path)(model)) is not None]
+        return choose(found) if found else None
+
+    return find
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number of a run that a gate may ask for."""
+
+    find: Find
+    """Reads it from a run's document; None when the run has no such number."""
+    unit: Unit = "number"
+    """What it is."""
+
+
+_share: Final = partial(Metric, unit="share")
+_COMMON: Final[Mapping[str, Metric]] = {
+    "pass_rate": _share(_count_share("passed", "decided")),
+    "fail_rate": _share(_count_share("failed")),
+    "error_rate": _share(_count_share("error")),
+    "skipped_rate": _share(_count_share("skipped")),
+    "duration_s": Metric(_at("duration_s")),
+}
+_LATENCIES: Final = ("p50", "p90", "p95", "p99")
+_COST: Final = {"cost_usd": Metric(_first(_at("cost_usd"), _at("calls", "cost_usd")))}
+
+
+def _latencies(*places: Sequence[str]) -> dict[str, Metric]:
+    """Names the percentiles of a latency."""
+    return {
+        f"latency_{name}_ms": Metric(_first(*(_at(*place, name) for place in places))) for name in _LATENCIES
+    }
+
+
+_PERCENT_OF: Final = {
+    "deflection_rate": "in_scope_queries",
+    "citation_accuracy": "citation_applicable_queries",
+    "citation_accuracy_raw": "in_scope_queries",
+    "hallucination_rate": "successful_queries",
+    "oos_handling_rate": "oos_queries",
+    "latency_under_5s": "successful_queries",
+}
+_COUNTS: Final = (
+    "citation_applicable_queries",
+    "citation_na_queries",
+    "total_queries",
+    "successful_queries",
+    "failed_queries",
+    "in_scope_queries",
+    "oos_queries",
+)
+METRICS: Final[Mapping[Kind, Mapping[str, Metric]]] = {
+    Kind.TURNS: {
+        **_COMMON,
+        **{f"{word}_share": _share(_turn_share("decisions", word)) for word in ("must", "should", "skip")},
+        "freeze_share": _share(_turn_share("freezes")),
+        "calls_made": Metric(_at("calls", "made")),
+        "calls_avoided": Metric(_at("calls", "avoided")),
+        **_COST,
+        **_latencies(("calls", "latency_ms")),
+    },
+    Kind.CASES: {
+        **_COMMON,
+        **_COST,
+        "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
+        **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
+    },
+    Kind.QUERIES: {
+        **_COMMON,
+        **{name: Metric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
+        "avg_latency_ms": Metric(_of_group("avg_latency_ms", "successful_queries")),
+        **{name: Metric(_at("metrics", name)) for name in _COUNTS},
+        **_latencies(("latency_ms",)),
+    },
+}
+"""What gates may ask for, by kind and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Something that must not be true of a run."""
+
+    expression: str
+    """As it was written."""
+    metric: str
+    """A key of `METRICS`."""
+    relation: str
+    """One of `<`, `<=`, `>`, `>=`."""
+    bound: float
+    """The limit; a fraction where the metric is a rate."""
+
+
+def parse_gate(text: str) -> Gate:
+    """Reads what is not to be, such as `pass_rate<0.9`, `error_rate > 1%` or `latency_p95_ms>=5000`.
+
+    Raises:
+        UsageError: it has another form, or no kind of run has such a number.
+
+    >>> parse_gate("pass_rate < 90%")
+    Gate(expression='pass_rate < 90%', metric='pass_rate', relation='<', bound=0.9)
+    """
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise UsageError(
+            f"--fail-on {text!r}: no metric, relation (< <= > >=) and number",
+            hint='such as --fail-on "pass_rate<0.9"',
+        )
+    metric, relation, number, percent = found.groups()
+    every = {name: known for metrics in METRICS.values() for name, known in metrics.items()}
+    if metric not in every:
+        raise _unknown(metric, every, "Proctor knows")
+    bound = float(number) / 100 if percent else float(number)
+    if every[metric].unit != "number" and bound > 1:
+        raise UsageError(
+            f"--fail-on {text!r}: {metric} is between 0 and 1",
+            hint=f"write {bound / 100:g} or {bound:g}%",
+        )
+    return Gate(text, metric, relation, bound)
+
+
+def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
+    """Refuses gates that a kind of run has no number for.
+
+    Raises:
+        UsageError: there is one.
+    """
+    known = METRICS[kind]
+    for gate in gates:
+        if gate.metric not in known:
+            raise _unknown(gate.metric, known, f"{kind} have")
+
+
+def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any]]:
+    """Compares gates with a run's document; one whose number the run does not have counts as missed.
+
+    Returns:
+        For each gate its expression, metric, value, bound, and whether it was met.
+    """
+    known = METRICS[Kind(document["kind"])]
+    judged = []
+    for gate in gates:
+        metric = known[gate.metric]
+        found = metric.find(document)
+        value = found / 100 if found is not None and metric.unit == "percent" else found
+        is_met = value is not None and not _TESTS[gate.relation](round(value, 9), gate.bound)
+        judged.append(
+            {
+                "expression": gate.expression,
+                "metric": gate.metric,
+                "value": value,
+                "relation": gate.relation,
+                "bound": gate.bound,
+                "met": is_met,
+            }
+        )
+    return judged
+
+
+def gate_line(judged: Mapping[str, Any]) -> str:
+    """Tells of one gate, as `judge_gates` judged it.
+
+    >>> gate_line({"metric": "pass_rate", "value": 0.75, "relation": "<", "bound": 0.9, "met": False,
+    ...            "expression": "pass_rate<0.9"})
+    'a gate was missed: pass_rate is 0.75, which is < 0.9'
+    """
+    if judged["value"] is None:
+        return f"a gate was missed: {judged['expression']}: the run has no {judged['metric']} to judge by"
+    value, bound = f"{judged['value']:.6g}", f"{judged['bound']:g}"
+    if judged["met"]:
+        return f"a gate was met: {judged['metric']} is {value}, not {judged['relation']} {bound}"
+    return f"a gate was missed: {judged['metric']} is {value}, which is {judged['relation']} {bound}"
+
+
+def _unknown(name: str, known: Mapping[str, Metric], who: str) -> UsageError:
+    """Says which numbers there are, the nearest first."""
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return UsageError(f"--fail-on: no metric is called {name!r}", hint=f"{hint}{who} {', '.join(known)}")
