@@ -12,7 +12,7 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise TerminatedError
 
 
-def _obey_signals() -> None:
+def obey_signals() -> None:
     """Makes SIGTERM and a lost terminal end the command in order, unless somebody chose to ignore them."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -21,7 +21,7 @@ def _obey_signals() -> None:
 
 def main() -> None:
     """Runs one command and ends the process with its exit code."""
-    _obey_signals()
+    obey_signals()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -4,6 +4,7 @@ import json
 from itertools import islice
 from typing import Any, Final
 
+from producer.cli.case_check import tell_cases
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.estimate import calls_of
@@ -32,6 +33,8 @@ def tell_counts(session: Session, submission: Submission) -> int:
         if problems:
             raise _all_of(source.name, problems)
     options = submission.options()
+    if kind == Kind.CASES:
+        return tell_cases(session, source, options)
     items, chunks, threads, calls = 0, 0, set[str](), 0
     for chunk in read(source, options).chunks:
         chunks += 1

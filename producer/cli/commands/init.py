@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -9,26 +10,41 @@ from producer.cli.context import Session, pass_session
 from producer.cli.options import command as declare
 from shared.errors import UsageError
 
-FILES = ("turns.jsonl", "README.md")
+FILES: Final = {
+    "turns": ("starter/turns.jsonl", "starter/README.md"),
+    "cases": ("bench.config.yaml", "validators.py", "freeform.yaml"),
+}
+"""What is written for each kind, from the packaged examples; the first one is to be run."""
 
 
 @declare()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@click.option("--kind", type=click.Choice(list(FILES)), default="turns", show_default=True, help="Of what.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Name of the file that is to be run.",
+)  # fmt: skip - one option, one paragraph
 @click.option("--force", is_flag=True, help="Overwrite files of the same name.")
 @pass_session
-def command(session: Session, *, folder: Path, force: bool) -> None:
+def command(session: Session, *, folder: Path, kind: str, output: Path | None, force: bool) -> None:
     """Write an example to start from into DIR (default: here).
 
-    A turns file with a note on every line, and a README that explains each key. Prints the files it wrote.
+    Turns: a file with a note on every line, and a README that explains each key. Cases: a bench with its
+    validators, and a freeform comparison. Prints the files it wrote.
     """
-    taken = [name for name in FILES if (folder / name).exists()]
+    first = FILES[kind][0]
+    folder = folder if output is None else folder / output.parent
+    targets = {name: folder / Path(name).name for name in FILES[kind]}
+    if output is not None:
+        targets[first] = folder / output.name
+    taken = [path for path in targets.values() if path.exists()]
     if taken and not force:
-        raise UsageError(
-            f"{folder / taken[0]} exists already", hint="--force overwrites it, or name another DIR"
-        )
+        raise UsageError(f"{taken[0]} exists already", hint="--force overwrites it, or name another DIR")
     folder.mkdir(parents=True, exist_ok=True)
-    source = files("examples") / "starter"
-    for name in FILES:
-        (folder / name).write_bytes((source / name).read_bytes())
-        session.output.data(str(folder / name))
-    session.output.note(f"next: proctor run {folder / FILES[0]}")
+    for name, path in targets.items():
+        path.write_bytes((files("examples") / name).read_bytes())
+        session.output.data(str(path))
+    session.output.note(f"next: proctor run {targets[first]}")

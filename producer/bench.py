@@ -1,0 +1,196 @@
+"""`llm-bench`, the command of the validation document: its words, done by Proctor's commands.
+
+    llm-bench run --config bench.config.yaml --verbose    is    proctor run bench.config.yaml --verbose
+
+Variables come from `.env` where they are not set, from `.env.local` and `--env-file` in any case, so that
+keys need not stand in a shell's history.
+"""
+
+import os
+import sys
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from producer.cli.errors import report
+from producer.cli.options import GlobalOptions
+from producer.cli.wording import plural
+from shared.errors import InputError, ProctorError, UsageError
+
+CONFIG: Final = "bench.config.yaml"
+"""The configuration where none is named."""
+COMMANDS: Final = {
+    "run": "Put every case to every model and check what they say.",
+    "validate": "Check a configuration and ask nobody.",
+    "init": "Write a configuration to start from (-o FILE, default bench.config.yaml).",
+    "compare": "Compare two runs.",
+    "cache": "Answers that are kept: `cache info`, `cache clear`.",
+}
+_WITH_CONFIG: Final = ("run", "validate")
+_WITH_VALUE: Final = frozenset(
+    {
+        "-m",
+        "--model",
+        "-j",
+        "-t",
+        "--temperature",
+        "--max-cost",
+        "--validators-file",
+        "-e",
+        "--export",
+        "-o",
+        "--output",
+        "--concurrency",
+        "--outputs",
+        "--repeat",
+        "--judge",
+        "--judge-model",
+        "--case",
+        "-k",
+        "--first",
+        "--sample",
+        "--api-base",
+        "--api-key-env",
+        "--price",
+        "--processes",
+        "--timeout",
+        "--redis",
+        "--color",
+        "--kind",
+        "--idempotency-key",
+        "--in-flight",
+    }
+)  # fmt: skip - a list of words
+"""Options that take the next word as their value, so that it is no file."""
+ENV_BYTES: Final = 1 << 20
+
+
+def main() -> None:
+    """Runs one command and ends the process with its exit code."""
+    from producer.__main__ import obey_signals  # noqa: PLC0415 - it imports the whole command line
+
+    obey_signals()
+    sys.exit(run(sys.argv[1:], os.environ))
+
+
+def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
+    """Runs one command line and returns its exit code."""
+    from producer.cli.main import run as run_proctor  # noqa: PLC0415 - after the variables are set
+
+    try:
+        words = read_environment(list(arguments), environment)
+        if not words or words[0] in ("-h", "--help"):
+            sys.stdout.write(help_text())
+            return 0
+        words = translated(words)
+    except ProctorError as error:
+        return report(error, GlobalOptions(), arguments)
+    return run_proctor(words)
+
+
+def translated(words: Sequence[str]) -> list[str]:
+    """Says in Proctor's words what was said in the document's.
+
+    >>> translated(["run", "--export", "html", "-o", "report.html"])
+    ['run', '--export', 'html', '-o', 'report.html', '--config', 'bench.config.yaml']
+    >>> translated(["run", "-c", "freeform.yaml", "--no-color"])
+    ['run', '-c', 'freeform.yaml', '--color', 'never']
+    >>> translated(["init", "--non-interactive", "-o", "mine/bench.config.yaml"])
+    ['init', '--kind', 'cases', '-o', 'mine/bench.config.yaml']
+    """
+    plain = list[str]()
+    for word in words:
+        plain += {"--no-color": ["--color", "never"], "-V": ["--version"]}.get(word, [word])
+    name = next((word for word in plain if not word.startswith("-")), "")
+    if "--version" in plain:
+        return ["--version"]
+    if plain[0] in ("-q", "--quiet", "-v", "--verbose"):  # global options may stand in front
+        plain = [*[each for each in plain if each == name], *[each for each in plain if each != name]]
+    if plain[0] not in COMMANDS:
+        raise UsageError(f"no such command: {plain[0]}", hint=f"one of {', '.join(COMMANDS)}")
+    if "--help" in plain or "-h" in plain:
+        return plain
+    if plain[0] in _WITH_CONFIG and not _names_file(plain[1:]):
+        return [*plain, "--config", CONFIG]
+    if plain[0] == "init":
+        return ["init", "--kind", "cases", *(word for word in plain[1:] if word != "--non-interactive")]
+    return plain
+
+
+def read_environment(words: list[str], environment: MutableMapping[str, str]) -> list[str]:
+    """Reads the files of variables, and returns the command line without `--env-file`.
+
+    Raises:
+        InputError: a file cannot be read, or a line of it is none.
+        UsageError: `--env-file` names nothing.
+    """
+    named = list[Path]()
+    while any(word == "--env-file" or word.startswith("--env-file=") for word in words):
+        at = next(at for at, word in enumerate(words) if word.startswith("--env-file"))
+        option, equals, value = words[at].partition("=")
+        if not equals and at + 1 == len(words):
+            raise UsageError(f"{option} names no file", hint="write --env-file .env")
+        named.append(Path(value if equals else words[at + 1]))
+        words = words[:at] + words[at + (1 if equals else 2) :]
+    for path, is_stronger in ((Path(".env"), False), (Path(".env.local"), True)):
+        if path.is_file():
+            _set(variables(path), environment, is_stronger=is_stronger)
+    for path in named:
+        _set(variables(path), environment, is_stronger=True)
+    return words
+
+
+def variables(path: Path) -> dict[str, str]:
+    """Reads `NAME=VALUE` lines; comments, `export` and quotes are understood.
+
+    Raises:
+        InputError: it cannot be read, or a line is something else; its content is not shown.
+    """
+    try:
+        text = path.read_bytes()[:ENV_BYTES].decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}", hint="check the name and its rights") from None
+    found = dict[str, str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        name, value = name.strip(), value.strip()
+        if not equals or not name.isidentifier():
+            raise InputError(f"{path}:{number}: not NAME=VALUE", hint="one variable on each line")
+        is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        found[name] = value[1:-1] if is_quoted else value.partition(" #")[0].rstrip()
+    return found
+
+
+def help_text() -> str:
+    """What there is to be called."""
+    lines = [f"  {name:<10}{text}" for name, text in COMMANDS.items()]
+    head = "Usage: llm-bench COMMAND [OPTIONS]\n\n  Evaluate language models against test cases.\n\n"
+    tail = (
+        "\n\nOptions:\n  --env-file FILE  Take variables from here.\n  -V, --version    Print the version.\n"
+    )
+    return f"{head}{plural(len(lines), 'command').capitalize()}:\n" + "\n".join(lines) + tail
+
+
+def _set(found: dict[str, str], environment: MutableMapping[str, str], *, is_stronger: bool) -> None:
+    """Sets variables; weaker ones only where there is none."""
+    for name, value in found.items():
+        if is_stronger or name not in environment:
+            environment[name] = value
+
+
+def _names_file(words: Sequence[str]) -> bool:
+    """Whether a file is named: by an option, or as a word of its own."""
+    is_value = False
+    for word in words:
+        if word.startswith(("-c", "--config", "--resume")):
+            return True
+        if not is_value and not (word.startswith("-") and word != "-"):
+            return True
+        is_value = word in _WITH_VALUE
+    return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Checks a configuration of cases without sending anything, and estimates what a run of it asks and costs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.wording import count, plural
+from producer.load.case_load import PlannedRun, plan_run
+from shared.case_run import FREEFORM
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from producer.cli.context import Session
+    from producer.load.source import Source
+    from producer.options import SubmitOptions
+
+CHARS_A_TOKEN: Final = 4
+"""What a token is where nobody counts, as usual."""
+ANSWER_TOKENS: Final = 250
+"""Tokens of an answer of which nothing is known."""
+MILLION: Final = 1_000_000
+
+
+class Estimate(NamedTuple):
+    """What a run will ask."""
+
+    calls: int
+    """Of the models under test; answers that are kept save some."""
+    judge_calls: int
+    """At most."""
+    prompt_tokens: int
+    """About, of the models under test."""
+    cost_usd: float | None
+    """About, without the judge; None where a price is not given."""
+
+
+def tell_cases(session: Session, source: Source, options: SubmitOptions) -> int:
+    """Checks all of a configuration and tells what a run of it is.
+
+    Raises:
+        InputError: it breaks the contract.
+        ProctorError: as `producer.load.case_load.plan_run` says.
+    """
+    plan = plan_run(source, options.cases)
+    for warning in plan.warnings:
+        options.on_warning(warning)
+    estimate = estimated(plan)
+    if session.options.json:
+        session.output.data(json.dumps(_document(source.name, plan, estimate)))
+    else:
+        session.output.data("\n".join(_lines(source.name, plan, estimate)))
+    return 0
+
+
+def estimated(plan: PlannedRun) -> Estimate:
+    """Estimates what a run asks of models, before anything is asked."""
+    run = plan.run
+    judged = sum(case.expected is not None for _, case in plan.cases)
+    judge_calls = judged * len(run.models) * run.repeat if run.judge_model else 0
+    if run.recorded:
+        return Estimate(0, judge_calls, 0, 0.0)
+    prompts = [_tokens(run.system_prompt) + _tokens(case.input) for _, case in plan.cases]
+    answers = [_answer_tokens(case.expected, case.reference) for _, case in plan.cases]
+    costs = [_cost(run.prices.get(model), sum(prompts), sum(answers)) for model in run.models]
+    known = [cost for cost in costs if cost is not None]
+    return Estimate(
+        plan.total,
+        judge_calls,
+        sum(prompts) * len(run.models) * run.repeat,
+        sum(known) * run.repeat if len(known) == len(costs) else None,
+    )
+
+
+def _tokens(text: str) -> int:
+    """About how many tokens a text has."""
+    return -(-len(text) // CHARS_A_TOKEN)
+
+
+def _answer_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> int:
+    """About how many tokens an answer will have: as many as the one that is wished for."""
+    if expected is not None:
+        return _tokens(json.dumps(expected))
+    return _tokens(reference) if reference else ANSWER_TOKENS
+
+
+def _cost(price: Mapping[str, float] | None, prompt_tokens: int, answer_tokens: int) -> float | None:
+    """What so many tokens cost."""
+    if price is None:
+        return None
+    return (
+        prompt_tokens * price["prompt_per_million"] + answer_tokens * price["completion_per_million"]
+    ) / MILLION
+
+
+def _document(name: str, plan: PlannedRun, estimate: Estimate) -> dict[str, Any]:
+    """The answer for programs."""
+    run = plan.run
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "file": name,
+        "kind": "cases",
+        "counts": {
+            "total": plan.total,
+            "cases": run.cases,
+            "models": len(run.models),
+            "repeat": run.repeat,
+            **({"recorded": len(plan.outputs)} if run.recorded else {}),
+        },
+        "mode": run.mode,
+        "models": list(run.models),
+        "judge_model": run.judge_model,
+        "estimate": estimate._asdict(),
+        "exit": 0,
+    }
+
+
+def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
+    """The answer for people."""
+    run = plan.run
+    shape = f"{plural(run.cases, 'case')} × {plural(len(run.models), 'model')}"  # noqa: RUF001 - a product
+    shape += f" × {plural(run.repeat, 'repeat')}"  # noqa: RUF001 - same
+    lines = [f"{name}: {shape} = {plural(plan.total, 'item')}; nothing was sent"]
+    lines.append(
+        f"mode      {run.mode}" + (": outputs are shown, nothing is checked" * (run.mode == FREEFORM))
+    )
+    lines.append(f"models    {', '.join(run.models)}")
+    if estimate.judge_calls:
+        lines.append(f"judge     {run.judge_model}, at most {plural(estimate.judge_calls, 'call')}")
+    if run.recorded:
+        lines.append(f"outputs   {count(len(plan.outputs))} recorded; no model under test is called")
+        return lines
+    cost = "unknown: no prices are given in model_configs" if estimate.cost_usd is None else ""
+    cost = cost or f"about ${estimate.cost_usd:.4f}, judge not counted"
+    lines.append(
+        f"calls     {count(estimate.calls)}, about {count(estimate.prompt_tokens)} tokens of prompts"
+    )
+    lines.append(f"cost      {cost}")
+    return lines
