@@ -29,6 +29,8 @@ class Cost(NamedTuple):
     """What it was billed, or counts as billed."""
     held_usd: float
     """What calls under way have reserved."""
+    is_over: bool
+    """Whether the last call that asked did not fit any more."""
 
 
 def to_nanos(usd: float) -> int:
@@ -67,7 +69,7 @@ class CostBook:
     def read(self, run: str) -> Cost:
         """Returns where a run stands; zeros for a run that had no cap, or has not asked for anything."""
         client: Any = self._caller.client
-        fields = ("cap", "spent", "held")
+        fields = ("cap", "spent", "held", "over")
         found = self._caller.patiently(lambda: client.hmget(keys.cost_key(run), *fields))
         return cost_from(dict(zip(fields, found, strict=True)))
 
@@ -91,8 +93,9 @@ class CostBook:
 def cost_from(fields: "Mapping[str, bytes | None]") -> Cost:
     """Reads the stored figures.
 
-    >>> cost_from({"cap": None, "spent": b"1500000000", "held": None})
-    Cost(cap_usd=None, spent_usd=1.5, held_usd=0.0)
+    >>> cost_from({"cap": None, "spent": b"1500000000", "held": None, "over": None})
+    Cost(cap_usd=None, spent_usd=1.5, held_usd=0.0, is_over=False)
     """
     cap, spent, held = (fields[name] for name in ("cap", "spent", "held"))
-    return Cost(None if cap is None else int(cap) / NANOS, int(spent or 0) / NANOS, int(held or 0) / NANOS)
+    cap_usd = None if cap is None else int(cap) / NANOS
+    return Cost(cap_usd, int(spent or 0) / NANOS, int(held or 0) / NANOS, is_over=fields["over"] is not None)

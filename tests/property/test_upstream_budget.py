@@ -77,6 +77,15 @@ class BudgetMachine(RuleBasedStateMachine):
             self.running.append(call)
         self.compare()
 
+    @rule(place=st.integers(0, 100), model=models)
+    def a_reply_comes_late(self, place: int, model: str) -> None:
+        """A call that has its room asks again, however long ago that was; it changes nothing."""
+        if self.running:
+            call = self.running[place % len(self.running)]
+            assert self.model.reserve(call, 50, None, CAP, model) == ("ok",)
+            assert self.run("reserve", RUN, call, 50, "", CAP, model) == ("ok",)
+        self.compare()
+
     @rule(
         place=st.integers(0, 100),
         cost=st.one_of(st.none(), st.integers(0, 30), st.integers(0, 90)),

@@ -20,6 +20,8 @@ class BudgetModel:
     until: dict[str, int] = field(default_factory=dict)
     lapsed: dict[str, int] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
+    is_over: bool = False
+    """Whether the last call that asked was told so."""
     overrun: int = 0
     """What calls have cost beyond what they had reserved."""
 
@@ -39,7 +41,9 @@ class BudgetModel:
         if amount > left and is_alone and least is not None and max(least, self.most.get(model, 0)) <= left:
             amount = left
         if amount > left:
+            self.is_over = self.is_over or is_alone
             return ("over", str(self.spent), str(most)) if is_alone else ("wait",)
+        self.is_over = False
         self.held[call], self.until[call] = amount, self.ledger + LEASE_MS
         return ("ok",)
 
@@ -79,4 +83,5 @@ class BudgetModel:
         fields |= {f"x:{call}": amount for call, amount in self.lapsed.items()}
         fields |= {f"m:{model}": cost for model, cost in self.most.items()}
         fields |= {"spent": self.spent, "held": self.reserved}
+        fields |= {"over": 1} if self.is_over else {}
         return fields if self.cap is None else {**fields, "cap": self.cap}

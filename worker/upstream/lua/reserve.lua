@@ -13,23 +13,30 @@ local key = cost_key(run)
 if call('HEXISTS', key, 'c:' .. id) == 1 or call('HEXISTS', key, 'x:' .. id) == 1 then return {'ok'} end
 lapse(run)
 
-local field = call('HMGET', key, 'cap', 'spent', 'held', 'm:' .. ARGV[6])
+local field = call('HMGET', key, 'cap', 'spent', 'held', 'm:' .. ARGV[6], 'over')
 local cap, spent, held = tonumber(field[1] or ARGV[5]), tonumber(field[2]) or 0, tonumber(field[3]) or 0
 local left = cap - spent - held
 if amount > left and held == 0 and least and math.max(least, tonumber(field[4]) or 0) <= left then amount = left end
-if amount > left then
-  if held > 0 then return {'wait'} end
-  return {'over', whole(spent), whole(cap)}
+
+-- The keys end with their run; those of a run that is gone or has ended must not stay for ever.
+local function keep()
+  local ms = call('PTTL', run_key(run))
+  if ms == -2 then ms = USED_MS end
+  if ms > 0 then
+    call('PEXPIRE', key, ms)
+    call('PEXPIRE', holds_key(run), ms)
+  end
 end
 
+if amount > left then
+  if held > 0 then return {'wait'} end
+  call('HSET', key, 'over', 1)
+  keep()
+  return {'over', whole(spent), whole(cap)}
+end
+if field[5] then call('HDEL', key, 'over') end
 call('HSET', key, 'c:' .. id, whole(amount))
 call('HINCRBY', key, 'held', whole(amount))
 call('ZADD', holds_key(run), clock() + LEASE_MS, id)
--- The keys end with their run; those of a run that is gone or has ended must not stay for ever.
-local left_ms = call('PTTL', run_key(run))
-if left_ms == -2 then left_ms = USED_MS end
-if left_ms > 0 then
-  call('PEXPIRE', key, left_ms)
-  call('PEXPIRE', holds_key(run), left_ms)
-end
+keep()
 return {'ok'}

@@ -4,6 +4,7 @@
 --   cap          set by hand; goes before what the run was submitted with
 --   spent        what was billed, or counts as billed
 --   held         sum of what is reserved by calls under way
+--   over         there, when the last call that asked was told that the cap is reached
 --   c:CALL       what a call under way has reserved
 --   x:CALL       what was reserved by a call that was not heard of for a lease; it is part of `spent`
 --   m:MODEL      the most that one answer of the model has cost in this run
