@@ -14,7 +14,8 @@ from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
 from producer.report.protocol import Report
 from producer.report.screens import SCREENS, Details
-from shared.names import Kind
+from shared.costs import CostBook
+from shared.names import Kind, RunState
 from shared.runs import RunInfo
 
 _HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3: "red", 4: "yellow"}
@@ -47,7 +48,19 @@ def tell_ending(
     elif not session.options.quiet:
         session.output.data(colored(session.output, document))
     tell_gates(session.output, document)
+    if info.state == RunState.INCOMPLETE:
+        _tell_cost_cap(session, info.run)
     return int(document["exit"])
+
+
+def _tell_cost_cap(session: Session, run: str) -> None:
+    """Tells how a run goes on that ended because of its cost cap."""
+    cost = CostBook(session.ledger.caller).read(run)
+    if cost.is_over:
+        session.output.note(
+            f"the cost cap is reached: ${cost.spent_usd:.6g} spent;"
+            f" `proctor resume {run} --max-cost USD` goes on with a higher one"
+        )
 
 
 def tell_gates(output: Output, document: Mapping[str, Any]) -> None:
