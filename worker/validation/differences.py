@@ -32,6 +32,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "ignore_private_variables": False,
     "verbose_level": 2,
     "view": "tree",
+    "threshold_to_diff_deeper": 0,  # objects with few common keys are compared key by key all the same
 }
 """What makes DeepDiff mean by equal what we mean."""
 BOUNDS: Final[dict[Method, dict[str, Any]]] = {

@@ -8,6 +8,7 @@ A schema is hostile text as well: it may fetch nothing, no pattern of it may run
 with it is said when it is read, as a configuration error, never as a verdict about an output.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
@@ -36,6 +37,8 @@ MAX_BACKTRACKS: Final = 10_000
 """Steps back that a pattern may take in one text before it counts as not found."""
 MAX_MESSAGE_CHARS: Final = 300
 """Characters of one error's text."""
+
+_ELSEWHERE: Final = re.compile(r"Resource '(.*)' is not present in a registry and retrieving it failed")
 
 
 class SchemaError(ConfigError):
@@ -159,7 +162,7 @@ def _fingerprint(schema: Any, resources: Mapping[str, Any]) -> bytes:
 
 def _refuse(uri: str) -> NoReturn:
     """Fetches nothing: a reference could read files of the worker or ask its neighbours."""
-    raise SchemaError(f"{uri} is not part of the schema, and nothing is fetched")
+    raise SchemaError(f"{uri} is no part of the schema")
 
 
 def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Validator":
@@ -181,12 +184,16 @@ def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Valida
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS),
         )
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+        elsewhere = _ELSEWHERE.match(error.message)
+        if elsewhere:
+            raise SchemaError(
+                f"the JSON schema refers to {cut(elsewhere[1])}, no part of it, and nothing is fetched",
+                hint="put what it refers to under `$defs`",
+            ) from None
         place = pointer(getattr(error, "instance_path", ()))
         where = f" at {place}" if place else ""
-        raise SchemaError(
-            f"the JSON schema is not usable{where}: {cut(error.message, MAX_MESSAGE_CHARS)}",
-            hint="put what it refers to under `$defs`" if "nothing is fetched" in error.message else "",
-        ) from None
+        text = cut(error.message, MAX_MESSAGE_CHARS)
+        raise SchemaError(f"the JSON schema is not usable{where}: {text}") from None
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise SchemaError(f"the JSON schema is not usable: {cut(str(error), MAX_MESSAGE_CHARS)}") from None
 
