@@ -9,11 +9,13 @@ from producer.cli.cases import case_options
 from producer.cli.context import Session, pass_session
 from producer.cli.models import model_options
 from producer.cli.options import command as declare
-from producer.cli.params import chosen, submit_options
+from producer.cli.params import chosen, config_option, one_file, submit_options
+from shared.errors import UsageError
 
 
 @declare()
-@click.argument("file")
+@click.argument("file", required=False)
+@config_option
 @submit_options
 @model_options
 @case_options
@@ -23,7 +25,8 @@ def command(
     session: Session,
     /,
     *,
-    file: str,
+    file: str | None,
+    config: str | None,
     kind: str | None,
     namespace: str,
     summary_policy: str,
@@ -39,7 +42,10 @@ def command(
     from producer.cli.submission import Submission, tell_run_id  # noqa: PLC0415 - same
 
     choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words)
-    submission = Submission(session, file, choice)
+    named = one_file(file, config)
+    if named is None:
+        raise UsageError("name a FILE", hint="see `proctor submit --help`")
+    submission = Submission(session, named, choice)
     submission.options()  # a wrong option is told before anything is connected to
     view = open_view(session.output)
     try:

@@ -4,20 +4,22 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options import command as declare
-from producer.cli.params import SubmitChoice
+from producer.cli.params import SubmitChoice, config_option, one_file
+from shared.errors import UsageError
 from shared.names import Kind
 from shared.turn_words import SummaryPolicy
 
 
 @declare()
-@click.argument("file")
+@click.argument("file", required=False)
+@config_option
 @click.option(
     "--kind",
     type=click.Choice([kind.value for kind in Kind]),
     help="What the file describes [default: told by its content].",
 )
 @pass_session
-def command(session: Session, *, file: str, kind: str | None) -> int:
+def command(session: Session, *, file: str | None, config: str | None, kind: str | None) -> int:
     """Check FILE (`-`: stdin) and send nothing.
 
     Tells every problem with its line, what is wrong and how to mend it; of a good file what is in it.
@@ -25,5 +27,8 @@ def command(session: Session, *, file: str, kind: str | None) -> int:
     from producer.cli.checking import tell_counts  # noqa: PLC0415 - start-up: `--help` must not load pydantic
     from producer.cli.submission import Submission  # noqa: PLC0415 - same
 
+    named = one_file(file, config)
+    if named is None:
+        raise UsageError("name a FILE", hint="see `proctor validate --help`")
     choice = SubmitChoice(Kind(kind) if kind else None, "", SummaryPolicy.GUARDRAIL, "")
-    return tell_counts(session, Submission(session, file, choice))
+    return tell_counts(session, Submission(session, named, choice))
