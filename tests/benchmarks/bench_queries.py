@@ -157,6 +157,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each row at the ideal rate")
     parser.add_argument("--in-flight", type=int, nargs="*", default=IN_FLIGHT)
     parser.add_argument("--processes", type=int, nargs="*", default=PROCESSES)
+    parser.add_argument("--refused", type=int, default=100, help="in flight of the row with refusals")
     options = parser.parse_args()
     mark_this_session()
     print(HEAD)
@@ -177,7 +178,9 @@ def main() -> None:
             print(
                 f"linear, from {options.processes[0]} to {options.processes[-1]}: {rates[-1] / rates[0]:.1%}"
             )
-        row = measure(server, "10 % refused with 429", processes=1, in_flight=100, seconds=seconds, every=10)
+        row = measure(
+            server, "10 % refused with 429", processes=1, in_flight=options.refused, seconds=seconds, every=10
+        )
         print(row.line())
     print(f"reference: {REFERENCE:,} requests/s of one process without ledger and checks")
     kill_all(marked_processes())

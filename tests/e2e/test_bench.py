@@ -1,4 +1,4 @@
-"""Keeps the benchmark alive: it runs in small, counts every turn, and prints its table."""
+"""Keeps the benchmarks alive: they run in small, count every item, and print their tables."""
 
 import os
 import sys
@@ -18,3 +18,14 @@ def test_bench_prints_both_sides_and_their_ratio(processes: Processes) -> None:
     assert any(row.startswith("naive Celery 50 ") for row in rows)
     assert "of CPU a turn" in done.output
     assert "times the naive application" in done.output
+
+
+def test_the_queries_bench_prints_each_row_beside_its_ideal(processes: Processes) -> None:
+    """A row by calls in flight, one by processes, and one with refusals that loses none."""
+    options = ["--seconds", "0.6", "--in-flight", "10", "--processes", "1", "--refused", "4"]
+    command = [sys.executable, "-m", "tests.benchmarks.bench_queries", *options]
+    done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.popen.returncode == 0, done.said()
+    rows = [line.split("  ")[0] for line in done.output.splitlines()]
+    assert rows[1:4] == ["1 process, 10 in flight", "1 processes, 50 in flight each", "10 % refused with 429"]
+    assert "reference: " in done.output
