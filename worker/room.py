@@ -22,14 +22,15 @@ class Room:
     def __init__(self, most: int) -> None:
         self.calls = asyncio.Semaphore(most)
         """What exactly is under way; for the loop."""
-        self._most = most
+        self.most = most
+        """Items that may be under way."""
         self._taken = 0
         self._changed = threading.Condition()
 
     def enter(self, items: int, is_over: Callable[[], bool]) -> bool:
         """Waits until a chunk may begin; returns False when `is_over` says that nothing more is to begin."""
         with self._changed:
-            while self._taken >= self._most:
+            while self._taken >= self.most:
                 if is_over():
                     return False
                 self._changed.wait(LOOK_S)

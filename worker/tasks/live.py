@@ -7,11 +7,13 @@
 Threads wait for nobody but their own question. A thread stays locked from one of its turns to the next; what
 ends it early (a stop, a wait too long to be waited here, a refused commit) leaves the rest to the next claim.
 A wait is written down with its attempts, so that no crash forgets them, and resumed here if the chunk still
-has other work when it is over.
+has other work when it is over. After some seconds a chunk begins no further questions and goes back, so that
+other runs have their turn.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Final
 
 from shared.clock import now_ms
@@ -33,8 +35,8 @@ from worker.upstream.budget import OverBudget
 from worker.upstream.failures import Trouble
 from worker.upstream.retry import History
 
-UNBOUNDED: Final = 1_000_000
-"""Questions of a chunk that may be under way where the run sets no limit: the process's own bounds them."""
+VISIT_S: Final = 20.0
+"""How long a chunk goes on to ask, in seconds; a few answers' worth of its end is the price of being fair."""
 
 ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
 """What is the same for every call of a run, beside a wrong key."""
@@ -62,9 +64,11 @@ class LiveVisit:
         self._process, self._told_of = process, told_of
         self._lease, self._summary = lease, summary
         own = told_of(lease.run)
-        most = (own.concurrency if own else None) or UNBOUNDED
-        self._in_hand = InHand[Talk](process.loop, process.room, [], self._ask, most=most)
+        self._most = min(process.room.most, (own.concurrency if own else None) or process.room.most)
+        self._in_hand = InHand[Talk](process.loop, process.room, [], self._ask, most=self._most)
         self._asked = 0
+        self._until_s = monotonic() + VISIT_S
+        self._is_left = False
         self._steps = list[tuple[Talk, LiveOutcome]]()
         self._ready = list[Talk]()
         self._parked = list[Talk]()
@@ -96,7 +100,8 @@ class LiveVisit:
         finally:
             if self._asked:
                 self._in_hand.stop(is_hard=True)
-        return min((talk.due_ms for talk in self._parked), default=0) if self._stopped is None else 0
+        is_cut = self._is_left or self._stopped is not None
+        return 0 if is_cut else min((talk.due_ms for talk in self._parked), default=0)
 
     async def _ask(self, talk: Talk) -> Any:
         """Has the model asked; on the loop."""
@@ -205,13 +210,16 @@ class LiveVisit:
     def _begin(self) -> None:
         """Asks what is ready, and what has waited long enough while there was other work."""
         now = now_ms()
-        ready, self._ready = self._ready, []
-        if self._stopped is not None or self._lease.is_lost:
-            return
-        waiting = [*self._parked, *ready]
+        waiting = [*self._parked, *self._ready]
         due = [talk for talk in waiting if talk.due_ms <= now]
         self._parked = [talk for talk in waiting if talk.due_ms > now]
-        for talk in due:
+        if self._stopped is not None or self._lease.is_lost or monotonic() > self._until_s:
+            self._is_left = self._is_left or bool(due)
+            self._ready = []
+            return
+        free = self._most - self._asked
+        self._ready = due[free:]
+        for talk in due[:free]:
             self._asked += 1
             self._in_hand.add(talk)
 
