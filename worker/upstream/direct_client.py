@@ -1,0 +1,196 @@
+"""Calls models at OpenAI-compatible endpoints (`api_base`) over aiohttp, at a thirtieth of litellm's cost.
+
+Redirects are not followed: they could carry the key to another server.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from time import perf_counter, time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from worker.upstream.completion import (
+    MAX_REPLY_BYTES,
+    Completion,
+    PieceReader,
+    decoded,
+    read_completion,
+    too_large,
+    words_of,
+)
+from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
+from worker.upstream.headers import requested_wait_s
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.secrets import needed_key, scrubbed
+
+OK: Final = 200
+MAX_ERROR_BYTES: Final = 64_000
+PREFIXES: Final = ("openai/", "custom_openai/", "hosted_vllm/", "lm_studio/", "llamafile/")
+"""These say which protocol is spoken, and are no part of the name that the server knows."""
+
+
+class DirectClient:
+    """Calls models over one process's HTTP session.
+
+    Args:
+        session: returns the session; called on the loop.
+        environment: holds the keys.
+    """
+
+    def __init__(
+        self, session: Callable[[], aiohttp.ClientSession], environment: Mapping[str, str] = os.environ
+    ) -> None:
+        self._session = session
+        self._environment = environment
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Makes one call.
+
+        Raises:
+            UpstreamError: there is no answer.
+        """
+        try:
+            return await self._complete(request)
+        except UpstreamError as error:
+            text = scrubbed(error.message, self._environment)
+            raise UpstreamError(error.trouble, text, status=error.status, wait_s=error.wait_s) from None
+
+    async def _complete(self, request: ModelRequest) -> ModelReply:
+        """Makes one call; texts of errors are as the upstream wrote them."""
+        place = place_of(request.api_base)
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                return await self._call(request)
+        except TimeoutError:
+            text = f"{place} gave no answer within {request.timeout_s:g} s"
+            raise UpstreamError(Trouble.TIMEOUT, text) from None
+        except aiohttp.ClientConnectorError as error:
+            why = error.os_error.strerror or type(error).__name__
+            raise UpstreamError(Trouble.CONNECTION, f"{place} cannot be reached: {why}") from None
+        except ValueError as error:  # no URL; also aiohttp's own InvalidURL
+            text = f"{place} cannot be called: {type(error).__name__}"
+            raise UpstreamError(Trouble.REFUSED, text) from None
+        except (aiohttp.ClientError, OSError) as error:
+            text = f"the connection to {place} broke: {type(error).__name__}"
+            raise UpstreamError(Trouble.CONNECTION, text) from None
+
+    async def _call(self, request: ModelRequest) -> ModelReply:
+        """Sends the request and reads the reply."""
+        headers = {"Content-Type": "application/json"}
+        key = needed_key(request, self._environment)
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        began = perf_counter()
+        async with self._session().post(
+            request.api_base.rstrip("/") + "/chat/completions",
+            data=msgspec.json.encode(body_of(request)),
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(),
+            allow_redirects=False,
+        ) as response:
+            if response.status != OK:
+                raise await _refusal(response)
+            first_ms = None
+            if request.is_streamed and response.content_type != "application/json":
+                said, first_ms = await _read_pieces(response, began)
+            else:
+                said = read_completion(decoded(await _read(response)))
+        return ModelReply(
+            said.text,
+            _since_ms(began),
+            first_token_ms=first_ms,
+            prompt_tokens=said.prompt_tokens,
+            completion_tokens=said.completion_tokens,
+            finish_reason=said.finish_reason,
+        )
+
+
+def body_of(request: ModelRequest) -> dict[str, Any]:
+    """Makes the body of a request.
+
+    >>> body_of(ModelRequest("openai/mine", "", "Hi", temperature=0))
+    {'model': 'mine', 'messages': [{'role': 'user', 'content': 'Hi'}], 'temperature': 0}
+    """
+    prefix = next((prefix for prefix in PREFIXES if request.model.startswith(prefix)), "")
+    body = {
+        **request.parameters,
+        "model": request.model.removeprefix(prefix),
+        "messages": messages_of(request),
+    }
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.is_streamed:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body
+
+
+def messages_of(request: ModelRequest) -> list[dict[str, str]]:
+    """Makes the messages of a request: two, or one when nothing is said by the system."""
+    system = [{"role": "system", "content": request.system}] if request.system else []
+    return [*system, {"role": "user", "content": request.user}]
+
+
+def place_of(api_base: str) -> str:
+    """Names an endpoint for people, without what may be secret in its URL.
+
+    >>> place_of("http://me:secret@localhost:8000/v1?key=1"), place_of("http://[")
+    ('localhost:8000', 'the endpoint')
+    """
+    try:
+        return urlsplit(api_base).netloc.rpartition("@")[2] or "the endpoint"
+    except ValueError:
+        return "the endpoint"
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Reads a bounded body: what is more than we take is not even read."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MAX_REPLY_BYTES:
+            response.close()
+            raise too_large()
+    return bytes(body)
+
+
+async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[Completion, int | None]:
+    """Reads an answer as it comes; also returns when its first text came."""
+    reader, size, first_ms = PieceReader(), 0, None
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        if size > MAX_REPLY_BYTES:
+            response.close()
+            raise too_large()
+        reader.feed(piece)
+        if first_ms is None and reader.has_text:
+            first_ms = _since_ms(began)
+    reader.feed(b"\n")
+    return reader.finish(), first_ms
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> UpstreamError:
+    """Says what a status other than 200 means."""
+    body = bytearray()
+    try:
+        async for piece in response.content.iter_any():
+            body += piece
+            if len(body) > MAX_ERROR_BYTES:
+                response.close()
+                break
+    except (aiohttp.ClientError, OSError):
+        body.clear()  # the status says enough
+    try:
+        words = words_of(decoded(bytes(body)))
+    except UpstreamError:
+        words = ""
+    text = f"HTTP {response.status}: {words or response.reason or 'no reason given'}"
+    wait_s = requested_wait_s(response.headers, now_s=time())
+    return UpstreamError(trouble_of_status(response.status), text, status=response.status, wait_s=wait_s)
+
+
+def _since_ms(began: float) -> int:
+    return round(1000 * (perf_counter() - began))
