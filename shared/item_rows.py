@@ -4,8 +4,9 @@ r"""How the result of a case or a query is stored: a header line that counts nee
     code | started ms | finished ms | attempts | latency ms | cost in USD, or -
 
 A **code** tells the outcome: `p`assed, `f`ailed, or `x` for an error, whose line is
-`{"error":{"code","message"},"result":{…}}`; then flags: `c` answered from the cache, `p` poisoned: no worker
-survived it, so there is no line of its own and readers put the item's input in its place.
+`{"error":{"code","message"},"result":{…}}`; then flags: `c` answered from the cache, `j` a judge was needed
+and could not be reached, `p` poisoned: no worker survived it, so there is no line of its own and readers put
+the item's input in its place.
 """
 
 from typing import Final, NamedTuple
@@ -18,6 +19,8 @@ POISON_CODE: Final = "xp"
 """Code of an item that no worker survived."""
 CACHED: Final = "c"
 """Flag of a result that came from the cache."""
+UNJUDGED: Final = "j"
+"""Flag of a result that stands without the judge it needed: `retry` asks for it again."""
 ABSENT: Final = "-"
 CODE_OF_OUTCOME: Final = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.ERROR: "x"}
 OUTCOME_OF_CODE: Final = {code: outcome for outcome, code in CODE_OF_OUTCOME.items()}
@@ -42,6 +45,8 @@ class ItemRow(NamedTuple):
     """How long the answer took; None without one."""
     cost_usd: float | None = None
     """What it cost; None when that is not known."""
+    payload: bytes = b""
+    """The item's input, where the reader was asked for it."""
 
     @property
     def outcome(self) -> Outcome:

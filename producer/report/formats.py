@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import BinaryIO, Final
 
+from producer.report.cases.to_csv import CasesCsvReport
+from producer.report.cases.to_markdown import CasesMarkdownReport
 from producer.report.items_jsonl import ItemsJsonlReport
 from producer.report.protocol import Report
 from producer.report.queries.reports import QueriesCsvReport, QueriesJsonReport, QueriesMarkdownReport
 from producer.report.to_csv import CsvReport
-from producer.report.to_json import JsonReport
+from producer.report.to_json import ItemsJsonReport, JsonReport
 from producer.report.to_jsonl import JsonlReport
 from producer.report.to_markdown import MarkdownReport
 from producer.report.to_traces import AllTracesReport, TracesReport
@@ -35,7 +37,19 @@ QUERY_FORMATS: Final[Mapping[str, Format]] = {
 }
 """Of queries: JSON, CSV and Markdown are those of the evaluation harness document."""
 
-_OF_KIND: Final[Mapping[Kind, Mapping[str, Format]]] = {Kind.TURNS: FORMATS, Kind.QUERIES: QUERY_FORMATS}
+CASE_FORMATS: Final[Mapping[str, Format]] = {
+    "jsonl": ItemsJsonlReport,
+    "json": ItemsJsonReport,
+    "csv": CasesCsvReport,
+    "md": CasesMarkdownReport,
+}
+"""Of cases: CSV begins with the columns of the documented tool."""
+
+_OF_KIND: Final[Mapping[Kind, Mapping[str, Format]]] = {
+    Kind.TURNS: FORMATS,
+    Kind.CASES: CASE_FORMATS,
+    Kind.QUERIES: QUERY_FORMATS,
+}
 
 
 def format_of(kind: Kind, name: str) -> Format:

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from producer.report.query_rows import opened
+from producer.report import case_rows, query_rows
 from shared.clock import iso_utc
 from shared.item_rows import CACHED, POISON_CODE, ItemRow
 from shared.names import Kind, Outcome
@@ -60,15 +60,27 @@ def item_line(info: RunInfo, row: ItemRow) -> bytes:
         "latency_ms": row.latency_ms,
         "cost_usd": row.cost_usd,
     }
-    return json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(row) + b"}\n"
+    return json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(info.kind, row) + b"}\n"
 
 
-def _end(row: ItemRow) -> bytes:
+def _end(kind: Kind, row: ItemRow) -> bytes:
     """Writes error and result, without the braces around them."""
     if row.code == POISON_CODE:
-        [(_, result, code)] = opened([row])
-        error = {"code": code, "message": str((result or {}).get("error"))}
-        return msgspec.json.encode({"error": error, "result": result})[1:-1]
+        poisoned = _poisoned_case if kind is Kind.CASES else _poisoned_query
+        code, message, result = poisoned(row)
+        return msgspec.json.encode({"error": {"code": code, "message": message}, "result": result})[1:-1]
     if row.outcome is Outcome.ERROR:
         return row.line[1:-1]
     return b'"error":null,"result":' + (row.line if row.code else b"null")
+
+
+def _poisoned_query(row: ItemRow) -> tuple[str, str, Any]:
+    """Code, message and result of a query that no worker survived."""
+    [(_, result, code)] = query_rows.opened([row])
+    return code, str((result or {}).get("error")), result
+
+
+def _poisoned_case(row: ItemRow) -> tuple[str, str, Any]:
+    """Code, message and result of a case that no worker survived."""
+    [case] = case_rows.opened([row])
+    return case.code, case.message, case.result

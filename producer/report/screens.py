@@ -1,11 +1,23 @@
 """What a terminal shows of a run, by kind: the summary, and the table of results."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from producer.report import terminal
+from producer.report.cases import terminal as cases
+from producer.report.cases.details import FailureDetails, FreeformDetails
+from producer.report.protocol import Report
 from producer.report.queries import terminal as queries
+from shared.case_run import FREEFORM, SNAPSHOT_KEY
 from shared.names import Kind
+from shared.runs import RunInfo
+
+
+class Details(Report, Protocol):
+    """Tells of single items, beside the summary."""
+
+    def text(self) -> str:
+        """Writes what was collected; empty when nothing is to be shown."""
 
 
 class Screen(NamedTuple):
@@ -23,6 +35,8 @@ class Screen(NamedTuple):
     """Columns whose cells stand to the right."""
     failed: str
     """First letters of the codes of items that `--failed` lists."""
+    details: "Callable[[RunInfo, bool], Details] | None" = None
+    """Makes what tells of single items after a run; is told whether to tell more."""
 
 
 SCREENS: Final[Mapping[Kind, Screen]] = {
@@ -42,5 +56,20 @@ SCREENS: Final[Mapping[Kind, Screen]] = {
         ("latency",),
         "xf",
     ),
+    Kind.CASES: Screen(
+        cases.summary_text,
+        cases.COLUMNS,
+        cases.table_rows,
+        frozenset({"cost"}),
+        ("latency", "cost"),
+        "xf",
+        lambda info, is_verbose: _case_details(info, is_verbose=is_verbose),
+    ),
 }
 """The kinds that this version shows."""
+
+
+def _case_details(info: RunInfo, *, is_verbose: bool) -> Details:
+    """Tells of outputs where nothing is checked, else of failures."""
+    is_freeform = info.snapshot[SNAPSHOT_KEY]["mode"] == FREEFORM
+    return FreeformDetails() if is_freeform else FailureDetails(is_verbose=is_verbose)

@@ -153,12 +153,14 @@ class RunStore:
             RedisUnreachableError: Redis stays away.
         """
         info = self.info(run)
-        yield from self.item_reader(run, with_open=info.is_final).pages(info.total, first=first)
+        # What a case asked and expected is part of every report; of a query the result has all that is shown.
+        reader = self.item_reader(run, with_open=info.is_final, with_payload=info.kind == Kind.CASES)
+        yield from reader.pages(info.total, first=first)
 
-    def item_reader(self, run: str, *, with_open: bool) -> ItemReader:
+    def item_reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> ItemReader:
         """Makes a reader of the results of a cases or queries run."""
         results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
-        return ItemReader(results, items, with_open=with_open)
+        return ItemReader(results, items, with_open=with_open, with_payload=with_payload)
 
     def tries(self, run: str) -> dict[int, Try]:
         """Reads which items of a cases or queries run are to be tried again, and when."""

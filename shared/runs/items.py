@@ -23,12 +23,14 @@ class ItemReader:
         results: reads result fields.
         items: reads inputs; asked only for items without a result and for poisoned ones.
         with_open: whether items without a result get a row, as in a run that has ended.
+        with_payload: whether each row brings its item's input.
     """
 
-    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool) -> None:
+    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool, with_payload: bool = False) -> None:
         self._results = results
         self._items = items
         self._with_open = with_open
+        self._with_payload = with_payload
 
     def pages(self, total: int, *, first: int = 0) -> Iterator[list[ItemRow]]:
         """Yields the rows of a run in input order.
@@ -51,6 +53,9 @@ class ItemReader:
                 rows.append(unpack_item(index, value.partition(b"|")[2]))
             elif self._with_open:
                 rows.append(ItemRow(index, "", b""))
+        if self._with_payload and rows:
+            inputs = self._items([str(row.index) for row in rows])
+            rows = [row._replace(payload=value or b"{}") for row, value in zip(rows, inputs, strict=True)]
         return self._with_inputs(rows)
 
     def _with_inputs(self, rows: list[ItemRow]) -> list[ItemRow]:

@@ -54,6 +54,13 @@ class Judged(NamedTuple):
     """How the run is to end after this result: `aborted` or `incomplete`; empty when it goes on."""
 
 
+class Stopped(NamedTuple):
+    """An item has no result, and its run is to end without it; a resumed run asks for it again."""
+
+    ends_run: str
+    """How: `aborted` or `incomplete`."""
+
+
 class Engine(Protocol):
     """Works on the items of one run."""
 
@@ -61,7 +68,7 @@ class Engine(Protocol):
     """Items of one chunk that may be under way at a time."""
 
     async def work(self, item: Item) -> Any:
-        """Gets an answer, or `Postponed`; on the loop. Counts each attempt in `item.attempts`."""
+        """Gets an answer, `Postponed` or `Stopped`; on the loop. Counts each attempt in `item.attempts`."""
 
     def judge(self, item: Item, answer: Any) -> Judged:
         """Judges the answer; in the chunk's thread."""
@@ -160,6 +167,9 @@ class _Visit:
         for item, end in ended.worked:
             if isinstance(end, Left):
                 continue
+            if isinstance(end, Stopped):
+                group.ends_run = group.ends_run or end.ends_run
+                continue
             if isinstance(end, Postponed):
                 due_ms = now_ms() + round(1000 * end.wait_s)
                 self._due_ms = min(self._due_ms or due_ms, due_ms)
@@ -189,7 +199,7 @@ class _Visit:
     def _commit(self, group: _Group, *, is_last: bool) -> None:
         """Writes what has ended; the last call gives the chunk back, unless the run is to end first."""
         lease = self._lease
-        if not (group.rows or group.tries or is_last):
+        if not (group.rows or group.tries or group.ends_run or is_last):
             return
         # A run that is to end drops what is given back, and keeps what is committed before.
         is_back = is_last and not group.ends_run

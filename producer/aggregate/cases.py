@@ -1,0 +1,146 @@
+"""Adds up a cases run from its rows: statuses, and for each model verdicts, latency, tokens and cost."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from producer.aggregate.queries import percentiles
+from producer.report.case_rows import OpenedCase, opened
+from shared.case_words import CaseStatus
+from shared.item_rows import CACHED, ItemRow
+from shared.names import Outcome
+
+OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
+PERCENT: Final = 100.0
+
+
+@dataclass(slots=True)
+class ModelTotals:
+    """What one model came to."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    """Items by outcome."""
+    times_ms: Counter[int] = field(default_factory=Counter)
+    """Latencies of answers that were not cached."""
+    cost_usd: float = 0.0
+    """What is known of its cost, judge and cached answers included."""
+    cost_unknown: int = 0
+    """Items with an answer whose cost nobody knows."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached: int = 0
+    """Answers from the cache."""
+    fuzzy: int = 0
+    """Cases that passed only because of the judge."""
+    rouge: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """Sum and number of ROUGE-L scores."""
+
+    def add(self, case: OpenedCase) -> None:
+        """Counts one row."""
+        row, result = case.row, case.result
+        self.outcomes[row.outcome] += 1
+        if result is None or row.outcome is Outcome.ERROR:
+            return
+        is_cached = CACHED in row.code
+        self.cached += is_cached
+        if row.latency_ms is not None and not is_cached:
+            self.times_ms[row.latency_ms] += 1
+        if row.cost_usd is None:
+            self.cost_unknown += 1
+        else:
+            self.cost_usd += row.cost_usd
+        usage = result.get("token_usage") or {}
+        self.prompt_tokens += usage.get("prompt_tokens") or 0
+        self.completion_tokens += usage.get("completion_tokens") or 0
+        self.fuzzy += bool(result["used_fuzzy_match"])
+        score = result["metrics"].get("rouge_l")
+        if score is not None:
+            self.rouge[0] += float(score)
+            self.rouge[1] += 1
+
+    def summary(self, model: str) -> dict[str, Any]:
+        """Returns its line of the summary."""
+        passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
+        judged = passed + failed + self.outcomes[Outcome.ERROR]
+        tokens, seconds = self.prompt_tokens + self.completion_tokens, self._seconds()
+        return {
+            "model": model,
+            "total": self.outcomes.total(),
+            "passed": passed,
+            "failed": failed,
+            "errors": self.outcomes[Outcome.ERROR],
+            "skipped": self.outcomes[Outcome.SKIPPED],
+            "pass_rate": PERCENT * passed / judged if judged else 0.0,
+            "latency_ms": percentiles(self.times_ms),
+            "throughput_tokens_per_s": tokens / seconds if seconds else None,
+            "cost_usd": None if self.cost_unknown else self.cost_usd,
+            "known_cost_usd": self.cost_usd,
+            "cost_unknown": self.cost_unknown,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cached": self.cached,
+            "fuzzy_matches": self.fuzzy,
+            "rouge_l_mean": self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
+        }
+
+    def _seconds(self) -> float:
+        """All latencies together."""
+        return sum(time * number for time, number in self.times_ms.items()) / 1000
+
+
+class CaseTotals:
+    """Counts rows; memory grows with the number of models and of different latencies only."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, ModelTotals] = {}
+        self._statuses = Counter[str]()
+        self._errors = Counter[str]()
+        self._judge = {"calls": 0, "cost_usd": 0.0, "unreached": 0}
+        self._retried = 0
+
+    def add(self, page: Sequence[ItemRow]) -> None:
+        """Counts some rows."""
+        for case in opened(page):
+            self._models.setdefault(case.item.model, ModelTotals()).add(case)
+            self._retried += case.row.attempts > 1
+            if case.code:
+                self._errors[case.code] += 1
+            elif case.result is not None:
+                self._statuses[case.result["status"]] += 1
+                self._add_judge(case.result)
+
+    def counts(self, total: int) -> dict[str, int]:
+        """Returns rows by outcome, and the size of the run.
+
+        >>> CaseTotals().counts(3)
+        {'total': 3, 'passed': 0, 'failed': 0, 'error': 0, 'skipped': 0, 'decided': 0}
+        """
+        sums = sum((each.outcomes for each in self._models.values()), Counter[Outcome]())
+        return {"total": total, **{word.value: sums[word] for word in OUTCOMES}}
+
+    def summary(self) -> dict[str, Any]:
+        """Returns statuses, and the models as the run names them."""
+        models = [totals.summary(model) for model, totals in self._models.items()]
+        costs = [model["known_cost_usd"] for model in models]
+        return {
+            "models": models,
+            "statuses": {status.value: self._statuses[status.value] for status in CaseStatus},
+            "cost_usd": None if any(model["cost_unknown"] for model in models) else sum(costs),
+            "known_cost_usd": sum(costs),
+            "judge": dict(self._judge),
+            "retried": self._retried,
+            "errors": dict(self._errors.most_common()),
+        }
+
+    def misses(self) -> bool:
+        """Tells whether a case failed."""
+        return any(totals.outcomes[Outcome.FAILED] for totals in self._models.values())
+
+    def _add_judge(self, result: dict[str, Any]) -> None:
+        """Counts what the judge was asked."""
+        detail = result["stages"][-1]["detail"]
+        self._judge["unreached"] += bool(detail.get("unreachable"))
+        if "model" in detail:
+            self._judge["calls"] += 1
+            self._judge["cost_usd"] += detail.get("cost_usd") or 0.0

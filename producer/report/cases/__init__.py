@@ -1,0 +1,1 @@
+"""Reports of cases runs: on the screen, and as files."""

@@ -1,0 +1,135 @@
+"""What a terminal shows of single cases: outputs by prompt, or what failed, or each stage of each case."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from producer.report import boxes
+from producer.report.case_rows import OpenedCase, opened
+from producer.report.cases.words import dollars, seconds
+from producer.report.cells import plain
+from shared.item_rows import ItemRow
+
+PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
+"""As in the document."""
+MOST_PROMPTS: Final = 50
+"""Prompts of a freeform run whose outputs are shown; a report has them all."""
+MOST_FAILURES: Final = 5
+"""Failures of each model that are shown."""
+MOST_VERBOSE: Final = 200
+"""Cases whose stages are shown."""
+PROMPT_CHARS: Final = 100
+OUTPUT_CHARS: Final = 500
+MESSAGE_CHARS: Final = 400
+MARKS: Final = {"pass": "✓", "fail": "✗", "skipped": "·"}
+COLUMNS: Final = ("Model", "Output", "Latency", "Cost")
+
+
+class FreeformDetails:
+    """Collects the outputs of each prompt."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[int, tuple[str, list[tuple[str, str, str, str]]]] = {}
+        self._more = set[int]()
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        for case in opened(rows):
+            at = case.item.case
+            if at not in self._prompts and len(self._prompts) >= MOST_PROMPTS:
+                self._more.add(at)
+                continue
+            prompt = self._prompts.setdefault(at, (plain(case.item.input, PROMPT_CHARS), []))
+            prompt[1].append(_cells(case))
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Has nothing to add."""
+
+    def text(self) -> str:
+        """Draws the panel, and a table for each prompt."""
+        parts = [boxes.panel(PANEL)]
+        for at, (prompt, cells) in sorted(self._prompts.items()):
+            drawn = boxes.table(COLUMNS, cells, right=COLUMNS[2:], wide="Output")
+            parts.append(f"Prompt {at + 1}: {prompt}\n\n{drawn}")
+        if self._more:
+            parts.append(f"and {len(self._more):,} more prompts: `-o report.html` shows them all")
+        return "\n\n".join(parts)
+
+
+class FailureDetails:
+    """Collects the first failures of each model.
+
+    Args:
+        is_verbose: whether each case is shown with its stages.
+    """
+
+    def __init__(self, *, is_verbose: bool = False) -> None:
+        self._is_verbose = is_verbose
+        self._lines = list[str]()
+        self._failures: dict[str, int] = {}
+        self._shown = self._left = 0
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        for case in opened(rows):
+            if self._is_verbose:
+                if self._shown < MOST_VERBOSE:
+                    self._lines += [*_failure(case), *_stages(case)]
+                self._shown += 1
+            elif case.result is not None and not case.result["passed"]:
+                number = self._failures[case.item.model] = self._failures.get(case.item.model, 0) + 1
+                if number <= MOST_FAILURES:
+                    self._lines += _failure(case)
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Has nothing to add."""
+
+    def text(self) -> str:
+        """Writes them one under the other; empty when nothing is to be shown."""
+        lines = list(self._lines)
+        left = sum(max(0, number - MOST_FAILURES) for number in self._failures.values())
+        left += max(0, self._shown - MOST_VERBOSE)
+        if left:
+            lines.append(
+                f"and {left:,} more: `proctor results RUN` lists them, with --failed those that failed"
+            )
+        return "\n".join(lines)
+
+
+def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
+    """One output as cells."""
+    model = plain(case.item.model, PROMPT_CHARS)
+    if case.result is None:
+        return model, "never asked", "", ""
+    if case.code:
+        return model, plain(f"{case.code}: {case.message}", OUTPUT_CHARS), "", ""
+    output = plain(str(case.result["raw_output"]), OUTPUT_CHARS)
+    return model, output, seconds(case.row.latency_ms), dollars(case.row.cost_usd)
+
+
+def _failure(case: OpenedCase) -> list[str]:
+    """Names a case, its status and why."""
+    status = case.code or str((case.result or {}).get("status") or "never asked")
+    mark = "✓" if case.result and case.result["passed"] else "✗"
+    name = f"case {case.item.case + 1}" + (f" ({plain(case.item.id, PROMPT_CHARS)})" if case.item.id else "")
+    again = f" #{case.item.repeat + 1}" if case.item.repeat else ""
+    lines = [f"{mark} {name} · {plain(case.item.model, PROMPT_CHARS)}{again}  {status}"]
+    lines.append(f"    asked: {plain(case.item.input, PROMPT_CHARS)}")
+    return lines + [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
+
+
+def _stages(case: OpenedCase) -> list[str]:
+    """Writes what each stage said, with matches, differences and the judge's words."""
+    lines = []
+    result = case.result or {}
+    for stage in result.get("stages") or ():
+        head = f"    {MARKS.get(stage['outcome'], '?')} {stage['stage']}"
+        lines.append(f"{head}: {plain(str(stage['reason']), MESSAGE_CHARS)}".rstrip(": "))
+        for key, value in (stage.get("detail") or {}).items():
+            if value not in (None, "", [], {}):
+                lines.append(f"        {key}: {plain(str(value), MESSAGE_CHARS)}")
+    for sort, found in (result.get("differences") or {}).items():
+        if found and isinstance(found, list | dict):
+            lines.append(f"      {sort}: {plain(str(found), MESSAGE_CHARS)}")
+    if result.get("raw_output") is not None:
+        lines.append(f"    output: {plain(str(result['raw_output']), OUTPUT_CHARS)}")
+    return lines

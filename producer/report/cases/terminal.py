@@ -1,0 +1,96 @@
+"""Writes a cases run for a terminal: models by pass rate and what failed, or outputs prompt by prompt."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from producer.aggregate.turns import ranked
+from producer.report import boxes
+from producer.report.case_rows import opened
+from producer.report.cases.words import (
+    FREEFORM,
+    by_latency,
+    by_pass_rate,
+    dollars,
+    headline,
+    percent,
+    remarks,
+    seconds,
+)
+from producer.report.cells import plain
+from shared.item_rows import ItemRow
+
+COLUMNS: Final = ("item", "case", "model", "outcome", "status", "latency", "cost", "message")
+"""Of the table of results."""
+CELL_CHARS: Final = 60
+"""Longest text in a cell."""
+STANDARD: Final = ("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Tokens/s", "Cost")
+SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost")
+
+
+def summary_text(document: Mapping[str, Any]) -> str:
+    """Writes models, outcomes, cost and errors of a run.
+
+    Args:
+        document: as `producer.document` makes it.
+    """
+    summary = document["summary"]
+    name = f"{plain(summary['name'], CELL_CHARS)}  {plain(summary['source'], CELL_CHARS)}"
+    lines = [f"{document['run_id']}  {name}".rstrip(), headline(document), ""]
+    lines += _models(document).split("\n") if summary["models"] else []
+    lines += ["", " · ".join(remarks(document))]
+    if summary["errors"]:
+        told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+        lines.append("errors by code: " + ", ".join(told))
+    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    return "\n".join(lines)
+
+
+def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
+    """Returns results as cells of a table with `COLUMNS`, safe to print."""
+    return [
+        [
+            f"case-{case.row.index}",
+            plain(case.item.id or str(case.item.case + 1), CELL_CHARS),
+            plain(case.item.model, CELL_CHARS),
+            case.row.outcome.value,
+            str((case.result or {}).get("status") or ""),
+            seconds(case.row.latency_ms) if case.result else "",
+            dollars(case.row.cost_usd) if case.result and not case.code else "",
+            plain(f"{case.code}: {case.message}" if case.code else case.message, CELL_CHARS),
+        ]
+        for case in opened(rows)
+    ]
+
+
+def _models(document: Mapping[str, Any]) -> str:
+    """Draws one line for each model."""
+    if document["summary"]["mode"] == FREEFORM:
+        fast = [
+            (
+                plain(model["model"], CELL_CHARS),
+                seconds(model["latency_ms"].get("p50")),
+                seconds(model["latency_ms"].get("p95")),
+                _throughput(model),
+                dollars(model["cost_usd"]),
+            )
+            for model in by_latency(document)
+        ]
+        return boxes.table(SPEED, fast, right=SPEED[1:], wide="Model")
+    rows = [
+        (
+            plain(model["model"], CELL_CHARS),
+            percent(model["pass_rate"]),
+            *(f"{model[word]:,}" for word in ("passed", "failed", "errors")),
+            seconds(model["latency_ms"].get("p95")),
+            _throughput(model),
+            dollars(model["cost_usd"]),
+        )
+        for model in by_pass_rate(document)
+    ]
+    return boxes.table(STANDARD, rows, right=STANDARD[1:], wide="Model")
+
+
+def _throughput(model: Mapping[str, Any]) -> str:
+    """Tokens a second."""
+    rate = model["throughput_tokens_per_s"]
+    return "-" if rate is None else f"{rate:,.1f}"

@@ -1,0 +1,106 @@
+"""Writes a cases run as the table of the documented tool: its eighteen columns, and ours behind them."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any, BinaryIO, Final
+
+from producer.report.case_rows import OpenedCase, opened
+from producer.report.cells import csv_cell
+from shared.clock import iso_utc
+from shared.item_rows import CACHED, ItemRow
+from shared.runs import RunInfo
+
+COLUMNS: Final = (
+    "model_name",
+    "test_index",
+    "passed",
+    "status",
+    "latency_total",
+    "latency_ttft",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "cost_usd",
+    "input",
+    "expected",
+    "actual_output",
+    "error_message",
+    "run_timestamp",
+    "git_commit",
+    "git_branch",
+    "case_id",
+    "repeat_index",
+    "outcome",
+    "decided_by",
+    "raw_output",
+    "rouge_l",
+    "used_fuzzy_match",
+    "cached",
+)
+"""The first seventeen are the documented tool's, in its order."""
+
+
+class CasesCsvReport:
+    """Writes the table.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._stamp = out, iso_utc(info.created_ms)
+        git = info.snapshot.get("git") or {}
+        self._git = (git.get("commit_hash") or "", git.get("branch") or "")
+        self._write([COLUMNS])
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Writes some rows."""
+        self._write([self._row(case) for case in opened(rows)])
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Has nothing to add."""
+
+    def _row(self, case: OpenedCase) -> list[Any]:
+        """Makes one line."""
+        result = case.result or {}
+        usage, metrics = result.get("token_usage") or {}, result.get("metrics") or {}
+        first_ms, parsed = metrics.get("first_token_ms"), result.get("parsed_output")
+        cells: list[Any] = [
+            case.item.model,
+            case.item.case + 1,
+            bool(result.get("passed")),
+            result.get("status") or "",
+            "" if case.row.latency_ms is None else case.row.latency_ms / 1000,
+            "" if first_ms is None else first_ms / 1000,
+            *(_or_blank(usage.get(f"{word}_tokens")) for word in ("prompt", "completion", "total")),
+            _or_blank(case.row.cost_usd),
+            case.item.input,
+            json.dumps(case.item.expected, ensure_ascii=False),
+            "" if parsed is None else json.dumps(parsed, ensure_ascii=False),
+            f"{case.code}: {case.message}" if case.code else case.message,
+            self._stamp,
+            *self._git,
+            case.item.id or "",
+            case.item.repeat,
+            case.row.outcome.value,
+            result.get("decided_by") or "",
+            result.get("raw_output") or "",
+            _or_blank(metrics.get("rouge_l")),
+            bool(result.get("used_fuzzy_match")),
+            CACHED in case.row.code,
+        ]
+        return [csv_cell(cell) for cell in cells]
+
+    def _write(self, lines: Sequence[Sequence[Any]]) -> None:
+        """Writes lines in UTF-8."""
+        text = StringIO(newline="")
+        csv.writer(text).writerows(lines)
+        self._out.write(text.getvalue().encode())
+
+
+def _or_blank(value: Any) -> Any:
+    """Writes nothing where nothing is known."""
+    return "" if value is None else value

@@ -1,0 +1,138 @@
+"""Writes a cases run as Markdown: models, what failed, or the outputs of a freeform run prompt by prompt."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Final
+
+from producer.report.case_rows import OpenedCase, opened
+from producer.report.cases.words import (
+    FREEFORM,
+    by_latency,
+    by_pass_rate,
+    dollars,
+    headline,
+    percent,
+    remarks,
+    seconds,
+)
+from producer.report.cells import markdown
+from shared.item_rows import ItemRow
+from shared.runs import RunInfo
+
+MOST_CASES: Final = 500
+"""Failed cases, or prompts of a freeform run, that are listed; JSON Lines has them all."""
+PROMPT_CHARS: Final = 100
+OUTPUT_CHARS: Final = 500
+MESSAGE_CHARS: Final = 300
+
+
+class CasesMarkdownReport:
+    """Keeps what the report shows of the rows, bounded, and writes it at the end.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._is_freeform = out, info.snapshot["cases"]["mode"] == FREEFORM
+        self._prompts: dict[int, list[OpenedCase]] = {}
+        self._failed = list[OpenedCase]()
+        self._left = 0
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Keeps some rows."""
+        for case in opened(rows):
+            if self._is_freeform:
+                if case.item.case in self._prompts or len(self._prompts) < MOST_CASES:
+                    self._prompts.setdefault(case.item.case, []).append(case)
+            elif case.result is None or not case.result["passed"]:
+                if len(self._failed) < MOST_CASES:
+                    self._failed.append(case)
+                else:
+                    self._left += 1
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the report."""
+        summary = document["summary"]
+        badge = (
+            "\n\n**Freeform Mode** — outputs for manual inspection, nothing was checked" * self._is_freeform
+        )
+        parts = [
+            f"# {markdown(summary['name'], PROMPT_CHARS)}{badge}",
+            f"{headline(document)} · run `{document['run_id']}`",
+            " · ".join(remarks(document)),
+            f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
+            _models(document, is_freeform=self._is_freeform),
+        ]
+        parts += self._outputs() if self._is_freeform else self._failures()
+        self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
+
+    def _outputs(self) -> list[str]:
+        """Lists the outputs, prompt by prompt."""
+        parts = ["## Model Outputs by Prompt"]
+        for at, cases in sorted(self._prompts.items()):
+            parts.append(f"### Prompt {at + 1}: {markdown(cases[0].item.input, PROMPT_CHARS)}")
+            rows = [
+                [
+                    markdown(case.item.model, PROMPT_CHARS),
+                    markdown(f"{case.code}: {case.message}" if case.code else _output(case), OUTPUT_CHARS),
+                    seconds(case.row.latency_ms),
+                    dollars(case.row.cost_usd),
+                ]
+                for case in cases
+            ]
+            parts.append(_table(("Model", "Output", "Latency", "Cost"), rows))
+        return parts
+
+    def _failures(self) -> list[str]:
+        """Lists what did not pass."""
+        if not self._failed:
+            return ["## Failures", "None"]
+        rows = [
+            [
+                markdown(case.item.id or str(case.item.case + 1), PROMPT_CHARS),
+                markdown(case.item.model, PROMPT_CHARS),
+                case.code or str((case.result or {}).get("status") or "never asked"),
+                markdown(case.item.input, PROMPT_CHARS),
+                markdown(case.message, MESSAGE_CHARS),
+            ]
+            for case in self._failed
+        ]
+        more = [f"and {self._left:,} more"] * bool(self._left)
+        return ["## Failures", _table(("Case", "Model", "Status", "Prompt", "Why"), rows), *more]
+
+
+def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
+    """Writes a line for each model."""
+    if is_freeform:
+        rows = [
+            [
+                markdown(model["model"], PROMPT_CHARS),
+                *(seconds(model["latency_ms"].get(name)) for name in ("p50", "p95")),
+                dollars(model["cost_usd"]),
+            ]
+            for model in by_latency(document)
+        ]
+        return _table(("Model", "P50", "P95", "Cost"), rows)
+    rows = [
+        [
+            markdown(model["model"], PROMPT_CHARS),
+            percent(model["pass_rate"]),
+            *(f"{model[word]:,}" for word in ("passed", "failed", "errors")),
+            seconds(model["latency_ms"].get("p95")),
+            dollars(model["cost_usd"]),
+        ]
+        for model in by_pass_rate(document)
+    ]
+    return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost"), rows)
+
+
+def _output(case: OpenedCase) -> str:
+    """What the model said."""
+    return "never asked" if case.result is None else str(case.result["raw_output"])
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Writes a table whose cells are escaped already."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
