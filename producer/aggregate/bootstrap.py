@@ -7,6 +7,8 @@ from random import Random
 from statistics import NormalDist
 from typing import Final
 
+from producer.aggregate.statistics import paired_difference
+
 RESAMPLES: Final = 2_000
 """Enough for 95 % bounds (B. Efron, R. Tibshirani, "An introduction to the bootstrap", 1993, ch. 19)."""
 RESAMPLED_UP_TO: Final = 2_000
@@ -31,7 +33,7 @@ class Interval:
     n: int
     """Values it was made of."""
     method: str
-    """`bca`, or `normal` where there are too many values to resample, or too few to say anything."""
+    """`bca`; `normal` where there are too many values to resample; `bonett-price` of paired shares."""
 
     @property
     def is_significant(self) -> bool:
@@ -111,6 +113,22 @@ def paired(
     if not before:
         raise ValueError("no pairs to compare")
     return bootstrap([b - a for a, b in zip(before, after, strict=True)], level=level, seed=seed)
+
+
+def paired_rate(worse: int, better: int, n: int, *, level: float = 0.95) -> Interval:
+    """Returns the difference of the shares of cases that passed, with its interval.
+
+    Args:
+        worse: cases that passed before only.
+        better: cases that pass after only.
+        n: all cases.
+        level: see `bootstrap`.
+
+    >>> paired_rate(4, 0, 50).is_significant
+    False
+    """
+    low, high = paired_difference(worse, better, n, z=_NORMAL.inv_cdf((1 + level) / 2))
+    return Interval((better - worse) / n, low, high, n, "bonett-price")
 
 
 def _acceleration(values: Sequence[float], statistic: Statistic) -> float:

@@ -27,6 +27,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "watch": "Follow a run until it ends; exits with the run's code.",
         "results": "Print the results of a run, item by item.",
         "report": "Write a report of a run as Markdown, JSON, JSON Lines or CSV.",
+        "compare": "Compare two runs: what was fixed, what broke, and whether that is chance.",
     },
     "Act": {
         "cancel": "End a run; what is done stays.",

@@ -1,0 +1,141 @@
+"""`proctor compare A B`: what was fixed, what broke, and whether that is more than chance."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import command as declare
+from shared.errors import UsageError
+
+if TYPE_CHECKING:
+    from producer.cli.compared import Side
+
+SCORES: Final = ("keywords_found", "rouge_l", "latency_ms", "cost_usd")
+SHOWN: Final = 20
+"""Items of a list when nobody says how many."""
+
+
+@declare()
+@click.argument("a")
+@click.argument("b")
+@click.option("--fail-on-regression", is_flag=True, help="Exit 1 when B is worse by more than chance.")
+@click.option(
+    "--metric",
+    "judged",
+    multiple=True,
+    type=click.Choice(SCORES),
+    help="Judge this score too, not only the outcomes; may be repeated.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 0.5, min_open=True),
+    default=0.05,
+    show_default=True,
+    metavar="P",
+    help="How often a difference may be called one that is none.",
+)
+@click.option("--first", type=click.IntRange(1), metavar="N", help=f"Items of a list to show [{SHOWN}].")
+@click.option(
+    "-o",
+    "--output",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File to write: .md or .json; may be repeated.",
+)  # fmt: skip - one option, one paragraph
+@pass_session
+def command(
+    session: Session,
+    *,
+    a: str,
+    b: str,
+    fail_on_regression: bool,
+    judged: tuple[str, ...],
+    level: float,
+    first: int | None,
+    paths: tuple[Path, ...],
+) -> int:
+    """Compare run B with run A before it; each is a run's id, or its report as JSON or JSON Lines.
+
+    Items are paired by what they are: query id, case and model, thread and message. One broken case is no
+    regression: McNemar's test over the pairs decides, at the level of --level.
+    """
+    from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.compared import read_side  # noqa: PLC0415 - same
+    from producer.cli.files import plan_files  # noqa: PLC0415 - same
+
+    files = plan_files(paths, None)
+    if wrong := [file for file in files if file.format not in {"md", "json"}]:
+        raise UsageError(f"{wrong[0].path}: a comparison is written as .md or .json")
+    one, other = (read_side(lambda: session, name) for name in (a, b))
+    _check(session, one, other)
+    names = tuple(dict.fromkeys(judged))
+    found = compare(one.kind, one.items, other.items, level=level, judged=names)
+    if not found.pairs:
+        raise UsageError(f"{a} and {b} share no item", hint="compare runs of the same file")
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "a": one.as_document(),
+        "b": other.as_document(),
+        **found.as_document(),
+        "files": [{"format": file.format, "path": str(file.path)} for file in files],
+        "exit": int(fail_on_regression and bool(found.regressions)),
+    }
+    for file in files:
+        file.path.write_text(_written(file.format, document), encoding="utf-8")
+    if session.options.json:
+        session.output.data(json.dumps(document, ensure_ascii=False))
+    else:
+        _show(session, document, first or SHOWN)
+    return int(document["exit"])
+
+
+def _check(session: Session, one: "Side", other: "Side") -> None:
+    """Refuses runs of two kinds, and warns of a run that goes on."""
+    if one.kind is not other.kind:
+        raise UsageError(
+            f"{one.name} has {one.kind} and {other.name} has {other.kind}", hint="compare runs of one kind"
+        )
+    for side in (one, other):
+        if not side.is_final:
+            session.output.warn(f"{side.name} has not ended: only what is there is compared")
+
+
+def _written(form: str, document: dict[str, Any]) -> str:
+    """Writes a comparison as a file has it."""
+    from producer.report.comparison import comparison_markdown  # noqa: PLC0415 - start-up: as above
+
+    if form == "md":
+        return comparison_markdown(document)
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _show(session: Session, document: dict[str, Any], first: int) -> None:
+    """Prints a comparison: the verdict, rates, scores, and what changed."""
+    from producer.report import comparison as words  # noqa: PLC0415 - start-up: as above
+    from producer.report.cells import plain  # noqa: PLC0415 - same
+
+    output = session.output
+    tone: Any = {"worse": "red", "better": "green"}.get(document["verdict"], "bold")
+    rates = document["pass_rate"]
+    names = [f"{document[side]['name']}  {document[side]['source']}".rstrip() for side in "ab"]
+    lines = [f"{side.upper()}  {plain(name)}" for side, name in zip("ab", names, strict=True)]
+    lines += [output.paint(words.verdict(document), tone), ""]
+    lines += [f"passed  A {words.rate_cells(rates['a'])}   B {words.rate_cells(rates['b'])}"]
+    if models := document["models"]:
+        lines.append(f"models  A {plain(models['a'])}   B {plain(models['b'])}, case by case")
+    output.data("\n".join([*lines, words.counted(document), ""]))
+    level = f"{100 * (1 - document['test']['level_each']):g} % INTERVAL"
+    headings = [level if name == "interval" else name.upper() for name in words.COLUMNS]
+    output.table(headings, words.score_rows(document), right=("A", "B", "CHANGE", "N"))
+    for name in words.LISTS:
+        if document[name]:
+            head = output.paint(f"{name} ({len(document[name]):,})", "bold")
+            output.data("\n".join(["", head, *words.change_lines(document[name], first)]))
+    for file in document["files"]:
+        output.note(f"{file['format']} written to {plain(file['path'])}")

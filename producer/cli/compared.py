@@ -1,0 +1,118 @@
+"""Finds what `compare` compares: a run by its id, or the results of one in a report file."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from producer.aggregate.compared_items import Items, items_of, lines_of_results
+from producer.cli.context import Session
+from producer.cli.find import find_run
+from producer.document import pages_of
+from producer.report.formats import format_of
+from shared.errors import InputError, UnknownRunError
+from shared.names import Kind
+
+Line = Mapping[str, Any]
+_HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
+
+
+class Side(NamedTuple):
+    """One of the two."""
+
+    name: str
+    """The run's id, or the file."""
+    source: str
+    """What it was made of; empty when a file does not tell."""
+    kind: Kind
+    items: Items
+    is_final: bool
+    """Whether all of it is there."""
+
+    def as_document(self) -> dict[str, str]:
+        """Returns what `--json` tells of it."""
+        return {"name": self.name, "source": self.source}
+
+
+def read_side(session: Callable[[], Session], named: str) -> Side:
+    """Reads a run or a report.
+
+    Args:
+        session: connects to Redis; not called for a file.
+        named: a file, or a run's id.
+
+    Raises:
+        InputError: the file holds no results.
+        UnknownRunError: there is no such file and no such run.
+    """
+    path = Path(named)
+    if path.is_file():
+        return _of_file(path)
+    if path.suffix in {".json", ".jsonl"} or len(path.parts) > 1:
+        raise InputError(f"{named}: there is no such file", hint="name a run, or a report of one")
+    return _of_run(session(), named)
+
+
+def _of_run(session: Session, named: str) -> Side:
+    """Reads the results of a run, page by page."""
+    try:
+        info = find_run(session, named)
+    except UnknownRunError as error:
+        raise UnknownRunError(f"{error.message}, and no file", hint=error.hint) from None
+    write = format_of(info.kind, "jsonl")
+
+    def lines() -> Iterator[Line]:
+        for rows in pages_of(session.store, info):
+            out = BytesIO()
+            write(out, info).page(rows)
+            yield from map(msgspec.json.decode, out.getvalue().split(b"\n")[:-1])
+
+    return Side(info.run, info.source, info.kind, items_of(info.kind, lines()), info.is_final)
+
+
+def _of_file(path: Path) -> Side:
+    """Reads a report in JSON or JSON Lines."""
+    with path.open("rb") as file:
+        first = file.readline()
+        file.seek(0)
+        try:
+            head = json.loads(first)
+        except ValueError:
+            head = None
+        if isinstance(head, dict) and {"kind", "outcome", "result"} <= head.keys():
+            return _side(path, head["kind"], _json_lines(path, file))
+        try:
+            document = json.load(file)
+        except ValueError as error:
+            raise InputError(f"{path}: neither JSON nor JSON Lines: {error}", hint=_HINT) from None
+    results = document.get("results") if isinstance(document, dict) else None
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
+        raise InputError(f"{path}: no `results` in it", hint=_HINT)
+    if "kind" in document:
+        return _side(path, document["kind"], results)
+    return _side(path, Kind.QUERIES.value, lines_of_results(results))
+
+
+def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Line]:
+    """Reads lines."""
+    for number, line in enumerate(file, 1):
+        try:
+            found = msgspec.json.decode(line)
+        except ValueError as error:
+            raise InputError(f"{path} line {number}: no JSON: {error}", hint=_HINT) from None
+        yield found
+
+
+def _side(path: Path, kind: Any, lines: Iterable[Line]) -> Side:
+    """Makes sense of the lines of a file."""
+    if kind not in list(Kind):
+        raise InputError(f"{path}: results of an unknown kind, {kind!r}", hint=_HINT)
+    try:
+        items = items_of(Kind(kind), lines)
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
+    return Side(str(path), "", Kind(kind), items, is_final=True)
