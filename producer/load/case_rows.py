@@ -64,19 +64,26 @@ def _worded(error: ValidationError, first: ErrorDetails, model: type[BaseModel])
     """Finds words for the first problem."""
     problem = describe(error, model, b"{}")
     problem = problem._replace(what=problem.what.replace(" in this line)", ")"))
-    kind, given = first["type"], first["input"]
+    kind = first["type"]
     if kind == "misplaced":
         what, _, hint = first["msg"].partition(": ")
         return Problem(str(first.get("ctx", {}).get("key", "")), what, hint)
+    if kind == "variable":  # a key may stand there, and errors are logged
+        return Problem(problem.path, "not the name of a variable", _HINTS[kind])
     if kind in _HINTS:
         return problem._replace(hint=_HINTS[kind])
+    return problem._replace(hint=_other_hint(problem, kind, first["input"]))
+
+
+def _other_hint(problem: Problem, kind: str, given: object) -> str:
+    """How to mend a value of the wrong type."""
     if kind == "dict_type" and problem.path.endswith("expected"):
-        return problem._replace(hint="an output is a JSON object: write the keys it must have")
+        return "an output is a JSON object: write the keys it must have"
     if kind in ("int_type", "float_type", "bool_type") and isinstance(given, str):
-        return problem._replace(hint=f"{problem.hint}, as JSON has it: 5, 0.5, true")
+        return f"{problem.hint}, as JSON has it: 5, 0.5, true"
     if kind == "string_type" and isinstance(given, int | float | bool):
-        return problem._replace(hint=f'quote it: "{given}"')
-    return problem
+        return f'quote it: "{given}"'
+    return problem.hint
 
 
 def _written(detail: ErrorDetails, value: Any) -> tuple[str | int, ...]:

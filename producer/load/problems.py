@@ -65,7 +65,7 @@ def path_text(location: Iterable[str | int]) -> str:
     """
     text = ""
     for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else _plain(part)
+        text += f"[{part}]" if isinstance(part, int) else f".{_plain(part)}" if text else _plain(part)
     return text
 
 
@@ -182,7 +182,7 @@ def _location(detail: ErrorDetails) -> tuple[str | int, ...]:
     """Where a problem is, without the parts that name a branch of a union instead of a key."""
     *inner, last = detail["loc"] or ("",)
     parts = [part for part in inner if not _is_branch(part)]
-    if last != "" and (detail["type"] == "extra_forbidden" or not _is_branch(last)):
+    if detail["type"] == "extra_forbidden" or (last != "" and not _is_branch(last)):
         parts.append(last)
     return tuple(parts)
 
@@ -230,4 +230,4 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _plain(part: str) -> str:
     """A key as it stands; a strange one quoted, so that it cannot break the line."""
-    return part if part.isprintable() and len(part) <= SHOWN_CHARS else shown(part)
+    return part if part and part.isprintable() and len(part) <= SHOWN_CHARS else shown(part)

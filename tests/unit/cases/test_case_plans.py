@@ -1,0 +1,252 @@
+"""A configuration becomes a run: settings, items in order, chunks, and what a command line changes."""
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.load.case_load import CHUNK_BYTES_MOST, load_cases, settings_digest
+from producer.load.source import Source
+from producer.options import CaseChoice, SubmitOptions
+from shared.case_run import CaseRun, Endpoint, Recorded, decode_case
+from shared.case_words import MAX_OUTPUT_CHARS
+from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
+
+FULL = """
+name: full
+system_prompt: Answer.
+models: [a, b, a]
+schema_path: shape.json
+test_cases_file: more.jsonl
+model_configs:
+  b:
+    api_base: "http://localhost:8000/v1/"
+    api_key_env: B_KEY
+    prices: {prompt_per_million: 1, completion_per_million: 2}
+  judge: {api_base: "http://localhost:9000/v1"}
+  c: {api_base: "http://localhost:7000/v1"}
+config: {concurrency: 7, temperature: 0, judge_model: judge, max_cost: 1.5, repeat: 2}
+stream: true
+test_cases:
+  - {input: two, expected: {n: 2}, id: second}
+"""
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    """A configuration that uses nearly everything."""
+    write(tmp_path, '{"type": "object"}', "shape.json")
+    write(tmp_path, '{"input": "one", "regex_pattern": "x", "reference": "r", "id": "first"}\n', "more.jsonl")
+    return write(tmp_path, FULL)
+
+
+def test_a_full_configuration_is_read(full: Path) -> None:
+    """Every setting arrives in the run, and models stand once; what is odd is warned about."""
+    found = plan(full)
+    run = found.run
+    assert run.models == {"a": Endpoint(), "b": Endpoint("http://localhost:8000/v1", "B_KEY")}
+    assert run.judge == Endpoint("http://localhost:9000/v1")
+    assert run.schema == {"type": "object"}
+    assert (run.concurrency, run.temperature, run.judge_model, run.max_cost) == (7, 0, "judge", 1.5)
+    assert (run.repeat, run.stream, run.cache, run.mode, run.recorded) == (2, True, True, "standard", False)
+    assert run.prices == {"b": {"prompt_per_million": 1, "completion_per_million": 2}}
+    assert [("'a' stands twice" in text, "'c' is none of the models" in text) for text in found.warnings] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_items_are_in_order(full: Path) -> None:
+    """Case by case, in it model by model, in it repetition by repetition; cases of the file come first."""
+    found = [(item.case, item.model, item.repeat) for item in plan(full).items()]
+    assert found == [(case, model, repeat) for case in (0, 1) for model in "ab" for repeat in (0, 1)]
+    one, *_, two = plan(full).items()
+    assert (one.input, one.regex_pattern, one.reference, one.id) == ("one", "x", "r", "first")
+    assert (two.input, two.expected, two.id) == ("two", {"n": 2}, "second")
+
+
+def test_the_loader_makes_chunks_and_a_snapshot(full: Path) -> None:
+    """What travels can be read back as it was, and a chunk is named after its first item."""
+    load = load_cases(Source(full), SubmitOptions())
+    chunks = list(load.chunks)
+    assert [chunk.plan.first for chunk in islice(chunks, 3)] == ["case 1 · a", "case 1 · a #2", "case 1 · b"]
+    payloads = [decode_case(payload) for chunk in chunks for payload in chunk.items.values()]
+    assert payloads == list(plan(full).items())
+    assert [name for chunk in chunks for name in chunk.items] == [str(at) for at in range(8)]
+    stored = CaseRun.from_snapshot(json.loads(json.dumps(load.snapshot)))
+    assert (stored.models, stored.schema, stored.together) == (plan(full).run.models, {"type": "object"}, 1)
+    assert load.wide == 7
+
+
+def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
+    """Models are replaced, not added; an endpoint and a price go for all of them; null asks no judge."""
+    found = plan(
+        full,
+        models=("x", "y"),
+        api_base="http://h/v1",
+        price={"prompt_per_million": 5.0},
+        judge_model="",
+        temperature=1.0,
+        max_cost=9.0,
+        concurrency=50,
+        repeat=1,
+        cache=False,
+        fail_fast=True,
+    )  # fmt: skip - a command line
+    run = found.run
+    assert run.models == {"x": Endpoint("http://h/v1"), "y": Endpoint("http://h/v1")}
+    assert run.prices["x"] == run.prices["y"] == {"prompt_per_million": 5.0}
+    assert (run.judge_model, run.temperature, run.max_cost, run.concurrency) == (None, 1.0, 9.0, 50)
+    assert (run.repeat, run.cache, run.fail_fast, found.total) == (1, False, True, 4)
+
+
+@pytest.mark.parametrize(
+    ("choice", "positions"),
+    [
+        ({"cases": ("second",)}, [1]),
+        ({"cases": ("1",)}, [0]),
+        ({"cases": ("2", "first")}, [0, 1]),
+        ({"containing": "ONE"}, [0]),
+        ({"first": 1}, [0]),
+        ({"sample": 5}, [0, 1]),
+    ],
+)
+def test_cases_can_be_chosen(full: Path, choice: dict[str, Any], positions: list[int]) -> None:
+    """Chosen cases keep their place in the file, so that results can be compared with those of all."""
+    assert [at for at, _ in plan(full, **choice).cases] == positions
+
+
+def test_a_choice_of_nothing_is_refused(full: Path) -> None:
+    """A name that is none, and a word that is nowhere, are told."""
+    assert "no case is called 'secnd' | did you mean 'second'?" in refusal(full, cases=("secnd",))
+    assert "no case is left to run" in refusal(full, containing="zebra")
+
+
+@pytest.mark.parametrize(
+    ("cases", "mode"),
+    [
+        ("[{input: a}, {input: b}]", "freeform"),
+        ("[{input: a, expected: null}]", "freeform"),
+        ("[{input: a}, {input: b, expected: {}}]", "standard"),
+        ("[{input: a, reference: r}]", "standard"),
+        ("[{input: a, regex_pattern: r}]", "standard"),
+    ],
+)
+def test_freeform_is_when_no_case_has_a_criterion(tmp_path: Path, cases: str, mode: str) -> None:
+    """One criterion makes a standard run; null is none, an empty object is one."""
+    assert plan(write(tmp_path, f"{HEAD}test_cases: {cases}\n")).run.mode == mode
+
+
+def test_a_schema_is_a_criterion(tmp_path: Path) -> None:
+    """Inputs alone are not freeform when every output must keep to a schema; YAML schemas are read too."""
+    write(tmp_path, "type: object\n", "shape.yaml")
+    found = plan(write(tmp_path, f"{HEAD}{CASES}schema: shape.yaml\n"))
+    assert (found.run.mode, found.run.schema) == ("standard", {"type": "object"})
+
+
+def test_settings_may_stand_above_without_a_block(tmp_path: Path) -> None:
+    """Top-level spellings are the document's; `config:` without content is a block with defaults."""
+    above = plan(write(tmp_path, HEAD + CASES + "temperature: 0.5\njudge_model: null\nmax_cost: 2\n")).run
+    assert (above.temperature, above.judge_model, above.max_cost, above.concurrency) == (0.5, None, 2, 5)
+    plain = plan(write(tmp_path, HEAD + CASES + "config:\nrepeat: 3\n")).run
+    assert (plain.temperature, plain.judge_model, plain.repeat) == (0.1, "gpt-3.5-turbo", 3)
+
+
+def test_csv_is_read_as_spreadsheets_write_it(tmp_path: Path) -> None:
+    """A byte order mark, quotes, line ends in cells, formulas: nothing is lost, nothing is computed."""
+    rows = '\ufeffinput,expected\r\n"say ""hi"",\nplease","{""a"": 1}"\r\n=1+1,\r\n\r\n@SUM(A1),{}\r\n'
+    write(tmp_path, rows, "cases.csv")
+    found = [case for _, case in plan(write(tmp_path, HEAD + "test_cases_file: cases.csv\n")).cases]
+    assert [case.input for case in found] == ['say "hi",\nplease', "=1+1", "@SUM(A1)"]
+    assert [case.expected for case in found] == [{"a": 1}, None, {}]
+
+
+def test_csv_and_json_lines_carry_every_key(tmp_path: Path) -> None:
+    """Patterns, references and ids of a data file are used as those of the configuration are."""
+    write(tmp_path, "input,regex_pattern,reference,id\na,x+,r,one\n", "c.csv")
+    write(tmp_path, '{"input":"a","regex_pattern":"x+","reference":"r","id":"one"}\n', "c.jsonl")
+    csv, lines = (
+        plan(write(tmp_path, f"{HEAD}test_cases_file: c.{end}\n")).cases for end in ("csv", "jsonl")
+    )
+    assert csv == lines
+    assert csv[0][1].regex_pattern == "x+"
+
+
+def outputs(folder: Path, *rows: dict[str, Any]) -> str:
+    """A file of recorded outputs."""
+    return str(write(folder, "\n".join(json.dumps(row) for row in rows), "outputs.jsonl"))
+
+
+def test_recorded_outputs_need_no_model(full: Path, tmp_path: Path) -> None:
+    """Rows name cases by position or id; a missing one is an item without an output: an error later."""
+    rows = outputs(
+        tmp_path,
+        {"case": 0, "model": "a", "output": "", "latency_seconds": 0.5, "prompt_tokens": 3},
+        {"case": "second", "model": "a", "output": "zwei", "repeat": 1},
+        {"case": 1, "model": "other", "output": "x"},
+    )
+    found = plan(full, outputs=rows)
+    assert (found.run.recorded, list(found.run.models)) == (True, ["a", "b", "other"])
+    by_item = {(item.case, item.model, item.repeat): item.recorded for item in found.items()}
+    first = Recorded("", latency_seconds=0.5, prompt_tokens=3)
+    assert by_item[0, "a", 0] == by_item[0, "a", 1] == first
+    assert (by_item[1, "a", 0], by_item[1, "a", 1]) == (None, Recorded("zwei"))
+    assert by_item[1, "other", 0] == Recorded("x")
+    assert by_item[0, "b", 0] is None
+
+
+def test_outputs_of_other_models_stand_for_themselves(full: Path, tmp_path: Path) -> None:
+    """Where no configured model has an output, the recorded ones are the run's models."""
+    rows = outputs(tmp_path, {"case": 0, "model": "recorded", "output": "x"})
+    assert list(plan(full, outputs=rows).run.models) == ["recorded"]
+    assert list(plan(full, outputs=rows, models=("a",)).run.models) == ["a"]
+
+
+def test_outputs_may_stand_with_their_cases(tmp_path: Path) -> None:
+    """`outputs` of a case, by model, make a recorded run; a file goes before them."""
+    bench = write(tmp_path, HEAD + "test_cases:\n  - {input: a, outputs: {m: hello}}\n")
+    assert [item.recorded for item in plan(bench).items()] == [Recorded("hello")]
+    rows = outputs(tmp_path, {"case": 0, "model": "m", "output": "file"})
+    assert [item.recorded for item in plan(bench, outputs=rows).items()] == [Recorded("file")]
+
+
+def test_hostile_outputs_travel(tmp_path: Path) -> None:
+    """Half of a surrogate pair is replaced, NUL is kept, and the overlong stays too long after it is cut."""
+    bench = write(tmp_path, HEAD + "test_cases:\n  - input: a\n  - input: b\n")
+    rows = outputs(
+        tmp_path,
+        {"case": 0, "model": "m", "output": "\ud800\x00"},
+        {"case": 1, "model": "m", "output": "x" * (5 << 20)},
+    )
+    odd, long = (item.recorded for item in plan(bench, outputs=rows).items())
+    assert odd == Recorded("\ufffd\x00")
+    assert long is not None
+    assert MAX_OUTPUT_CHARS < len(long.output) < 2 * MAX_OUTPUT_CHARS
+
+
+def test_heavy_cases_make_small_chunks(tmp_path: Path) -> None:
+    """However many cases a chunk may hold, it is closed before it is too heavy for one call of the ledger."""
+    row = json.dumps({"input": "x" * 500_000})
+    write(tmp_path, "\n".join([row] * 20), "c.jsonl")
+    bench = write(tmp_path, HEAD + "repeat: 40\ntest_cases_file: c.jsonl\n")
+    chunks = list(load_cases(Source(bench), SubmitOptions()).chunks)
+    assert sum(chunk.turns for chunk in chunks) == 800
+    assert max(len(chunk.content) for chunk in chunks) <= CHUNK_BYTES_MOST
+
+
+def test_the_digest_knows_what_decides_the_results(full: Path) -> None:
+    """The same key may come with another width, but not with another prompt, judge or model."""
+    same = settings_digest(plan(full).run)
+    assert settings_digest(plan(full, concurrency=3, cache=False).run) == same
+    assert settings_digest(plan(full, judge_model="").run) != same
+    assert settings_digest(plan(full, models=("a",)).run) != same
+
+
+def test_a_configuration_comes_over_stdin_too(tmp_path: Path) -> None:
+    """JSON is a configuration as well, whatever it comes from."""
+    path = write(tmp_path, json.dumps({**MINIMAL, "test_cases": [{"input": "Hi"}]}), "bench.json")
+    with path.open("rb") as stream:
+        load = load_cases(Source("-", stdin=stream), SubmitOptions(cases=CaseChoice()))
+        assert sum(chunk.turns for chunk in load.chunks) == 1
