@@ -22,6 +22,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from shared.case_words import pointer
 from shared.errors import ConfigError
+from worker.validation.expansion import MAX_IN_PLACE, MAX_VISITS, Counting, has_references, is_explosive
 from worker.validation.words import cut
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class _Compiled:
             if found is not None:
                 self._adapters.move_to_end(key)
                 return found
-        made = _adapter(_compile(schema, resources))
+        made = _adapter(_compile(schema, resources), schema)
         with self._lock:
             self._adapters[key] = made
             while len(self._adapters) > self._most:
@@ -171,6 +172,11 @@ def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Valida
     Raises:
         SchemaError: it cannot be used.
     """
+    if is_explosive(schema):
+        raise SchemaError(
+            f"the JSON schema asks more than {MAX_IN_PLACE:,} questions about one value",
+            hint="definitions refer to each other several times: name each once",
+        )
     import jsonschema_rs  # noqa: PLC0415 - 40 ms and 8 MB; many runs have no schema
 
     try:
@@ -198,18 +204,29 @@ def _compile(schema: Any, resources: Mapping[str, Any]) -> "jsonschema_rs.Valida
         raise SchemaError(f"the JSON schema is not usable: {cut(str(error), MAX_MESSAGE_CHARS)}") from None
 
 
-def _adapter(validator: "jsonschema_rs.Validator") -> TypeAdapter[Any]:
+def _adapter(validator: "jsonschema_rs.Validator", schema: Any) -> TypeAdapter[Any]:
     """Puts the door in front: what the validator finds, pydantic raises."""
+    refers = has_references(schema)
 
     def check(instance: Any) -> Any:
-        if validator.is_valid(instance):
-            return instance
-        raise ValidationError.from_exception_data(
-            "JSON schema",
-            [_details(error) for error in islice(validator.iter_errors(instance), MAX_PROBLEMS)],
-        )
+        try:
+            if validator.is_valid(instance):
+                return instance
+            if refers and Counting(schema).visits(schema, instance) > MAX_VISITS:
+                errors = [_unnamed("it breaks the schema in more ways than can be listed")]
+            else:
+                errors = [_details(error) for error in islice(validator.iter_errors(instance), MAX_PROBLEMS)]
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            errors = [_unnamed(f"it cannot be checked: {cut(str(error), MAX_MESSAGE_CHARS)}")]
+        raise ValidationError.from_exception_data("JSON schema", errors)
 
     return TypeAdapter(Annotated[Any, PlainValidator(check)])
+
+
+def _unnamed(message: str) -> InitErrorDetails:
+    """An error of the whole instance, whose place is not known."""
+    context = {"message": message, "schema_pointer": ""}
+    return InitErrorDetails(type=PydanticCustomError("schema", "{message}", context), loc=(), input=None)
 
 
 def _details(error: "jsonschema_rs.ValidationError") -> InitErrorDetails:

@@ -164,6 +164,46 @@ def test_hostile_schemas_come_to_an_end(schema: dict[str, Any], instance: Any) -
     assert process_time() - before < 2
 
 
+def doubling(keyword: str, levels: int, last: Any) -> dict[str, Any]:
+    """A few definitions, each of which asks the next one twice."""
+    steps = {
+        f"d{level}": {keyword: [{"$ref": f"#/$defs/d{level + 1}"}, {"$ref": f"#/$defs/d{level + 1}"}]}
+        for level in range(levels)
+    }
+    return {"$defs": {**steps, f"d{levels}": last}, "$ref": "#/$defs/d0"}
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+def test_a_schema_that_multiplies_is_refused(keyword: str) -> None:
+    """A trillion questions about one value are a configuration error; a thousand are not."""
+    with pytest.raises(SchemaError, match="more than 20,000 questions"):
+        SchemaValidator(doubling(keyword, 40, {"type": "string"}))
+    assert SchemaValidator(doubling(keyword, 8, {"type": "string"})).errors(1)
+
+
+def test_errors_that_multiply_with_depth_are_not_listed() -> None:
+    """A recursive choice fails a deep instance quickly, with one error instead of a billion."""
+    choice = {"anyOf": [{"$ref": "#/$defs/n"}, {"title": "again", "$ref": "#/$defs/n"}]}
+    checks = SchemaValidator(
+        {"$defs": {"n": {"properties": {"a": choice}, "required": ["b"]}}, "$ref": "#/$defs/n"}
+    )
+    instance: dict[str, Any] = {}
+    for _ in range(100):
+        instance = {"a": instance, "b": 1}
+    before = process_time()
+    [problem] = checks.errors(instance)
+    assert process_time() - before < 1
+    assert "more ways than can be listed" in problem.message
+    assert [problem.keyword for problem in checks.errors({"a": {}, "b": 1})] == ["anyOf"]
+
+
+@pytest.mark.parametrize("instance", [{"a": "\ud800"}, {1: 2}, {"a": b"x"}, {"a": {1}}])
+def test_what_is_no_json_breaks_every_schema(instance: Any) -> None:
+    """Values that cannot be in an output are an error, never an exception of the library."""
+    [problem] = SchemaValidator({"maxProperties": 0}).errors(instance)
+    assert problem.message
+
+
 def test_errors_are_bounded() -> None:
     """Ten thousand errors are told as fifty, each short."""
     errors = SchemaValidator({"items": {"type": "string", "maxLength": 2}}).errors(["x" * 9_000] * 10_000)
