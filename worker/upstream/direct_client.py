@@ -22,10 +22,10 @@ from worker.upstream.completion import (
     too_large,
     words_of,
 )
+from worker.upstream.credentials import needed_key, scrubbed
 from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.secrets import needed_key, scrubbed
 
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000

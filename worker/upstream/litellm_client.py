@@ -1,46 +1,51 @@
-"""Calls models of named providers through litellm, the only file that knows it.
+"""Calls models at their providers' own places through litellm: the one file that imports it.
 
-It is imported in a thread at the first call, which takes seconds. Its own retries are off, and whatever it
-raises becomes one of our errors here: its own cannot be pickled, and carry requests with keys in them.
-Source: litellm's documentation, "Input params" and "Exception mapping".
+litellm translates requests and replies and nothing else: it does not retry, remember, report or price beyond
+what a reply says, and none of its exceptions leaves this file (they cannot be unpickled, and give 500 for a
+refused connection).
 """
 
 import asyncio
+import importlib
+import logging
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
 from time import perf_counter, time
 from types import ModuleType
 from typing import Any, Final
 
-from worker.upstream.chat import messages_of, usage_of
-from worker.upstream.failures import (
-    FIRST_SERVER_ERROR,
-    REQUEST_TIMEOUT,
-    Trouble,
-    UpstreamError,
-    trouble_of_status,
+import aiohttp
+
+from worker.upstream.completion import (
+    MAX_REPLY_BYTES,
+    Completion,
+    PieceReader,
+    no_text,
+    read_completion,
+    too_large,
 )
+from worker.upstream.credentials import needed_key, scrubbed
+from worker.upstream.direct_client import messages_of
+from worker.upstream.failures import FIRST_SERVER_ERROR, Trouble, UpstreamError, trouble_of_status
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
 
-MAX_TEXT_CHARS: Final = 5 << 20
-"""More than this is not taken."""
-CONNECTION_ERRORS: Final = frozenset({"APIConnectionError"})
-UNREACHED: Final = ("Connection error", "Cannot connect", "Server disconnected", "Connection refused")
-"""What it says in an `InternalServerError` of its own making when nobody answered."""
-MASK: Final = "***"
+DEEPEST: Final = 12
+"""Causes of an exception that are looked at."""
 
 
 class LitellmClient:
-    """Calls named providers.
+    """Calls named providers; all calls of a process are made on one event loop.
 
     Args:
-        key_of: finds the key that a request is sent with; empty leaves it to litellm.
+        environment: holds the keys.
     """
 
-    def __init__(self, key_of: Callable[[ModelRequest], str]) -> None:
-        self._key_of = key_of
-        self._library: asyncio.Task[ModuleType] | None = None
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
+        self._loading: asyncio.Task[ModuleType] | None = None
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call.
@@ -48,150 +53,183 @@ class LitellmClient:
         Raises:
             UpstreamError: there is no answer.
         """
-        litellm = await self._load()
-        key = self._key_of(request)
-        arguments: dict[str, Any] = {
-            **request.parameters,
-            "model": request.model,
-            "messages": messages_of(request),
-            "timeout": request.timeout_s,
-            "num_retries": 0,
-            "max_retries": 0,
-        }
-        if request.temperature is not None:
-            arguments |= {"temperature": request.temperature, "drop_params": True}
-        if key:
-            arguments["api_key"] = key
-        if request.is_streamed:
-            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            key = needed_key(request, self._environment)
+            return await self._call(await self._library(), request, key)
+        except UpstreamError as error:
+            text = scrubbed(error.message, self._environment)
+            raise UpstreamError(error.trouble, text, status=error.status, wait_s=error.wait_s) from None
+
+    async def close(self) -> None:
+        """Closes litellm's connections and ends its task on the loop."""
+        if self._loading is None:
+            return
+        litellm: Any = await self._loading
+        worker = importlib.import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
+        await worker.stop()
+        await litellm.close_litellm_async_clients()
+
+    async def _library(self) -> Any:
+        """Returns litellm, imported once, in a thread: seconds that the loop does not stand still."""
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(load_library))
+        return await asyncio.shield(self._loading)
+
+    async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
+        """Makes one call; everything that goes wrong is said in our own words."""
+        arguments = arguments_of(request) | ({"api_key": key} if key else {})
         began = perf_counter()
         try:
-            answer = await litellm.acompletion(**arguments)
-            if request.is_streamed:
-                return await _streamed(answer, began)
-            return _reply(answer, began)
+            async with asyncio.timeout(request.timeout_s):
+                reply = await litellm.acompletion(**arguments)
+                if request.is_streamed:
+                    said, first_ms = await _read_pieces(reply, began)
+                    cost = None
+                else:
+                    said, first_ms, cost = _read(reply), None, _cost(reply)
         except UpstreamError:
             raise
         except TimeoutError:
-            raise UpstreamError(Trouble.TIMEOUT, f"no answer within {request.timeout_s:g} s") from None
-        except Exception as error:  # noqa: BLE001 - its errors have no common base; ours begin here
-            raise _converted(error, key) from None
+            text = f"{request.model} gave no answer within {request.timeout_s:g} s"
+            raise UpstreamError(Trouble.TIMEOUT, text) from None
+        except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
+            raise translated(error, request.model) from None
+        return ModelReply(
+            said.text,
+            _since_ms(began),
+            first_token_ms=first_ms,
+            prompt_tokens=said.prompt_tokens,
+            completion_tokens=said.completion_tokens,
+            cost_usd=cost if said.prompt_tokens is not None else None,
+            finish_reason=said.finish_reason,
+        )
 
-    async def _load(self) -> ModuleType:
-        """Imports the library once, beside the loop."""
-        if self._library is None:
-            self._library = asyncio.get_running_loop().create_task(asyncio.to_thread(_import))
-        return await asyncio.shield(self._library)
 
-
-def _import() -> ModuleType:
-    """Imports litellm without network, telemetry and chatter."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_LOG", "ERROR")
-    import litellm  # noqa: PLC0415 - start-up: 3 s and 170 MB, only for workers that call named providers
-
+def load_library() -> ModuleType:
+    """Imports litellm so that it fetches nothing, reports nothing and prints nothing."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its own making; nobody here can mend them
+        litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
-    return litellm
+    litellm.num_retries = 0
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm  # type: ignore[no-any-return]  # set as Any, because it does not name its settings' types
 
 
-def _reply(answer: Any, began: float) -> ModelReply:
-    """Reads a whole answer."""
-    latency_ms = _since_ms(began)
-    texts = [choice.message.content for choice in answer.choices[:1]]
-    if not texts or not isinstance(texts[0], str):
-        raise UpstreamError(Trouble.INVALID_REPLY, "the answer has no text", status=200)
-    said = getattr(answer, "usage", None)
-    usage = usage_of(said.model_dump() if said is not None else None)
-    return ModelReply(
-        _bounded(texts[0]),
-        latency_ms,
-        prompt_tokens=usage.prompt,
-        completion_tokens=usage.completion,
-        finish_reason=str(answer.choices[0].finish_reason or ""),
-    )
+def arguments_of(request: ModelRequest) -> dict[str, Any]:
+    """Makes the arguments of a call: one request is sent, whatever comes of it.
+
+    >>> arguments_of(ModelRequest("openai/gpt-4o", "", "Hi", timeout_s=9))["max_retries"]
+    0
+    """
+    arguments = {
+        **request.parameters,
+        "model": request.model,
+        "messages": messages_of(request),
+        "timeout": request.timeout_s,
+        "num_retries": 0,
+        "max_retries": 0,
+    }
+    if request.temperature is not None:
+        arguments["temperature"] = request.temperature
+    if request.is_streamed:
+        arguments |= {"stream": True, "stream_options": {"include_usage": True}}
+    return arguments
 
 
-async def _streamed(pieces: Any, began: float) -> ModelReply:
-    """Reads an answer piece by piece."""
-    texts, size, first_ms, usage, finish = list[str](), 0, None, None, ""
-    async for piece in pieces:
-        said = getattr(piece, "usage", None)
-        usage = said.model_dump() if said is not None else usage
-        for choice in piece.choices:
-            finish = str(choice.finish_reason or finish)
-            text = choice.delta.content
-            if text:
-                first_ms = _since_ms(began) if first_ms is None else first_ms
-                texts.append(text)
-                size += len(text)
-                _bounded("", size)
-    if not texts:
-        raise UpstreamError(Trouble.INVALID_REPLY, "the stream brought no text", status=200)
-    counted = usage_of(usage)
-    return ModelReply(
-        "".join(texts),
-        _since_ms(began),
-        first_ms,
-        prompt_tokens=counted.prompt,
-        completion_tokens=counted.completion,
-        finish_reason=finish,
-    )
+def translated(error: Exception, model: str) -> UpstreamError:
+    """Says in our words what an exception means.
 
+    litellm names a refused connection, half a body and an answer that is none all `InternalServerError` 500;
+    what they were is found among their causes.
 
-def _converted(error: Exception, key: str) -> UpstreamError:
-    """Says in our words what went wrong; a key that the message repeats is masked."""
+    >>> translated(ValueError("odd"), "m").trouble.name
+    'INVALID_REPLY'
+    """
+    causes = list(_causes(error))
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else 0
-    name, text = type(error).__name__, " ".join(str(error).split())
-    if key:
-        text = text.replace(key, MASK)
-    trouble = _trouble(name, status, text)
-    wait_s = requested_wait_s(_headers(error), now_s=time())
-    return UpstreamError(
-        trouble, f"{name}: {text.removeprefix(f'litellm.{name}: ')}", status=status, wait_s=wait_s
-    )
-
-
-def _trouble(name: str, status: int, text: str) -> Trouble:
-    """Classifies an error.
-
-    >>> _trouble("RateLimitError", 429, "").name, _trouble("Timeout", 408, "").name
-    ('RATE_LIMITED', 'TIMEOUT')
-    >>> _trouble("InternalServerError", 500, "litellm.InternalServerError: Connection error.").name
-    'CONNECTION'
-    """
-    if name == "Timeout" or status == REQUEST_TIMEOUT:
-        return Trouble.TIMEOUT
-    if name in CONNECTION_ERRORS or (
-        status >= FIRST_SERVER_ERROR and any(word in text for word in UNREACHED)
-    ):
-        return Trouble.CONNECTION
-    if name in {"JSONSchemaValidationError", "APIResponseValidationError"}:
-        return Trouble.INVALID_REPLY
-    return trouble_of_status(status) if status else Trouble.REFUSED
-
-
-def _headers(error: Exception) -> Mapping[str, str]:
-    """Finds the headers of a refusal, which litellm keeps in one of two places."""
-    for found in (
-        getattr(error, "litellm_response_headers", None),
-        getattr(getattr(error, "response", None), "headers", None),
-    ):
-        if found:
-            return {str(name).lower(): str(value) for name, value in found.items()}
-    return {}
-
-
-def _bounded(text: str, size: int | None = None) -> str:
-    """Refuses more than we take."""
-    if (len(text) if size is None else size) > MAX_TEXT_CHARS:
-        raise UpstreamError(
-            Trouble.TOO_LARGE, f"the answer is larger than {MAX_TEXT_CHARS >> 20} MiB", status=200
+    text = _words(error)
+    if "HTTPStatusError" in names or 0 < status < FIRST_SERVER_ERROR:
+        is_timeout = "HTTPStatusError" not in names and "APITimeoutError" in names
+        trouble = Trouble.TIMEOUT if is_timeout else trouble_of_status(status or FIRST_SERVER_ERROR)
+        return UpstreamError(
+            trouble, f"{model}: {text}", status=0 if is_timeout else status, wait_s=_wait_s(causes)
         )
-    return text
+    if names & {"TimeoutError", "TimeoutException", "APITimeoutError"}:
+        return UpstreamError(Trouble.TIMEOUT, f"{model}: {text}")
+    if any(isinstance(cause, aiohttp.ClientError | OSError) for cause in causes) or "TransportError" in names:
+        return UpstreamError(Trouble.CONNECTION, f"the connection for {model} broke: {text}")
+    return UpstreamError(Trouble.INVALID_REPLY, f"{model}: {text}")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what led to it, the nearest first."""
+    found: BaseException | None = error
+    for _ in range(DEEPEST):
+        if found is None:
+            return
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def _words(error: Exception) -> str:
+    """The part of litellm's text that is for people: without its class names and tracebacks."""
+    text = str(error).partition("Traceback")[0].strip()
+    return text.rpartition("Exception - ")[2] or type(error).__name__
+
+
+def _wait_s(causes: list[BaseException]) -> float | None:
+    """What the upstream asked to wait, by the headers of the first exception that has any."""
+    for cause in causes:
+        headers = getattr(cause, "litellm_response_headers", None) or getattr(
+            getattr(cause, "response", None), "headers", None
+        )
+        if headers:
+            plain = {str(name).lower(): str(value) for name, value in dict(headers).items()}
+            return requested_wait_s(plain, now_s=time())
+    return None
+
+
+def _read(reply: Any) -> Completion:
+    """Reads a whole reply."""
+    said = read_completion(reply.model_dump(include={"choices", "usage"}, warnings=False))
+    if len(said.text) > MAX_REPLY_BYTES or len(said.text.encode("utf-8", "replace")) > MAX_REPLY_BYTES:
+        raise too_large()
+    return said
+
+
+async def _read_pieces(reply: Any, began: float) -> tuple[Completion, int | None]:
+    """Reads an answer as it comes; also returns when its first text came."""
+    reader, size, first_ms = PieceReader(), 0, None
+    async with aclosing(_pieces(reply)) as pieces:
+        async for piece in pieces:
+            for choice in piece.get("choices") or ():
+                size += len((choice.get("delta") or {}).get("content") or "")
+            if size > MAX_REPLY_BYTES:
+                raise too_large()
+            reader.take(piece)
+            if first_ms is None and reader.has_text:
+                first_ms = _since_ms(began)
+    if not reader.has_text:
+        raise no_text("")
+    return reader.finish(), first_ms
+
+
+async def _pieces(reply: Any) -> AsyncGenerator[dict[str, Any], None]:
+    """The pieces of an answer as plain values."""
+    async for piece in reply:
+        yield piece.model_dump(include={"choices", "usage"}, warnings=False)
+
+
+def _cost(reply: Any) -> float | None:
+    """What litellm says a call cost; nothing is also what it says where it does not know."""
+    cost = (getattr(reply, "_hidden_params", None) or {}).get("response_cost")
+    return float(cost) if isinstance(cost, int | float) and cost > 0 else None
 
 
 def _since_ms(began: float) -> int:
-    """Milliseconds since a moment."""
     return round(1000 * (perf_counter() - began))
