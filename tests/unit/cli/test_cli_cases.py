@@ -1,0 +1,132 @@
+"""The commands around a bench: what a dry run tells, which options fit, what `init` writes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.cli.case_check import Estimate, estimated
+from producer.cli.main import run
+from tests.support.benches import CASES, HEAD, plan, write
+
+PRICED = """
+model_configs: {m: {prices: {prompt_per_million: 10, completion_per_million: 20}}}
+config: {repeat: 2, judge_model: judge}
+"""
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """One case for one model, twice, with a price and a judge."""
+    return write(tmp_path, f"{HEAD}test_cases:\n  - {{input: {'x' * 100}, expected: {{a: 1}}}}{PRICED}")
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    """Runs a command: exit code, stdout, stderr."""
+    code = run([str(each) for each in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_dry_run_counts_and_estimates(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cases, models and repeats multiply; calls, the judge's at most, and cost are told; nothing is sent."""
+    code, out, _ = said(capsys, "run", bench, "--dry-run")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].endswith("1 case × 1 model × 2 repeats = 2 items; nothing was sent")  # noqa: RUF001 - a product
+    assert lines[1:] == [
+        "mode      standard",
+        "models    m",
+        "judge     judge, at most 2 calls",
+        "calls     2, about 54 tokens of prompts",
+        "cost      about $0.0006, judge not counted",
+    ]
+
+
+def test_the_document_of_a_dry_run(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` gives one document with the same numbers, for `validate` as well."""
+    expected: dict[str, Any] = {
+        "kind": "cases",
+        "counts": {"total": 4, "cases": 1, "models": 2, "repeat": 2},
+        "mode": "standard",
+        "models": ["m", "n"],
+        "judge_model": None,
+        "exit": 0,
+    }
+    code, out, _ = said(
+        capsys, "run", "-c", bench, "--dry-run", "--json", "-m", "m", "-m", "n", "--judge", "null"
+    )
+    found = json.loads(out)
+    assert code == 0
+    assert {key: found[key] for key in expected} == expected
+    assert found["estimate"]["cost_usd"] is None
+    assert json.loads(said(capsys, "validate", "--config", bench, "--json")[1])["counts"]["total"] == 2
+
+
+def test_a_recorded_run_asks_nobody(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With recorded outputs only the judge may be called."""
+    write(tmp_path, '{"case": 0, "model": "any", "output": ""}', "o.jsonl")
+    assert estimated(plan(bench, outputs=str(tmp_path / "o.jsonl"))) == Estimate(0, 2, 0, 0.0)
+    code, out, _ = said(capsys, "run", bench, "--outputs", tmp_path / "o.jsonl", "--dry-run")
+    assert code == 0
+    assert out.splitlines()[-1] == "outputs   1 recorded; no model under test is called"
+
+
+def test_freeform_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bench without criteria says so before it is run; the default judge has nothing to judge."""
+    out = said(capsys, "validate", write(tmp_path, HEAD + CASES))[1]
+    assert "mode      freeform: outputs are shown, nothing is checked" in out
+    assert "judge" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--delay", "3"], "--delay is for queries, and this file describes cases"),
+        (["--live", "must"], "--live is for turns, and this file describes cases"),
+        (["--config", "other.yaml"], "are named"),
+        (["-m", " "], "--model: the name is empty"),
+        (["--case", "9"], "--case: no case is called '9'"),
+        (["--outputs", "none.jsonl"], "none.jsonl: no such file"),
+        (["--api-base", "localhost"], "--api-base: 'localhost' is no URL"),
+    ],
+)
+def test_options_that_do_not_fit(
+    bench: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    """An option of another kind, or with a value that is none, is a usage error."""
+    code, _, err = said(capsys, "run", bench, "--dry-run", *arguments)
+    assert code == 2
+    assert words in err
+
+
+def test_options_of_cases_are_refused_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Turns and queries have no recorded outputs, no judge and no validators."""
+    turns = write(tmp_path, '{"threadId": "t", "message": "ok"}\n', "turns.jsonl")
+    code, _, err = said(capsys, "run", turns, "--dry-run", "--judge", "x")
+    assert code == 2
+    assert "--judge is for cases, and this file describes turns" in err
+
+
+def test_init_writes_a_bench_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The packaged bench, its validators and the freeform comparison are good as they are."""
+    code, out, _ = said(capsys, "init", tmp_path / "new", "--kind", "cases")
+    assert code == 0
+    assert [Path(line).name for line in out.splitlines()] == [
+        "bench.config.yaml",
+        "validators.py",
+        "freeform.yaml",
+    ]
+    assert said(capsys, "validate", tmp_path / "new" / "bench.config.yaml")[0] == 0
+    assert said(capsys, "validate", tmp_path / "new" / "freeform.yaml")[0] == 0
+    again = said(capsys, "init", tmp_path / "new", "--kind", "cases")
+    assert again[0] == 2
+    assert "exists already" in again[2]
+
+
+def test_init_names_the_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`-o` names the file to run; the others go beside it."""
+    code, out, _ = said(capsys, "init", "--kind", "cases", "-o", tmp_path / "sub" / "mine.yaml")
+    assert code == 0
+    assert [Path(line).name for line in out.splitlines()] == ["mine.yaml", "validators.py", "freeform.yaml"]
