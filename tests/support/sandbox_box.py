@@ -1,0 +1,36 @@
+"""A sandbox for tests of the engine: it answers what it was told to, and runs nothing."""
+
+from typing import Any
+
+
+class StoppedError(Exception):
+    """What a sandbox raises when it had to stop what it ran."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"stopped: {reason}")
+        self.reason = reason
+
+
+class Box:
+    """A sandbox that answers what it was told to, and remembers what it was asked."""
+
+    def __init__(self, found: Any = None, returned: Any = None) -> None:
+        self.found = found
+        self.returned = returned
+        self.asked: list[tuple[str, str, str]] = []
+
+    def search(self, pattern: str, text: str) -> Any:
+        """Answers a search."""
+        self.asked.append(("search", pattern, text))
+        return self._answer(self.found)
+
+    def call(self, name: str, text: str) -> Any:
+        """Answers a call."""
+        self.asked.append(("call", name, text))
+        return self._answer(self.returned)
+
+    def _answer(self, answer: Any) -> Any:
+        """Gives or raises it."""
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
