@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from tests.support.cli import Cli
-from tests.support.live_desk import LiveModel, parrot, talks
-from tests.support.scripted_api import Step
+from tests.support.live_desk import LiveModel, talks
 from tests.support.turn_files import write_turns
 
 KEY = "a-secret-that-nobody-stores"
@@ -40,18 +39,6 @@ def test_run_answers_turns_and_tells_what_it_cost(cli: Cli, tmp_path: Path) -> N
     assert len(cli("results", run, "--traces").out.splitlines()) == 24
     assert "calls avoided" in cli("report", run).out
     assert KEY not in "".join([*traces, *map(json.dumps, rows), cli("runs", "show", run, "--json").out])
-
-
-def test_a_wrong_key_is_exit_code_3(cli: Cli, tmp_path: Path) -> None:
-    """What was answered before is kept, and the error says why the run ended."""
-    file = write_turns(tmp_path / "talks.jsonl", talks(1, 3))
-    denied = Step(status=401, body={"error": {"message": "bad key"}})
-    with LiveModel(lambda message, _nth: denied if "0.1" in message else parrot(message, 1)) as model:
-        done = cli("run", file, "--model", "test/parrot", "--api-base", model.url, "-q", "--json")
-    document = json.loads(done.out)
-    assert (done.code, document["exit"], document["state"]) == (3, 3, "aborted")
-    assert document["counts"]["decided"] == 1
-    assert document["summary"]["errors"] == {"upstream_unauthorised": 1}
 
 
 def test_what_would_be_asked_is_told_before(cli: Cli, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_cost_cap_ends_the_run_as_incomplete(desk: LiveDesk, processes: Proces
 
 def test_a_long_wait_is_parked_with_what_it_has_been_through(desk: LiveDesk, processes: Processes) -> None:
     """A `Retry-After` of seconds leaves the chunk to others; the turn comes back, and no answer is lost."""
-    busy = Step(status=429, headers={"Retry-After": "3"}, body={"error": {"message": "slow down"}})
+    busy = Step(status=503, headers={"Retry-After": "3"}, body={"error": {"message": "slow down"}})
     start_worker(processes, "-Q", "turns")
     with LiveModel(lambda message, nth: busy if nth == 1 else parrot(message, nth)) as model:
         run = desk.submit_live(talks(1, 1, skips=1), api_base=model.url)
@@ -150,13 +150,14 @@ def test_a_long_wait_is_parked_with_what_it_has_been_through(desk: LiveDesk, pro
         first, second = model.asked
     assert second.at_s - first.at_s >= 2.9
     assert [row.code for row in rows] == ["s6l", "k5a"]
+    assert json.loads(rows[0].line)["call"]["attempts"] == 2
 
 
 def test_pause_resume_and_cancel_act_within_seconds(desk: LiveDesk, processes: Processes) -> None:
     """What is under way at a pause is kept, and the thread goes on from there; a cancel leaves it."""
     start_worker(processes, "-Q", "turns")
     with LiveModel(
-        lambda message, _nth: Step(body=reply("yes"), after_s=60.0 if message == "question 0.2" else 1.0)
+        lambda message, _nth: Step(body=reply("yes"), after_s=60.0 if message == "question 0.2" else 0.6)
     ) as model:
         run = desk.submit_live(talks(1, 6), api_base=model.url)
         eventually(lambda: _hold(len(model.asked) == 1), 20)
@@ -175,7 +176,7 @@ def test_pause_resume_and_cancel_act_within_seconds(desk: LiveDesk, processes: P
 def test_sigterm_keeps_the_answer_that_is_under_way(desk: LiveDesk, processes: Processes) -> None:
     """A worker that is told to stop commits what it waits for, asks no further, and gives the rest back."""
     worker = start_worker(processes, "-Q", "turns")
-    with LiveModel(lambda _message, _nth: Step(body=reply("yes"), after_s=1.0)) as model:
+    with LiveModel(lambda _message, _nth: Step(body=reply("yes"), after_s=0.6)) as model:
         run = desk.submit_live(talks(2, 2), api_base=model.url)
         eventually(lambda: _hold(len(model.asked) == 2), 20)
         assert worker.stop() == 0

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from producer.retry import retry_turns
 from shared import keys
 from shared.ledger.limits import SUSPECT_STRIKES
+from shared.live_run import LiveRun
 from tests.support.inline_live import Answers, InlineLive, parrot
 from tests.support.live_desk import talks
+from worker.upstream.failures import Trouble, UpstreamError
 
 if TYPE_CHECKING:
     import redis
@@ -135,3 +138,36 @@ def test_a_client_that_breaks_is_its_turns_error(make: Make) -> None:
     lines = [json.loads(row.line) for row in live.store.rows(run)]
     assert lines[0]["error"] == {"code": "internal", "message": "asking failed: ArithmeticError"}
     assert lines[1]["response"] == "question 1.0"
+
+
+def test_errors_are_asked_again_by_a_retry(make: Make) -> None:
+    """A retried turn goes to the end of its thread, begins anew, and replaces the error."""
+    failing = {"question 0.0"}
+
+    async def flaky(message: str) -> str:
+        if message in failing:
+            raise UpstreamError(Trouble.REFUSED, "not now")
+        return message
+
+    live = make(flaky)
+    run = live.submit(talks(1, 2))
+    live.work()
+    assert [row.code for row in live.store.rows(run)] == ["x0", "s6l"]
+    failing.clear()
+    retry_turns(live.ledger, live, live.store, run)
+    live.work()
+    rows = list(live.store.rows(run))
+    assert [(row.code, row.attempts) for row in rows] == [("s6l", 2), ("s6l", 1)]
+    assert etags(live, run) == ["2", "1"]
+    assert live.client.zcard(keys.DEAD_KEY) == 0
+
+
+def test_a_cap_without_a_price_ends_the_run_at_once(make: Make) -> None:
+    """Nothing is sent, and one turn says why."""
+    live = make()
+    run = live.submit(talks(3, 3), live=LiveRun("m", api_base="http://localhost/v1", max_cost=1.0))
+    live.work()
+    assert live.store.info(run).state == "aborted"
+    errors = [json.loads(row.line)["error"]["code"] for row in live.store.rows(run) if row.code]
+    assert set(errors) == {"price_unknown"}
+    assert live.asked == []
