@@ -109,9 +109,9 @@ def test_installed_code_imports_itself_beside_a_foreign_shared_folder(installed:
     assert all(path.startswith(str(installed)) for path in done.stdout.split())
 
 
-@pytest.mark.parametrize("script", ["proctor", "proctor-worker"])
+@pytest.mark.parametrize("script", ["proctor", "proctor-worker", "llm-bench"])
 def test_commands_start_beside_a_foreign_shared_folder(installed: Path, foreign: Path, script: str) -> None:
-    """Both console scripts answer `--help` from a folder with a decoy `shared`."""
+    """The console scripts answer `--help` from a folder with a decoy `shared`."""
     done = run(installed, foreign, installed / "bin" / script, "--help")
     assert done.returncode == 0, done.stderr
     assert "Usage" in done.stdout or "usage" in done.stdout
