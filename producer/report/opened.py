@@ -30,6 +30,7 @@ class TurnResult(Struct, rename="camel"):
     source: str
     etag: str
     memento: _Memento
+    response: str | None = None
 
 
 class TurnError(Struct):

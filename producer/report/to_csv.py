@@ -29,6 +29,7 @@ COLUMNS: Final = (
     "attempts",
     "started_at",
     "finished_at",
+    "response",
 )
 """Names never change and new ones go to the end, so that formulas keep their columns."""
 
@@ -78,4 +79,4 @@ class CsvReport:
                 result.memento.arc,
             ]
         cells += [error.code, error.message] if error else [None, None]
-        return [*cells, row.row.attempts, row.started_at, row.finished_at]
+        return [*cells, row.row.attempts, row.started_at, row.finished_at, result and result.response]
