@@ -9,6 +9,7 @@ from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.wording import count, plural
 from producer.load.case_load import PlannedRun, plan_run
 from shared.case_run import FREEFORM
+from shared.prices import cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,6 @@ CHARS_A_TOKEN: Final = 4
 """What a token is where nobody counts, as usual."""
 ANSWER_TOKENS: Final = 250
 """Tokens of an answer of which nothing is known."""
-MILLION: Final = 1_000_000
 
 
 class Estimate(NamedTuple):
@@ -34,7 +34,7 @@ class Estimate(NamedTuple):
     prompt_tokens: int
     """About, of the models under test."""
     cost_usd: float | None
-    """About, without the judge; None where a price is not given."""
+    """About, without the judge; None where a price is not known."""
 
 
 def tell_cases(session: Session, source: Source, options: SubmitOptions) -> int:
@@ -64,7 +64,7 @@ def estimated(plan: PlannedRun) -> Estimate:
         return Estimate(0, judge_calls, 0, 0.0)
     prompts = [_tokens(run.system_prompt) + _tokens(case.input) for _, case in plan.cases]
     answers = [_answer_tokens(case.expected, case.reference) for _, case in plan.cases]
-    costs = [_cost(run.prices.get(model), sum(prompts), sum(answers)) for model in run.models]
+    costs = [cost_of(model, sum(prompts), sum(answers), run.prices) for model in run.models]
     known = [cost for cost in costs if cost is not None]
     return Estimate(
         plan.total,
@@ -84,15 +84,6 @@ def _answer_tokens(expected: Mapping[str, Any] | None, reference: str | None) ->
     if expected is not None:
         return _tokens(json.dumps(expected))
     return _tokens(reference) if reference else ANSWER_TOKENS
-
-
-def _cost(price: Mapping[str, float] | None, prompt_tokens: int, answer_tokens: int) -> float | None:
-    """What so many tokens cost."""
-    if price is None:
-        return None
-    return (
-        prompt_tokens * price["prompt_per_million"] + answer_tokens * price["completion_per_million"]
-    ) / MILLION
 
 
 def _document(name: str, plan: PlannedRun, estimate: Estimate) -> dict[str, Any]:
@@ -132,8 +123,10 @@ def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
     if run.recorded:
         lines.append(f"outputs   {count(len(plan.outputs))} recorded; no model under test is called")
         return lines
-    cost = "unknown: no prices are given in model_configs" if estimate.cost_usd is None else ""
-    cost = cost or f"about ${estimate.cost_usd:.4f}, judge not counted"
+    if estimate.cost_usd is None:
+        cost = "unknown: give prices in model_configs, or --price"
+    else:
+        cost = f"about ${estimate.cost_usd:.4f}, judge not counted"
     lines.append(
         f"calls     {count(estimate.calls)}, about {count(estimate.prompt_tokens)} tokens of prompts"
     )

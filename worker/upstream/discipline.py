@@ -60,8 +60,8 @@ class Upstream:
     @cached_property
     def models(self) -> Models:
         """Asks models, with cache, budget, limits and retry."""
-        from worker.upstream.clients import Clients, key_of  # noqa: PLC0415 - start-up: not needed by turns
-        from worker.upstream.prices import cost_of  # noqa: PLC0415 - same
+        from shared.prices import cost_of  # noqa: PLC0415 - start-up: not needed by turns
+        from worker.upstream.clients import Clients, key_of  # noqa: PLC0415 - same
 
         return Models(
             self.gate,
