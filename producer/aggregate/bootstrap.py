@@ -143,8 +143,11 @@ def _acceleration(values: Sequence[float], statistic: Statistic) -> float:
         left = [statistic([*values[:at], *values[at + 1 :]]) for at in range(len(values))]
         middle = mean(left)
         moved = [middle - one for one in left]
-    squares = fsum(one**2 for one in moved)
-    return fsum(one**3 for one in moved) / (6 * squares**1.5) if squares else 0.0
+    largest = max(map(abs, moved))
+    if not largest:
+        return 0.0
+    scaled = [one / largest for one in moved]  # squares of tiny numbers would vanish, of huge ones overflow
+    return fsum(one**3 for one in scaled) / (6 * sqrt(fsum(one**2 for one in scaled)) ** 3)
 
 
 def _normal(values: Sequence[float], level: float) -> Interval:

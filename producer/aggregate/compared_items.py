@@ -143,7 +143,7 @@ _IDENTIFIERS: Final[Mapping[Kind, Callable[[], Identify]]] = {
 
 def _scores(kind: Kind, line: Mapping[str, Any], result: Mapping[str, Any]) -> Scores:
     """Collects what was measured of an item; the time of an answer from the cache was another item's."""
-    if line["outcome"] == Outcome.ERROR or (kind is Kind.TURNS and "response" not in result):
+    if line["outcome"] == Outcome.ERROR or (kind is Kind.TURNS and result.get("response") is None):
         return _NO_SCORES
     found: dict[str, Any] = {"cost_usd": line.get("cost_usd")}
     if kind is Kind.QUERIES:

@@ -126,6 +126,8 @@ class Comparison:
                 "skipped_b": self.skipped[1],
             },
             "unchanged": dict(self.unchanged),
+            "transitions": dict(self._transitions().most_common()),
+            "changed_share": wilson(self.pairs - self.unchanged.total(), self.pairs).as_document(),
             "test": {
                 "name": "mcnemar",
                 "method": self.test.method,
@@ -143,6 +145,11 @@ class Comparison:
             "only_a": self.only_a,
             "only_b": self.only_b,
         }
+
+    def _transitions(self) -> Counter[str]:
+        """Counts what became what."""
+        changes = (*self.broken, *self.fixed, *self.changed)
+        return Counter(f"{each.before} → {each.after}" for each in changes)
 
     def _changes(self, name: str) -> list[Change]:
         """Returns one of the lists of changes."""

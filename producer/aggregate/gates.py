@@ -190,6 +190,8 @@ def parse_gate(text: str) -> Gate:
     if metric not in every:
         raise _unknown(metric, every, "Proctor knows")
     bound = float(number) / 100 if percent else float(number)
+    if percent and every[metric].unit == "number":
+        raise UsageError(f"--fail-on {text!r}: {metric} is no share", hint=f"write {number}")
     if every[metric].unit != "number" and bound > 1:
         raise UsageError(
             f"--fail-on {text!r}: {metric} is between 0 and 1",

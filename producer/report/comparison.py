@@ -51,6 +51,19 @@ def counted(document: Mapping[str, Any]) -> str:
     return " · ".join(told + [f"never judged in {side} {number:,}" for side, number in skipped if number])
 
 
+def transitions(document: Mapping[str, Any]) -> str:
+    """Says which decisions became which, the most frequent first; nothing when none did.
+
+    >>> share = {"value": 0.25, "low": 0.05, "high": 0.7, "n": 4}
+    >>> transitions({"transitions": {"must → skip": 1}, "changed_share": share})
+    'changed in 25.0 % (5.0-70.0, n 4): must → skip 1'
+    """
+    if not document["transitions"]:
+        return ""
+    told = ", ".join(f"{plain(name)} {number:,}" for name, number in document["transitions"].items())
+    return f"changed in {rate_cells(document['changed_share'])}: {told}"
+
+
 def rate_cells(rate: Mapping[str, Any]) -> str:
     """Writes a pass rate with its Wilson interval.
 
@@ -97,6 +110,7 @@ def comparison_markdown(document: Mapping[str, Any]) -> str:
         f"| B | {markdown(b['name'])} | {rate_cells(document['pass_rate']['b'])} |",
         "",
         counted(document),
+        *(["", changes] if (changes := transitions(document)) else []),
         "",
         f"| score | A | B | change | {level} interval | n |",
         "| --- | ---: | ---: | ---: | --- | ---: |",
@@ -134,7 +148,7 @@ def _change(name: str, value: float) -> str:
 def _signed(name: str, value: float) -> str:
     """Writes a difference with its sign."""
     if name == "latency_ms":
-        return f"{value:+,.0f}"
+        return f"{round(value):+,d}"
     if name == "cost_usd":
         return f"{'-' if value < 0 else '+'}${abs(value):.6f}"
     return f"{value:+.3f}" if name == "rouge_l" else f"{100 * value:+.1f}"

@@ -126,10 +126,12 @@ def _show(session: Session, document: dict[str, Any], first: int) -> None:
     names = [f"{document[side]['name']}  {document[side]['source']}".rstrip() for side in "ab"]
     lines = [f"{side.upper()}  {plain(name)}" for side, name in zip("ab", names, strict=True)]
     lines += [output.paint(words.verdict(document), tone), ""]
-    lines += [f"passed  A {words.rate_cells(rates['a'])}   B {words.rate_cells(rates['b'])}"]
+    good = "decided" if document["kind"] == "turns" else "passed"
+    lines += [f"{good}  A {words.rate_cells(rates['a'])}   B {words.rate_cells(rates['b'])}"]
     if models := document["models"]:
         lines.append(f"models  A {plain(models['a'])}   B {plain(models['b'])}, case by case")
-    output.data("\n".join([*lines, words.counted(document), ""]))
+    changes = words.transitions(document)
+    output.data("\n".join([*lines, words.counted(document), *([changes] if changes else []), ""]))
     level = f"{100 * (1 - document['test']['level_each']):g} % INTERVAL"
     headings = [level if name == "interval" else name.upper() for name in words.COLUMNS]
     output.table(headings, words.score_rows(document), right=("A", "B", "CHANGE", "N"))

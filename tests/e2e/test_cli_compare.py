@@ -1,0 +1,117 @@
+"""`proctor compare` and gates with real runs: by id, by report file, and by exit code."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.sample_api.server import in_background
+from tests.support.cli import Cli, Done
+from tests.support.query_desk import numbered
+
+QUERIES = 6
+
+
+@pytest.fixture
+def api() -> Iterator[str]:
+    """The sample API on a free port."""
+    with in_background() as url:
+        yield url
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of six queries."""
+    path = tmp_path / "few.jsonl"
+    path.write_text("".join(json.dumps(query) + "\n" for query in numbered(QUERIES)))
+    return path
+
+
+def changed(report: Path, broken: int) -> Path:
+    """The same report with the first queries failed and the others passed."""
+    lines = [json.loads(line) for line in report.read_bytes().splitlines()]
+    for number, line in enumerate(lines):
+        line["outcome"] = "failed" if number < broken else "passed"
+    path = report.with_name(f"broken-{broken}.jsonl")
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def document(done: Done) -> dict[str, Any]:
+    """What a command printed."""
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_two_runs_are_compared_and_gated(cli: Cli, api: str, file: Path, tmp_path: Path) -> None:
+    """Gates decide the exit code of `run`, `watch` and `report`; a run is compared with its own reports."""
+    report, harness = tmp_path / "a.jsonl", tmp_path / "a.json"
+    options = ("--api-url", api, "--concurrency", "6")
+    first = cli(
+        "run", file, *options, "--json", "--fail-on", "error_rate>0", "-o", report, "-o", harness, "-q"
+    )
+    [gate] = document(first)["gates"]
+    assert (gate["value"], gate["met"]) == (0, True), first
+    rate = document(first)["summary"]["rates"]["pass_rate"]
+    assert (rate["n"], rate["low"] <= rate["value"] <= rate["high"]) == (QUERIES, True)
+    run = document(first)["run_id"]
+    missed = cli("run", file, *options, "-q", "--fail-on", "total_queries>5", "--fail-on", "error_rate>1%")
+    assert missed.code == 1, missed
+    assert missed.err == "a gate was missed: total_queries is 6, which is > 5\n"
+    watched = cli("watch", run, "--fail-on", "skipped_rate<=0")
+    assert (watched.code, "a gate was missed: skipped_rate is 0, which is <= 0" in watched.err) == (1, True)
+    reported = cli("report", run, "-o", tmp_path / "r.md", "--fail-on", "total_queries<6")
+    assert (reported.code, reported.err) == (0, "a gate was met: total_queries is 6, not < 6\n")
+    for other in (report, harness):
+        same = cli("compare", run, other, "--json", "--fail-on-regression")
+        counts = document(same)["counts"]
+        assert (same.code, counts["pairs"], counts["unchanged"]) == (0, QUERIES, QUERIES), same
+
+
+def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: Path) -> None:
+    """One broken query of six is told and exits 0, six are a regression; files get both forms."""
+    report = tmp_path / "a.jsonl"
+    assert cli("run", file, "--api-url", api, "--concurrency", "6", "-q", "-o", report).code in {0, 1}
+    good, one, every = changed(report, 0), changed(report, 1), changed(report, QUERIES)
+    lone = cli("compare", good, one, "--fail-on-regression")
+    assert lone.code == 0, lone
+    assert "1 of 6 queries worse, 0 better (McNemar p = 0.5, level 0.05)" in lone.out
+    assert "  Q-001: passed → failed" in lone.out
+    assert max(map(len, lone.out.splitlines())) <= 100
+    files = [part for name in ("c.md", "c.json") for part in ("-o", tmp_path / name)]
+    worse = cli("compare", good, every, "--fail-on-regression", *files)
+    assert (worse.code, "B: worse; 6 of 6 queries worse" in worse.out) == (1, True), worse
+    assert (tmp_path / "c.md").read_text().startswith("# Comparison\n")
+    assert json.loads((tmp_path / "c.json").read_text())["exit"] == 1
+    assert cli("compare", good, every).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("compare", "gone.jsonl", "bad.json"), "gone.jsonl: there is no such file"),
+        (("compare", "bad.json", "bad.json"), "bad.json: no `results` in it"),
+        (("compare", "torn.jsonl", "torn.jsonl"), "torn.jsonl line 2: no JSON"),
+        (("compare", "odd.jsonl", "odd.jsonl"), "odd.jsonl: a result is not as Proctor writes it"),
+        (("compare", "turns.jsonl", "cases.jsonl"), "turns.jsonl has turns and cases.jsonl has cases"),
+        (("compare", "cases.jsonl", "cases.jsonl", "-o", "x.csv"), "written as .md or .json"),
+        (("run", "turns.jsonl", "--fail-on", "pas_rate<1"), "no metric is called 'pas_rate'"),
+        (("run", "chat.jsonl", "--fail-on", "oos_handling_rate<1"), "turns have pass_rate"),
+        (("run", "chat.jsonl", "--fail-on", "pass_rate<1", "--detach"), "judges a run that has ended"),
+    ],
+)
+def test_what_cannot_be_compared_or_judged_is_refused(
+    cli: Cli, tmp_path: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    """Exit 2 with the file, the line or the number that is wrong; nothing is submitted."""
+    line = {"kind": "turns", "outcome": "skipped", "result": None}
+    (tmp_path / "bad.json").write_text("[1]")
+    (tmp_path / "torn.jsonl").write_text(json.dumps(line) + '\n{"kind"')
+    (tmp_path / "odd.jsonl").write_text(json.dumps(line | {"outcome": "decided", "result": {}}))
+    (tmp_path / "turns.jsonl").write_text(json.dumps(line))
+    (tmp_path / "cases.jsonl").write_text(json.dumps(line | {"kind": "cases"}))
+    (tmp_path / "chat.jsonl").write_text('{"threadId": "t", "message": "hello"}\n')
+    done = cli(*arguments, cwd=tmp_path)
+    assert (done.code, told in done.err) == (2, True), done

@@ -1,0 +1,93 @@
+"""Gates are read strictly, know each kind's numbers, and are judged by the document."""
+
+from typing import Any
+
+import pytest
+
+from producer.aggregate.gates import METRICS, check_gates, gate_line, judge_gates, parse_gate
+from producer.aggregate.queries import calculate_metrics
+from producer.aggregate.turns import TurnTotals
+from producer.document import document_of
+from shared.errors import UsageError
+from shared.names import Kind
+from shared.runs import TurnRow
+from tests.support.query_results import one_of_each
+from tests.support.run_infos import info
+
+
+def queries(**counts: int) -> dict[str, Any]:
+    """The document of a queries run."""
+    every = dict.fromkeys(("total", "passed", "failed", "error", "skipped", "decided"), 0) | counts
+    summary = {"metrics": calculate_metrics(one_of_each()), "latency_ms": {"p50": 20, "p95": 40}}
+    return {"kind": "queries", "counts": every, "summary": summary}
+
+
+def judged(text: str, document: dict[str, Any]) -> dict[str, Any]:
+    """One gate against a document."""
+    [found] = judge_gates([parse_gate(text)], document)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "met"),
+    [
+        ("pass_rate<0.9", 0.75, False),
+        ("pass_rate < 75%", 0.75, True),
+        ("pass_rate<=.75", 0.75, False),
+        ("error_rate>0.2", 0.25, False),
+        ("latency_p95_ms>=41", 40, True),
+        ("deflection_rate<0.9", 0.833, False),
+        ("total_queries<9", 9, True),
+    ],
+)
+def test_a_gate_is_compared_with_the_documents_number(text: str, value: float, *, met: bool) -> None:
+    """Rates are fractions of all items, percentages of the document become such, the rest stays as it is."""
+    found = judged(text, queries(total=4, passed=3, error=1))
+    assert found["value"] == pytest.approx(value, abs=0.001)
+    assert found["met"] is met
+
+
+def test_a_gate_without_a_number_is_missed() -> None:
+    """What cannot be shown to hold does not hold, and the line says why."""
+    found = judged("pass_rate<0.9", queries())
+    assert not found["met"]
+    assert "no pass_rate to judge by" in gate_line(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("pass_rate", "no metric, relation"),
+        ("pass_rate==1", "no metric, relation"),
+        ("pass_rate<nan", "no metric, relation"),
+        ("pass_rate<90", "between 0 and 1"),
+        ("latency_p95_ms>5%", "is no share"),
+        ("pass_rat<0.9", "no metric is called 'pass_rat'"),
+    ],
+)
+def test_a_gate_that_makes_no_sense_is_refused(text: str, told: str) -> None:
+    """The error says what is wrong, and its hint how to write it."""
+    with pytest.raises(UsageError, match=told) as caught:
+        parse_gate(text)
+    assert caught.value.hint
+
+
+def test_a_kind_refuses_what_it_has_no_number_for() -> None:
+    """The hint names the nearest of its numbers, and all of them."""
+    with pytest.raises(UsageError) as caught:
+        check_gates([parse_gate("must_share<0.1")], Kind.QUERIES)
+    assert all(name in caught.value.hint for name in METRICS[Kind.QUERIES])
+    check_gates([parse_gate("must_share<0.1")], Kind.TURNS)
+
+
+def test_a_missed_gate_changes_the_exit_code_and_stands_in_the_document() -> None:
+    """Exit 1 when one is missed; met ones leave it; without gates the document is as ever."""
+    totals = TurnTotals()
+    totals.add([TurnRow(at, code, b"{}", 1, 2, 1) for at, code in enumerate(("m2", "s6", "k5", "k5"))])
+    gates = [parse_gate("must_share>0.5"), parse_gate("skip_share>=0.5")]
+    document = document_of(info(total=4), totals, gates=gates)
+    assert ([gate["met"] for gate in document["gates"]], document["exit"]) == ([True, False], 1)
+    assert document_of(info(total=4), totals, gates=gates[:1])["exit"] == 0
+    plain = document_of(info(total=4), totals)
+    assert "gates" not in plain
+    assert plain["summary"]["rates"]["pass_rate"] == {"value": 1.0, "low": 0.5101, "high": 1.0, "n": 4}
