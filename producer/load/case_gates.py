@@ -1,9 +1,11 @@
-"""Asks the engines, before anything is sent, whether they will take a run's schema and validators."""
+"""Finds out, before anything is sent, whether workers will take a run's schema, validators and prices."""
 
-from importlib import import_module
+import json
 from typing import Any
 
 from producer.load.case_files import TextFile
+from producer.load.problems import shown
+from shared.case_run import CaseRun
 from shared.errors import ConfigError, InputError
 
 
@@ -21,6 +23,24 @@ def check_schema(name: str, schema: Any) -> None:
         raise ConfigError(f"{name}: {error.message}", hint=error.hint or "correct the schema") from None
 
 
+def check_prices(run: CaseRun, *, has_expected: bool) -> None:
+    """Proves that a run with a cost cap can be held to it: every price is known.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    from shared.prices import cost_of  # noqa: PLC0415 - only for runs with a cap
+
+    if run.max_cost is None:
+        return
+    judge = [run.judge_model] if run.judge_model and has_expected else []
+    for model in [*(() if run.recorded else run.models), *judge]:
+        if cost_of(model, 0, 0, run.prices) is None:
+            what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
+            given = "prices: {prompt_per_million: …, completion_per_million: …}"
+            raise ConfigError(what, hint=f"write model_configs: {{{json.dumps(model)}: {{{given}}}}}")
+
+
 def check_validators(file: TextFile) -> None:
     """Proves that a validators file does nothing that validators may not; nothing of it is executed.
 
@@ -28,12 +48,10 @@ def check_validators(file: TextFile) -> None:
         InputError: it is no Python.
         ValidatorSecurityError: it does; says what, where and by which rule.
     """
+    from worker.validation.policy import check_validator_source  # noqa: PLC0415 - only for runs with validators
+
     try:
-        policy = import_module("worker.validation.policy")
-    except ModuleNotFoundError:
-        raise ConfigError("validators cannot be checked here, so that none is taken") from None
-    try:
-        policy.check_validator_source(file.text)
+        check_validator_source(file.text, file.name)
     except SyntaxError as error:
         what = f"{file.name}:{error.lineno or 1}: not valid Python: {error.msg}"
         raise InputError(what, hint="correct it: python -m py_compile FILE") from None

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from producer.load.case_files import DATA_BYTES, read_source
+from producer.load.case_gates import check_prices
 from producer.load.case_rows import nearest
 from producer.load.cases import Bench, outputs_of, read_bench
 from producer.load.chunks import Chunk, name_of
@@ -106,7 +107,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
 
     Raises:
         InputError: it, or a file that it names, breaks the contract; or no case is left.
-        ConfigError: as `read_bench` says.
+        ConfigError: as `read_bench` says, or a cost cap cannot be kept.
         UsageError: an option does not fit.
     """
     bench = read_bench(source, validators_file=choice.validators_file)
@@ -122,6 +123,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         cases=len(cases),
         prices=_prices(bench.config, models, choice),
     )
+    check_prices(run, has_expected=any(case.expected is not None for _, case in cases))
     return PlannedRun(run, cases, outputs or {}, bench.warnings)
 
 

@@ -25,13 +25,16 @@ model_configs:
     api_base: "http://localhost:8000/v1/"
     api_key_env: B_KEY
     prices: {prompt_per_million: 1, completion_per_million: 2}
-  judge: {api_base: "http://localhost:9000/v1"}
+  a: {prices: {prompt_per_million: 3, completion_per_million: 4}}
+  judge: {api_base: "http://localhost:9000/v1", prices: {prompt_per_million: 5, completion_per_million: 6}}
   c: {api_base: "http://localhost:7000/v1"}
 config: {concurrency: 7, temperature: 0, judge_model: judge, max_cost: 1.5, repeat: 2}
 stream: true
 test_cases:
   - {input: two, expected: {n: 2}, id: second}
 """
+
+PRICE = {"prompt_per_million": 5.0, "completion_per_million": 6.0}
 
 
 @pytest.fixture
@@ -51,7 +54,10 @@ def test_a_full_configuration_is_read(full: Path) -> None:
     assert run.schema == {"type": "object"}
     assert (run.concurrency, run.temperature, run.judge_model, run.max_cost) == (7, 0, "judge", 1.5)
     assert (run.repeat, run.stream, run.cache, run.mode, run.recorded) == (2, True, True, "standard", False)
-    assert run.prices == {"b": {"prompt_per_million": 1, "completion_per_million": 2}}
+    assert run.prices == {
+        model: {"prompt_per_million": prompt, "completion_per_million": prompt + 1}
+        for model, prompt in (("b", 1), ("a", 3), ("judge", 5))
+    }
     assert [("'a' stands twice" in text, "'c' is none of the models" in text) for text in found.warnings] == [
         (True, False),
         (False, True),
@@ -86,7 +92,7 @@ def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
         full,
         models=("x", "y"),
         api_base="http://h/v1",
-        price={"prompt_per_million": 5.0},
+        price=PRICE,
         judge_model="",
         temperature=1.0,
         max_cost=9.0,
@@ -97,7 +103,7 @@ def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
     )  # fmt: skip - a command line
     run = found.run
     assert run.models == {"x": Endpoint("http://h/v1"), "y": Endpoint("http://h/v1")}
-    assert run.prices["x"] == run.prices["y"] == {"prompt_per_million": 5.0}
+    assert run.prices["x"] == run.prices["y"] == PRICE
     assert (run.judge_model, run.temperature, run.max_cost, run.concurrency) == (None, 1.0, 9.0, 50)
     assert (run.repeat, run.cache, run.fail_fast, found.total) == (1, False, True, 4)
 
@@ -148,7 +154,9 @@ def test_a_schema_is_a_criterion(tmp_path: Path) -> None:
 
 def test_settings_may_stand_above_without_a_block(tmp_path: Path) -> None:
     """Top-level spellings are the document's; `config:` without content is a block with defaults."""
-    above = plan(write(tmp_path, HEAD + CASES + "temperature: 0.5\njudge_model: null\nmax_cost: 2\n")).run
+    above = plan(
+        write(tmp_path, HEAD + CASES + "temperature: 0.5\njudge_model: null\nmax_cost: 2\n"), price=PRICE
+    ).run
     assert (above.temperature, above.judge_model, above.max_cost, above.concurrency) == (0.5, None, 2, 5)
     plain = plan(write(tmp_path, HEAD + CASES + "config:\nrepeat: 3\n")).run
     assert (plain.temperature, plain.judge_model, plain.repeat) == (0.1, "gpt-3.5-turbo", 3)
@@ -242,6 +250,27 @@ def test_the_digest_knows_what_decides_the_results(full: Path) -> None:
     assert settings_digest(plan(full, concurrency=3, cache=False).run) == same
     assert settings_digest(plan(full, judge_model="").run) != same
     assert settings_digest(plan(full, models=("a",)).run) != same
+
+
+@pytest.mark.parametrize(
+    ("cases", "judge", "choice", "unpriced"),
+    [
+        ("[{input: a}]", "openai/gpt-4o", {}, "m"),
+        ("[{input: a}]", "nobody-knows", {"models": ("openai/gpt-4o",)}, ""),
+        ("[{input: a, expected: {}}]", "nobody-knows", {"models": ("openai/gpt-4o",)}, "nobody-knows"),
+        ("[{input: a, expected: {}}]", "openai/gpt-4o", {"price": PRICE}, ""),
+        ("[{input: a, outputs: {m: x}}]", "nobody-knows", {}, ""),
+    ],
+)
+def test_a_cap_needs_prices(
+    tmp_path: Path, cases: str, judge: str, choice: dict[str, Any], unpriced: str
+) -> None:
+    """With `max_cost`, a model or a judge that may be asked without a known price is refused at submit."""
+    bench = write(tmp_path, f"{HEAD}test_cases: {cases}\njudge_model: {judge}\nmax_cost: 1\n")
+    if unpriced:
+        assert f"max_cost: the price of '{unpriced}' is not known" in refusal(bench, **choice)
+    else:
+        assert plan(bench, **choice).run.max_cost == 1
 
 
 def test_a_configuration_comes_over_stdin_too(tmp_path: Path) -> None:
