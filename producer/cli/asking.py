@@ -53,7 +53,7 @@ def query_options(function: F) -> F:
                 "--concurrency",
                 type=click.IntRange(1, 100_000),
                 metavar="N",
-                help="Queries: under way at a time in the whole fleet [default: 1, or -j].",
+                help="Queries, cases: under way at a time in the whole fleet [default: -j].",
             ),
             click.option(
                 "--retry-errors",
@@ -65,7 +65,7 @@ def query_options(function: F) -> F:
                 "--repeat",
                 type=click.IntRange(1, MOST_REPEATS),
                 metavar="N",
-                help="Queries: ask each one N times.",
+                help="Queries, cases: ask each one N times.",
             ),
             click.option("--method", type=click.Choice(METHODS), help="Queries: how to ask [default: POST]."),
             click.option(
