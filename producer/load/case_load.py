@@ -84,9 +84,9 @@ class PlannedRun:
         return len(self.cases) * len(self.run.models) * self.run.repeat
 
     def items(self) -> Iterator[CasePayload]:
-        """Yields the items: case by case, in it model by model, in it repetition by repetition."""
-        for at, case in self.cases:
-            for model in self.run.models:
+        """Yields the items in the order of results: model by model, case by case, repetition by repetition."""
+        for model in self.run.models:
+            for at, case in self.cases:
                 for repeat in range(self.run.repeat):
                     yield CasePayload(
                         at,
