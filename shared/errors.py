@@ -41,6 +41,12 @@ class InputError(UsageError):
     code = "input"
 
 
+class ValidatorSecurityError(InputError):
+    """A validators file does what validators may not; the message names line, column, what and the rule."""
+
+    code = "validator_security"
+
+
 class UnknownRunError(UsageError):
     """No run has this id: mistyped, expired or removed."""
 

@@ -62,6 +62,13 @@ def _positive_seconds(text: str) -> float:
     return number
 
 
+def _yes_or_no(text: str) -> bool:
+    words = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False}
+    if text.lower() not in words:
+        raise ValueError("1 or 0 is needed")
+    return words[text.lower()]
+
+
 def _seconds(text: str) -> float:
     try:
         number = float(text)
@@ -139,6 +146,8 @@ class Settings:
     """How long a start waits for a Redis that does not answer."""
     embedded_idle_s: float = _setting(15.0, _positive_seconds)
     """How long an embedded server waits for a client before it stops."""
+    unsafe_validators: bool = _setting(default=False, read=_yes_or_no)
+    """Whether this worker runs validators where their process cannot be locked down."""
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )

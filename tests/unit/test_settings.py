@@ -25,11 +25,12 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 def test_each_setting_is_read_from_its_variable() -> None:
     """Every row of `config show` names a variable that really sets it."""
     values = {"data_dir": "/srv/proctor", "redis_url": "redis://db", "broker_url": "redis://queue"}
+    values["unsafe_validators"] = "1"
     for row in describe(Settings(data_dir=Path("/x"))):
         settings = Settings.from_environment({row.env: values.get(row.name, "7")})
         (found,) = [each for each in describe(settings) if each.name == row.name]
         assert found.origin == "environment"
-        assert str(found.value) in {values.get(row.name), "7", "7.0"}
+        assert str(found.value) in {values.get(row.name), "7", "7.0", "True"}
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -49,6 +50,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("PROCTOR_GRACE_S", "soon", "a number of seconds is needed"),
         ("PROCTOR_GRACE_S", "nan", "a number of seconds is needed"),
         ("PROCTOR_GRACE_S", "-3", "a number of seconds is needed"),
+        ("PROCTOR_UNSAFE_VALIDATORS", "perhaps", "1 or 0 is needed"),
         ("PROCTOR_PATIENCE_S", "0", "a number of seconds above 0 is needed"),
     ],
 )

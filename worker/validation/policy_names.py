@@ -1,0 +1,273 @@
+"""Walks a validators file with the static policy's rules, and knows which names are a function's own.
+
+A function's own name hides a builtin for good: Python never looks further once a function binds a name. A
+name that is bound at the top of the file, or in a class, may or may not hide one, so there a blocked name
+stays blocked.
+"""
+
+import ast
+from collections.abc import Iterable
+from typing import Final
+
+from worker.validation.policy_scopes import (
+    Comprehension,
+    Member,
+    binds,
+    bound,
+    imports,
+    only_texts,
+    outside,
+    walk,
+)
+from worker.validation.policy_words import (
+    ATTRIBUTE_CALLS,
+    BLOCKED_NAMES,
+    MODULES,
+    NAMED_AT_RUN_TIME,
+    OPEN_DUNDER_NAMES,
+    Refusal,
+    attribute_problem,
+    format_problem,
+    member_problem,
+)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+ONE_ARGUMENT: Final = 1
+IMPORTS, WALK, BLOCKED = "imports", "modules inside modules", "blocked name"
+SPECIAL, COMPUTED, FORMATS = "blocked attribute", "attributes named at run time", "formats"
+BUILT_CLASS: Final = "classes made by type()"
+
+
+class NamesRules(ast.NodeVisitor):
+    """Raises a `Refusal` at the first thing that validators may not do.
+
+    Args:
+        tree: the file.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._imported = dict(imports(tree))
+        self._texts = only_texts(tree)
+        self._own: frozenset[str] = frozenset()
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """Only modules of the list."""
+        for alias in node.names:
+            if alias.name not in MODULES:
+                raise Refusal(node, f"import of {alias.name} is not allowed", IMPORTS)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Only public names of modules of the list, each by its name."""
+        if node.module == "__future__" and not node.level:
+            return
+        module = node.module or ""
+        if node.level or module not in MODULES:
+            shown = "." * node.level + module
+            raise Refusal(node, f"import from {shown} is not allowed", IMPORTS)
+        for alias in node.names:
+            if alias.name == "*":
+                raise Refusal(node, f"import of everything from {node.module} is not allowed", IMPORTS)
+            if problem := member_problem(module, alias.name):
+                raise Refusal(node, problem, WALK)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """No blocked builtin, no module as a value, nothing that takes attributes' names."""
+        name = node.id
+        if self._is_own(name):
+            return
+        if name in BLOCKED_NAMES and isinstance(node.ctx, ast.Load):
+            raise Refusal(node, f"{name} is blocked", BLOCKED)
+        if name.startswith("__") and name.endswith("__") and name not in OPEN_DUNDER_NAMES:
+            raise Refusal(node, f"{name} is blocked", BLOCKED)
+        if name in ATTRIBUTE_CALLS and isinstance(node.ctx, ast.Load):
+            raise Refusal(node, f"{name} may only be called, with an attribute's name written out", COMPUTED)
+        member = self._member(node)
+        if member is not None:
+            self._check_value(node, member)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """No special attribute, no module inside a module, no format made at run time."""
+        if problem := attribute_problem(node.attr):
+            raise Refusal(node, problem, SPECIAL)
+        above = self._member(node.value)
+        if above is not None:
+            if not isinstance(node.ctx, ast.Load):
+                raise Refusal(node, f"{above} may not be changed", WALK)
+            if not above.name:
+                self._check_member(node, above.module, node.attr)
+                whole = self._member(node)
+                if whole is not None:
+                    self._check_value(node, whole)
+                return
+        if node.attr in {"format", "format_map"}:
+            self._check_format(node)
+        # Names and members were looked at above as what they are for: the left side of a dot.
+        if above is None or not isinstance(node.value, ast.Name):
+            self.visit(node.value)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """`getattr` and its kind with names written out; `type` to ask, not to make."""
+        called: ast.expr | None = node.func
+        arguments = list(node.args)
+        if isinstance(called, ast.Name) and not self._is_own(called.id):
+            if called.id in ATTRIBUTE_CALLS:
+                arguments = self._check_attribute_call(node, called.id)
+                called = None
+            elif called.id == "type" and not _is_question(node):
+                raise Refusal(node, "type may only be asked for the type of something", BUILT_CLASS)
+        member = None if called is None else self._member(called)
+        if member in NAMED_AT_RUN_TIME:
+            self._check_named(node, str(member))
+            called = None
+        for part in ([] if called is None else [called]) + arguments + list(node.keywords):
+            self.visit(part)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """No special name as a key: `x['__builtins__']`."""
+        key = node.slice
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            is_special = key.value.startswith("__") and key.value not in OPEN_DUNDER_NAMES
+            if is_special and attribute_problem(key.value):
+                raise Refusal(node, f"key {key.value!r} is blocked", SPECIAL)
+        self.generic_visit(node)
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> None:
+        """Patterns read attributes too."""
+        for name in node.kwd_attrs:
+            if problem := attribute_problem(name):
+                raise Refusal(node, problem, SPECIAL)
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """A function's own names hide builtins inside it."""
+        self._visit_function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        """The same."""
+        self._visit_function(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """What a class binds is looked for at the top of the file, not in the functions around it."""
+        self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
+        self._visit_inside(frozenset(), node.body, hidden=frozenset[str]().union(*map(bound, node.body)))
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """The same; a lambda binds its parameters, and what a walrus in it names."""
+        self._visit_all(outside(node.args))
+        self._visit_inside(bound(node.args) | bound(node.body), [node.body])
+
+    def visit_ListComp(self, node: ast.ListComp) -> None:
+        """Its variables are its own."""
+        self._visit_comprehension(node, [node.elt])
+
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        """Its variables are its own."""
+        self._visit_comprehension(node, [node.elt])
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        """Its variables are its own."""
+        self._visit_comprehension(node, [node.elt])
+
+    def visit_DictComp(self, node: ast.DictComp) -> None:
+        """Its variables are its own."""
+        self._visit_comprehension(node, [node.key, node.value])
+
+    def _visit_function(self, node: Function) -> None:
+        annotations = [node.returns] if node.returns else []
+        self._visit_all([*node.decorator_list, *outside(node.args), *annotations])
+        names = bound(node.args).union(*map(bound, node.body))
+        parts = list(walk(node.body))
+        free = {name for part in parts if isinstance(part, ast.Global) for name in part.names}
+        free |= {
+            name for part in parts if isinstance(part, ast.Import | ast.ImportFrom) for name in binds(part)
+        }
+        elsewhere = {name for part in parts if isinstance(part, ast.Nonlocal) for name in part.names}
+        self._visit_inside(names - free - elsewhere, node.body, hidden=frozenset(free))
+
+    def _visit_comprehension(self, node: Comprehension, values: list[ast.expr]) -> None:
+        self.visit(node.generators[0].iter)  # read outside, where its variables are not bound yet
+        targets = frozenset[str]().union(*(bound(each.target) for each in node.generators))
+        inside: list[ast.AST] = [*values]
+        for place, each in enumerate(node.generators):
+            inside += [each.target, *each.ifs] + ([each.iter] if place else [])
+        self._visit_inside(targets, inside)
+
+    def _visit_inside(
+        self, own: frozenset[str], nodes: Iterable[ast.AST], hidden: frozenset[str] = frozenset()
+    ) -> None:
+        """Visits a scope with names of its own, where `hidden` ones are not those of the scopes around."""
+        before = self._own
+        self._own = (before - hidden) | own
+        self._visit_all(nodes)
+        self._own = before
+
+    def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def _is_own(self, name: str) -> bool:
+        """Whether a function around binds this name."""
+        return name in self._own
+
+    def _member(self, node: ast.expr) -> Member | None:
+        """The module, or the member of one, that an expression names outright."""
+        if isinstance(node, ast.Name):
+            return None if self._is_own(node.id) else self._imported.get(node.id)
+        if isinstance(node, ast.Attribute) and (above := self._member(node.value)) is not None:
+            whole = f"{above}.{node.attr}"
+            if above.name:
+                return Member(above.module, f"{above.name}.{node.attr}")
+            return Member(whole) if whole in MODULES else Member(above.module, node.attr)
+        return None
+
+    def _check_member(self, node: ast.AST, module: str, name: str) -> None:
+        if problem := member_problem(module, name):
+            raise Refusal(node, problem, WALK)
+
+    def _check_value(self, node: ast.expr, member: Member) -> None:
+        """What an allowed module's name may be used for, other than to stand left of a dot."""
+        if not member.name and not isinstance(getattr(node, "ctx", None), ast.Store):
+            raise Refusal(node, f"module {member} may only be used as {member}.name", WALK)
+        if member in NAMED_AT_RUN_TIME:
+            raise Refusal(node, f"{member} may only be called, with names written out", COMPUTED)
+
+    def _check_attribute_call(self, node: ast.Call, name: str) -> list[ast.expr]:
+        """Checks `getattr(x, "name")`; returns the arguments that are still to be looked at."""
+        key = node.args[1] if len(node.args) > ONE_ARGUMENT else None
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str) or node.keywords:
+            raise Refusal(node, f"{name} needs the attribute's name written out", COMPUTED)
+        self.visit_Attribute(
+            ast.copy_location(
+                ast.Attribute(node.args[0], key.value, ast.Load() if name == "getattr" else ast.Store()), node
+            )
+        )
+        return node.args[2:]
+
+    def _check_named(self, node: ast.Call, name: str) -> None:
+        """Checks `attrgetter("a.b")` and `methodcaller("name", …)`."""
+        if not node.args or any(keyword.arg is None for keyword in node.keywords):
+            raise Refusal(node, f"{name} needs names written out", COMPUTED)
+        names = node.args[:1] if name.endswith("methodcaller") else node.args
+        for each in names:
+            if not isinstance(each, ast.Constant) or not isinstance(each.value, str):
+                raise Refusal(node, f"{name} needs names written out", COMPUTED)
+            for part in each.value.split("."):
+                if problem := attribute_problem(part):
+                    raise Refusal(node, problem, SPECIAL)
+                if part in {"format", "format_map"}:
+                    raise Refusal(node, f"{name} may not name {part}", FORMATS)
+        self._visit_all([*node.args, *node.keywords])
+
+    def _check_format(self, node: ast.Attribute) -> None:
+        """Formats are texts of the file, without attributes that are blocked."""
+        texts = [node.value] if not isinstance(node.value, ast.Name) else self._texts.get(node.value.id, [])
+        for text in texts or [node.value]:
+            if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+                raise Refusal(node, f"{node.attr} needs a format that is written out", FORMATS)
+            if problem := format_problem(text.value):
+                raise Refusal(node, problem, FORMATS)
+
+
+def _is_question(node: ast.Call) -> bool:
+    """Whether a call of `type` only asks; with three arguments it makes a class."""
+    return len(node.args) == ONE_ARGUMENT and not node.keywords and not isinstance(node.args[0], ast.Starred)

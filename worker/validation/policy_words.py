@@ -1,0 +1,138 @@
+"""Names what validators may use and what they may not, for the static policy."""
+
+import ast
+import collections
+import collections.abc
+import datetime as dt
+import functools
+import itertools
+import json
+import json.decoder
+import json.encoder
+import math
+import operator
+import re
+import string
+import types
+import typing
+from collections.abc import Mapping
+from string import Formatter
+from types import MappingProxyType
+from typing import Final
+
+MAX_SOURCE_CHARS: Final = 1 << 20
+"""A longer file is refused unread."""
+
+MODULES: Final[Mapping[str, types.ModuleType]] = MappingProxyType(
+    {
+        "ast": ast,
+        "collections": collections,
+        "collections.abc": collections.abc,
+        "datetime": dt,
+        "functools": functools,
+        "itertools": itertools,
+        "json": json,
+        "json.decoder": json.decoder,
+        "json.encoder": json.encoder,
+        "math": math,
+        "operator": operator,
+        "re": re,
+        "string": string,
+        "typing": typing,
+    }
+)
+"""What may be imported: the document's list, `ast`, which its example needs, and parts of these modules."""
+
+BLOCKED_NAMES: Final = frozenset(
+    {"exec", "eval", "compile", "open", "__import__", "input", "breakpoint", "globals", "locals", "vars"}
+)
+"""Builtins that may not be used, under whatever name."""
+
+ATTRIBUTE_CALLS: Final = frozenset({"getattr", "setattr", "delattr"})
+"""Builtins that may be called with an attribute's name written out, and not otherwise."""
+
+BLOCKED_MEMBERS: Final = frozenset(
+    {("typing", "get_type_hints"), ("typing", "ForwardRef"), ("string", "Formatter")}
+)
+"""Public names of allowed modules that evaluate texts or follow attributes named in them."""
+
+NAMED_AT_RUN_TIME: Final = frozenset({("operator", "attrgetter"), ("operator", "methodcaller")})
+"""Public names of allowed modules that may be called with attributes written out, and not otherwise."""
+
+_COMPARING = "eq ne lt le gt ge hash bool len str repr format contains iter next reversed getitem call"
+_OBJECT = "name qualname doc class init new enter exit post_init add sub mul and or abs int float"
+OPEN_DUNDERS: Final = frozenset(f"__{word}__" for word in f"{_COMPARING} {_OBJECT}".split())
+"""Special attributes that lead nowhere."""
+OPEN_DUNDER_NAMES: Final = frozenset(
+    {"__name__", "__doc__", "__all__", "__version__", "__author__", "__debug__", "__slots__"}
+)
+"""Special variables that lead nowhere."""
+
+_FRAMES = "f_back f_builtins f_code f_globals f_locals tb_frame tb_next func_code func_globals mro"
+_COROUTINES = "gi_code gi_frame gi_yieldfrom cr_code cr_frame cr_await ag_code ag_frame ag_await"
+FRAME_ATTRIBUTES: Final = frozenset(f"{_FRAMES} {_COROUTINES}".split())
+"""Attributes that lead to frames, and from there to everything."""
+
+
+class Refusal(Exception):  # noqa: N818 - what it says is no error of ours
+    """Ends the reading of a file at the first thing that it may not do."""
+
+    def __init__(self, node: ast.AST, what: str, rule: str) -> None:
+        super().__init__(what)
+        self.node = node
+        self.what = what
+        self.rule = rule
+
+
+def attribute_problem(name: str) -> str | None:
+    """Says why an attribute may not be used; None when it may.
+
+    >>> attribute_problem("__name__"), attribute_problem("_replace"), attribute_problem("__globals__")
+    (None, None, 'attribute __globals__ is blocked')
+    """
+    is_special = name.startswith("__") and name.endswith("__") and name not in OPEN_DUNDERS
+    if is_special or name in FRAME_ATTRIBUTES:
+        return f"attribute {name} is blocked"
+    return None
+
+
+def member_problem(module: str, name: str) -> str | None:
+    """Says why a module's member may not be used; None when it may.
+
+    >>> member_problem("re", "enum")
+    're.enum is a module that is not allowed'
+    >>> member_problem("collections", "abc"), member_problem("json", "loads")
+    (None, None)
+    """
+    whole = f"{module}.{name}"
+    if whole in MODULES or name in OPEN_DUNDER_NAMES:
+        return None
+    if name.startswith("_"):
+        return f"{whole} is private"
+    if (module, name) in BLOCKED_MEMBERS:
+        return f"{whole} is blocked"
+    if isinstance(getattr(MODULES[module], name, None), types.ModuleType):
+        return f"{whole} is a module that is not allowed"
+    return None
+
+
+def format_problem(text: str) -> str | None:
+    """Says why a text may not be a format; None when it may.
+
+    >>> format_problem("{0.__class__.__init__.__globals__}")
+    'attribute __globals__ is blocked'
+    >>> format_problem("{:>{width}} of {total.real}, not {")
+    """
+    try:
+        fields = [field for _, field, spec, _ in Formatter().parse(text) for field in (field, spec) if field]
+    except ValueError:
+        return None  # `format` itself will say so
+    for field in fields:
+        if "{" in field:
+            if problem := format_problem(field):
+                return problem
+            continue
+        for part in field.replace("[", ".").replace("]", "").split(".")[1:]:
+            if problem := attribute_problem(part):
+                return problem
+    return None
