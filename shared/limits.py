@@ -98,7 +98,11 @@ def account_of(secret: str) -> str:
     >>> account_of(""), len(account_of("sk-1")), account_of("sk-1") == account_of("sk-2")
     ('', 8, False)
     """
-    return sha256(b"proctor account " + secret.encode()).hexdigest()[:ACCOUNT_CHARS] if secret else ""
+    return (
+        sha256(b"proctor account " + secret.encode(errors="surrogateescape")).hexdigest()[:ACCOUNT_CHARS]
+        if secret
+        else ""
+    )
 
 
 def limit_key(text: str) -> str:

@@ -1,8 +1,7 @@
 """Estimates, before a call, how many tokens it will use: for limits of tokens a minute and for the budget."""
 
+import json
 from typing import Final, NamedTuple
-
-import msgspec
 
 from worker.upstream.model import ModelRequest
 
@@ -40,10 +39,10 @@ def size_of(request: ModelRequest) -> Size:
     >>> size_of(ModelRequest("m", "Be brief.", "Hello you", parameters={"max_tokens": 20}))
     Size(prompt=22, answer=20, is_guess=False)
     """
-    texts = [text.encode() for text in (request.system, request.user) if text]
+    texts = [text.encode(errors="surrogatepass") for text in (request.system, request.user) if text]
     others = {name: value for name, value in request.parameters.items() if name not in LIMITS}
     if others:  # a schema or tools are part of the question
-        texts.append(msgspec.json.encode(others))
+        texts.append(json.dumps(others).encode())
     prompt = sum(-(-len(text) // BYTES_A_TOKEN) + MESSAGE_TOKENS for text in texts)
     bounds = [request.parameters[name] for name in LIMITS if name in request.parameters]
     bounds = [bound for bound in bounds if isinstance(bound, int) and bound > 0]
