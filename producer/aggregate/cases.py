@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from producer.aggregate.queries import percentiles
+from producer.aggregate.repeats import Repeats
+from producer.aggregate.statistics import rates
 from producer.report.case_rows import OpenedCase, opened
 from shared.case_words import CaseStatus
 from shared.item_rows import CACHED, ItemRow
@@ -35,11 +37,15 @@ class ModelTotals:
     """Cases that passed only because of the judge."""
     rouge: list[float] = field(default_factory=lambda: [0.0, 0.0])
     """Sum and number of ROUGE-L scores."""
+    repeats: Repeats = field(default_factory=Repeats)
+    """What cases that were asked more than once say."""
 
     def add(self, case: OpenedCase) -> None:
         """Counts one row."""
         row, result = case.row, case.result
         self.outcomes[row.outcome] += 1
+        if row.outcome is not Outcome.SKIPPED:
+            self.repeats.add(case.item.case, passed=row.outcome is Outcome.PASSED)
         if result is None or row.outcome is Outcome.ERROR:
             return
         is_cached = CACHED in row.code
@@ -72,7 +78,10 @@ class ModelTotals:
             "errors": self.outcomes[Outcome.ERROR],
             "skipped": self.outcomes[Outcome.SKIPPED],
             "pass_rate": PERCENT * passed / judged if judged else 0.0,
+            "rates": rates({"pass_rate": (passed, judged)}),
+            "repeats": self.repeats.summary(),
             "latency_ms": percentiles(self.times_ms),
+            "latency_n": self.times_ms.total(),
             "throughput_tokens_per_s": tokens / seconds if seconds else None,
             "cost_usd": None if self.cost_unknown else self.cost_usd,
             "known_cost_usd": self.cost_usd,

@@ -30,14 +30,14 @@ def summary_text(document: Mapping[str, Any]) -> str:
         _headline(document),
         "",
     ]
-    rates = summary.get("rates", {})
-    lines += [_target(target, rates.get(target.metric)) for target in targets(summary["metrics"])]
+    lines += [_target(target) for target in targets(summary["metrics"])]
     lines += ["", " · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
     if summary["latency_ms"]:
         times = (f"{name} {time:,} ms" for name, time in summary["latency_ms"].items())
         lines.append(f"latency: {', '.join(times)}")
-    if rates:
-        lines.append(f"pass rate {_share(rates['pass_rate'])}; in brackets: 95 % intervals (Wilson)")
+    if rate := summary.get("rates", {}).get("pass_rate"):
+        low, high = 100 * rate["low"], 100 * rate["high"]
+        lines.append(f"pass rate {100 * rate['value']:.1f} %, 95 % interval {low:.1f} to {high:.1f} %")
     if summary["errors"]:
         told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
         lines.append("errors by code: " + ", ".join(told))
@@ -73,22 +73,11 @@ def _headline(document: Mapping[str, Any]) -> str:
     return f"{text} in {duration(summary['duration_s'])}"
 
 
-def _target(target: Target, rate: Mapping[str, Any] | None) -> str:
-    """Writes one metric beside its target, and how sure it is."""
+def _target(target: Target) -> str:
+    """Writes one metric beside its target."""
     label = f"{target.label:<{_LABELS}}"
     value = target.shown(target.value) if target.status != "N/A" else "-"
-    line = f"  {label}  {value:>8}  {target.wanted():<9} {target.status}"
-    return f"{line}  {_sure(rate)}" if rate and rate["n"] else line
-
-
-def _share(rate: Mapping[str, Any]) -> str:
-    """Writes a rate with its interval."""
-    return f"{100 * rate['value']:.1f} % {_sure(rate)}"
-
-
-def _sure(rate: Mapping[str, Any]) -> str:
-    """Writes between which percentages a rate lies, and of how many it is."""
-    return f"({100 * rate['low']:.1f}-{100 * rate['high']:.1f}, n {rate['n']:,})"
+    return f"  {label}  {value:>8}  {target.wanted():<9} {target.status}"
 
 
 def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tuple[str, int]]:

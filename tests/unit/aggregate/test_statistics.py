@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from producer.aggregate.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, majority
 from producer.aggregate.bootstrap import RESAMPLED_UP_TO, bootstrap, mean, paired, paired_rate
 from producer.aggregate.calibration import Calibration, calibrate, corrected_rate
+from producer.aggregate.repeats import Repeats
 from producer.aggregate.statistics import (
     EXACT_UP_TO,
     clustered_mean,
@@ -242,3 +243,18 @@ def test_a_corrected_rate_undoes_what_the_judge_gets_wrong() -> None:
     assert generous.low < generous.value < generous.high
     assert corrected_rate(30, 40, Calibration(5, 5, 5, 5)) is None
     assert corrected_rate(30, 40, Calibration(5, 0, 0, 0)) is None
+
+
+def test_repeats_tell_passes_errors_and_flaky_cases() -> None:
+    """Tries come case by case; a case cut short is in the mean, but k tries of it are no estimate."""
+    repeats = Repeats()
+    for case, tries in enumerate(("ppp", "ppf", "fff", "pf")):
+        for verdict in tries:
+            repeats.add(case, passed=verdict == "p")
+    found = repeats.summary()
+    assert found is not None
+    assert (found["repeats"], found["cases"], found["complete_cases"], found["flaky"]) == (3, 4, 3, 2)
+    assert found["mean"] == pytest.approx(6 / 11)
+    assert found["pass_at_k"] == pytest.approx({"1": 5 / 9, "3": 2 / 3})
+    assert found["pass_hat_k"] == pytest.approx({"1": 5 / 9, "3": 1 / 3})
+    assert Repeats().summary() is None
