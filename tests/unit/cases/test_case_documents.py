@@ -10,10 +10,13 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from producer.load.case_files import TextFile
 from producer.load.case_gates import check_validators
 from producer.load.cases import validator_names
+from producer.load.recorded import OutputRow
+from shared.case_config import BenchConfig, CaseEntry, ModelConfig, Price, RunSettings
 from shared.errors import ProctorError
 from tests.support.benches import MINIMAL, plan, write
 from tests.support.tree import ROOT
@@ -97,3 +100,19 @@ def test_validators_of_the_command_line(tmp_path: Path) -> None:
         assert found.source == source
     with pytest.raises(ProctorError, match="leads out of the folder"):
         plan(bench, validators_file=str(EXAMPLES / "validators.py"))
+
+
+@pytest.mark.parametrize("model", [BenchConfig, RunSettings, CaseEntry, ModelConfig, Price, OutputRow])
+def test_every_key_is_documented(model: type[BaseModel]) -> None:
+    """docs/bench.md names each key of the contract; its YAML is good and its defaults are right."""
+    text = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
+    keys = {field.alias or name: field for name, field in model.model_fields.items()}
+    assert {key for key in keys if f"`{key}`" not in text and f"{key}:" not in text} == set()
+    for name, field in RunSettings.model_fields.items():
+        default = {"temperature": "0.1", "max_cost": "none"}.get(
+            name, str(field.default).lower().removesuffix(".0")
+        )
+        assert f"| `{name}` | {default} |" in text
+    for language, block in BLOCK.findall(text):
+        assert language == "yaml"
+        BenchConfig.model_validate(whole(yaml.safe_load(block)))
