@@ -84,7 +84,7 @@ class PlannedRun:
         return len(self.cases) * len(self.run.models) * self.run.repeat
 
     def items(self) -> Iterator[CasePayload]:
-        """Yields the items in the order of results: model by model, case by case, repetition by repetition."""
+        """Yields the items in the order of results: by model, by case, by repetition."""
         for model in self.run.models:
             for at, case in self.cases:
                 for repeat in range(self.run.repeat):
