@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.json import Decoder
 
+from producer.aggregate.queries import percentiles
 from shared.rows import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
 
@@ -56,6 +57,7 @@ class CallTotals:
     def __init__(self) -> None:
         self._counts = Counter[str]()
         self._cost_usd: float | None = None
+        self._times_ms = Counter[int]()
 
     def add(self, rows: Iterable[TurnRow]) -> None:
         """Counts rows, of which some have flags of live turns."""
@@ -83,11 +85,13 @@ class CallTotals:
         given_up = sum(count for code, count in errors.items() if code.startswith(GIVEN_UP))
         counts = {**self._counts, **({"given_up": given_up} if given_up else {})}
         cost = None if self._cost_usd is None else round(self._cost_usd, COST_DIGITS)
-        return {**NO_CALLS, **counts, "cost_usd": cost} if counts else {}
+        times = {"latency_ms": percentiles(self._times_ms), "latency_n": self._times_ms.total()}
+        return {**NO_CALLS, **counts, "cost_usd": cost, **times} if counts else {}
 
     def _paid(self, call: Call) -> None:
         """Counts a call that was made."""
         self._counts["made"] += 1
+        self._times_ms[call.latency_ms] += 1
         self._counts["prompt_tokens"] += call.prompt_tokens or 0
         self._counts["completion_tokens"] += call.completion_tokens or 0
         if call.cost_usd is None:

@@ -60,6 +60,8 @@ CALLS: Final = {
     "cost_unknown": 1,
     "prompt_tokens": 10,
     "completion_tokens": 5,
+    "latency_ms": {"p50": 40, "p90": 40, "p95": 40, "p99": 40, "max": 40},
+    "latency_n": 2,
 }
 
 
