@@ -42,11 +42,15 @@ def tell_ending(
         OSError: a report cannot be written.
         RedisUnreachableError: Redis stays away.
     """
-    document = document or write_reports(session, info, files, gates=gates)
+    details = _details(session, info) if document is None else None
+    more = [details] if details else []
+    document = document or write_reports(session, info, files, more, gates=gates)
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     elif not session.options.quiet:
         session.output.data(colored(session.output, document))
+        if details and (text := details.text()):
+            session.output.data(f"\n{text}")
     tell_gates(session.output, document)
     if info.state == RunState.INCOMPLETE:
         _tell_cost_cap(session, info.run)
@@ -92,17 +96,37 @@ def exit_of_gates(document: Mapping[str, Any]) -> int:
     return EXIT_DONE if all(gate["met"] for gate in document.get("gates", ())) else EXIT_NOT_GOOD
 
 
+def _details(session: Session, info: RunInfo) -> Details | None:
+    """Begins to tell of single items, where somebody reads it."""
+    make = SCREENS[info.kind].details
+    if make is None or session.options.json or session.options.quiet:
+        return None
+    return make(info, session.options.verbose > 0)
+
+
 def write_reports(
-    session: Session, info: RunInfo, files: Sequence[ReportFile], *, gates: Sequence[Gate] = ()
+    session: Session,
+    info: RunInfo,
+    files: Sequence[ReportFile],
+    more: Sequence[Report] = (),
+    *,
+    gates: Sequence[Gate] = (),
 ) -> dict[str, Any]:
     """Writes reports in one pass over the results and returns the run's document.
 
     A report takes its place when it is complete; until then a file of that name stays as it was.
+
+    Args:
+        session: the way to Redis.
+        info: the run.
+        files: the reports.
+        more: what else reads the results.
+        gates: what must not be true of it.
     """
     with ExitStack() as stack:
         reports = open_reports(stack, info, files)
         named = [{"format": file.format, "path": str(file.path)} for file in files]
-        return run_document(session.store, info.run, reports=reports, files=named, gates=gates)
+        return run_document(session.store, info.run, reports=[*reports, *more], files=named, gates=gates)
 
 
 def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -> list[Report]:

@@ -34,6 +34,7 @@ class Work(NamedTuple):
 WORK: Final[dict[Kind, Work]] = {
     # Deciding turns is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory.
     Kind.TURNS: Work("worker.tasks.turns", slots=2),
+    Kind.CASES: Work("worker.tasks.cases", slots=None),
     Kind.QUERIES: Work("worker.tasks.queries", slots=None),
 }
 """The kinds that this version works on."""

@@ -1,0 +1,283 @@
+"""Puts test cases to models and judges the answers, as the validation document has it.
+
+the loop                                             threads for judging
+answer: cache, budget, limits, call, retry     ──►   stages 0 to 3
+stage 4, where a judge could still forgive     ◄──
+
+An answer is paid for, so it is kept until its verdict is complete: a judge that cannot be asked soon parks
+the item only when its answer is in the cache. A judge who cannot be reached leaves `failed_equality`.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from shared.case_run import CasePayload, CaseRun, decode_case
+from shared.clock import now_ms
+from shared.errors import ValidatorSecurityError
+from shared.item_rows import CACHED, UNJUDGED
+from shared.names import Outcome, RunState
+from shared.runs import RunStore
+from worker.process import WorkerProcess
+from worker.sandbox import Sandboxes
+from worker.tasks.case_lines import Told, case_document, case_line, judge_detail, usage_of
+from worker.tasks.in_hand import Item, Postponed
+from worker.tasks.items import ItemsHandler, Judged, Stopped
+from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
+from worker.upstream.retry import History, RetryRules
+from worker.validation.judge import judge_prompt
+from worker.validation.pipeline import before_judge, with_reply, without_reply
+from worker.validation.schema import SchemaError
+from worker.validation.verdict import JudgeReply, ValidationResult
+
+JUDGING_THREADS: Final = 2
+"""Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
+NO_RECORDED_OUTPUT: Final = "no_recorded_output"
+VALIDATOR_REFUSED: Final = "validator_security"
+SCHEMA_REFUSED: Final = "schema"
+ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
+"""What is the same for every call of a run, beside a wrong key."""
+MAX_OUTPUT_BYTES: Final = 1 << 20
+"""A longer output is not judged."""
+RUNS: Final = 256
+"""Runs whose settings a process remembers."""
+
+
+class Validated(NamedTuple):
+    """A case with its answer and the verdict on it."""
+
+    reply: ModelReply
+    """The answer."""
+    result: ValidationResult
+    """The verdict."""
+    judged: ModelReply | None
+    """The judge's reply, if one was needed and came."""
+    is_unjudged: bool
+    """Whether a judge was needed and could not be reached."""
+
+
+class Failed(NamedTuple):
+    """A case without a verdict."""
+
+    code: str
+    """For programs."""
+    message: str
+    """For people."""
+    ends_run: str = ""
+    """How its run is to end; empty when it goes on."""
+
+
+class CasesEngine:
+    """Works on the cases of one run.
+
+    Args:
+        name: the run's id.
+        run: its settings.
+        process: whose upstreams are used.
+        sandboxes: run patterns and validators.
+        judging: threads for the stages.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: CaseRun,
+        process: WorkerProcess,
+        sandboxes: Sandboxes,
+        judging: ThreadPoolExecutor,
+    ) -> None:
+        self.most = run.together
+        self._name, self._run, self._process = name, run, process
+        self._sandboxes, self._judging = sandboxes, judging
+
+    async def work(self, item: Item) -> Validated | Failed | Postponed | Stopped:
+        """Gets the answer of a case, and the verdict on it."""
+        payload = decode_case(item.payload)
+        answer = await self._answer(item, payload)
+        if not isinstance(answer, ModelReply):
+            return answer
+        if len(answer.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
+            what = f"the output has {len(answer.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
+            return Failed(Trouble.TOO_LARGE, what)
+        loop = asyncio.get_running_loop()
+        try:
+            result = await loop.run_in_executor(self._judging, self._validate, payload, answer.text)
+        except ValidatorSecurityError as error:
+            return Failed(VALIDATOR_REFUSED, error.message)
+        except SchemaError as error:
+            return Failed(SCHEMA_REFUSED, error.message)
+        if not result.awaits_judge or self._run.judge_model is None:
+            return Validated(answer, result, None, is_unjudged=False)
+        return await self._with_judge(item, payload, answer, result)
+
+    def judge(self, item: Item, answer: Validated | Failed) -> Judged:
+        """Writes down how a case ended."""
+        payload = decode_case(item.payload)
+        if isinstance(answer, Failed):
+            judged = self.refuse(item, answer.code, answer.message)
+            return judged._replace(ends_run=answer.ends_run or self._after_failure)
+        reply, result, second, is_unjudged = answer
+        costs = [reply.cost_usd] + ([second.cost_usd] if second else [])
+        told = Told(usage_of(reply), reply.first_token_ms)
+        flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
+        return Judged(
+            Outcome.PASSED if result.passed else Outcome.FAILED,
+            case_line(case_document(payload, result, told)),
+            latency_ms=reply.latency_ms,
+            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+            flags=flags,
+            ends_run="" if result.passed else self._after_failure,
+        )
+
+    def refuse(self, item: Item, code: str, message: str) -> Judged:
+        """Makes the result of a case without a verdict."""
+        document = case_document(decode_case(item.payload), None, Told())
+        return Judged(Outcome.ERROR, case_line(document, code, message))
+
+    @property
+    def _after_failure(self) -> str:
+        """How the run goes on after a case that did not pass."""
+        return RunState.INCOMPLETE if self._run.fail_fast else ""
+
+    async def _answer(self, item: Item, payload: CasePayload) -> ModelReply | Failed | Postponed | Stopped:
+        """Gets what the model says: as it was recorded, or by asking it."""
+        recorded = payload.recorded
+        if recorded is not None:
+            latency_s = recorded.latency_seconds
+            return ModelReply(
+                recorded.output,
+                0 if latency_s is None else round(1000 * latency_s),
+                prompt_tokens=recorded.prompt_tokens,
+                completion_tokens=recorded.completion_tokens,
+                cost_usd=recorded.cost_usd,
+            )
+        if self._run.recorded:
+            return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
+        history = History.unpack(item.claimed.attempts, item.claimed.error)
+        asked = await self._ask(item, self._request(payload), history)
+        match asked:
+            case Answered(reply, history):
+                item.attempts = history.attempts
+                return reply
+            case Gone(error, history):
+                item.attempts = history.attempts
+                return Failed(error.code, error.message, _end_after(error))
+            case OverBudget():
+                return Stopped(RunState.INCOMPLETE)
+            case Parked():
+                return _postponed(asked)
+
+    async def _with_judge(
+        self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
+    ) -> Validated | Failed | Postponed | Stopped:
+        """Asks the judge whether an output means what was expected."""
+        request, history = self._judge_request(payload, result), History()
+        while True:
+            asked = await self._ask(item, request, history)
+            match asked:
+                case Answered(second, _):
+                    said = JudgeReply(second.text, judge_detail(request.model, second))
+                    return Validated(answer, with_reply(result, said), second, is_unjudged=False)
+                case Gone(error, _):
+                    unjudged = without_reply(result, error.message)
+                    return Validated(answer, unjudged, None, is_unjudged=True)
+                case OverBudget():
+                    return Stopped(RunState.INCOMPLETE)
+                case Parked(due_ms, _, history):
+                    if self._run.cache and payload.recorded is None:
+                        # The answer is in the cache, and will be found there.
+                        return _postponed(asked)._replace(attempts=item.attempts, error=item.claimed.error)
+                    await asyncio.sleep(max(0, due_ms - now_ms()) / 1000)
+
+    async def _ask(self, item: Item, request: ModelRequest, history: History) -> Asked:
+        """Asks a model on behalf of the run."""
+        run = self._run
+        scope = AskScope(
+            run=self._name,
+            owner=item.lease.token,
+            use_cache=run.cache,
+            max_cost=run.max_cost,
+            prices=run.prices,
+            rules=RetryRules(),
+            concurrency=run.concurrency,
+        )
+        return await self._process.upstream.models.ask(request, scope, history, on_send=item.calling)
+
+    def _request(self, payload: CasePayload) -> ModelRequest:
+        """Makes the question to the model under test."""
+        run = self._run
+        place = run.models[payload.model]
+        return ModelRequest(
+            payload.model,
+            run.system_prompt,
+            payload.input,
+            temperature=run.temperature,
+            api_base=place.api_base,
+            api_key_env=place.api_key_env,
+            is_streamed=run.stream,
+            timeout_s=run.timeout_s,
+            repeat=payload.repeat,
+        )
+
+    def _judge_request(self, payload: CasePayload, result: ValidationResult) -> ModelRequest:
+        """Makes the question to the judge."""
+        run, prompt = self._run, judge_prompt(payload.expected, result.parsed_output)
+        return ModelRequest(
+            run.judge_model or "",
+            prompt.system,
+            prompt.user,
+            temperature=0.0,
+            api_base=run.judge.api_base,
+            api_key_env=run.judge.api_key_env,
+            timeout_s=run.timeout_s,
+            repeat=payload.repeat,
+        )
+
+    def _validate(self, payload: CasePayload, output: str) -> ValidationResult:
+        """Takes an output through stages 0 to 3; in a thread for judging."""
+        case = _case_of(payload, self._run)
+        if payload.regex_pattern is None and payload.validator is None:
+            return before_judge(case, output)
+        source = self._run.validators.source if self._run.validators and payload.validator else None
+        with self._sandboxes.batch(source) as sandbox:
+            return before_judge(case, output, sandbox=sandbox)
+
+
+def _case_of(payload: CasePayload, run: CaseRun) -> dict[str, Any]:
+    """Puts together what the pipeline needs to know of a case."""
+    return {
+        "input": payload.input,
+        "expected": payload.expected,
+        "reference": payload.reference,
+        "regex_pattern": payload.regex_pattern,
+        "validator": payload.validator,
+        "schema": run.schema,
+        "json_extraction": run.json_extraction,
+    }
+
+
+def _end_after(error: UpstreamError) -> str:
+    """How a run is to end after a call that was given up."""
+    return RunState.ABORTED if error.ends_run or error.trouble in ENDS_RUN else ""
+
+
+def _postponed(parked: Parked) -> Postponed:
+    """Parks an item."""
+    wait_s = max(0.0, (parked.due_ms - now_ms()) / 1000)
+    return Postponed(parked.history.attempts, wait_s, parked.history.pack() or parked.reason)
+
+
+def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
+    """Makes the handler of a process."""
+    sandboxes = Sandboxes()
+    judging = ThreadPoolExecutor(JUDGING_THREADS, "judging")
+
+    @lru_cache(RUNS)
+    def engine_of(run: str) -> CasesEngine:
+        settings = CaseRun.from_snapshot(store.info(run).snapshot)
+        return CasesEngine(run, settings, process, sandboxes, judging)
+
+    return ItemsHandler(process, engine_of)
