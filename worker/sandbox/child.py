@@ -1,0 +1,166 @@
+"""Talks to one child of the zygote: one request, one answer, within a deadline, and nothing else believed."""
+
+import os
+import select
+import signal
+from contextlib import suppress
+from time import monotonic
+from typing import Final, NamedTuple
+
+from worker.sandbox import wire
+from worker.sandbox.failures import Reason, SandboxError
+from worker.sandbox.keeper import Pipes, ZygoteLostError
+
+MAX_FRAME_BYTES: Final = 8 << 20
+"""A longer answer is not read."""
+READ_BYTES: Final = 1 << 16
+WORD_BYTES: Final = 8
+GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
+
+
+class Answer(NamedTuple):
+    """What a child said."""
+
+    kind: bytes
+    """One of the kinds that zygote.py lists."""
+    text: str
+    """What goes with it."""
+
+
+class Child:
+    """A process that runs patterns or validators.
+
+    Args:
+        pipes: as it was forked.
+    """
+
+    def __init__(self, pipes: Pipes) -> None:
+        self._pipes = pipes
+        self.uses = 0
+        """Requests it answered."""
+        self.is_over = False
+        """Whether it was ended."""
+        self._readable = select.poll()
+        self._readable.register(pipes.answers, select.POLLIN)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is known to be gone, together with its zygote."""
+        return self._pipes.zygote.is_lost
+
+    def ask(self, what: bytes, first: str, second: str, limit_s: float) -> Answer:
+        """Asks one thing; after any failure the child is ended.
+
+        Raises:
+            SandboxError: there is no answer; `timeout`, `crash`, `forged` or `too_large`.
+            ZygoteLostError: it was ended together with its zygote.
+        """
+        deadline = monotonic() + limit_s
+        word = os.urandom(WORD_BYTES)
+        name, text = first.encode("utf-8", "surrogatepass"), second.encode("utf-8", "surrogatepass")
+        size = wire.ASK.size - wire.COUNT_BYTES + len(name) + len(text)
+        try:
+            self._write(wire.ASK.pack(size, word, what, len(name)) + name + text, deadline, limit_s)
+            answer = self._answer(word, deadline, limit_s)
+        except BaseException:
+            self.end()
+            raise
+        self.uses += 1
+        return answer
+
+    def end(self) -> int:
+        """Ends the process and returns its wait status; 0 when that is not known.
+
+        A second call does nothing.
+        """
+        if self.is_over:
+            return 0
+        self.is_over = True
+        os.close(self._pipes.requests)
+        os.close(self._pipes.answers)
+        with suppress(ZygoteLostError):
+            return self._pipes.zygote.end(self._pipes.pid)
+        return 0
+
+    def _write(self, data: bytes, deadline: float, limit_s: float) -> None:
+        left = memoryview(data)
+        while True:
+            try:
+                left = left[os.write(self._pipes.requests, left) :]
+            except BlockingIOError:
+                self._wait_to_write(deadline, limit_s)
+            except BrokenPipeError:
+                raise self._ended() from None
+            if not left:
+                return
+
+    def _wait_to_write(self, deadline: float, limit_s: float) -> None:
+        both = select.poll()
+        both.register(self._pipes.requests, select.POLLOUT)
+        both.register(self._pipes.answers, select.POLLIN)
+        ready = dict(both.poll(max(0.0, deadline - monotonic()) * 1000))
+        if not ready:
+            raise _too_slow(limit_s)
+        if ready.get(self._pipes.answers, 0) & select.POLLIN:
+            raise _forged()  # it speaks before it was asked
+        if ready.get(self._pipes.answers, 0) & GONE:
+            raise self._ended()
+
+    def _answer(self, word: bytes, deadline: float, limit_s: float) -> Answer:
+        data = b""
+        while len(data) < wire.HEAD.size:
+            data += self._more(deadline, limit_s)
+        length, said, kind = wire.HEAD.unpack_from(data)
+        if said != word or length < wire.HEAD.size - wire.COUNT_BYTES:
+            raise _forged()
+        if length > MAX_FRAME_BYTES:
+            raise SandboxError(
+                Reason.TOO_LARGE, f"it answered {length:,} bytes of at most {MAX_FRAME_BYTES:,}"
+            )
+        missing = length + wire.COUNT_BYTES - len(data)
+        parts = [data[wire.HEAD.size :]]
+        while missing > 0:
+            parts.append(self._more(deadline, limit_s))
+            missing -= len(parts[-1])
+        if missing < 0:
+            raise _forged()
+        try:
+            return Answer(kind, b"".join(parts).decode("utf-8", "surrogatepass"))
+        except UnicodeDecodeError:
+            raise _forged() from None
+
+    def _more(self, deadline: float, limit_s: float) -> bytes:
+        if not self._readable.poll(max(0.0, deadline - monotonic()) * 1000):
+            raise _too_slow(limit_s)
+        more = os.read(self._pipes.answers, READ_BYTES)
+        if not more:
+            raise self._ended()
+        return more
+
+    def _ended(self) -> SandboxError:
+        status = self.end()
+        if self._pipes.zygote.is_lost:
+            raise ZygoteLostError("it is gone")
+        return SandboxError(Reason.CRASH, f"its process {_how(status)}")
+
+
+def _how(status: int) -> str:
+    """Says how a process ended.
+
+    >>> _how(11), _how(256 * 3)
+    ('crashed (SIGSEGV)', 'ended itself (exit 3)')
+    """
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if number == signal.SIGKILL:
+        return "was killed, or gave up its pipes"
+    if number:
+        return f"crashed ({signal.Signals(number).name})"
+    return f"ended itself (exit {os.waitstatus_to_exitcode(status)})"
+
+
+def _too_slow(limit_s: float) -> SandboxError:
+    return SandboxError(Reason.TIMEOUT, f"no answer within {limit_s:g} s")
+
+
+def _forged() -> SandboxError:
+    return SandboxError(Reason.FORGED, "it wrote what is no answer where answers are written")

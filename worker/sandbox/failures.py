@@ -1,0 +1,51 @@
+"""Says why the sandbox has no answer to give, in a word for programs and a sentence for people."""
+
+from enum import StrEnum
+
+from shared.errors import ProctorError
+
+
+class Reason(StrEnum):
+    """Why there is no answer."""
+
+    TIMEOUT = "timeout"
+    """It took longer than it may."""
+    MEMORY = "memory"
+    """It needed more memory than it may have."""
+    CRASH = "crash"
+    """Its process ended."""
+    EXCEPTION = "exception"
+    """It raised."""
+    FORGED = "forged"
+    """It wrote something that is no answer where answers are written."""
+    TOO_LARGE = "too_large"
+    """It wrote more than an answer may hold."""
+    UNKNOWN_VALIDATOR = "unknown_validator"
+    """The validators file has nothing of this name that can be called."""
+    BAD_PATTERN = "bad_pattern"
+    """The pattern is no regular expression."""
+    UNAVAILABLE = "unavailable"
+    """Nothing was run: processes cannot be locked here, or the sandbox is closed."""
+
+
+class SandboxError(ProctorError):
+    """What ran in the sandbox gave no answer.
+
+    Args:
+        reason: in a word.
+        message: in a sentence.
+        hint: how to mend it.
+    """
+
+    code = "sandbox"
+
+    def __init__(self, reason: Reason, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.reason, self.message, self.hint)
+
+
+def _again(reason: Reason, message: str, hint: str) -> SandboxError:
+    return SandboxError(reason, message, hint=hint)

@@ -1,0 +1,23 @@
+"""The words that a worker, the zygote and its children use with each other; standard library only."""
+
+import struct
+
+ORDER = struct.Struct("<ci")
+"""What the worker asks of the zygote, and what that answers: the order, and a number."""
+FORK, END = b"F", b"K"
+"""Orders: fork a child, locked or not; end a child."""
+
+ASK = struct.Struct("<I8scI")
+"""Of a request to a child: bytes after the count, its random word, what is asked, bytes of its first text."""
+LOAD, CALL, SEARCH = b"L", b"C", b"S"
+"""Requests: compile a validators file; call a validator with a text; search a pattern in a text."""
+
+HEAD = struct.Struct("<I8sc")
+"""Of an answer: bytes after the count, the request's word, what kind of answer it is."""
+COUNT_BYTES = 4
+"""Bytes of the count that a request and an answer begin with."""
+DONE, MATCH, NO_MATCH = b"D", b"m", b"n"
+TRUE, FALSE, TRUE_SAID, FALSE_SAID = b"T", b"F", b"t", b"f"
+NONE, NUMBER, TEXT, OTHER = b"N", b"i", b"s", b"o"
+RAISED, MEMORY, UNKNOWN, BAD_PATTERN = b"x", b"M", b"u", b"b"
+"""Kinds of answers; `OTHER` comes with the name of a type, `RAISED` and `BAD_PATTERN` with a message."""
