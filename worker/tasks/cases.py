@@ -40,6 +40,8 @@ VALIDATOR_REFUSED: Final = "validator_security"
 SCHEMA_REFUSED: Final = "schema"
 ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
 """What is the same for every call of a run, beside a wrong key."""
+JUDGE_NOTE: Final = "judge "
+"""What the note of an item begins with that waits for its judge; then attempts and history of the judge."""
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
 RUNS: Final = 256
@@ -156,7 +158,8 @@ class CasesEngine:
             )
         if self._run.recorded:
             return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
-        history = History.unpack(item.claimed.attempts, item.claimed.error)
+        error = item.claimed.error
+        history = History.unpack(item.claimed.attempts, "" if error.startswith(JUDGE_NOTE) else error)
         asked = await self._ask(item, self._request(payload), history)
         match asked:
             case Answered(reply, history):
@@ -174,7 +177,7 @@ class CasesEngine:
         self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
     ) -> Validated | Failed | Postponed | Stopped:
         """Asks the judge whether an output means what was expected."""
-        request, history = self._judge_request(payload, result), History()
+        request, history = self._judge_request(payload, result), _judge_history(item.claimed.error)
         while True:
             asked = await self._ask(item, request, history)
             match asked:
@@ -189,7 +192,8 @@ class CasesEngine:
                 case Parked(due_ms, _, history):
                     if self._run.cache and payload.recorded is None:
                         # The answer is in the cache, and will be found there.
-                        return _postponed(asked)._replace(attempts=item.attempts, error=item.claimed.error)
+                        note = f"{JUDGE_NOTE}{history.attempts} {history.pack()}"
+                        return _postponed(asked)._replace(attempts=item.attempts, error=note)
                     await asyncio.sleep(max(0, due_ms - now_ms()) / 1000)
 
     async def _ask(self, item: Item, request: ModelRequest, history: History) -> Asked:
@@ -257,6 +261,17 @@ def _case_of(payload: CasePayload, run: CaseRun) -> dict[str, Any]:
         "schema": run.schema,
         "json_extraction": run.json_extraction,
     }
+
+
+def _judge_history(note: str) -> History:
+    """Reads what the judge of an item has been through.
+
+    >>> _judge_history("judge 2 upstream_timeout 0 350").attempts, _judge_history("").attempts
+    (2, 0)
+    """
+    attempts, _, history = note.removeprefix(JUDGE_NOTE).partition(" ")
+    is_judge = note.startswith(JUDGE_NOTE) and attempts.isdecimal()
+    return History.unpack(int(attempts), history) if is_judge else History()
 
 
 def _end_after(error: UpstreamError) -> str:
