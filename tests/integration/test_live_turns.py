@@ -11,9 +11,9 @@ from producer.document import run_document
 from shared import keys
 from shared.names import RunState
 from tests.support.eventually import eventually
-from tests.support.live_desk import LiveDesk, LiveModel, completion, parrot, reply, talks
+from tests.support.live_desk import LiveDesk, LiveModel, parrot, reply, talks
+from tests.support.model_server import Say
 from tests.support.processes import Processes
-from tests.support.scripted_api import Step
 from tests.support.workers import start_supervisor, start_worker
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def desk(redis_client: "redis.Redis", redis_url: str, tmp_path: Path) -> LiveDes
 def test_a_killed_worker_costs_no_answer_twice(desk: LiveDesk, processes: Processes) -> None:
     """After kill -9 nothing committed is asked again, at most one turn a thread is, and the order holds."""
     victim = start_worker(processes, "-Q", "turns")
-    with LiveModel(lambda message, _nth: Step(body=reply(f"re: {message}"), after_s=0.25)) as model:
-        run = desk.submit_live(talks(12, 6, skips=1), chunk_turns=21, api_base=model.url)
+    with LiveModel(lambda message, _nth: Say(reply(f"re: {message}"), after_s=0.25)) as model:
+        run = desk.submit_live(talks(12, 6, skips=1), chunk_turns=21, api_base=model.api_base)
         eventually(lambda: _hold(desk.info(run).done >= 20), 20)
         victim.kill()
         committed = {json.loads(row.line)["messageId"] for row in desk.store.rows(run)}
@@ -67,8 +67,8 @@ def _index(name: str) -> int:
 def test_every_prompt_tells_what_was_said_before(desk: LiveDesk, processes: Processes) -> None:
     """A thread's second question holds its first answer; two workers never have two questions of a thread."""
     start_supervisor(processes, 2, "-Q", "turns")
-    with LiveModel(lambda message, _nth: Step(body=reply(f"re: {message}"), after_s=0.05)) as model:
-        desk.ended(desk.submit_live(talks(8, 3), chunk_turns=6, api_base=model.url))
+    with LiveModel(lambda message, _nth: Say(reply(f"re: {message}"), after_s=0.05)) as model:
+        desk.ended(desk.submit_live(talks(8, 3), chunk_turns=6, api_base=model.api_base))
     assert all(count == 1 for count in model.times().values())
     for each in model.asked:
         thread, number = each.message.split()[1].split(".")
@@ -80,24 +80,24 @@ def test_every_prompt_tells_what_was_said_before(desk: LiveDesk, processes: Proc
 def test_a_run_keeps_to_its_width(desk: LiveDesk, processes: Processes) -> None:
     """`-j` bounds the questions of a run over the whole fleet."""
     start_supervisor(processes, 2, "-Q", "turns")
-    with LiveModel(lambda message, _nth: Step(body=reply(message), after_s=0.1)) as model:
-        desk.ended(desk.submit_live(talks(12, 2), chunk_turns=4, api_base=model.url, concurrency=3))
+    with LiveModel(lambda message, _nth: Say(reply(message), after_s=0.1)) as model:
+        desk.ended(desk.submit_live(talks(12, 2), chunk_turns=4, api_base=model.api_base, concurrency=3))
     assert model.most_in_flight == 3
 
 
 def test_failures_end_their_turn_and_no_other(desk: LiveDesk, processes: Processes) -> None:
     """A refused question is its turn's error with the upstream's code; what passes by itself is retried."""
 
-    def script(message: str, nth: int) -> Step:
+    def script(message: str, nth: int) -> Say:
         if message == "question 0.1":
-            return Step(status=400, body={"error": {"message": "no such thing"}})
+            return Say("no such thing", 400)
         if message == "question 1.0" and nth == 1:
-            return Step(status=500, body={"error": {"message": "sorry"}})
-        return Step(body=completion("plain text") if message == "question 1.1" else reply(f"re: {message}"))
+            return Say("sorry", 500)
+        return Say("plain text" if message == "question 1.1" else reply(f"re: {message}"))
 
     start_worker(processes, "-Q", "turns")
     with LiveModel(script) as model:
-        run = desk.submit_live(talks(2, 3), api_base=model.url)
+        run = desk.submit_live(talks(2, 3), api_base=model.api_base)
         rows = desk.ended(run)
         assert [row.code[0] for row in rows] == ["s", "x", "s", "s", "s", "s"]
         lines = [json.loads(row.line) for row in rows]
@@ -113,11 +113,11 @@ def test_failures_end_their_turn_and_no_other(desk: LiveDesk, processes: Process
 def test_a_wrong_key_ends_the_run(desk: LiveDesk, processes: Processes) -> None:
     """The first 401 aborts: its turn is an error, the others have no result, nobody asks on."""
     start_worker(processes, "-Q", "turns")
-    denied = Step(status=401, body={"error": {"message": "bad key"}}, after_s=0.1)
+    denied = Say("bad key", 401, after_s=0.1)
     with LiveModel(
         lambda message, _nth: denied if message == "question 0.1" else parrot(message, 1)
     ) as model:
-        run = desk.submit_live(talks(1, 40), api_base=model.url)
+        run = desk.submit_live(talks(1, 40), api_base=model.api_base)
         rows = desk.ended(run, RunState.ABORTED)
         assert len(model.asked) == 2
     assert [row.code[:1] for row in rows] == ["s", "x", *[""] * 38]
@@ -130,7 +130,7 @@ def test_a_cost_cap_ends_the_run_as_incomplete(desk: LiveDesk, processes: Proces
     start_worker(processes, "-Q", "turns")
     prices = {"test/parrot": {"prompt_per_million": 0.0, "completion_per_million": 1_000.0}}
     with LiveModel() as model:
-        run = desk.submit_live(talks(1, 40), api_base=model.url, prices=prices, max_cost=0.1)
+        run = desk.submit_live(talks(1, 40), api_base=model.api_base, prices=prices, max_cost=0.1)
         rows = desk.ended(run, RunState.INCOMPLETE)
     answered = [row for row in rows if row.code]
     assert 0 < len(answered) == len(model.asked) < 40
@@ -141,10 +141,10 @@ def test_a_cost_cap_ends_the_run_as_incomplete(desk: LiveDesk, processes: Proces
 
 def test_a_long_wait_is_parked_with_what_it_has_been_through(desk: LiveDesk, processes: Processes) -> None:
     """A `Retry-After` of seconds leaves the chunk to others; the turn comes back, and no answer is lost."""
-    busy = Step(status=503, headers={"Retry-After": "3"}, body={"error": {"message": "slow down"}})
+    busy = Say("slow down", 503, {"Retry-After": "3"})
     start_worker(processes, "-Q", "turns")
     with LiveModel(lambda message, nth: busy if nth == 1 else parrot(message, nth)) as model:
-        run = desk.submit_live(talks(1, 1, skips=1), api_base=model.url)
+        run = desk.submit_live(talks(1, 1, skips=1), api_base=model.api_base)
         eventually(lambda: _hold(desk.client.hlen(keys.tries_key(run)) == 1), 20)
         rows = desk.ended(run)
         first, second = model.asked
@@ -157,9 +157,9 @@ def test_pause_resume_and_cancel_act_within_seconds(desk: LiveDesk, processes: P
     """What is under way at a pause is kept, and the thread goes on from there; a cancel leaves it."""
     start_worker(processes, "-Q", "turns")
     with LiveModel(
-        lambda message, _nth: Step(body=reply("yes"), after_s=60.0 if message == "question 0.2" else 0.6)
+        lambda message, _nth: Say(reply("yes"), after_s=60.0 if message == "question 0.2" else 0.6)
     ) as model:
-        run = desk.submit_live(talks(1, 6), api_base=model.url)
+        run = desk.submit_live(talks(1, 6), api_base=model.api_base)
         eventually(lambda: _hold(len(model.asked) == 1), 20)
         desk.ledger.control(run, "pause")
         eventually(lambda: _hold(desk.info(run).done == 1), LATE)
@@ -176,8 +176,8 @@ def test_pause_resume_and_cancel_act_within_seconds(desk: LiveDesk, processes: P
 def test_sigterm_keeps_the_answer_that_is_under_way(desk: LiveDesk, processes: Processes) -> None:
     """A worker that is told to stop commits what it waits for, asks no further, and gives the rest back."""
     worker = start_worker(processes, "-Q", "turns")
-    with LiveModel(lambda _message, _nth: Step(body=reply("yes"), after_s=0.6)) as model:
-        run = desk.submit_live(talks(2, 2), api_base=model.url)
+    with LiveModel(lambda _message, _nth: Say(reply("yes"), after_s=0.6)) as model:
+        run = desk.submit_live(talks(2, 2), api_base=model.api_base)
         eventually(lambda: _hold(len(model.asked) == 2), 20)
         assert worker.stop() == 0
         assert desk.info(run).done == 2
@@ -190,9 +190,9 @@ def test_recorded_and_live_turns_share_a_thread(desk: LiveDesk, processes: Proce
     """In a shared namespace runs with and without a model go on with each other's threads, in order."""
     start_worker(processes, "-Q", "turns")
     with LiveModel() as model:
-        first = desk.submit_live(talks(1, 1), api_base=model.url, namespace="both")
+        first = desk.submit_live(talks(1, 1), api_base=model.api_base, namespace="both")
         desk.ended(first)
-        second = desk.submit_live(talks(1, 2), api_base=model.url, namespace="both", live="must")
+        second = desk.submit_live(talks(1, 2), api_base=model.api_base, namespace="both", live="must")
         rows = desk.ended(second)
     assert [json.loads(row.line)["etag"] for row in rows] == ["2", "3"]
     assert [row.code for row in rows] == ["s6a", "s6a"]

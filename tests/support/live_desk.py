@@ -1,11 +1,10 @@
 """A producer of turns runs that a model answers, and the model: an endpoint that says what it is told."""
 
-import ast
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from producer.load.source import Source
 from producer.options import SubmitOptions
@@ -13,15 +12,16 @@ from producer.submit import submit
 from shared.live_run import LiveRun
 from shared.runs import TurnRow
 from tests.support.eventually import eventually
-from tests.support.scripted_api import ScriptedApi, Step
+from tests.support.model_server import ModelServer, Say
 from tests.support.turn_files import write_turns
 from tests.support.workers import Desk
 
 if TYPE_CHECKING:
     import redis
+    from aiohttp import web
 
-MODEL = "test/parrot"
-PROMPT_TOKENS, ANSWER_TOKENS = 10, 5
+MODEL: Final = "test/parrot"
+USAGE: Final = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
 class Asked(NamedTuple):
@@ -34,87 +34,53 @@ class Asked(NamedTuple):
     headers: Mapping[str, str]
 
 
-Script = Callable[[str, int], Step]
+Script = Callable[[str, int], Say]
 """Says how the n-th question about a message is met, counted from 1."""
 
 
-def reply(response: str, **more: Any) -> dict[str, Any]:
-    """The body of a completion whose text is the JSON that live turns are asked for."""
-    return completion(json.dumps({"response": response, **more}))
+def reply(response: str, **more: Any) -> str:
+    """The JSON text that live turns are asked for."""
+    return json.dumps({"response": response, **more})
 
 
-def completion(text: str) -> dict[str, Any]:
-    """The body of a completion."""
-    return {
-        "id": "c",
-        "object": "chat.completion",
-        "created": 0,
-        "model": MODEL,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-        "usage": {
-            "prompt_tokens": PROMPT_TOKENS,
-            "completion_tokens": ANSWER_TOKENS,
-            "total_tokens": PROMPT_TOKENS + ANSWER_TOKENS,
-        },
-    }
-
-
-def parrot(message: str, _nth: int) -> Step:
+def parrot(message: str, _nth: int) -> Say:
     """Repeats every message at once."""
-    return Step(body=reply(f"re: {message}"))
+    return Say(reply(f"re: {message}"), usage=USAGE)
 
 
-class LiveModel:
-    """An OpenAI-compatible endpoint: `with LiveModel(script) as model: …`."""
+class LiveModel(ModelServer):
+    """A model for live turns: `with LiveModel(script) as model: …`.
+
+    Args:
+        script: what it says.
+    """
 
     def __init__(self, script: Script = parrot) -> None:
-        self._script = script
-        self._times = Counter[str]()
-        self._api = ScriptedApi(lambda body, _nth: self._answer(body))
-
-    def __enter__(self) -> Self:
-        self._api.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._api.__exit__(*error)
-
-    @property
-    def url(self) -> str:
-        """For `api_base`."""
-        return f"{self._api.url}/v1"
-
-    @property
-    def in_flight(self) -> int:
+        super().__init__(lambda prompt, nth: script(message_in(prompt), nth)._replace(usage=USAGE))
+        self.in_flight = 0
         """Questions under way."""
-        return self._api.in_flight
-
-    @property
-    def most_in_flight(self) -> int:
+        self.most_in_flight = 0
         """The most there ever were."""
-        return self._api.most_in_flight
 
     @property
     def asked(self) -> list[Asked]:
         """All questions, in the order in which they arrived."""
         return [
-            Asked(each.at_s, prompt := prompt_in(each.body), message_in(prompt), each.headers)
-            for each in self._api.requests
+            Asked(each.at_s, each.prompt, message_in(each.prompt), each.headers) for each in self.requests
         ]
 
     def times(self) -> Counter[str]:
         """How often each message was asked about."""
         return Counter(each.message for each in self.asked)
 
-    def _answer(self, body: str) -> Step:
-        message = message_in(prompt_in(ast.literal_eval(body)))
-        self._times[message] += 1
-        return self._script(message, self._times[message])
-
-
-def prompt_in(body: Any) -> str:
-    """The last message of a request."""
-    return str(body["messages"][-1]["content"])
+    async def _answer(self, request: "web.Request") -> "web.StreamResponse":
+        """Counts one request while it is met."""
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return await super()._answer(request)
+        finally:
+            self.in_flight -= 1
 
 
 def message_in(prompt: str) -> str:
