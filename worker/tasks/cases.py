@@ -158,8 +158,8 @@ class CasesEngine:
             )
         if self._run.recorded:
             return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
-        error = item.claimed.error
-        history = History.unpack(item.claimed.attempts, "" if error.startswith(JUDGE_NOTE) else error)
+        note = item.claimed.error
+        history = History.unpack(item.claimed.attempts, "" if note.startswith(JUDGE_NOTE) else note)
         asked = await self._ask(item, self._request(payload), history)
         match asked:
             case Answered(reply, history):
