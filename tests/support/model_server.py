@@ -1,15 +1,15 @@
-"""A model behind an OpenAI-compatible endpoint that answers as a test tells it, and remembers what it was asked.
+"""A model behind an OpenAI-compatible endpoint that answers as a test tells it, and remembers its requests.
 
     with ModelServer() as server:                     # answers "Hello" to everything, whole or in pieces
         server.script = lambda prompt, nth: Say("no", status=500) if nth == 1 else Say("yes")
         ... api_base=server.api_base ...
         assert server.requests[0].headers["Authorization"] == "Bearer …"
 
-The script gets the last message and how often it came, from 1, and returns a `Say`. Whether an answer comes in
-pieces is what the request asks for. `Say` also makes the usual troubles:
+The script gets the last message and how often it came, from 1, and returns a `Say`. Whether an answer comes
+in pieces is what the request asks for. `Say` also makes the usual troubles:
 
-    Say("wait", 429, {"Retry-After": "7"})   Say(after_s=5)          Say(end="reset")     nothing, then a reset
-    Say(body={"choices": []})                Say(body="<html>")      Say(end="half")      a part, then a reset
+    Say("wait", 429, {"Retry-After": "7"})   Say(after_s=5)          Say(end="reset")   nothing, then a reset
+    Say(body={"choices": []})                Say(body="<html>")      Say(end="half")    a part, then the end
     Say(usage=None)                          Say(body=b"x" * 6_000_000)
 
 For worker processes of their own: `python -m tests.support.model_server --port 8099 [--latency 0.05]

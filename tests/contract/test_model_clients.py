@@ -1,0 +1,271 @@
+"""The contract of model clients, held by both of them against one scripted server."""
+
+import asyncio
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Coroutine, Iterator
+from email.utils import formatdate
+from time import time
+from typing import Any, Final, TypeVar
+
+import aiohttp
+import pytest
+
+from tests.support.model_server import ModelServer, Say
+from worker.upstream.clients import Clients
+from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.model import ModelReply, ModelRequest
+
+T = TypeVar("T")
+KEY: Final = "sk-secret-0123456789"
+ENVIRONMENT: Final = {"OPENAI_API_KEY": KEY, "MY_KEY": KEY}
+BIG: Final = "x" * 5_100_000
+
+
+class Bench:
+    """Clients on one event loop, as in a worker process, with the place that they call."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.session = self.run(self._open())
+        self.clients = Clients(lambda: self.session, ENVIRONMENT)
+
+    async def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the loop."""
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        """Ends everything."""
+        self.run(self.clients.close())
+        self.run(self.session.close())
+        self._runner.close()
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    """One process's clients: litellm is imported once."""
+    made = Bench()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[ModelServer]:
+    """The server of this file; litellm finds it as OpenAI's place."""
+    with ModelServer() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_BASE", server.api_base)
+        patch.setenv("OPENAI_BASE_URL", server.api_base)
+        yield server
+
+
+@pytest.fixture
+def server(shared_server: ModelServer) -> ModelServer:
+    """The server, with nothing asked yet."""
+    shared_server.requests.clear()
+    shared_server.script = lambda _prompt, _nth: Say()
+    return shared_server
+
+
+@pytest.fixture(params=["direct", "litellm"])
+def complete(request: pytest.FixtureRequest, bench: Bench, server: ModelServer) -> Callable[..., ModelReply]:
+    """Asks through one of the clients."""
+
+    def ask(text: str = "Hi", system: str = "", **more: Any) -> ModelReply:
+        place = {"api_base": server.api_base, "api_key_env": "MY_KEY"} if request.param == "direct" else {}
+        asked = ModelRequest("openai/gpt-4o", system, text, **{"timeout_s": 20.0, **place, **more})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of litellm
+            return bench.run(bench.clients.complete(asked))
+
+    return ask
+
+
+Complete = Callable[..., ModelReply]
+
+
+def refused(complete: Complete, **more: Any) -> UpstreamError:
+    """Asks, and returns why there is no answer."""
+    with pytest.raises(UpstreamError) as caught:
+        complete(**more)
+    return caught.value
+
+
+def test_an_answer_comes_with_its_figures(complete: Complete, server: ModelServer) -> None:
+    """Text, tokens and finish reason are as the server says; one request was made, with two messages."""
+    reply = complete("Hi", "Be brief", temperature=0.5, parameters={"max_tokens": 9})
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens, reply.finish_reason) == (
+        "Hello",
+        11,
+        3,
+        "stop",
+    )
+    assert reply.first_token_ms is None
+    (asked,) = server.requests
+    assert asked.body["model"] == "gpt-4o"
+    assert asked.body["temperature"] == 0.5
+    assert asked.body["max_tokens"] == 9
+    assert not asked.body.get("stream")
+    assert [(said["role"], said["content"]) for said in asked.body["messages"]] == [
+        ("system", "Be brief"),
+        ("user", "Hi"),
+    ]
+
+
+def test_an_empty_system_prompt_is_left_out(complete: Complete, server: ModelServer) -> None:
+    """One message is sent, and no temperature."""
+    complete("Hi")
+    body = server.requests[0].body
+    assert [said["role"] for said in body["messages"]] == ["user"]
+    assert "temperature" not in body
+
+
+def test_a_streamed_answer_tells_when_it_began(complete: Complete, server: ModelServer) -> None:
+    """The pieces make the whole text, also beyond ASCII, with usage and the time to the first."""
+    server.script = lambda _prompt, _nth: Say("größer als ✓", piece_s=0.2)
+    reply = complete(is_streamed=True)
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("größer als ✓", 11, 3)
+    assert reply.first_token_ms is not None
+    assert reply.first_token_ms + 100 < reply.latency_ms
+    assert server.requests[0].body["stream_options"] == {"include_usage": True}
+
+
+def test_tokens_that_are_not_told_are_unknown(complete: Complete, server: ModelServer) -> None:
+    """No usage means no tokens and no cost, not none of them."""
+    server.script = lambda _prompt, _nth: Say(usage=None)
+    reply = complete()
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.cost_usd) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble"),
+    [
+        (429, Trouble.RATE_LIMITED),
+        (500, Trouble.SERVER_ERROR),
+        (503, Trouble.SERVER_ERROR),
+        (401, Trouble.UNAUTHORISED),
+        (403, Trouble.UNAUTHORISED),
+        (400, Trouble.REFUSED),
+        (404, Trouble.REFUSED),
+        (408, Trouble.TIMEOUT),
+    ],
+)
+def test_a_status_is_named_and_asked_once(
+    complete: Complete, server: ModelServer, status: int, trouble: Trouble
+) -> None:
+    """Each status has its trouble, is kept with the server's words, and nothing is tried again in secret."""
+    server.script = lambda _prompt, _nth: Say(f"because of {KEY}", status)
+    error = refused(complete)
+    assert (error.trouble, error.status, error.wait_s) == (trouble, status, None)
+    assert "because of ***" in error.message
+    assert KEY not in repr(error) + str(error)
+    assert len(server.requests) == 1
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (again.trouble, again.status, again.message) == (trouble, status, error.message)
+
+
+def test_requested_waits_are_read(complete: Complete, server: ModelServer) -> None:
+    """Seconds, dates and providers' own headers say how long to wait."""
+    server.script = lambda _prompt, _nth: Say("wait", 429, {"Retry-After": "7"})
+    assert refused(complete).wait_s == 7
+    date = formatdate(time() + 60, usegmt=True)
+    server.script = lambda _prompt, _nth: Say("wait", 503, {"Retry-After": date})
+    assert 40 < (refused(complete).wait_s or 0) <= 60
+    resets = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m6s"}
+    server.script = lambda _prompt, _nth: Say("wait", 429, resets)
+    assert refused(complete).wait_s == 66
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>Bad gateway</html>",
+        b'{"id": ',
+        {},
+        [1],
+        {"choices": []},
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": None}}]},
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": 5}}]},
+        {"choices": "none"},
+    ],
+    ids=["html", "cut JSON", "empty", "list", "no choices", "null", "number", "text for choices"],
+)
+def test_what_is_no_answer_is_refused(complete: Complete, server: ModelServer, body: Any) -> None:
+    """A 200 without an answer in it is an invalid reply, never a text."""
+    server.script = lambda _prompt, _nth: Say(body=body)
+    assert refused(complete).trouble is Trouble.INVALID_REPLY
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("end", ["reset", "half"])
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_broken_connection_is_named(
+    complete: Complete, server: ModelServer, end: Any, *, is_streamed: bool
+) -> None:
+    """A reset, and half an answer, are troubles of the connection: what came of it is not used."""
+    server.script = lambda _prompt, _nth: Say("a longer answer", end=end)
+    assert refused(complete, is_streamed=is_streamed).trouble is Trouble.CONNECTION
+    assert len(server.requests) == 1
+
+
+def test_a_slow_answer_is_broken_off(complete: Complete, server: ModelServer) -> None:
+    """The time limit of the request holds."""
+    server.script = lambda _prompt, _nth: Say(after_s=30)
+    assert refused(complete, timeout_s=0.3).trouble is Trouble.TIMEOUT
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_an_answer_is_bounded(complete: Complete, server: ModelServer, *, is_streamed: bool) -> None:
+    """More than 5 MB are no answer."""
+    server.script = lambda _prompt, _nth: Say(BIG)
+    assert refused(complete, is_streamed=is_streamed).trouble is Trouble.TOO_LARGE
+
+
+def test_keys_go_where_they_belong(bench: Bench, server: ModelServer) -> None:
+    """A provider's key goes to the provider; an `api_base` gets the key that is named for it, or none."""
+    for place, variable in (("", ""), (server.api_base, ""), (server.api_base, "MY_KEY")):
+        asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=place, api_key_env=variable)
+        bench.run(bench.clients.complete(asked))
+    sent = [request.headers.get("Authorization") for request in server.requests]
+    assert sent == [f"Bearer {KEY}", None, f"Bearer {KEY}"]
+
+
+def test_a_missing_key_ends_the_run(bench: Bench, server: ModelServer) -> None:
+    """The variable is named, and nothing is sent."""
+    clients = Clients(lambda: bench.session, {})
+    for place, variable, named in (("", "", "OPENAI_API_KEY"), (server.api_base, "MINE", "MINE")):
+        asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=place, api_key_env=variable)
+        with pytest.raises(UpstreamError, match=named) as caught:
+            bench.run(clients.complete(asked))
+        assert caught.value.ends_run
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_a_refused_connection_is_named(
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool
+) -> None:
+    """Where nobody listens, the trouble is the connection, whichever client finds it."""
+    assert server.requests == []
+    nowhere = "http://127.0.0.1:1/v1"
+    monkeypatch.setenv("OPENAI_API_BASE", nowhere)
+    monkeypatch.setenv("OPENAI_BASE_URL", nowhere)
+    asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=nowhere if is_direct else "")
+    with pytest.raises(UpstreamError) as caught:
+        bench.run(bench.clients.complete(asked))
+    assert caught.value.trouble is Trouble.CONNECTION
+
+
+def test_importing_the_clients_imports_no_litellm() -> None:
+    """A worker that calls no named provider never pays for it, prices included."""
+    program = (
+        "import sys, worker.upstream.clients, shared.prices as prices\n"
+        "assert prices.cost_of('openai/gpt-4o', 1000, 1000, {}) > 0\n"
+        "assert 'litellm' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env=dict(os.environ))
