@@ -22,6 +22,7 @@ from shared.runs import RunStore
 from worker.process import WorkerProcess
 from worker.sandbox import Sandboxes
 from worker.tasks.case_lines import Told, case_document, case_line, judge_detail, usage_of
+from worker.tasks.case_notes import judge_history, judge_note, waits_for_judge
 from worker.tasks.in_hand import Item, Postponed
 from worker.tasks.items import ItemsHandler, Judged, Stopped
 from worker.upstream.failures import Trouble, UpstreamError
@@ -40,8 +41,6 @@ VALIDATOR_REFUSED: Final = "validator_security"
 SCHEMA_REFUSED: Final = "schema"
 ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
 """What is the same for every call of a run, beside a wrong key."""
-JUDGE_NOTE: Final = "judge "
-"""What the note of an item begins with that waits for its judge; then attempts and history of the judge."""
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
 RUNS: Final = 256
@@ -128,7 +127,7 @@ class CasesEngine:
         return Judged(
             Outcome.PASSED if result.passed else Outcome.FAILED,
             case_line(case_document(payload, result, told)),
-            latency_ms=reply.latency_ms,
+            latency_ms=None if _is_untimed(payload) else reply.latency_ms,
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
             flags=flags,
             ends_run="" if result.passed else self._after_failure,
@@ -159,7 +158,7 @@ class CasesEngine:
         if self._run.recorded:
             return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
         note = item.claimed.error
-        history = History.unpack(item.claimed.attempts, "" if note.startswith(JUDGE_NOTE) else note)
+        history = History.unpack(item.claimed.attempts, "" if waits_for_judge(note) else note)
         asked = await self._ask(item, self._request(payload), history)
         match asked:
             case Answered(reply, history):
@@ -177,7 +176,7 @@ class CasesEngine:
         self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
     ) -> Validated | Failed | Postponed | Stopped:
         """Asks the judge whether an output means what was expected."""
-        request, history = self._judge_request(payload, result), _judge_history(item.claimed.error)
+        request, history = self._judge_request(payload, result), judge_history(item.claimed.error)
         while True:
             asked = await self._ask(item, request, history)
             match asked:
@@ -192,7 +191,7 @@ class CasesEngine:
                 case Parked(due_ms, _, history):
                     if self._run.cache and payload.recorded is None:
                         # The answer is in the cache, and will be found there.
-                        note = f"{JUDGE_NOTE}{history.attempts} {history.pack()}"
+                        note = judge_note(history)
                         return _postponed(asked)._replace(attempts=item.attempts, error=note)
                     await asyncio.sleep(max(0, due_ms - now_ms()) / 1000)
 
@@ -263,15 +262,9 @@ def _case_of(payload: CasePayload, run: CaseRun) -> dict[str, Any]:
     }
 
 
-def _judge_history(note: str) -> History:
-    """Reads what the judge of an item has been through.
-
-    >>> _judge_history("judge 2 upstream_timeout 0 350").attempts, _judge_history("").attempts
-    (2, 0)
-    """
-    attempts, _, history = note.removeprefix(JUDGE_NOTE).partition(" ")
-    is_judge = note.startswith(JUDGE_NOTE) and attempts.isdecimal()
-    return History.unpack(int(attempts), history) if is_judge else History()
+def _is_untimed(payload: CasePayload) -> bool:
+    """Tells whether nobody knows how long the answer took."""
+    return payload.recorded is not None and payload.recorded.latency_seconds is None
 
 
 def _end_after(error: UpstreamError) -> str:
