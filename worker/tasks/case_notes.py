@@ -1,4 +1,4 @@
-"""What is written down of a case that waits for its judge: no crash forgets what the judge has been through."""
+"""What is written down of a case that waits for its judge, so that no crash forgets it."""
 
 from typing import Final
 
