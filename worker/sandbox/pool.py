@@ -16,13 +16,14 @@ import atexit
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final
 
 from shared.errors import ValidatorSecurityError
 from shared.settings import Settings
 from worker.sandbox import wire
+from worker.sandbox.answers import RETURNED, failure_of
 from worker.sandbox.child import Answer, Child
 from worker.sandbox.failures import Reason, SandboxError
 from worker.sandbox.keeper import Limits, Zygote, ZygoteLostError
@@ -196,7 +197,7 @@ class Sandbox:
             return answer.text
         if answer.kind == wire.NO_MATCH:
             return None
-        raise _failure(answer, "the search")
+        raise failure_of(answer, "the search")
 
     def call(self, name: str, text: str) -> object:
         """Calls a validator and returns what it returned, as far as that can be told.
@@ -211,7 +212,7 @@ class Sandbox:
             self._drop(self._source)
         if answer.kind in RETURNED:
             return RETURNED[answer.kind](answer.text)
-        raise _failure(answer, name)
+        raise failure_of(answer, name)
 
     def close(self) -> None:
         """Gives its children back."""
@@ -252,55 +253,11 @@ class Sandbox:
             child.end()
 
 
-def _returned_object(name: str) -> object:
-    """Something whose type has this name: all that is told of an object that a validator made up.
-
-    >>> type(_returned_object("Match")).__name__
-    'Match'
-    """
-    return type(name if name.isidentifier() else "object", (), {})()
-
-
-def _number(text: str) -> object:
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return _returned_object("number")
-
-
-RETURNED: Final[dict[bytes, Callable[[str], object]]] = {
-    wire.TRUE: lambda _: True,
-    wire.FALSE: lambda _: False,
-    wire.TRUE_SAID: lambda text: (True, text),
-    wire.FALSE_SAID: lambda text: (False, text),
-    wire.NONE: lambda _: None,
-    wire.NUMBER: _number,
-    wire.TEXT: lambda text: text,
-    wire.OTHER: _returned_object,
-}
-"""What the kinds of answers stand for."""
-
-
-def _failure(answer: Answer, what: str) -> SandboxError:
-    """The error that an answer means."""
-    match answer.kind:
-        case wire.RAISED:
-            return SandboxError(Reason.EXCEPTION, answer.text)
-        case wire.MEMORY:
-            return SandboxError(Reason.MEMORY, f"{what} needs more memory than it may have")
-        case wire.UNKNOWN:
-            return SandboxError(Reason.UNKNOWN_VALIDATOR, f"the validators file has no function {what}")
-        case wire.BAD_PATTERN:
-            return SandboxError(Reason.BAD_PATTERN, f"no regular expression: {answer.text}")
-        case _:
-            return SandboxError(Reason.FORGED, "it answered something that was not asked")
-
-
 def _loaded(answer: Answer, child: Child) -> None:
     """Proves that a source was loaded."""
     if answer.kind != wire.DONE:
         child.end()
-        raise _failure(answer, "the validators file")
+        raise failure_of(answer, "the validators file")
 
 
 def _problem_of(check: Check) -> Callable[[str], ValidatorSecurityError | None]:

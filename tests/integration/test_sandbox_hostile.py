@@ -1,0 +1,127 @@
+"""Runs hostile validators without the static policy: none reaches anything, none spoils the next case."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.support.hostile_validators import hostile_validators
+from worker.sandbox import Reason, SandboxError, Sandboxes
+from worker.sandbox.keeper import Limits
+from worker.validation.policy import first_problem
+
+SECRET: Final = "geheim-4711"  # noqa: S105 - planted, so that it can be looked for
+CORPUS: Final = hostile_validators()
+
+
+class Targets(NamedTuple):
+    """What hostile validators go for."""
+
+    text: str
+    """As validators are told of them."""
+    file: Path
+    tcp: socket.socket
+    udp: socket.socket
+
+
+@pytest.fixture(scope="module")
+def boxes() -> Iterator[Sandboxes]:
+    """Sandboxes without the static policy, with short deadlines and little memory."""
+    os.environ["GEHEIM"] = SECRET
+    made = Sandboxes(check=None, call_s=0.5, limits=Limits(memory_bytes=128 << 20))
+    if made.why_unlocked:
+        pytest.skip(f"needs a kernel that locks processes: {made.why_unlocked}")
+    yield made
+    made.close()
+    del os.environ["GEHEIM"]
+
+
+@pytest.fixture
+def targets(tmp_path: Path) -> Iterator[Targets]:
+    """A file, a listener of each kind, this process."""
+    file = tmp_path / "secret.txt"
+    file.write_text(SECRET)
+    (tmp_path / "planted.py").write_text("")
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        port = tcp.getsockname()[1]
+        udp.bind(("127.0.0.1", port))
+        tcp.settimeout(0)
+        udp.settimeout(0)
+        want = {
+            "file": str(file),
+            "folder": str(tmp_path),
+            "port": port,
+            "pid": os.getpid(),
+            "secret": SECRET,
+        }
+        yield Targets(json.dumps(want), file, tcp, udp)
+
+
+def test_the_corpus_is_large() -> None:
+    """There are enough of them to mean something."""
+    assert len(CORPUS) >= 100
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_hostile_validator_reaches_nothing(name: str, boxes: Sandboxes, targets: Targets) -> None:
+    """It does not get what it wants, touches no file and no listener, and costs its own call only."""
+    with boxes.batch(CORPUS[name]) as sandbox:
+        with suppress(SandboxError):
+            assert sandbox.call("v", targets.text) in {False, None}
+        if not name.startswith("at load"):
+            assert sandbox.call("honest", "ok") is True
+            assert sandbox.call("honest", "no") is False
+        assert sandbox.search("^b", "a\nb") == "b"
+    assert targets.file.read_text() == SECRET
+    assert sorted(each.name for each in targets.file.parent.iterdir()) == ["planted.py", "secret.txt"]
+    with pytest.raises(BlockingIOError):
+        targets.tcp.accept()
+    with pytest.raises(BlockingIOError):
+        targets.udp.recv(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("uses up: a loop", Reason.TIMEOUT),
+        ("uses up: a pattern", Reason.TIMEOUT),
+        ("uses up: 10 GB", Reason.MEMORY),
+        ("uses up: a list without end", Reason.MEMORY),
+        ("kernel: a null pointer", Reason.CRASH),
+        ("next case: half an answer", Reason.CRASH),
+        ("next case: an answer written ahead", Reason.FORGED),
+        ("next case: 100 MB", Reason.FORGED),
+        ("next case: BaseException", Reason.EXCEPTION),
+        ("files: open", Reason.EXCEPTION),
+        ("at load: a loop at the top", Reason.TIMEOUT),
+        ("at load: an exit at the top", Reason.CRASH),
+        ("at load: an exception at the top", Reason.EXCEPTION),
+    ],
+)
+def test_the_failure_says_why(name: str, reason: Reason, boxes: Sandboxes, targets: Targets) -> None:
+    """Programs read the reason, people the message."""
+    with boxes.batch(CORPUS[name]) as sandbox, pytest.raises(SandboxError) as caught:
+        sandbox.call("v", targets.text)
+    assert caught.value.reason is reason, caught.value.message
+    assert caught.value.message
+
+
+def test_the_static_policy_refuses_nearly_all_of_them() -> None:
+    """What the policy lets through only uses up time or memory, or raises."""
+    let_through = {name for name, source in CORPUS.items() if _is_accepted(source)}
+    harmless = {"at load: a loop at the top", "at load: an exception at the top", "next case: BaseException"}
+    harmless |= {name for name in CORPUS if name.startswith("uses up")}
+    harmless |= {"next case: an exception that cannot be told"}
+    assert let_through <= harmless
+
+
+def _is_accepted(source: str) -> bool:
+    try:
+        return first_problem(source) is None
+    except SyntaxError:
+        return False
