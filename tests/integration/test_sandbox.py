@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from shared.errors import ValidatorSecurityError
+from tests.benchmarks.bench_sandbox import measured
 from tests.support.eventually import eventually
 from tests.support.tree import ROOT
 from worker.sandbox import Reason, Sandbox, SandboxError, Sandboxes
@@ -331,6 +332,14 @@ def test_a_slow_request_is_cut_off_in_time(boxes: Sandboxes) -> None:
         start = monotonic()
         assert sandbox.call("is_short", "x" * 5_000_000) is False
         assert monotonic() - start < 10
+
+
+def test_the_benchmark_measures_every_row(boxes: Sandboxes) -> None:
+    """In small, so that it still runs when somebody wants its figures."""
+    assert boxes.why_unlocked == ""
+    rows = list(measured(1))
+    assert len(rows) == 7
+    assert all(row.best > 0 for row in rows)
 
 
 def _assert(holds: bool) -> None:  # noqa: FBT001 - the one thing it is told

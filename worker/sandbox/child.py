@@ -3,13 +3,12 @@
 import os
 import select
 import signal
-from contextlib import suppress
 from time import monotonic
 from typing import Final, NamedTuple
 
 from worker.sandbox import wire
 from worker.sandbox.failures import Reason, SandboxError
-from worker.sandbox.keeper import Pipes, ZygoteLostError
+from worker.sandbox.keeper import Pipes
 
 MAX_FRAME_BYTES: Final = 8 << 20
 """A longer answer is not read."""
@@ -68,19 +67,16 @@ class Child:
         self.uses += 1
         return answer
 
-    def end(self) -> int:
-        """Ends the process and returns its wait status; 0 when that is not known.
+    def end(self) -> None:
+        """Ends the process, without waiting for it; a second call does nothing."""
+        if not self.is_over:
+            self._close()
+            self._pipes.zygote.drop(self._pipes.pid)
 
-        A second call does nothing.
-        """
-        if self.is_over:
-            return 0
+    def _close(self) -> None:
         self.is_over = True
         os.close(self._pipes.requests)
         os.close(self._pipes.answers)
-        with suppress(ZygoteLostError):
-            return self._pipes.zygote.end(self._pipes.pid)
-        return 0
 
     def _write(self, data: bytes, deadline: float, limit_s: float) -> None:
         left = memoryview(data)
@@ -138,9 +134,9 @@ class Child:
         return more
 
     def _ended(self) -> SandboxError:
-        status = self.end()
-        if self._pipes.zygote.is_lost:
-            raise ZygoteLostError("it is gone")
+        """Why a process closed its pipes: the zygote knows how it ended, if that is not gone too."""
+        self._close()
+        status = self._pipes.zygote.end(self._pipes.pid)
         return SandboxError(Reason.CRASH, f"its process {_how(status)}")
 
 

@@ -113,6 +113,12 @@ class Zygote:
         """
         return self._order(wire.END, pid, [])
 
+    def drop(self, pid: int) -> None:
+        """Ends a child without waiting for its end; a zygote that is gone has ended it already."""
+        with self._busy, suppress(OSError):
+            if not self.is_lost:
+                self._control.sendall(wire.ORDER.pack(wire.DROP, pid))
+
     def close(self) -> None:
         """Ends the zygote and its children."""
         self.is_lost = True

@@ -4,8 +4,8 @@ import struct
 
 ORDER = struct.Struct("<ci")
 """What the worker asks of the zygote, and what that answers: the order, and a number."""
-FORK, END = b"F", b"K"
-"""Orders: fork a child, locked or not; end a child."""
+FORK, END, DROP = b"F", b"K", b"D"
+"""Orders: fork a child, locked or not; end a child and say how it had ended; end a child and say nothing."""
 
 ASK = struct.Struct("<I8scI")
 """Of a request to a child: bytes after the count, its random word, what is asked, bytes of its first text."""

@@ -6,6 +6,7 @@ lock. The worker asks over a socket:
 
     F + whether to lock, with two pipes    ->  process id of a new child, which answers on these pipes
     K + process id                         ->  its end: the wait status
+    D + process id                             its end, and no answer
 
 The end of the socket is the end of the worker: the zygote ends then, and every child with it. A child reads
 one request, writes one answer, and so on; each answer carries the random word of its request, which nobody
@@ -234,7 +235,8 @@ def obey(control: socket.socket) -> None:
             else:
                 status = end(number) if number in children else 0
                 children.discard(number)
-                control.sendall(wire.ORDER.pack(wire.END, status))
+                if order == wire.END:
+                    control.sendall(wire.ORDER.pack(wire.END, status))
     except OSError:
         return  # the worker is gone in the middle of a word
     finally:
