@@ -20,6 +20,8 @@ MOST_CHUNKS: Final = 200
 """Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""
 LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
 """Settings of live turns that decide what comes out."""
+SPARE: Final = 2
+"""One chunk in so many more is open than there are places for."""
 CHUNK_ITEMS_MOST: Final = 100
 """Cases or queries of one chunk."""
 
@@ -107,15 +109,18 @@ def shape_of(items: int, concurrency: int) -> tuple[int, int]:
     """Says how many items a chunk holds, and how many chunks may be open, to keep so many items under way.
 
     Chunks that are begun whole leave no place empty: the largest size that fills the most places is taken.
+    Half as many more may be open; their items wait at the gate for a place, which would otherwise stand empty
+    between two chunks.
 
     >>> [shape_of(1_500, together) for together in (1, 10, 97, 100)]
-    [(7, 1), (5, 2), (6, 16), (5, 20)]
+    [(7, 1), (5, 3), (6, 24), (5, 30)]
     """
     most = chunk_size(items)
     if concurrency < most:
         return most, 1
     size = max(range(most, most // 2, -1), key=lambda size: (concurrency // size * size, size))
-    return size, concurrency // size
+    wide = concurrency // size
+    return size, wide + wide // SPARE
 
 
 def item_chunks(items: Sequence[tuple[str, bytes]], size: int) -> Iterator[Chunk]:

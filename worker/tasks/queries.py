@@ -27,7 +27,7 @@ from worker.queries.verdict import outcome, query_result
 from worker.tasks.asking import Asked, Request, ask, prepare
 from worker.tasks.in_hand import Item, Postponed
 from worker.tasks.items import ItemsHandler, Judged
-from worker.upstream.endpoints import api_endpoint
+from worker.upstream.endpoints import api_endpoint, run_scope
 from worker.upstream.failures import Health
 from worker.upstream.gate import Gate, Later, Sent
 
@@ -53,17 +53,19 @@ class QueriesEngine:
     """Works on the queries of one run.
 
     Args:
+        name: the run's id.
         run: its settings.
         loop: the process's.
         gate: keeps to the limits of the fleet.
     """
 
-    def __init__(self, run: QueryRun, loop: Loop, gate: Gate) -> None:
+    def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate) -> None:
         self.most = run.together
         self._run = run
         self._gate = gate
         self._endpoint = api_endpoint(
             run.api_url,
+            *([run_scope(name, concurrency=run.concurrency)] if run.concurrency > 1 else []),
             limits=Limits(pace_s=run.delay_s or None),
             has_breaker=False,
             timeout_s=run.timeout_s + GRACE_S,
@@ -130,9 +132,8 @@ def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
 
     @lru_cache(RUNS)
     def engine_of(run: str) -> QueriesEngine:
-        return QueriesEngine(
-            QueryRun.from_snapshot(store.info(run).snapshot), process.loop, process.upstream.gate
-        )
+        settings = QueryRun.from_snapshot(store.info(run).snapshot)
+        return QueriesEngine(run, settings, process.loop, process.upstream.gate)
 
     return ItemsHandler(process, engine_of)
 

@@ -83,7 +83,7 @@ def test_the_loader_makes_chunks_and_a_snapshot(full: Path) -> None:
     assert [name for chunk in chunks for name in chunk.items] == [str(at) for at in range(8)]
     stored = CaseRun.from_snapshot(json.loads(json.dumps(load.snapshot)))
     assert (stored.models, stored.schema, stored.together) == (plan(full).run.models, {"type": "object"}, 1)
-    assert load.wide == 7
+    assert load.wide == 7 + 3
 
 
 def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
