@@ -73,7 +73,7 @@ def pack_item(row: ItemRow) -> bytes:
 def unpack_item(index: int, value: bytes) -> ItemRow:
     r"""Reads what is stored of a result.
 
-    >>> unpack_item(3, b'p|5|7|1|2|0.25\n{}')[3:]
+    >>> unpack_item(3, b'p|5|7|1|2|0.25\n{}')[3:8]
     (5, 7, 1, 2, 0.25)
     >>> unpack_item(3, b'poison').code
     'xp'

@@ -11,6 +11,7 @@ from producer.submit import submit
 from shared import keys
 from shared.errors import (
     IdempotencyConflictError,
+    InputError,
     UsageError,
 )
 from shared.names import Kind, RunState
@@ -140,7 +141,8 @@ def test_a_namespace_must_be_a_name(inline_worker: InlineWorker) -> None:
         )
 
 
-def test_other_kinds_are_refused_by_name(inline_worker: InlineWorker) -> None:
-    """Asking for a kind that this version does not run is a usage error."""
-    with pytest.raises(UsageError, match="describes cases"):
-        submit(inline_worker.ledger, inline_worker, stdin([]), kind=Kind.CASES)
+def test_a_kind_that_the_input_is_not_is_an_input_error(inline_worker: InlineWorker) -> None:
+    """Turns that are submitted as a bench are refused, and nothing of them is left."""
+    with pytest.raises(InputError, match="name"):
+        submit(inline_worker.ledger, inline_worker, stdin(turn_lines(1, 1)), kind=Kind.CASES)
+    assert not inline_worker.store.list()
