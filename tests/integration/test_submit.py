@@ -143,6 +143,6 @@ def test_a_namespace_must_be_a_name(inline_worker: InlineWorker) -> None:
 
 def test_a_kind_that_the_input_is_not_is_an_input_error(inline_worker: InlineWorker) -> None:
     """Turns that are submitted as a bench are refused, and nothing of them is left."""
-    with pytest.raises(InputError, match="name"):
+    with pytest.raises(InputError, match="threadId: unknown key"):
         submit(inline_worker.ledger, inline_worker, stdin(turn_lines(1, 1)), kind=Kind.CASES)
     assert not inline_worker.store.list()
