@@ -1,6 +1,7 @@
 """Measures what running validators and patterns in locked processes costs.
 
-Run as `python -m tests.benchmarks.bench_sandbox`. Each row is the best and the middle of several rounds, in wall time of the asking thread, beside its goal.
+Run as `python -m tests.benchmarks.bench_sandbox`. Each row is the best and the middle of several rounds, in
+wall time of the asking thread, beside its goal.
 """
 
 import argparse
