@@ -65,7 +65,7 @@ def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
     """Two models, six ways to end: status, deciding stage, judge, cost and exit code 1 as documented."""
     (tmp_path / "validators.py").write_text(VALIDATORS, encoding="utf-8")
     (tmp_path / "schema.json").write_text('{"type": "object", "required": ["n"]}', encoding="utf-8")
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"id": "equal", "input": '```json\n{"n": 1}\n```', "expected": {"n": 1}},
         {"id": "fuzzy", "input": '{"n": 1.0}', "expected": {"n": 1}},
         {"id": "judged", "input": '{"n": 2}', "expected": {"n": 1}},
