@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from shared.errors import UsageError
 
-FORMATS: Final = ("md", "json", "jsonl", "csv")
+FORMATS: Final = ("md", "json", "jsonl", "csv", "html")
 _OF_SUFFIX: Final = {
     ".md": "md",
     ".markdown": "md",
@@ -15,6 +15,8 @@ _OF_SUFFIX: Final = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".csv": "csv",
+    ".html": "html",
+    ".htm": "html",
 }
 
 

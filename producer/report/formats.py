@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import BinaryIO, Final
 
 from producer.report.cases.to_csv import CasesCsvReport
+from producer.report.cases.to_html import CasesHtmlReport
 from producer.report.cases.to_markdown import CasesMarkdownReport
 from producer.report.items_jsonl import ItemsJsonlReport
 from producer.report.protocol import Report
@@ -42,6 +43,7 @@ CASE_FORMATS: Final[Mapping[str, Format]] = {
     "json": ItemsJsonReport,
     "csv": CasesCsvReport,
     "md": CasesMarkdownReport,
+    "html": CasesHtmlReport,
 }
 """Of cases: CSV begins with the columns of the documented tool."""
 
