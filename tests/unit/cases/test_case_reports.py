@@ -1,0 +1,176 @@
+"""What people read of a cases run: figures, order, failures first, and hostile text that does nothing."""
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO, StringIO
+from typing import Any, Final
+
+import pytest
+
+from producer.document import document_of, totals_of
+from producer.report.cases.details import FailureDetails, FreeformDetails
+from producer.report.cases.scatter import Point, scatter
+from producer.report.cases.terminal import summary_text, table_rows
+from producer.report.formats import CASE_FORMATS
+from shared.case_run import CasePayload, CaseRun, Endpoint, encode_case
+from shared.item_rows import ItemRow
+from shared.names import Kind
+from shared.runs import RunInfo
+from tests.support.run_infos import info as turns_info
+from worker.tasks.case_lines import Told, case_document, case_line
+from worker.validation.pipeline import validate
+
+HOSTILE: Final = "<img src=x onerror=alert(1)></script><script>alert(1)</script>\u2028\"'`|=1+1"
+USAGE: Final = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+def run_info(mode: str = "standard", models: Sequence[str] = ("slow", "good")) -> RunInfo:
+    """A cases run as the store reads it."""
+    run = CaseRun("Bench", "Answer.", {name: Endpoint() for name in models}, mode=mode, cases=2)  # type: ignore[arg-type]  # words of a test
+    snapshot = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
+    return replace(turns_info(total=4), kind=Kind.CASES, snapshot=snapshot)
+
+
+def row(
+    at: int, item: CasePayload, output: str, *, ms: int = 400, cost: float | None = 0.0002, **judge: Any
+) -> ItemRow:
+    """A result as the store reads it."""
+    case: dict[str, Any] = {"expected": item.expected, "regex_pattern": item.regex_pattern}
+    result = validate(case, output, **judge)
+    line = case_line(case_document(item, result, Told(USAGE)))
+    code = "p" if result.passed else "f"
+    return ItemRow(at, code, line, 1_000, 2_000, 1, ms, cost, encode_case(item))
+
+
+def standard() -> list[ItemRow]:
+    """Two models, two cases: one model passes both, the other fails one and gives no second answer."""
+    expected = {"n": 1}
+    error = case_line(case_document(CasePayload(1, "slow", "two"), None, Told()), "upstream_timeout", "late")
+    return [
+        row(0, CasePayload(0, "slow", "one", id="first", expected=expected), '{"n": 2}', ms=2_000, cost=None),
+        ItemRow(1, "x", error, 1_000, 2_000, 3, payload=encode_case(CasePayload(1, "slow", "two"))),
+        row(2, CasePayload(0, "good", "one", id="first", expected=expected), '{"n": 1}'),
+        row(3, CasePayload(1, "good", "two", expected=expected), '{"n": 1.0}', judge=lambda *_: "PASS"),
+    ]
+
+
+def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
+    """Writes a report."""
+    out = BytesIO()
+    report = CASE_FORMATS[name](out, info)
+    totals = totals_of(Kind.CASES)
+    for some in (rows[:1], rows[1:]):
+        totals.add(some)
+        report.page(some)
+    report.end(document_of(info, totals))
+    return out.getvalue().decode()
+
+
+def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
+    """Makes the document of a run."""
+    totals = totals_of(Kind.CASES)
+    totals.add(rows)
+    return document_of(info, totals)
+
+
+def test_models_stand_by_pass_rate() -> None:
+    """The best model stands first; a cost that is not known is no zero; an error stays in the denominator."""
+    text = summary_text(document(standard(), run_info()))
+    names = re.findall(r"│ (good|slow) .*?│ +([\d.]+%)", text)
+    assert names == [("good", "100.0%"), ("slow", "0.0%")]
+    assert re.search(r"│ slow .*unknown │", text)
+    assert "passed 2 · failed 1 · errors 1 · cost $0.0004 and 1 call of unknown price · tokens 45" in text
+    assert "errors by code: upstream_timeout 1" in text
+
+
+def test_failures_are_told_with_their_reason() -> None:
+    """Each failure names case, model, status, prompt and what differs; verbose adds the stages of all."""
+    short, long = FailureDetails(), FailureDetails(is_verbose=True)
+    for details in (short, long):
+        details.page(standard())
+    assert short.text().splitlines()[:3] == [
+        "✗ case 1 (first) · slow  failed_equality",
+        "    asked: one",
+        "    1 difference: /n: expected 1, found 2",
+    ]
+    assert "upstream_timeout" in short.text()
+    assert "good" not in short.text()
+    assert "✓ fuzzy: the judge finds the two objects equivalent" in long.text()
+    assert "reply: PASS" in long.text()
+
+
+def test_outputs_stand_prompt_by_prompt() -> None:
+    """A freeform run shows the document's panel and, for each prompt, what each model said."""
+    rows = [
+        row(at * 2 + case, CasePayload(case, model, f"prompt {case}"), f"{model} says {case}", ms=450)
+        for at, model in enumerate(("slow", "good"))
+        for case in (0, 1)
+    ]
+    details = FreeformDetails()
+    details.page(rows)
+    text = details.text()
+    assert "│ Freeform Mode - Showing raw model outputs for manual inspection │" in text
+    assert text.index("Prompt 1: prompt 0") < text.index("Prompt 2: prompt 1")
+    first = text[text.index("Prompt 1") : text.index("Prompt 2")]
+    assert re.findall(r"│ (\w+) +│ (.*?) +│ +([\d.]+s) │ (\$[\d.]+) │", first) == [
+        ("slow", "slow says 0", "0.45s", "$0.0002"),
+        ("good", "good says 0", "0.45s", "$0.0002"),
+    ]
+    page = written("html", rows, run_info("freeform"))
+    assert all(words in page for words in ("Freeform Mode", "Model Outputs by Prompt", "Speed vs. Price"))
+
+
+def test_the_table_has_the_documented_columns() -> None:
+    """CSV begins with the documented tool's seventeen columns; formulas of an output do not run."""
+    rows = [row(0, CasePayload(0, "=m", "+ask", expected={"n": 1}), "=1+1", cost=None)]
+    head, line = csv.reader(StringIO(written("csv", rows, run_info(models=("=m",)))))
+    found = dict(zip(head, line, strict=True))
+    assert head[:6] == ["model_name", "test_index", "passed", "status", "latency_total", "latency_ttft"]
+    assert head[13:17] == ["error_message", "run_timestamp", "git_commit", "git_branch"]
+    assert (found["test_index"], found["passed"], found["status"]) == ("1", "False", "failed_json_parse")
+    assert (found["model_name"], found["input"], found["raw_output"]) == ("'=m", "'+ask", "'=1+1")
+    assert (found["expected"], found["cost_usd"], found["total_tokens"]) == ('{"n": 1}', "", "15")
+
+
+def test_json_has_every_result() -> None:
+    """The JSON file is the document with all results, which are the lines of JSON Lines."""
+    found = json.loads(written("json", standard(), run_info()))
+    lines = [json.loads(line) for line in written("jsonl", standard(), run_info()).splitlines()]
+    assert found["results"] == lines
+    assert [line["outcome"] for line in lines] == ["failed", "error", "passed", "passed"]
+    assert set(lines[0]["result"]) == {
+        *("model", "case_index", "case_id", "repeat_index", "status", "passed", "stages", "decided_by"),
+        *("message", "differences", "raw_output", "parsed_output", "metrics", "used_fuzzy_match"),
+        *("token_usage", "freeform"),
+    }
+    assert lines[1]["error"] == {"code": "upstream_timeout", "message": "late"}
+
+
+@pytest.mark.parametrize("mode", ["standard", "freeform"])
+def test_hostile_text_is_only_text(mode: str) -> None:
+    """Markup of models, prompts and outputs is shown and not obeyed, in HTML and in Markdown."""
+    item = CasePayload(0, HOSTILE, HOSTILE, id=HOSTILE, regex_pattern=None if mode == "freeform" else "never")
+    info = run_info(mode, models=(HOSTILE,))
+    page = written("html", [row(0, item, HOSTILE)], info)
+    assert "<img" not in page
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+    assert "<img" not in written("md", [row(0, item, HOSTILE)], info)
+
+
+def test_cells_name_what_was_never_asked() -> None:
+    """An item that the run ended without has a row of its own."""
+    rows = [ItemRow(0, "", b"", payload=encode_case(CasePayload(0, "m", "Hi")))]
+    assert table_rows(rows)[0][:4] == ["case-0", "1", "m", "skipped"]
+    assert document(rows, run_info())["counts"]["skipped"] == 1
+
+
+def test_points_stay_inside_their_chart() -> None:
+    """Every model is drawn inside the axes, also those at zero."""
+    drawn = scatter([Point("a", 0.0, 0.0), Point("b", 12.3, 0.004)], x_label="s", y_label="$")
+    places = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
+    assert all(48 <= x <= 548 and 12 <= y <= 212 for x, y in places)
+    assert len(places) == 2
