@@ -30,7 +30,7 @@ USAGE: Final = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 def run_info(mode: str = "standard", models: Sequence[str] = ("slow", "good")) -> RunInfo:
     """A cases run as the store reads it."""
     run = CaseRun("Bench", "Answer.", {name: Endpoint() for name in models}, mode=mode, cases=2)  # type: ignore[arg-type]  # words of a test
-    snapshot = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
+    snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
     return replace(turns_info(total=4), kind=Kind.CASES, snapshot=snapshot)
 
 
