@@ -11,11 +11,13 @@ import msgspec
 
 from producer.load.loads import chunk_size
 from producer.options import Publishes
-from producer.report.query_rows import opened
+from producer.report import case_rows, query_rows
 from producer.retry import Retried
+from shared.case_run import decode_case
 from shared.errors import RunStateError, UsageError
+from shared.item_rows import UNJUDGED, ItemRow
 from shared.ledger import ChunkPlan, Ledger
-from shared.names import RunState
+from shared.names import Kind, RunState
 from shared.runs import RunInfo, RunStore
 
 MOST_ITEMS: Final = 100_000
@@ -54,7 +56,7 @@ def retry_items(
     unknown = sorted(index for index in indexes or () if not 0 <= index < info.total)
     if unknown:
         raise UsageError(f"run {run} has no item {unknown[0]}", hint=f"its items are 0 to {info.total - 1}")
-    wanted = sorted(indexes) if indexes is not None else list(_unfinished(store, run, errors=errors))
+    wanted = sorted(indexes) if indexes is not None else list(_unfinished(store, info, errors=errors))
     if not wanted:
         raise UsageError(f"run {run} has nothing to retry", hint="every item has a result")
     chosen = wanted[:MOST_ITEMS]
@@ -65,12 +67,28 @@ def retry_items(
     return Retried(len(chosen), len(wanted) - len(chosen))
 
 
-def _unfinished(store: RunStore, run: str, *, errors: bool) -> Iterator[int]:
+def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int]:
     """Finds the items to ask for."""
-    for page in store.item_pages(run):
-        for row, _, code in opened(page):
-            if not row.code or (code and (errors or code == UNREACHABLE)):
+    is_wanted = _case_is_wanted if info.kind == Kind.CASES else _query_is_wanted
+    for page in store.item_pages(info.run):
+        for row in page:
+            if not row.code or is_wanted(row, errors=errors):
                 yield row.index
+
+
+def _query_is_wanted(row: ItemRow, *, errors: bool) -> bool:
+    """Tells whether a query has no answer that stands."""
+    [(_, _, code)] = query_rows.opened([row])
+    return bool(code) and (errors or code == UNREACHABLE)
+
+
+def _case_is_wanted(row: ItemRow, *, errors: bool) -> bool:
+    """Tells whether a case has no verdict that stands: none at all, or one without the judge it needed.
+
+    Its model is not asked again where the answer is still in the cache.
+    """
+    [case] = case_rows.opened([row])
+    return errors and (bool(case.code) or UNJUDGED in row.code)
 
 
 def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[ChunkPlan]:
@@ -78,9 +96,11 @@ def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[Chun
     size = chunk_size(len(indexes))
     parts = [[str(index) for index in indexes[at : at + size]] for at in range(0, len(indexes), size)]
     firsts = store.inputs(info.run, [some[0] for some in parts])
-    return [ChunkPlan(_name(payload), some) for payload, some in zip(firsts, parts, strict=True)]
+    return [ChunkPlan(_name(info.kind, payload), some) for payload, some in zip(firsts, parts, strict=True)]
 
 
-def _name(payload: bytes | None) -> str:
+def _name(kind: Kind, payload: bytes | None) -> str:
     """Names an item after what was loaded for it."""
+    if kind == Kind.CASES and payload:
+        return decode_case(payload).first
     return str(msgspec.json.decode(payload or b"{}").get("id", ""))

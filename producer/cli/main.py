@@ -26,7 +26,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "runs": "List, show or remove runs.",
         "watch": "Follow a run until it ends; exits with the run's code.",
         "results": "Print the results of a run, item by item.",
-        "report": "Write a report of a run as Markdown, JSON, JSON Lines or CSV.",
+        "report": "Write a report of a run: Markdown, JSON, JSON Lines, CSV, HTML.",
         "compare": "Compare two runs: what was fixed, what broke, and whether that is chance.",
     },
     "Act": {
@@ -34,6 +34,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "pause": "Hand out nothing more of a run until `resume`.",
         "resume": "Continue a paused or interrupted run.",
         "retry": "Put the failed items of a run back to work.",
+        "rescore": "Judge the answers of a run again, without asking for them.",
         "dead": "Items that were given up: look, put back, drop.",
         "limits": "What may be sent to models and APIs, and where they stand.",
         "cache": "Answers of models that are kept: look, forget.",

@@ -62,6 +62,7 @@ def worker_command(
     in_flight: int | None = None,
     burst: bool = False,
     with_parent: bool = False,
+    unsandboxed_validators: bool = False,
 ) -> list[str]:
     """Returns the command line of a supervisor of worker processes.
 
@@ -73,6 +74,7 @@ def worker_command(
         burst: end when every run of the kinds is final.
         with_parent: end when the process that starts it is gone, however it ended: it holds the other end of
             the standard input.
+        unsandboxed_validators: run validators also where they cannot be locked down.
     """
     command = module_command("worker", "--supervise", "-Q", ",".join(kinds))
     command += [
@@ -81,7 +83,11 @@ def worker_command(
         "-j",
         str(in_flight or settings.in_flight),
     ]
-    flags = {"--burst": burst, "--stop-on-eof": with_parent}
+    flags = {
+        "--burst": burst,
+        "--stop-on-eof": with_parent,
+        "--allow-unsandboxed-validators": unsandboxed_validators,
+    }
     return [*command, *(flag for flag, is_wanted in flags.items() if is_wanted)]
 
 

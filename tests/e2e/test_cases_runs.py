@@ -6,59 +6,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
+from tests.support.case_runs import VALIDATORS, WORKERS, bench, document, echo, rows_of
 from tests.support.cli import Cli, Done
 from tests.support.model_server import ModelServer, Say
 
-WORKERS: Final = ("--processes", "2", "-q", "--json")
-QUESTION: Final = "semantically equivalent"
-VALIDATORS: Final = """
-def is_short(output):
-    return len(output) < 20, f"{len(output)} characters"
-
-def hangs(output):
-    while True:
-        pass
-"""
-
-
-def bench(folder: Path, server: ModelServer, cases: list[dict[str, Any]], **more: Any) -> Path:
-    """Writes a bench of two models, which the server plays, with a judge."""
-    place = {
-        "api_base": server.api_base,
-        "prices": {"prompt_per_million": 100, "completion_per_million": 200},
-    }
-    config = {
-        "name": "Bench",
-        "system_prompt": "Answer.",
-        "models": ["alpha", "beta"],
-        "model_configs": dict.fromkeys(("alpha", "beta", "judge"), place),
-        "config": {"judge_model": "judge", "concurrency": 8, **more.pop("config", {})},
-        "test_cases": cases,
-        **more,
-    }
-    path = folder / "bench.yaml"
-    path.write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
-    return path
-
-
-def document(done: Done) -> dict[str, Any]:
-    """Reads what `--json` printed."""
-    found: dict[str, Any] = json.loads(done.out)
-    return found
-
-
-def rows_of(cli: Cli, run: str) -> list[dict[str, Any]]:
-    """Reads the results of a run."""
-    return [json.loads(line) for line in cli("results", run, "--format", "jsonl").out.splitlines()]
-
-
-def echo(prompt: str, _nth: int) -> Say:
-    """Says what it is told to; as a judge it passes numbers that only differ in type."""
-    if QUESTION in prompt:
-        return Say("PASS" if '"n": 1.0' in prompt else "I cannot PASS this")
-    return Say(prompt)
+STATUSES: Final = {
+    "equal": "passed",
+    "fuzzy": "passed",
+    "judged": "failed_fuzzy",
+    "prose": "failed_json_parse",
+    "schema": "failed_schema",
+    "regex": "failed_regex",
+    "custom": "failed_custom",
+}
 
 
 def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
@@ -86,16 +47,7 @@ def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
     assert [(row["result"]["model"], row["result"]["case_id"]) for row in rows] == [
         (model, case["id"]) for model in ("alpha", "beta") for case in cases
     ]
-    status = {row["result"]["case_id"]: row["result"]["status"] for row in rows}
-    assert status == {
-        "equal": "passed",
-        "fuzzy": "passed",
-        "judged": "failed_fuzzy",
-        "prose": "failed_json_parse",
-        "schema": "failed_schema",
-        "regex": "failed_regex",
-        "custom": "failed_custom",
-    }
+    assert {row["result"]["case_id"]: row["result"]["status"] for row in rows} == STATUSES
     fuzzy = rows[1]["result"]
     assert (fuzzy["decided_by"], fuzzy["used_fuzzy_match"]) == ("fuzzy", True)
     assert fuzzy["stages"][-1]["detail"]["reply"] == "PASS"
@@ -242,21 +194,6 @@ def test_what_hangs_costs_its_own_case_only(cli: Cli, tmp_path: Path) -> None:
     assert "1 s" in rows["bomb"]["message"]
     assert "5 s" in rows["loop"]["message"]
     assert told["counts"]["passed"] == 10
-
-
-def test_a_judge_that_is_not_there_leaves_strict_equality(cli: Cli, tmp_path: Path) -> None:
-    """An unreachable judge is a note on `failed_equality`, never an error of the case."""
-
-    def script(prompt: str, _nth: int) -> Say:
-        return Say("no such model", 404) if QUESTION in prompt else Say('{"n": 2}')
-
-    with ModelServer(script) as server:
-        path = bench(tmp_path, server, [{"input": "one", "expected": {"n": 1}}], models=["alpha"])
-        told = document(cli("run", path, *WORKERS))
-    [row] = rows_of(cli, told["run_id"])
-    assert (row["outcome"], row["error"], row["result"]["status"]) == ("failed", None, "failed_equality")
-    assert "judge could not be asked" in row["result"]["message"]
-    assert told["summary"]["judge"]["unreached"] == 1
 
 
 def test_recorded_outputs_need_no_model(cli: Cli, tmp_path: Path) -> None:

@@ -44,9 +44,20 @@ def parse_kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) 
     help="Items in flight per process [default: 100].",
 )
 @click.option("--burst", is_flag=True, help="End when every run is final.")
+@click.option(
+    "--allow-unsandboxed-validators",
+    is_flag=True,
+    help="Run validators also where they cannot be locked down. Only for files that you trust.",
+)
 @pass_session
 def command(
-    session: Session, *, kinds: tuple[Kind, ...], processes: int | None, in_flight: int | None, burst: bool
+    session: Session,
+    *,
+    kinds: tuple[Kind, ...],
+    processes: int | None,
+    in_flight: int | None,
+    burst: bool,
+    allow_unsandboxed_validators: bool,
 ) -> None:
     """Start workers and keep them running.
 
@@ -55,7 +66,12 @@ def command(
     """
     session.client.ping()  # a wrong URL is told here, in one line, and not by every process
     program = worker_command(
-        session.settings, kinds=kinds, processes=processes, in_flight=in_flight, burst=burst
+        session.settings,
+        kinds=kinds,
+        processes=processes,
+        in_flight=in_flight,
+        burst=burst,
+        unsandboxed_validators=allow_unsandboxed_validators,
     )
     environment = child_environment(session.settings)
     session.output.detail(f"starting {' '.join(program)} in {os.getcwd()}")  # noqa: PTH109 - shown, not used

@@ -1,0 +1,129 @@
+"""Writes the stored answers of a cases run as a bench with recorded outputs, to judge them again.
+
+A rescored run is a run of its own: the first one stays as it was, and the two can be compared.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from producer.report.case_rows import OpenedCase, opened
+from shared.case_run import CaseRun
+from shared.errors import UsageError
+from shared.names import Kind
+from shared.runs import RunInfo, RunStore
+
+
+class Rewritten(NamedTuple):
+    """The files."""
+
+    config: Path
+    """The bench; a new one where that was given."""
+    outputs: Path
+    """The recorded answers."""
+
+
+def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = None) -> Rewritten:
+    """Writes what is needed to judge the answers of a run again.
+
+    Args:
+        store: reads the run.
+        info: the run.
+        folder: where to write.
+        config: a bench whose criteria are used instead of the run's own.
+
+    Raises:
+        UsageError: it is no run of cases, or has no answers.
+        RedisUnreachableError: Redis stays away.
+    """
+    if info.kind != Kind.CASES:
+        raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
+    run = CaseRun.from_snapshot(info.snapshot)
+    positions, cases = dict[int, int](), list[dict[str, Any]]()
+    outputs = folder / "outputs.jsonl"
+    with outputs.open("w", encoding="utf-8") as out:
+        written = 0
+        for case in _cases(store, info.run):
+            at = case.item.case
+            if at not in positions:
+                positions[at] = len(cases)
+                cases.append(_criteria(case))
+            if (row := _output(case, at if config else positions[at])) is not None:
+                out.write(json.dumps(row, ensure_ascii=False) + "\n")
+                written += 1
+    if not written:
+        raise UsageError(f"{info.run} has no answers to judge", hint="`proctor results` shows why")
+    return Rewritten(config or _bench(folder, run, cases), outputs)
+
+
+def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
+    """Reads the run."""
+    return (case for rows in store.item_pages(run) for case in opened(rows))
+
+
+def _criteria(case: OpenedCase) -> dict[str, Any]:
+    """Writes a case as a bench has it."""
+    item = case.item
+    said = {
+        "id": item.id,
+        "expected": item.expected,
+        "reference": item.reference,
+        "regex_pattern": item.regex_pattern,
+        "validator": item.validator,
+    }
+    return {"input": item.input} | {key: value for key, value in said.items() if value is not None}
+
+
+def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
+    """Writes an answer as `--outputs` takes it; None where there is none."""
+    result, row, item = case.result or {}, case.row, case.item
+    if result.get("raw_output") is None:
+        return None
+    usage = result.get("token_usage") or {}
+    said = {
+        "latency_seconds": None if row.latency_ms is None else row.latency_ms / 1000,
+        "cost_usd": row.cost_usd,
+        "prompt_tokens": usage.get("prompt_tokens"),
+        "completion_tokens": usage.get("completion_tokens"),
+    }
+    answer = {"case": item.id or position, "model": item.model, "repeat": item.repeat}
+    known = {key: value for key, value in said.items() if value is not None}
+    return {**answer, "output": result["raw_output"], **known}
+
+
+def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]]) -> Path:
+    """Writes the run's own settings as a bench; JSON is YAML."""
+    places = {name: place for name, place in (*run.models.items(), (run.judge_model, run.judge)) if name}
+    bench: dict[str, Any] = {
+        "name": run.name,
+        "system_prompt": run.system_prompt,
+        "models": list(run.models),
+        "model_configs": {
+            name: {
+                key: value
+                for key, value in (("api_base", place.api_base), ("api_key_env", place.api_key_env))
+                if value
+            }
+            | ({"prices": dict(run.prices[name])} if name in run.prices else {})
+            for name, place in places.items()
+        },
+        "config": {
+            "judge_model": run.judge_model,
+            "temperature": run.temperature,
+            "concurrency": run.concurrency,
+            "max_cost": run.max_cost,
+            "repeat": run.repeat,
+            "json_extraction": run.json_extraction,
+        },
+        "test_cases": cases,
+    }
+    if run.validators is not None:
+        (folder / "validators.py").write_text(run.validators.source, encoding="utf-8")
+        bench["validators_file"] = "validators.py"
+    if run.schema is not None:
+        (folder / "schema.json").write_text(json.dumps(run.schema), encoding="utf-8")
+        bench["schema_path"] = "schema.json"
+    path = folder / "bench.yaml"
+    path.write_text(json.dumps(bench, ensure_ascii=False, indent=1), encoding="utf-8")
+    return path

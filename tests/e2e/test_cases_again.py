@@ -1,0 +1,54 @@
+"""Cases runs that have ended: `retry` for a judge that was away, `rescore` without calls."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.case_runs import QUESTION, VALIDATORS, WORKERS, bench, document, echo, rows_of
+from tests.support.cli import Cli
+from tests.support.model_server import ModelServer, Say
+
+
+def test_a_judge_that_is_not_there_leaves_strict_equality(cli: Cli, tmp_path: Path) -> None:
+    """An unreachable judge is a note on `failed_equality`; `retry` asks it again, and not the model."""
+    is_there = False
+
+    def script(prompt: str, _nth: int) -> Say:
+        if QUESTION not in prompt:
+            return Say('{"n": 2}')
+        return Say("PASS") if is_there else Say("no such model", 404)
+
+    with ModelServer(script) as server:
+        path = bench(tmp_path, server, [{"input": "one", "expected": {"n": 1}}], models=["alpha"])
+        told = document(cli("run", path, *WORKERS))
+        run = told["run_id"]
+        [row] = rows_of(cli, run)
+        is_there = True
+        retried = cli("retry", run, *WORKERS)
+        assert [QUESTION in request.prompt for request in server.requests] == [False, True, True]
+    assert (row["outcome"], row["error"], row["result"]["status"]) == ("failed", None, "failed_equality")
+    assert "judge could not be asked" in row["result"]["message"]
+    assert told["summary"]["judge"]["unreached"] == 1
+    assert (retried.code, document(retried)["counts"]["passed"]) == (0, 1), retried
+
+
+def test_answers_are_judged_again_without_a_call(cli: Cli, tmp_path: Path) -> None:
+    """`rescore` judges stored answers as a new run, by its own criteria or by another bench's."""
+    (tmp_path / "validators.py").write_text(VALIDATORS, encoding="utf-8")
+    cases: list[dict[str, Any]] = [
+        {"id": "short", "input": "ok", "validator": "is_short", "regex_pattern": "^ok"},
+        {"id": "n", "input": '{"n": 2}', "expected": {"n": 1}},
+    ]
+    more = {"validators_file": "validators.py", "config": {"judge_model": None}}
+    with ModelServer(echo) as server:
+        first = document(cli("run", bench(tmp_path, server, cases, **more), *WORKERS))
+        asked = len(server.requests)
+        same = document(cli("rescore", first["run_id"], *WORKERS))
+        cases[1]["expected"] = {"n": 2}
+        more = {"validators_file": "validators.py", "config": {"judge_model": None}}
+        mended = cli("rescore", first["run_id"], "-c", bench(tmp_path, server, cases, **more), *WORKERS)
+        assert (asked, len(server.requests)) == (4, 4)
+    assert same["run_id"] != first["run_id"]
+    assert (same["counts"]["passed"], same["counts"]["failed"]) == (2, 2)
+    assert (mended.code, document(mended)["counts"]["passed"]) == (0, 4), mended
+    turns = cli("rescore", "run-nobody")
+    assert (turns.code, turns.out) == (2, "")
