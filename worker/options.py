@@ -5,10 +5,12 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from shared.errors import UsageError
 from shared.names import Kind
+
+UNSANDBOXED: Final = "--allow-unsandboxed-validators"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Options:
     """The node name, unique in the fleet."""
     stop_on_eof: bool
     """Whether the end of standard input ends this process: whoever started it holds the other end."""
+    unsandboxed_validators: bool
+    """Whether to run validators also where their process cannot be locked down."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,6 +61,9 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument("--burst", action="store_true", help="end when nothing is left to do")
     parser.add_argument("--name", default="", help="node name (default: from kinds, process id and host)")
     parser.add_argument("--stop-on-eof", action="store_true", help="end when standard input ends")
+    parser.add_argument(
+        UNSANDBOXED, action="store_true", help="run validators also where they cannot be locked down"
+    )
     found = parser.parse_args(arguments)
     kinds = _kinds(found.queues)
     return Options(
@@ -67,6 +74,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
         burst=found.burst,
         name=found.name or node_name(kinds, 1),
         stop_on_eof=found.stop_on_eof,
+        unsandboxed_validators=found.allow_unsandboxed_validators,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from shared.errors import ProctorError, UsageError
-from shared.settings import Settings
+from shared.settings import Settings, variable_of
 from shared.target import resolve_target
 from worker.keeper import keep_server
 from worker.logs import set_up_logs
@@ -27,6 +27,8 @@ def start(arguments: Sequence[str]) -> int:
     """
     try:
         options = read_options(arguments)
+        if options.unsandboxed_validators:
+            os.environ[variable_of("unsafe_validators")] = "1"  # where the sandbox looks
         settings = Settings.from_environment()
         set_up_logs(f"supervisor.{os.getpid()}" if options.supervise else options.name)
         return _supervise(options, settings) if options.supervise else _work(options, settings)

@@ -23,7 +23,7 @@ from time import monotonic
 from typing import Final
 
 from shared.settings import Settings
-from worker.options import Options, node_name
+from worker.options import UNSANDBOXED, Options, node_name
 from worker.parent import on_stdin_end
 
 FIRST_PAUSE_S: Final = 0.5
@@ -92,7 +92,8 @@ def child_command(options: Options, name: str) -> list[str]:
     command += ["-Q", ",".join(options.kinds)]
     if options.in_flight is not None:
         command += ["-j", str(options.in_flight)]
-    return [*command, "--burst"] if options.burst else command
+    flags = {"--burst": options.burst, UNSANDBOXED: options.unsandboxed_validators}
+    return [*command, *(flag for flag, is_wanted in flags.items() if is_wanted)]
 
 
 class Supervisor:

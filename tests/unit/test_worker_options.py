@@ -23,6 +23,7 @@ def test_without_options_all_kinds_are_worked_on() -> None:
     assert (options.in_flight, options.processes) == (None, None)
     assert not options.supervise
     assert not options.burst
+    assert not options.unsandboxed_validators
 
 
 def test_kinds_are_read_once_and_in_order() -> None:
@@ -46,12 +47,33 @@ def test_node_names_tell_processes_apart() -> None:
 
 
 def test_a_child_is_told_what_its_supervisor_was_told() -> None:
-    """Kinds, items in flight and burst go down to the processes; supervising does not."""
-    options = read_options(["--supervise", "-Q", "turns", "-j", "7", "--burst", "--processes", "3"])
+    """Kinds, items in flight, burst and trust go down to the processes; supervising does not."""
+    trust = "--allow-unsandboxed-validators"
+    options = read_options(["--supervise", "-Q", "turns", "-j", "7", "--burst", "--processes", "3", trust])
     command = child_command(options, "turns-1.5@here")
     assert read_options(command[command.index("worker") + 1 :]) == read_options(
-        ["--stop-on-eof", "--name", "turns-1.5@here", "-Q", "turns", "-j", "7", "--burst"]
+        ["--stop-on-eof", "--name", "turns-1.5@here", "-Q", "turns", "-j", "7", "--burst", trust]
     )
+
+
+@pytest.mark.parametrize("flags", [[], ["--allow-unsandboxed-validators"]])
+def test_only_the_option_makes_a_worker_trust_validators(flags: list[str]) -> None:
+    """Where the sandbox looks, it finds what the command line said, and no trust without it."""
+    program = (
+        "import sys\nfrom shared.settings import Settings\nfrom worker.start import start\n"
+        "code = start(['-Q', 'cases', *sys.argv[1:]])\n"
+        "print(code, Settings.from_environment().unsafe_validators)\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program, *flags],
+        env={"PROCTOR_REDIS_URL": "redis://127.0.0.1:1/0", "PROCTOR_CONNECT_PATIENCE_S": "0.1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert said.stdout.split() == ["3", str(bool(flags))]
 
 
 def test_a_child_is_started_as_its_supervisor_was() -> None:

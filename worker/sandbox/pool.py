@@ -39,7 +39,10 @@ MOST_IDLE: Final = 8
 """Children that are kept for the next batch."""
 PATTERNS: Final = None
 """The source of children that only search."""
-UNSAFE_HINT: Final = "run workers on Linux 4.14 or later, or start a worker with PROCTOR_UNSAFE_VALIDATORS=1"
+UNSAFE_HINT: Final = (
+    "run workers on Linux 4.14 or later, or, for files that you trust, with "
+    "--allow-unsandboxed-validators or PROCTOR_UNSAFE_VALIDATORS=1"
+)
 
 Check = Callable[[str], None]
 

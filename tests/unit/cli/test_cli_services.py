@@ -15,6 +15,7 @@ from producer.cli.services import (
 )
 from shared.names import Kind
 from shared.settings import Settings
+from worker.options import read_options
 
 
 def test_worker_command_says_everything() -> None:
@@ -23,6 +24,8 @@ def test_worker_command_says_everything() -> None:
     command = worker_command(settings, kinds=[Kind.TURNS], burst=True)
     assert command[:4] == [sys.executable, "-P", "-m", "worker"]
     assert command[4:] == ["--supervise", "-Q", "turns", "--processes", "3", "-j", "7", "--burst"]
+    trusting = worker_command(settings, unsandboxed_validators=True)
+    assert read_options(trusting[4:]).unsandboxed_validators
 
 
 def test_child_finds_our_servers_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
