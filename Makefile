@@ -60,9 +60,11 @@ cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-bench: $(STAMP) ## measure turns (ARGS) and queries (QUERIES_ARGS) per second beside their references
+bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS) and the sandbox
 	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
+	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
+	@$(BIN)/python -m tests.benchmarks.bench_sandbox
 
 ## Keep it clean
 format: $(STAMP) ## rewrite the code in the project's format
