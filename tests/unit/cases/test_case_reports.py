@@ -24,7 +24,7 @@ from worker.tasks.case_lines import Told, case_document, case_line
 from worker.validation.pipeline import validate
 
 HOSTILE: Final = "<img src=x onerror=alert(1)></script><script>alert(1)</script>\u2028\"'`|=1+1"
-USAGE: Final = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+USAGE: Final[dict[str, int | None]] = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
 def run_info(mode: str = "standard", models: Sequence[str] = ("slow", "good")) -> RunInfo:
