@@ -72,6 +72,7 @@ def test_no_more_is_under_way_than_the_process_may(make: Make) -> None:
     state = {"now": 0, "most": 0}
 
     async def slow(message: str) -> str:
+        """Counts those that are under way."""
         state["now"] += 1
         state["most"] = max(state["most"], state["now"])
         await asyncio.sleep(0.02)
@@ -128,6 +129,7 @@ def test_a_client_that_breaks_is_its_turns_error(make: Make) -> None:
     """What no client should raise ends one turn, not the chunk."""
 
     async def broken(message: str) -> str:
+        """Fails at the first question as nothing should."""
         if message == "question 0.0":
             raise ArithmeticError
         return message
@@ -145,6 +147,7 @@ def test_errors_are_asked_again_by_a_retry(make: Make) -> None:
     failing = {"question 0.0"}
 
     async def flaky(message: str) -> str:
+        """Refuses what is listed."""
         if message in failing:
             raise UpstreamError(Trouble.REFUSED, "not now")
         return message

@@ -42,6 +42,7 @@ async def discipline(
     sessions: list[aiohttp.ClientSession] = []
 
     def session() -> aiohttp.ClientSession:
+        """The loop's session, made when first asked for."""
         if not sessions:
             sessions.append(aiohttp.ClientSession())
         return sessions[0]

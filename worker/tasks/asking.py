@@ -96,6 +96,7 @@ async def ask(session: aiohttp.ClientSession, request: Request, query: str) -> A
     began, status = perf_counter(), 0
 
     def latency_ms() -> int:
+        """Time since the query was sent."""
         return round(1000 * (perf_counter() - began))
 
     try:
