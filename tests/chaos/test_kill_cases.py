@@ -32,7 +32,7 @@ COST_USD: Final = 0.0017
 def test_a_worker_killed_at_half_repeats_only_what_was_under_way(
     redis_client: "redis.Redis", redis_url: str, tmp_path: Path, processes: Processes
 ) -> None:
-    """One of two workers killed at half of 1,000 cases: each has one verdict, few are asked twice, sums hold."""
+    """One of two workers killed at half of 1,000 cases: each is judged once, few asked twice, sums hold."""
     desk = QueryDesk(redis_client, redis_url, tmp_path)
     workers = [start_worker(processes, "-Q", "cases") for _ in range(2)]
     cases = [{"input": f"question {number}", "regex_pattern": "ok"} for number in range(CASES)]

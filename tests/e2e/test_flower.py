@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.eventually import eventually
-from tests.support.processes import Processes
+from tests.support.processes import Process, Processes
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
@@ -30,6 +30,7 @@ class Shop:
 
     browser: Browser
     address: str
+    flower: Process
     runs: tuple[str, str]
     """Ids of two finished runs."""
 
@@ -91,7 +92,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
             watched = processes.run(*proctor, "watch", runs[-1], within_s=60)
             assert watched.popen.returncode == 0, watched.said()
         with closing(Browser(processes, folder / "profile")) as browser:
-            yield Shop(browser, f"http://{address}", (runs[0], runs[1]))
+            yield Shop(browser, f"http://{address}", flower, (runs[0], runs[1]))
     finally:
         processes.close()
 
@@ -102,7 +103,8 @@ def test_tasks_page_tells_chunks_apart(shop: Shop) -> None:
     def all_told() -> None:
         rows = shop.rows("/tasks")
         assert all(TASK in row and "SUCCESS" in row and "'chunk': " in row for row in rows)
-        assert {run for run in shop.runs for row in rows if f"'run': '{run}'" in row} == set(shop.runs)
+        seen = {run for run in shop.runs for row in rows if f"'run': '{run}'" in row}
+        assert seen == set(shop.runs), [*rows, shop.flower.said()]
 
     eventually(all_told, PAGE_BUDGET_S)
 
