@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -11,9 +11,11 @@ from tempfile import mkdtemp
 from typing import Any, Final, NamedTuple
 
 from producer.cli.context import Session
+from producer.cli.files import ReportFile
 from producer.cli.params import chosen
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
+from producer.document import EXIT_DONE, EXIT_NOT_GOOD
 from producer.sample_api.server import in_background
 from shared.runs import TurnRow
 from shared.turn_words import SummaryPolicy
@@ -34,22 +36,28 @@ class Shown(NamedTuple):
     why: str
 
 
-def demonstrate(session: Session, *, keep: bool) -> int:
-    """Decides the packaged turns, then evaluates the sample API; returns the exit code of what went wrong."""
+def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) -> int:
+    """Runs one example of each kind; returns the exit code of what went wrong.
+
+    Args:
+        session: for the settings and the terminal; its Redis is left alone.
+        keep: leaves the data folder where it is.
+        reports: a folder for one HTML report of each; None writes none.
+    """
     folder = Path(mkdtemp(prefix="proctor-demo-"))
     settings = session.settings.override(
         "demo", data_dir=folder / "data", redis_url=None, broker_url=None, embedded_idle_s=2.0
     )
     own = Session(replace(session.options, redis=None), settings)
+    if reports is not None:
+        reports.mkdir(parents=True, exist_ok=True)
     try:
-        with as_file(files("examples") / "turns.jsonl") as path:
-            code = _decide(own, path)
-        if not own.options.json:
-            with as_file(files("examples") / "copilot" / "data" / "evaluation_baselines.json") as path:
-                code = _evaluate(own, path) or code
-        if not own.options.json and not own.options.quiet:
-            own.output.data("")
-            own.output.note("next: `proctor init` writes a file to start from, `proctor run FILE` decides it")
+        code = _decide(own, reports)
+        if not own.options.json:  # one document is what `--json` prints
+            with in_background() as url:
+                code = _evaluate(own, url, reports) or code
+                code = _validate(own, url, reports) or code
+            _tell_the_way(own, reports)
         if keep:
             own.output.note(f"kept: PROCTOR_DATA_DIR={settings.data_dir} proctor runs")
         return code
@@ -61,43 +69,89 @@ def demonstrate(session: Session, *, keep: bool) -> int:
             rmtree(folder, ignore_errors=True)
 
 
-def _decide(session: Session, path: Path) -> int:
-    """Runs the example file and explains some of its decisions."""
+def _decide(session: Session, reports: Path | None) -> int:
+    """Runs the example turns and explains some of their decisions."""
     output = session.output
     output.note("deciding the example conversations with a Redis and workers of our own")
-    submission = Submission(session, str(path), chosen(None, "", SummaryPolicy.GUARDRAIL, ""))
+    with _example("turns.jsonl") as path:
+        code, run = _run(session, path, reports, processes=PROCESSES)
+        if not session.options.json and not session.options.quiet:
+            messages = [json.loads(line)["message"] for line in path.read_bytes().splitlines()]
+            shown = one_of_each(session.store.rows(run), messages)
+            output.data("")
+            output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
+    return code
+
+
+def _evaluate(session: Session, url: str, reports: Path | None) -> int:
+    """Puts the packaged queries to the sample API."""
+    _begin(session, "putting fifty queries to a sample API of our own, on loopback")
+    words = dict.fromkeys(("path", "method", "bearer_env", "start_from", "repeat", "retry_errors"))
+    words |= {"api_url": url, "delay": 0, "concurrency": TOGETHER, "places": (), "headers": ()}
+    with _example("copilot", "data", "evaluation_baselines.json") as path:
+        return _run(session, path, reports, words=words)[0]
+
+
+def _validate(session: Session, url: str, reports: Path | None) -> int:
+    """Runs the packaged benches with the sample API's models; that the hasty one fails cases is the point."""
+    words = {"api_base": f"{url}/v1"}
+    codes = []
+    for name, told in (
+        ("bench.config.yaml", "validating what two sample models answer; one of them is hasty, and fails"),
+        ("freeform.yaml", "showing what they answer side by side"),
+    ):
+        _begin(session, told)
+        with _example(".") as folder:
+            codes.append(_run(session, folder / name, reports, words=words)[0])
+    return next((code for code in codes if code not in (EXIT_DONE, EXIT_NOT_GOOD)), EXIT_DONE)
+
+
+def _begin(session: Session, told: str) -> None:
+    """Says what comes next."""
+    if not session.options.quiet:
+        session.output.data("")
+    session.output.note(told)
+
+
+def _example(*parts: str) -> AbstractContextManager[Path]:
+    """Finds a packaged example on disk."""
+    return as_file(files("examples").joinpath(*parts))
+
+
+def _run(
+    session: Session,
+    path: Path,
+    reports: Path | None,
+    *,
+    processes: int = 1,
+    words: dict[str, Any] | None = None,
+) -> tuple[int, str]:
+    """Runs a file as `proctor run` does; returns the exit code and the run's id."""
+    submission = Submission(
+        session, str(path), chosen(None, "", SummaryPolicy.GUARDRAIL, "", words=words or {})
+    )
+    written = [] if reports is None else [ReportFile("html", reports / f"{path.name.split('.')[0]}.html")]
     run = ""
 
     def begin(view: Any) -> str:
+        """Submits the file."""
         nonlocal run
         run = submission.send(view, is_attended=True).run
         return run
 
-    code = work(session, submission.kind(), WorkOptions(PROCESSES), begin)
-    if not session.options.json and not session.options.quiet:
-        messages = [json.loads(line)["message"] for line in path.read_bytes().splitlines()]
-        shown = one_of_each(session.store.rows(run), messages)
-        output.data("")
-        output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
-    return code
+    return work(session, submission.kind(), WorkOptions(processes, files=written), begin), run
 
 
-def _evaluate(session: Session, path: Path) -> int:
-    """Puts the packaged queries to the sample API, which listens on a free port of the loopback only."""
-    if not session.options.quiet:
-        session.output.data("")
-    session.output.note("putting fifty queries to a sample API of our own, on loopback")
-    words = dict.fromkeys(("path", "method", "bearer_env", "start_from", "repeat", "retry_errors"))
-    with in_background() as url:
-        words |= {"api_url": url, "delay": 0, "concurrency": TOGETHER, "places": (), "headers": ()}
-        choice = chosen(None, "", SummaryPolicy.GUARDRAIL, "", words=words)
-        submission = Submission(session, str(path), choice)
-        return work(
-            session,
-            submission.kind(),
-            WorkOptions(1),
-            lambda view: submission.send(view, is_attended=True).run,
-        )
+def _tell_the_way(session: Session, reports: Path | None) -> None:
+    """Says what to do next."""
+    if session.options.quiet:
+        return
+    session.output.data("")
+    if reports is None:
+        session.output.note("next: `proctor demo -o reports` writes what you saw as pages for a browser")
+    else:
+        session.output.note(f"next: open the pages in {reports}")
+    session.output.note("      `proctor init` writes a file to start from, `proctor run FILE` runs it")
 
 
 def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:

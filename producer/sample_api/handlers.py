@@ -1,4 +1,4 @@
-"""Handles the sample API's requests: POST /api/query, GET /api/health, and GET /api/requests for tests.
+"""Handles the sample API's requests: queries, questions to its models, its health, and what was asked.
 
 A request may choose its own behaviour with the header `X-Sample-Behaviour`; otherwise the server's holds.
 """
@@ -15,6 +15,7 @@ from aiohttp import web
 
 from producer.sample_api.answers import answer, reply, wrong_answer
 from producer.sample_api.behaviour import Behaviour, RequestLog, parse_behaviour
+from producer.sample_api.models import MAX_BODY_BYTES, complete, last_message
 from producer.sample_api.retrieval import Index
 from shared.errors import ConfigError
 
@@ -61,14 +62,38 @@ async def answer_query(request: web.Request) -> web.StreamResponse:
     """Answers one query, or misbehaves as told."""
     began = perf_counter()
     query = await _read_query(request)
+    behaviour = _behaviour(request, query)
+    return await _trouble(request, behaviour, query) or web.json_response(
+        _body(request, behaviour, query, began)
+    )
+
+
+async def answer_prompt(request: web.Request) -> web.StreamResponse:
+    """Answers one question to a model, or misbehaves as told."""
+    try:
+        body = await request.clone(client_max_size=MAX_BODY_BYTES).json()
+    except (ValueError, RecursionError):
+        raise _bad_request("the body is no JSON") from None
+    prompt = last_message(body)
+    if prompt is None:
+        raise _bad_request("model and messages are required")
+    behaviour = _behaviour(request, prompt)
+    return await _trouble(request, behaviour, prompt) or await complete(request, body, prompt)
+
+
+def _behaviour(request: web.Request, query: str) -> Behaviour:
+    """Counts a request and tells what it meets."""
     header = request.headers.get(BEHAVIOUR_HEADER)
     try:
         behaviour = request.app[BEHAVIOUR] if header is None else parse_behaviour(header)
     except ConfigError as error:
         raise _bad_request(error.message) from None
     nth, nth_of_query = request.app[LOG].add(query)
-    if not behaviour.meets(nth=nth, nth_of_query=nth_of_query):
-        behaviour = Behaviour()
+    return behaviour if behaviour.meets(nth=nth, nth_of_query=nth_of_query) else Behaviour()
+
+
+async def _trouble(request: web.Request, behaviour: Behaviour, query: str) -> web.StreamResponse | None:
+    """Meets a request as the behaviour says; None where it is to be answered, perhaps after a while."""
     if behaviour.name in {"reset", "half", "huge", "silent"}:
         return await _break(request, behaviour, query)
     if behaviour.status is not None:
@@ -78,7 +103,7 @@ async def answer_query(request: web.Request) -> web.StreamResponse:
         return web.Response(text=text, content_type=content_type)
     if behaviour.name == "slow":
         await asyncio.sleep(behaviour.seconds)
-    return web.json_response(_body(request, behaviour, query, began))
+    return None
 
 
 async def _read_query(request: web.Request) -> str:

@@ -15,11 +15,13 @@ from producer.sample_api.handlers import (
     BEHAVIOUR,
     INDEX,
     LOG,
+    answer_prompt,
     answer_query,
     tell_health,
     tell_requests,
 )
 from producer.sample_api.knowledge import load_knowledge
+from producer.sample_api.models import COMPLETIONS
 from producer.sample_api.retrieval import Index
 from shared.errors import InfrastructureError
 from shared.query_words import QUERY_ENDPOINT
@@ -43,6 +45,7 @@ def create_app(behaviour: Behaviour | None = None, *, log: RequestLog | None = N
     app[BEHAVIOUR] = behaviour or Behaviour()
     app[LOG] = log or RequestLog()
     app.router.add_post(QUERY_ENDPOINT, answer_query)
+    app.router.add_post(COMPLETIONS, answer_prompt)
     app.router.add_get("/api/health", tell_health)
     app.router.add_get("/api/requests", tell_requests)
     return app

@@ -11,6 +11,7 @@ import pytest
 
 from producer.load.source import Source
 from producer.load.turns import read_turns
+from producer.sample_api.server import in_background
 from tests.support.cli import Cli
 from tests.support.processes import marked_processes
 from tests.support.tree import ROOT
@@ -19,13 +20,16 @@ EXAMPLES: Final = ROOT / "examples"
 
 
 def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
-    """`demo` shows both workloads, one decision of each rule, and leaves neither a folder nor a process."""
+    """`demo` shows all workloads, one decision of each rule, and leaves neither a folder nor a process."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     done = cli("demo", env={"TMPDIR": str(folder)})
     assert done.code == 0, done
     assert "finished: 61 turns of 8 threads" in done.out
     assert "finished: 50 queries" in done.out
+    assert "finished: 5 cases by 2 models" in done.out
+    assert "failed_equality" in done.out
+    assert "Freeform Mode" in done.out
     table = done.out.split("DECISION")[1].split("\n\n")[0]
     rules = [line.split()[1] for line in table.splitlines()[1:]]
     assert rules == ["1", "2", "3", "4", "5", "6", "6"]
@@ -63,6 +67,24 @@ def test_init_writes_a_file_that_runs(cli: Cli, tmp_path: Path) -> None:
         assert ("frozen" in note) is result["peakGuardrailActive"], result
     assert cli("init", folder).code == 2
     assert cli("init", folder, "--force").code == 0
+
+
+def test_what_init_writes_of_other_kinds_runs_with_the_sample_api(cli: Cli, tmp_path: Path) -> None:
+    """The starting questions all pass; the bench runs without a key, and its hasty model fails twice."""
+    with in_background() as url:
+        assert cli("init", "--kind", "queries", tmp_path).code == 0
+        done = cli("run", tmp_path / "baselines.json", "--api-url", url, "--no-progress")
+        assert done.code == 0, done
+        assert "passed 5 · failed 0" in done.out
+        assert cli("init", "--kind", "cases", tmp_path).code == 0
+        done = cli("run", tmp_path / "bench.config.yaml", "--api-base", f"{url}/v1", "--no-progress")
+        assert done.code == 1, done
+        assert "passed 8 · failed 2 · errors 0" in done.out
+        streamed = cli(
+            "run", tmp_path / "freeform.yaml", "--api-base", f"{url}/v1", "--stream", "--no-progress"
+        )
+        assert streamed.code == 0, streamed
+        assert "17 + 25 = 42" in streamed.out
 
 
 @pytest.mark.parametrize("name", ["turns.jsonl", "starter/turns.jsonl"])

@@ -26,6 +26,9 @@ from tests.support.processes import Processes
 from tests.support.sample_api import BASELINES, QUERY, Client, ask, evaluate, meeting
 from worker.queries.reply import Reply
 from worker.queries.verdict import outcome
+from worker.upstream.direct_client import DirectClient
+from worker.upstream.failures import UpstreamError
+from worker.upstream.model import ModelRequest
 
 
 def test_the_honest_api_meets_the_targets_but_not_everything(tmp_path: Path) -> None:
@@ -139,3 +142,43 @@ def test_a_server_of_its_own_runs_until_a_signal(
         assert process.wait() == 0
     finally:
         started.close()
+
+
+def test_its_models_speak_openais_protocol() -> None:
+    """A known prompt has its answer, whole and in pieces, from either model; no question is refused."""
+
+    async def asked() -> tuple[list[str], list[int]]:
+        """Asks the two models, then sends what is no question."""
+        async with running() as url, aiohttp.ClientSession() as session:
+            clients = DirectClient(lambda: session, {})
+            replies = [
+                await clients.complete(
+                    ModelRequest(model, "", "What is 17 + 25?", api_base=f"{url}/v1", is_streamed=is_streamed)
+                )
+                for model in ("gpt-4o-mini", "mine")
+                for is_streamed in (False, True)
+            ]
+            assert all(reply.prompt_tokens and reply.completion_tokens is not None for reply in replies)
+            statuses = []
+            for body in (b"{", b'{"model": "m", "messages": []}'):
+                async with session.post(f"{url}/v1/chat/completions", data=body) as response:
+                    statuses.append(response.status)
+        return [reply.text for reply in replies], statuses
+
+    texts, statuses = asyncio.run(asked())
+    assert texts == ["42", "42", "17 + 25 = 42", "17 + 25 = 42"]
+    assert statuses == [400, 400]
+
+
+def test_its_models_misbehave_as_told() -> None:
+    """What a behaviour does to queries it does to models too."""
+
+    async def asked() -> None:
+        """Asks a model that is told to be too busy."""
+        async with running(Behaviour("429", retry_after=7)) as url, aiohttp.ClientSession() as session:
+            request = ModelRequest("mine", "", "What is 17 + 25?", api_base=f"{url}/v1")
+            with pytest.raises(UpstreamError) as refused:
+                await DirectClient(lambda: session, {}).complete(request)
+            assert (refused.value.status, refused.value.wait_s) == (429, 7)
+
+    asyncio.run(asked())

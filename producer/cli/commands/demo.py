@@ -1,4 +1,6 @@
-"""`proctor demo`: runs the packaged examples with a Redis, workers and an API of its own, and shows them."""
+"""`proctor demo`: runs the packaged examples with a Redis, workers, an API and models of its own."""
+
+from pathlib import Path
 
 import click
 
@@ -8,12 +10,21 @@ from producer.cli.options import command as declare
 
 @declare()
 @click.option("--keep", is_flag=True, help="Keep the data folder, to look around afterwards.")
+@click.option(
+    "-o",
+    "--output",
+    "reports",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write an HTML report of each run there.",
+)  # fmt: skip - one option, one paragraph
 @pass_session
-def command(session: Session, *, keep: bool) -> int:
-    """Decide the example turns and evaluate a sample API: no key, no server, no network needed.
+def command(session: Session, *, keep: bool, reports: Path | None) -> int:
+    """Run an example of each kind - turns, queries, test cases: no key, no server, no network needed.
 
-    Everything happens in a temporary data folder: an embedded Redis, real workers, a real queue.
+    Everything happens in a temporary data folder: an embedded Redis, real workers, a real queue, an
+    API and models that answer on loopback.
     """
     from producer.cli.showcase import demonstrate  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    return demonstrate(session, keep=keep)
+    return demonstrate(session, keep=keep, reports=reports)

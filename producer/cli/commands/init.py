@@ -12,9 +12,15 @@ from shared.errors import UsageError
 
 FILES: Final = {
     "turns": ("starter/turns.jsonl", "starter/README.md"),
+    "queries": ("starter/baselines.json", "starter/QUERIES.md"),
     "cases": ("bench.config.yaml", "validators.py", "freeform.yaml"),
 }
 """What is written for each kind, from the packaged examples; the first one is to be run."""
+SAMPLE: Final = {
+    "queries": "  # after `proctor sample-api` in another terminal",
+    "cases": " --api-base http://localhost:3000/v1  # no key: after `proctor sample-api` in another terminal",
+}
+"""What has to be there first, without a key or an API of one's own."""
 
 
 @declare()
@@ -32,8 +38,9 @@ FILES: Final = {
 def command(session: Session, *, folder: Path, kind: str, output: Path | None, force: bool) -> None:
     """Write an example to start from into DIR (default: here).
 
-    Turns: a file with a note on every line, and a README that explains each key. Cases: a bench with its
-    validators, and a freeform comparison. Prints the files it wrote.
+    Turns: a file with a note on every line, and a README that explains each key. Queries: five
+    questions to the sample API. Cases: a bench with its validators, and a freeform comparison. Prints the
+    files it wrote.
     """
     first = FILES[kind][0]
     folder = folder if output is None else folder / output.parent
@@ -47,4 +54,4 @@ def command(session: Session, *, folder: Path, kind: str, output: Path | None, f
     for name, path in targets.items():
         path.write_bytes((files("examples") / name).read_bytes())
         session.output.data(str(path))
-    session.output.note(f"next: proctor run {targets[first]}")
+    session.output.note(f"next: proctor run {targets[first]}{SAMPLE.get(kind, '')}")
