@@ -1,0 +1,245 @@
+/* Sorting, search and filters of an HTML report. Nothing is needed to read it; the state is in the address. */
+"use strict";
+(() => {
+  const all = (selector, within) => Array.from((within || document).querySelectorAll(selector));
+  const tables = all("table[data-sort]");
+  const scopes = all("[data-scope]").map(scopeOf);
+  let state = new URLSearchParams();
+
+  /* ---- The state: pairs in the part of the address that no server sees, so that it works from a file. */
+
+  function read() {
+    const hash = location.hash.slice(1);
+    return new URLSearchParams(hash.includes("=") ? hash : "");
+  }
+
+  function keep(key, value) {
+    if (value) state.set(key, value);
+    else state.delete(key);
+    const hash = state.toString();
+    try {
+      history.replaceState(null, "", hash ? "#" + hash : location.pathname + location.search);
+    } catch (refused) {
+      location.hash = hash;
+    }
+  }
+
+  function restore() {
+    state = read();
+    for (const table of tables) if (state.has(table.id)) sortTable(table, state.get(table.id));
+    for (const scope of scopes) {
+      for (const field of scope.fields) field.value = state.get(field.dataset.key) || "";
+      order(scope);
+      filter(scope);
+    }
+    for (const id of (state.get("open") || "").split(",")) {
+      const item = id && document.getElementById(id);
+      if (item && item.matches("details")) item.open = true;
+    }
+  }
+
+  /* ---- Values: numbers before words, and what is not known last, whichever way it is sorted. */
+
+  function compare(one, other, sign) {
+    if (one === "" || other === "") return (one === "") - (other === "");
+    const a = Number(one), b = Number(other);
+    if (!Number.isNaN(a) && !Number.isNaN(b)) return sign * (a - b);
+    return sign * one.localeCompare(other, undefined, { numeric: true });
+  }
+
+  function sorted(entries, key) {
+    const sign = key.startsWith("-") ? -1 : 1;
+    return entries.map((entry, at) => [entry, at]).sort((a, b) => compare(a[0][0], b[0][0], sign) || a[1] - b[1]);
+  }
+
+  function put(parent, elements) {
+    const together = document.createDocumentFragment();
+    for (const element of elements) together.append(element);
+    parent.append(together);
+  }
+
+  /* ---- Tables: a click on a heading sorts by its column. */
+
+  function sortTable(table, key) {
+    const column = Math.abs(Number(key)) - 1, heads = all("thead th", table), body = table.tBodies[0];
+    if (!heads[column]) return;
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    heads[column].setAttribute("aria-sort", key.startsWith("-") ? "descending" : "ascending");
+    const rows = Array.from(body.rows, (row) => {
+      const cell = row.cells[column];
+      return [cell.dataset.value === undefined ? cell.textContent.trim() : cell.dataset.value, row];
+    });
+    put(body, sorted(rows, key).map(([[, row]]) => row));
+  }
+
+  tables.forEach((table, at) => {
+    if (!table.id) table.id = "table" + (at + 1);
+    all("thead th", table).forEach((head, column) => {
+      if (!head.textContent.trim()) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        // Numbers are first sorted from the highest, words from the first letter.
+        const now = head.getAttribute("aria-sort"), first = head.classList.contains("n") ? "-" : "";
+        const sign = now === "descending" ? "" : now === "ascending" ? "-" : first;
+        sortTable(table, sign + (column + 1));
+        keep(table.id, sign + (column + 1));
+      });
+    });
+  });
+
+  /* ---- Items: rows or cards that can be searched, filtered and put in order. */
+
+  function scopeOf(element) {
+    const lists = all("[data-list]", element).map((list) => ({ list, items: all("[data-item]", list) }));
+    return {
+      element, lists,
+      items: lists.flatMap((each) => each.items),
+      fields: all("[data-key]", element),
+      count: element.querySelector("[data-count]"),
+      texts: new Map(),
+      order: "",
+    };
+  }
+
+  function order(scope) {
+    const field = scope.fields.find((each) => each.dataset.key === "order");
+    const key = field ? field.value : "";
+    if (key === scope.order) return;
+    scope.order = key;
+    const name = key.replace("-", "");
+    for (const { list, items } of scope.lists) {
+      const pairs = items.map((item) => [item.dataset[name] || "", item]);
+      put(list, key ? sorted(pairs, key).map(([[, item]]) => item) : items);
+    }
+  }
+
+  const ENTITIES = { "&lt;": "<", "&gt;": ">", "&#34;": '"', "&#39;": "'", "&amp;": "&" };
+
+  /* A closed item's details are the text of its <noscript>: markup that has not become elements yet. */
+  function textOf(scope, item) {
+    let text = scope.texts.get(item);
+    if (text === undefined) {
+      const held = item.querySelector("noscript");
+      if (held) {
+        text = held.textContent.replace(/<[^>]*>/g, "\n");
+        for (const name in ENTITIES) text = text.replaceAll(name, ENTITIES[name]);
+        text = item.firstElementChild.textContent + "\n" + text;
+      } else {
+        text = item.textContent;
+      }
+      text = text.toLowerCase();
+      scope.texts.set(item, text);
+    }
+    return text;
+  }
+
+  function filter(scope) {
+    const wanted = {};
+    let words = "";
+    for (const { dataset, value } of scope.fields) {
+      if (dataset.key === "q") words = value.trim().toLowerCase();
+      else if (dataset.key !== "order" && value) wanted[dataset.key] = value;
+    }
+    const keys = Object.keys(wanted);
+    const fits = (element) => keys.every((key) => element.dataset[key] === undefined || element.dataset[key] === wanted[key]);
+    let shown = 0;
+    for (const { list, items } of scope.lists) {
+      const before = shown;
+      for (const item of items) {
+        let is = fits(item) && (!words || textOf(scope, item).includes(words));
+        if (is && item.dataset.parts !== undefined) {
+          let any = false;
+          for (const part of all("[data-part]", item)) any = !(part.hidden = !fits(part)) || any;
+          is = any;
+        }
+        if (item.hidden === is) item.hidden = !is;
+        shown += is;
+      }
+      const none = list.parentElement.querySelector(":scope > [data-none]");
+      if (none) none.hidden = shown > before;
+    }
+    if (scope.count) scope.count.textContent = `${shown.toLocaleString("en")} of ${scope.items.length.toLocaleString("en")} shown`;
+  }
+
+  function changed(scope, field) {
+    keep(field.dataset.key, field.value);
+    if (field.dataset.key === "order") order(scope);
+    else filter(scope);
+  }
+
+  for (const scope of scopes) {
+    for (const field of scope.fields) {
+      let soon = 0;
+      field.addEventListener("input", () => {
+        clearTimeout(soon);
+        soon = setTimeout(() => changed(scope, field), field.dataset.key === "q" ? 150 : 0);
+      });
+    }
+    for (const button of all(".reset", scope.element)) {
+      button.addEventListener("click", () => {
+        for (const field of scope.fields) {
+          field.value = "";
+          keep(field.dataset.key, "");
+        }
+        order(scope);
+        filter(scope);
+      });
+    }
+    for (const tools of all(".tools", scope.element)) tools.hidden = false;
+  }
+
+  /* ---- Details become elements when they are opened. */
+
+  function unfold(item) {
+    const held = item.querySelector(":scope > noscript");
+    if (!held) return;
+    const box = document.createElement("div");
+    box.innerHTML = held.textContent; // as it was escaped on the way into this file
+    held.replaceWith(box);
+  }
+
+  document.addEventListener("toggle", (event) => {
+    const item = event.target;
+    if (!item.matches || !item.matches("details[data-item]")) return;
+    if (item.open) unfold(item);
+    if (!item.id) return;
+    const open = new Set((state.get("open") || "").split(",").filter(Boolean));
+    if (item.open) open.add(item.id);
+    else open.delete(item.id);
+    keep("open", Array.from(open).slice(-20).join(","));
+  }, true);
+
+  /* ---- Copying, keys and printing. */
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest && event.target.closest("button.copy");
+    if (!button) return;
+    let said = button.previousElementSibling;
+    while (said && said.tagName !== "PRE") said = said.previousElementSibling;
+    if (!said) return;
+    try {
+      await navigator.clipboard.writeText(said.textContent);
+      button.textContent = "Copied";
+    } catch (refused) {
+      getSelection().selectAllChildren(said);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+
+  document.addEventListener("keydown", (event) => {
+    const field = document.querySelector("[data-key=q]");
+    if (!field || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) {
+      event.preventDefault();
+      field.focus();
+    }
+  });
+
+  addEventListener("hashchange", restore);
+  document.documentElement.classList.add("script");
+  restore();
+})();

@@ -1,0 +1,172 @@
+"""Makes the pages of HTML reports from templates: one file, no network, everything filled in is only text.
+
+A report writes `begin`, then whatever it fills in from templates of its own, then `end`. What the script of
+the page does with marks in the markup:
+
+    table[data-sort] with an id    sorts by a click on a heading; `data-value` of a cell is what it sorts by,
+                                   empty for what is not known; columns of class `n` begin with the highest
+    [data-scope]                   the macro `tools`, and one or more [data-list] that hold [data-item]
+    [data-item data-model=…]       is filtered by the choice with the key `model`, and so on; the order with
+                                   the key `latency` sorts by `data-latency`, `-latency` from the highest
+    details[data-item] with an id  stays open after a reload; what stands inside a `noscript` after its
+                                   summary is read without a script, and with one becomes elements when it is
+                                   opened: thousands of closed details cost little
+    [data-item data-parts]         has [data-part] inside, which are filtered one by one
+    [data-none] beside a list      is shown when nothing of the list is
+    button.copy                    copies the `pre` before it
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+FRAME: Final = "html/frame.html.j2"
+TEXT_CHARS: Final = 20_000
+"""Of one text that are shown on a page with few items."""
+LEAST_CHARS: Final = 1_000
+"""Of one text that are shown however many items there are."""
+PAGE_CHARS: Final = 48_000_000
+"""Of all texts of a page, as far as `LEAST_CHARS` allows."""
+
+_HERE: Final = Path(__file__).parent
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Characters that no page should carry."""
+
+
+class Tile(NamedTuple):
+    """One figure of the first screen."""
+
+    name: str
+    value: str
+    note: str = ""
+    tone: str = ""
+    """`good`, `bad`, `warn` or nothing."""
+
+
+class Text(NamedTuple):
+    """A text as the page shows it."""
+
+    shown: str
+    left: int = 0
+    """Characters that are not shown."""
+
+
+def text_limit(items: int) -> int:
+    """Says how many characters of one text a page of so many items shows, so that it stays one to open.
+
+    >>> text_limit(10), text_limit(2_000), text_limit(20_000)
+    (20000, 8000, 1000)
+    """
+    return max(LEAST_CHARS, min(TEXT_CHARS, PAGE_CHARS // (3 * max(1, items))))
+
+
+def cut(text: str, limit: int = TEXT_CHARS) -> Text:
+    """Shortens a text and says by how much.
+
+    >>> cut("abcdef", 4)
+    Text(shown='abcd', left=2)
+    """
+    return Text(text[:limit], max(0, len(text) - limit))
+
+
+def begin(
+    title: str,
+    verdict: str,
+    *,
+    is_good: bool | None,
+    remarks: Iterable[str] = (),
+    tiles: Sequence[Tile] = (),
+    badge: str = "",
+    about: str = "",
+) -> bytes:
+    """Writes a page up to its first own section.
+
+    Args:
+        title: what the page is of.
+        verdict: the one line that counts.
+        is_good: colours it; None while there is no telling.
+        remarks: what else is worth a line.
+        tiles: the figures of the first screen.
+        badge: a word beside the title.
+        about: where it comes from.
+    """
+    policy = (
+        f"default-src 'none'; style-src '{_digest('style.css')}'; script-src '{_digest('page.js')}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    style = markup(_text("style.css"))
+    told = (list(remarks), list(tiles), badge, about)
+    return fill(FRAME, "begin", title, verdict, is_good, *told, style, policy)
+
+
+def end(facts: Iterable[tuple[str, str]] = ()) -> bytes:
+    """Writes the end of a page.
+
+    Args:
+        facts: names and values that say what was run, for the fold at its foot.
+    """
+    return fill(FRAME, "end", list(facts), markup(_text("page.js")))
+
+
+def fill(template: str, macro: str, *arguments: Any) -> bytes:
+    r"""Fills in one macro of a template; every text is escaped.
+
+    Control characters are shown as their pictures, and halves of surrogate pairs as their numbers.
+
+    Args:
+        template: its path below `producer/report`.
+        macro: its name.
+        arguments: what the macro takes.
+
+    >>> fill("html/parts.html.j2", "said", "<b>", Text("\x1b\ud800"))[:69]
+    b'<div class="said"><h4>&lt;b&gt;</h4><pre tabindex="0">\xe2\x90\x9b\\ud800</pre>'
+    """
+    module: Any = _environment().get_template(template).module
+    text = _CONTROLS.sub(_picture, str(getattr(module, macro)(*arguments)))
+    return text.encode(errors="backslashreplace")
+
+
+def markup(text: str) -> "Markup":
+    """Marks text as HTML: only for charts and for files of our own."""
+    from markupsafe import Markup  # noqa: PLC0415 - start-up: comes with jinja2
+
+    return Markup(text)  # noqa: S704 - made by our own code, which escapes what it puts in
+
+
+@cache
+def _environment() -> "Environment":
+    """Reads templates when they are first needed."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - start-up: 40 ms
+
+    return Environment(
+        loader=FileSystemLoader(_HERE.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def _text(name: str) -> str:
+    """Reads a file that goes into every page."""
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _digest(name: str) -> str:
+    """Names a file as a content security policy does: by what is in it."""
+    return "sha256-" + b64encode(sha256(_text(name).encode()).digest()).decode()
+
+
+def _picture(found: re.Match[str]) -> str:
+    """Shows a control character as its picture."""
+    number = ord(found[0])
+    return "\u2421" if number == 0x7F else chr(0x2400 + number)  # noqa: PLR2004 - the picture of delete
