@@ -35,7 +35,12 @@ class Shop:
     """Ids of two finished runs."""
 
     def rows(self, page: str) -> list[str]:
-        """Rows of the page's table, read anew; the page fills itself by a second request."""
+        """Rows of the page's table, read anew; the page fills itself by a second request.
+
+        The table remembers its search for the next visit, which may be another test's: it is told to forget.
+        """
+        self.browser.open(f"{self.address}/healthcheck")
+        self.browser.evaluate("localStorage.clear()")
         self.browser.open(self.address + page)
         return eventually(self._filled, PAGE_BUDGET_S)
 
