@@ -104,7 +104,7 @@ def begin(
     )
     style = markup(_text("style.css"))
     told = (list(remarks), list(tiles), badge, about)
-    return fill(FRAME, "begin", title, verdict, is_good, *told, style, policy)
+    return fill(FRAME, "begin", title, verdict, is_good, *told, style, markup(policy))
 
 
 def end(facts: Iterable[tuple[str, str]] = ()) -> bytes:

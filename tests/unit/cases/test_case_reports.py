@@ -12,9 +12,9 @@ import pytest
 
 from producer.document import document_of, totals_of
 from producer.report.cases.details import FailureDetails, FreeformDetails
-from producer.report.cases.scatter import Point, scatter
 from producer.report.cases.terminal import summary_text, table_rows
 from producer.report.formats import CASE_FORMATS
+from producer.report.html.charts import Point, scatter
 from shared.case_run import CasePayload, CaseRun, Endpoint, encode_case
 from shared.item_rows import ItemRow
 from shared.names import Kind
@@ -156,7 +156,8 @@ def test_hostile_text_is_only_text(mode: str) -> None:
     info = run_info(mode, models=(HOSTILE,))
     page = written("html", [row(0, item, HOSTILE)], info)
     assert "<img" not in page
-    assert "<script" not in page
+    assert "<script>alert" not in page
+    assert page.count("<script") == page.count("</script") == 1
     assert "default-src 'none'" in page
     assert "<img" not in written("md", [row(0, item, HOSTILE)], info)
 
@@ -172,5 +173,5 @@ def test_points_stay_inside_their_chart() -> None:
     """Every model is drawn inside the axes, also those at zero."""
     drawn = scatter([Point("a", 0.0, 0.0), Point("b", 12.3, 0.004)], x_label="s", y_label="$")
     places = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
-    assert all(48 <= x <= 548 and 12 <= y <= 212 for x, y in places)
+    assert all(52 <= x <= 544 and 24 <= y <= 236 for x, y in places)
     assert len(places) == 2

@@ -1,0 +1,212 @@
+"""What the HTML report shows of one case: its trace, and where the output and the expected object part."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from producer.report.case_rows import OpenedCase
+from producer.report.cases.words import dollars, seconds
+from producer.report.cells import plain
+from producer.report.html.page import cut
+from shared.case_words import STAGE_NUMBERS, Stage
+
+NEVER_ASKED: Final = "never asked"
+GIST_CHARS: Final = 110
+"""Of a prompt, in the line of a closed case."""
+REASON_CHARS: Final = 180
+"""Of what failed, in the line of a closed case."""
+VALUE_CHARS: Final = 400
+"""Of one side of a difference."""
+DETAIL_CHARS: Final = 500
+"""Of one entry of what a stage tells beside its reason."""
+MARKS: Final = {"pass": ("✓", "good"), "fail": ("✗", "bad"), "skipped": ("·", "quiet")}
+TITLES: Final[Mapping[str, str]] = {
+    Stage.REGEX: "regex",
+    Stage.CUSTOM: "custom validator",
+    Stage.JSON: "JSON",
+    Stage.SCHEMA: "schema",
+    Stage.EQUALITY: "equality",
+    Stage.FUZZY: "judge",
+}
+"""The stages as people call them."""
+UNWANTED: Final[tuple[Any, ...]] = ("", None, [], {})
+_TOLD_ELSEWHERE: Final = frozenset({"errors", "reply"})
+
+
+class Side(NamedTuple):
+    """One side of a difference: what differs from the other stands between what does not."""
+
+    before: str = ""
+    differs: str = ""
+    after: str = ""
+
+
+class Difference(NamedTuple):
+    """One difference, ready to be read."""
+
+    path: str
+    expected: Side | str
+    """A text is a remark instead of a value."""
+    actual: Side | str
+    note: str = ""
+
+
+def told(case: OpenedCase, limit: int) -> dict[str, Any]:
+    """Returns what the page shows of a case.
+
+    Args:
+        case: as it was stored.
+        limit: characters of each long text.
+    """
+    result, item = case.result or {}, case.item
+    expected = None if item.expected is None else json.dumps(item.expected, indent=2, ensure_ascii=False)
+    raw = result.get("raw_output")
+    return {
+        "id": f"i{case.row.index + 1}",
+        "number": item.case + 1,
+        "name": _name(case),
+        "again": f" #{item.repeat + 1}" if item.repeat else "",
+        "model": item.model,
+        "passed": bool(result.get("passed")),
+        "status": status_of(case),
+        "gist": plain(item.input, GIST_CHARS),
+        "why": "" if result.get("passed") else plain(_why(case), REASON_CHARS),
+        "latency": case.row.latency_ms,
+        "cost": case.row.cost_usd,
+        "figures": _figures(case),
+        "message": case.message if case.code or not result.get("stages") else "",
+        "texts": [(label, cut(text, limit)) for label, text in _asked(case)],
+        "expected": None if expected is None else cut(expected, limit),
+        "output": None if raw is None else cut(raw, limit),
+        "differences": list(_differences(result.get("differences") or {})),
+        "more": _more(result.get("differences") or {}),
+        "problems": _problems(result),
+        "stages": [_stage(stage) for stage in result.get("stages") or ()],
+    }
+
+
+def status_of(case: OpenedCase) -> str:
+    """Names how a case ended in one word of the pipeline, or of the error."""
+    return case.code or str((case.result or {}).get("status") or NEVER_ASKED)
+
+
+def _name(case: OpenedCase) -> str:
+    """Names a case as people count."""
+    again = f" #{case.item.repeat + 1}" if case.item.repeat else ""
+    return f"case {case.item.case + 1}" + (f" ({case.item.id})" if case.item.id else "") + again
+
+
+def _why(case: OpenedCase) -> str:
+    """Says why there is no pass."""
+    return case.message if case.result else "the run ended before"
+
+
+def _figures(case: OpenedCase) -> list[str]:
+    """What the case took and cost, and what else was measured."""
+    if case.result is None:
+        return []
+    figures = [seconds(case.row.latency_ms), dollars(case.row.cost_usd)]
+    figures += [f"{case.total_tokens:,} tokens"] * bool(case.total_tokens)
+    score = (case.result.get("metrics") or {}).get("rouge_l")
+    figures += [] if score is None else [f"ROUGE-L {float(score):.2f}"]
+    figures += [f"sent {case.row.attempts} times"] * (case.row.attempts > 1)
+    return figures
+
+
+def _asked(case: OpenedCase) -> Iterator[tuple[str, str]]:
+    """The texts of a case: what was asked, and what a good answer looks like."""
+    item = case.item
+    yield "Prompt", item.input
+    if item.regex_pattern is not None:
+        yield "Pattern", item.regex_pattern
+    if item.validator is not None:
+        yield "Validator", item.validator
+    if item.reference is not None:
+        yield "Reference", item.reference
+
+
+def _stage(stage: Mapping[str, Any]) -> dict[str, Any]:
+    """One stage of the trace."""
+    name, detail = str(stage["stage"]), stage.get("detail") or {}
+    mark, tone = MARKS.get(str(stage["outcome"]), ("?", ""))
+    told = [
+        f"{key}: {plain(value if isinstance(value, str) else _json(value), DETAIL_CHARS)}"
+        for key, value in detail.items()
+        if value not in UNWANTED and key not in _TOLD_ELSEWHERE
+    ]
+    return {
+        "number": STAGE_NUMBERS.get(name, ""),  # type: ignore[call-overload]  # a word is its own key
+        "title": TITLES.get(name, name),
+        "mark": mark,
+        "tone": tone,
+        "outcome": str(stage["outcome"]),
+        "reason": str(stage["reason"]),
+        "detail": " · ".join(told),
+        "reply": str(detail.get("reply") or ""),
+    }
+
+
+def _problems(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """How the output breaks the schema, one by one."""
+    return [
+        problem
+        for stage in result.get("stages") or ()
+        if stage["stage"] == Stage.SCHEMA
+        for problem in (stage.get("detail") or {}).get("errors") or ()
+    ]
+
+
+def _differences(found: Mapping[str, Any]) -> Iterator[Difference]:
+    """Returns the differences in the order in which they matter."""
+    for entry in found.get("changed") or ():
+        note = "another type" if entry.get("type_changed") else ""
+        yield Difference(_where(entry), *sides(entry["expected"], entry["actual"]), note)
+    for entry in found.get("missing") or ():
+        yield Difference(_where(entry), Side(differs=_shown(entry["expected"])), "missing")
+    for entry in found.get("unexpected") or ():
+        yield Difference(_where(entry), "nothing", Side(differs=_shown(entry["actual"])))
+    for entry in found.get("repetitions") or ():
+        value = _shown(entry["value"])
+        often = [f"{entry[key]:,} ×" for key in ("expected_times", "actual_times")]  # noqa: RUF001 - the sign for times
+        yield Difference(_where(entry), Side(f"{often[0]} ", value), Side(f"{often[1]} ", value))
+
+
+def sides(expected: Any, actual: Any) -> tuple[Side, Side]:
+    """Sets what differs of two values apart from what they begin and end with.
+
+    >>> sides("in the house", "in the mouse")
+    (Side(before='"in the ', differs='h', after='ouse"'), Side(before='"in the ', differs='m', after='ouse"'))
+    >>> sides(4, "4")
+    (Side(before='', differs='4', after=''), Side(before='', differs='"4"', after=''))
+    """
+    one, other = _shown(expected), _shown(actual)
+    if not isinstance(expected, str) or not isinstance(actual, str):
+        return Side(differs=one), Side(differs=other)
+    most = min(len(one), len(other))
+    head = next((at for at in range(most) if one[at] != other[at]), most)
+    tail = next((at for at in range(most - head) if one[-1 - at] != other[-1 - at]), most - head)
+    return tuple(
+        Side(text[:head], text[head : len(text) - tail], text[len(text) - tail :]) for text in (one, other)
+    )  # type: ignore[return-value]  # two of them
+
+
+def _more(found: Mapping[str, Any]) -> str:
+    """What else is to be said of the differences."""
+    left = f"and {found['omitted']:,} more" if found.get("omitted") else ""
+    return "; ".join(filter(None, (left, str(found.get("note") or ""))))
+
+
+def _where(entry: Mapping[str, Any]) -> str:
+    """Where a difference is."""
+    return str(entry.get("path") or "the whole")
+
+
+def _shown(value: Any) -> str:
+    """Writes a value, bounded."""
+    text = _json(value)
+    return text if len(text) <= VALUE_CHARS else f"{text[:VALUE_CHARS]}…"
+
+
+def _json(value: Any) -> str:
+    """Writes a value as JSON."""
+    return json.dumps(value, ensure_ascii=False)

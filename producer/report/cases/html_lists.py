@@ -1,0 +1,118 @@
+"""The lists of the HTML report of a cases run: failures and passes, or outputs prompt by prompt."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, Protocol
+
+from producer.report.case_rows import OpenedCase
+from producer.report.cases.html_case import told
+from producer.report.html.page import fill, text_limit
+from producer.report.html.spool import Spool
+from producer.report.wording import plural
+from shared.case_run import CaseRun
+
+TEMPLATE: Final = "cases/page.html.j2"
+MOST_CASES: Final = 20_000
+"""Results that a page shows: a browser opens so many without pain."""
+
+
+class CaseList(Protocol):
+    """Keeps on disk what the page shows of cases, and writes it when the rows have gone by."""
+
+    def add(self, case: OpenedCase) -> None:
+        """Takes a case."""
+
+    def pieces(self, models: Sequence[str], run: str) -> Iterator[bytes]:
+        """Yields the lists, piece by piece; called once."""
+
+
+class ByVerdict:
+    """Failures first, then what passed.
+
+    Args:
+        items: how many cases will come.
+    """
+
+    def __init__(self, items: int) -> None:
+        self._limit = text_limit(min(items, MOST_CASES))
+        self._kept = {False: Spool(), True: Spool()}
+        self._seen, self._statuses = Counter[bool](), Counter[str]()
+
+    def add(self, case: OpenedCase) -> None:
+        """Takes a case."""
+        shown = told(case, self._limit)
+        is_passed = shown["passed"]
+        self._seen[is_passed] += 1
+        self._statuses[shown["status"]] += 1
+        if self._seen[is_passed] <= MOST_CASES:
+            self._kept[is_passed].add(0, fill(TEMPLATE, "case", shown))
+
+    def pieces(self, models: Sequence[str], run: str) -> Iterator[bytes]:
+        """Yields both lists."""
+        statuses = [(status, f"{status} ({number:,})") for status, number in self._statuses.most_common()]
+        room, total = MOST_CASES, self._seen.total()
+        yield fill(TEMPLATE, "cases", statuses, models, notes(self._limit, total - room, run))
+        for is_passed, name in ((False, "Failures"), (True, "Passed")):
+            yield fill(TEMPLATE, "list", name, self._seen[is_passed])
+            for _, piece in self._kept[is_passed].pieces(room):
+                yield piece
+            yield fill(TEMPLATE, "list_end")
+            room -= min(room, self._seen[is_passed])
+            self._kept[is_passed].close()
+        yield fill(TEMPLATE, "cases_end")
+
+
+class ByPrompt:
+    """What each model said, prompt by prompt.
+
+    Args:
+        items: how many outputs will come.
+        run: the settings of the run.
+    """
+
+    def __init__(self, items: int, run: CaseRun) -> None:
+        self._limit = text_limit(min(items, MOST_CASES))
+        self._each = max(1, len(run.models)) * run.repeat
+        self._spool = Spool()
+        self._prompts = set[int]()
+        self._seen = 0
+
+    def add(self, case: OpenedCase) -> None:
+        """Takes an output; the first of a prompt brings the prompt along."""
+        shown, number, head = told(case, self._limit), case.item.case, b""
+        self._seen += 1
+        if number not in self._prompts:
+            if len(self._prompts) >= max(1, MOST_CASES // self._each):
+                return
+            self._prompts.add(number)
+            head = fill(TEMPLATE, "prompt", shown)
+        self._spool.add(number, head + fill(TEMPLATE, "output", shown))
+
+    def pieces(self, models: Sequence[str], run: str) -> Iterator[bytes]:
+        """Yields the prompts, each with the outputs of all models side by side."""
+        said = notes(self._limit, self._seen - len(self._spool), run)
+        yield fill(TEMPLATE, "prompts", len(self._prompts), models, said)
+        for _, group in groupby(self._spool.pieces(), key=itemgetter(0)):
+            for _, piece in group:
+                yield piece
+            yield fill(TEMPLATE, "prompt_end")
+        yield fill(TEMPLATE, "cases_end")
+        self._spool.close()
+
+
+def notes(limit: int, left: int, run: str) -> str:
+    """Says what the page leaves out, and where it is.
+
+    >>> notes(1000, 5, "r1")
+    'Texts are cut after 1,000 characters, 5 cases left out; all is in `proctor results r1 --format jsonl`.'
+    """
+    told = f"Texts are cut after {limit:,} characters"
+    told += f", {plural(left, 'case')} left out" * (left > 0)
+    return f"{told}; all is in `proctor results {run} --format jsonl`."
+
+
+def list_of(items: int, run: CaseRun, *, is_freeform: bool) -> CaseList:
+    """Chooses the list by the mode of the run."""
+    return ByPrompt(items, run) if is_freeform else ByVerdict(items)
