@@ -8,7 +8,7 @@ from producer.report.case_rows import OpenedCase
 from producer.report.cases.words import dollars, seconds
 from producer.report.cells import plain
 from producer.report.html.page import cut
-from shared.case_words import STAGE_NUMBERS, Stage
+from shared.case_words import Stage
 
 NEVER_ASKED: Final = "never asked"
 GIST_CHARS: Final = 110
@@ -19,16 +19,15 @@ VALUE_CHARS: Final = 400
 """Of one side of a difference."""
 DETAIL_CHARS: Final = 500
 """Of one entry of what a stage tells beside its reason."""
-MARKS: Final = {"pass": ("✓", "good"), "fail": ("✗", "bad"), "skipped": ("·", "quiet")}
 TITLES: Final[Mapping[str, str]] = {
-    Stage.REGEX: "regex",
-    Stage.CUSTOM: "custom validator",
-    Stage.JSON: "JSON",
-    Stage.SCHEMA: "schema",
-    Stage.EQUALITY: "equality",
-    Stage.FUZZY: "judge",
+    Stage.REGEX: "0 regex",
+    Stage.CUSTOM: "0.5 validator",
+    Stage.JSON: "1 JSON",
+    Stage.SCHEMA: "2 schema",
+    Stage.EQUALITY: "3 equality",
+    Stage.FUZZY: "4 judge",
 }
-"""The stages as people call them."""
+"""The stages as people call them, with the numbers of the document."""
 UNWANTED: Final[tuple[Any, ...]] = ("", None, [], {})
 _TOLD_ELSEWHERE: Final = frozenset({"errors", "reply"})
 
@@ -60,7 +59,7 @@ def told(case: OpenedCase, limit: int) -> dict[str, Any]:
     """
     result, item = case.result or {}, case.item
     expected = None if item.expected is None else json.dumps(item.expected, indent=2, ensure_ascii=False)
-    raw = result.get("raw_output")
+    raw, differences = result.get("raw_output"), list(_differences(result.get("differences") or {}))
     return {
         "id": f"i{case.row.index + 1}",
         "number": item.case + 1,
@@ -78,10 +77,10 @@ def told(case: OpenedCase, limit: int) -> dict[str, Any]:
         "texts": [(label, cut(text, limit)) for label, text in _asked(case)],
         "expected": None if expected is None else cut(expected, limit),
         "output": None if raw is None else cut(raw, limit),
-        "differences": list(_differences(result.get("differences") or {})),
+        "differences": differences,
         "more": _more(result.get("differences") or {}),
         "problems": _problems(result),
-        "stages": [_stage(stage) for stage in result.get("stages") or ()],
+        "stages": [_stage(stage, is_brief=bool(differences)) for stage in result.get("stages") or ()],
     }
 
 
@@ -105,7 +104,9 @@ def _figures(case: OpenedCase) -> list[str]:
     """What the case took and cost, and what else was measured."""
     if case.result is None:
         return []
-    figures = [seconds(case.row.latency_ms), dollars(case.row.cost_usd)]
+    figures = []
+    if not case.code:
+        figures += [seconds(case.row.latency_ms), dollars(case.row.cost_usd)]
     figures += [f"{case.total_tokens:,} tokens"] * bool(case.total_tokens)
     score = (case.result.get("metrics") or {}).get("rouge_l")
     figures += [] if score is None else [f"ROUGE-L {float(score):.2f}"]
@@ -125,22 +126,18 @@ def _asked(case: OpenedCase) -> Iterator[tuple[str, str]]:
         yield "Reference", item.reference
 
 
-def _stage(stage: Mapping[str, Any]) -> dict[str, Any]:
-    """One stage of the trace."""
-    name, detail = str(stage["stage"]), stage.get("detail") or {}
-    mark, tone = MARKS.get(str(stage["outcome"]), ("?", ""))
+def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> dict[str, Any]:
+    """One stage of the trace; brief when the table of differences says the rest."""
+    name, detail, reason = str(stage["stage"]), stage.get("detail") or {}, str(stage["reason"])
     told = [
         f"{key}: {plain(value if isinstance(value, str) else _json(value), DETAIL_CHARS)}"
         for key, value in detail.items()
         if value not in UNWANTED and key not in _TOLD_ELSEWHERE
     ]
     return {
-        "number": STAGE_NUMBERS.get(name, ""),  # type: ignore[call-overload]  # a word is its own key
         "title": TITLES.get(name, name),
-        "mark": mark,
-        "tone": tone,
         "outcome": str(stage["outcome"]),
-        "reason": str(stage["reason"]),
+        "reason": reason.partition(":")[0] if is_brief and name == Stage.EQUALITY else reason,
         "detail": " · ".join(told),
         "reply": str(detail.get("reply") or ""),
     }
@@ -172,22 +169,33 @@ def _differences(found: Mapping[str, Any]) -> Iterator[Difference]:
 
 
 def sides(expected: Any, actual: Any) -> tuple[Side, Side]:
-    """Sets what differs of two values apart from what they begin and end with.
+    """Sets the words that differ of two values apart from what they begin and end with.
 
-    >>> sides("in the house", "in the mouse")
-    (Side(before='"in the ', differs='h', after='ouse"'), Side(before='"in the ', differs='m', after='ouse"'))
+    >>> sides("an old hat", "a new hat")
+    (Side(before='"', differs='an old', after=' hat"'), Side(before='"', differs='a new', after=' hat"'))
     >>> sides(4, "4")
     (Side(before='', differs='4', after=''), Side(before='', differs='"4"', after=''))
     """
     one, other = _shown(expected), _shown(actual)
     if not isinstance(expected, str) or not isinstance(actual, str):
         return Side(differs=one), Side(differs=other)
+    head = _common(one, other)
+    tail = _common(one[head:][::-1], other[head:][::-1])
+    return _parted(one, head, tail), _parted(other, head, tail)
+
+
+def _common(one: str, other: str) -> int:
+    """Counts the characters with which both begin, up to the last end of a word."""
     most = min(len(one), len(other))
-    head = next((at for at in range(most) if one[at] != other[at]), most)
-    tail = next((at for at in range(most - head) if one[-1 - at] != other[-1 - at]), most - head)
-    return tuple(
-        Side(text[:head], text[head : len(text) - tail], text[len(text) - tail :]) for text in (one, other)
-    )  # type: ignore[return-value]  # two of them
+    same = next((at for at in range(most) if one[at] != other[at]), most)
+    while 0 < same < max(len(one), len(other)) and one[same - 1].isalnum():
+        same -= 1
+    return same
+
+
+def _parted(text: str, head: int, tail: int) -> Side:
+    """Cuts a text in three."""
+    return Side(text[:head], text[head : len(text) - tail], text[len(text) - tail :])
 
 
 def _more(found: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from producer.report.case_rows import OpenedCase
 from producer.report.cases.html_case import told
-from producer.report.html.page import fill, text_limit
+from producer.report.html.page import chunked, fill, text_limit
 from producer.report.html.spool import Spool
 from producer.report.wording import plural
 from shared.case_run import CaseRun
@@ -56,8 +56,7 @@ class ByVerdict:
         yield fill(TEMPLATE, "cases", statuses, models, notes(self._limit, total - room, run))
         for is_passed, name in ((False, "Failures"), (True, "Passed")):
             yield fill(TEMPLATE, "list", name, self._seen[is_passed])
-            for _, piece in self._kept[is_passed].pieces(room):
-                yield piece
+            yield from chunked(piece for _, piece in self._kept[is_passed].pieces(room))
             yield fill(TEMPLATE, "list_end")
             room -= min(room, self._seen[is_passed])
             self._kept[is_passed].close()
@@ -102,15 +101,14 @@ class ByPrompt:
         self._spool.close()
 
 
-def notes(limit: int, left: int, run: str) -> str:
-    """Says what the page leaves out, and where it is.
+def notes(limit: int, left: int, run: str) -> tuple[str, str]:
+    """Says what the page leaves out, and the command that has all of it.
 
-    >>> notes(1000, 5, "r1")
-    'Texts are cut after 1,000 characters, 5 cases left out; all is in `proctor results r1 --format jsonl`.'
+    >>> notes(1000, 5, "r1")[0]
+    'Texts are cut after 1,000 characters, 5 cases left out; all of it:'
     """
-    told = f"Texts are cut after {limit:,} characters"
-    told += f", {plural(left, 'case')} left out" * (left > 0)
-    return f"{told}; all is in `proctor results {run} --format jsonl`."
+    told = f"Texts are cut after {limit:,} characters" + f", {plural(left, 'case')} left out" * (left > 0)
+    return f"{told}; all of it:", f"proctor results {run} --format jsonl"
 
 
 def list_of(items: int, run: CaseRun, *, is_freeform: bool) -> CaseList:

@@ -170,7 +170,8 @@ def _tiles(document: Mapping[str, Any], *, is_freeform: bool) -> list[Tile]:
         if len(models) > 1:
             best = by_pass_rate(document)[0]
             tiles.append(Tile("best model", percent(best["pass_rate"]), best["model"]))
-        tiles.append(Tile("failed", f"{counts['failed']:,}", tone="bad" if counts["failed"] else ""))
+        tone, link = ("bad", "#failures") if counts["failed"] else ("", "")
+        tiles.append(Tile("failed", f"{counts['failed']:,}", tone=tone, link=link))
     if counts["error"] or not is_freeform:
         tiles.append(Tile("errors", f"{counts['error']:,}", tone="bad" if counts["error"] else ""))
     known = _known(summary) if summary["cost_usd"] is None else ""

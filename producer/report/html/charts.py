@@ -11,7 +11,8 @@ LEFT: Final = 52
 RIGHT: Final = 16
 TOP: Final = 24
 BOTTOM: Final = 44
-STEPS: Final = (1, 2, 5, 10)
+STEPS: Final = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10)
+"""Ends of axes whose quarters are short numbers, as multiples of a power of ten."""
 LABEL_CHARS: Final = 28
 CHAR_WIDTH: Final = 6.2
 """Of a label, on average."""
@@ -84,7 +85,10 @@ def scatter(points: Sequence[Point], *, x_label: str, y_label: str, top: float |
     top = top or rounded_up(max(max(p.y, p.high or 0) for p in points))
     parts = [_opened(f"{y_label} against {x_label}"), *_axes(end, top, x_label, y_label)]
     places = [(_across(p.x / end), _up(p.y / top)) for p in points]
-    taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in places]
+    taken = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in places]
+    taken += [
+        Box(x, y, _across(p.right / end), y) for p, (x, y) in zip(points, places, strict=True) if p.right
+    ]
     for number, (point, (x, y)) in enumerate(zip(points, places, strict=True)):
         if point.low is not None and point.high is not None:
             parts.append(_line("whisker", x, _up(point.low / top), x, _up(point.high / top)))
@@ -96,7 +100,7 @@ def scatter(points: Sequence[Point], *, x_label: str, y_label: str, top: float |
             f'<circle class="{tone}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{escape(told)}</title></circle>'
         )
     for point, (x, y) in zip(points, places, strict=True):
-        parts += _label(point.name, x, y, taken)
+        parts += _label(point, x, y, taken)
     return "".join([*parts, "</svg>"])
 
 
@@ -158,7 +162,7 @@ def bars(names: Sequence[str], series: Sequence[Series], *, title: str, told: Se
     sums = [sum(each.values[at] for each in series) for at in range(len(names))]
     if not sums or not max(sums):
         return '<p class="none">Nothing to draw.</p>'
-    height = TOP + len(names) * 34 + 20
+    height = len(names) * 34 + (28 if len(series) > 1 else 4)
     parts = [_opened(title, height)]
     whole = WIDTH - RIGHT - 70
     for at, name in enumerate(names):
@@ -178,10 +182,10 @@ def bars(names: Sequence[str], series: Sequence[Series], *, title: str, told: Se
 
 
 def rounded_up(value: float) -> float:
-    """Returns the end of an axis: one, two or five times a power of ten.
+    """Returns the end of an axis: the next value whose quarters are short numbers.
 
     >>> rounded_up(0.0), rounded_up(0.034), rounded_up(7)
-    (1.0, 0.05, 10.0)
+    (1.0, 0.04, 8.0)
     """
     if value <= 0:
         return 1.0
@@ -208,15 +212,18 @@ def _axes(end: float | None, top: float, x_label: str, y_label: str) -> list[str
     return [*parts, f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>']
 
 
-def _label(name: str, x: float, y: float, taken: list[Box]) -> list[str]:
-    """Writes a name where nothing else is: on the right, left, above or below."""
-    text = _short(name, LABEL_CHARS)
+def _label(point: Point, x: float, y: float, taken: list[Box]) -> list[str]:
+    """Writes a name where nothing else is; beside the point only where no line goes out of it."""
+    text = _short(point.name, LABEL_CHARS)
     width = len(text) * CHAR_WIDTH
+    beside = [(x + 9, y + 4, "start", x + 9)] if point.right is None else []
     for left, low, anchor, at in (
-        (x + 9, y + 4, "start", x + 9),
+        *beside,
+        (x + 5, y - 6, "start", x + 5),
+        (x + 5, y + 14, "start", x + 5),
         (x - 9 - width, y + 4, "end", x - 9),
-        (x - width / 2, y - 9, "middle", x),
-        (x - width / 2, y + 17, "middle", x),
+        (x - 5 - width, y - 6, "end", x - 5),
+        (x - 5 - width, y + 14, "end", x - 5),
     ):
         box = Box(left, low - LINE_HEIGHT + 3, left + width, low + 2)
         inside = (

@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const all = (selector, within) => Array.from((within || document).querySelectorAll(selector));
+  const CHUNK = 100;
   const tables = all("table[data-sort]");
   const scopes = all("[data-scope]").map(scopeOf);
   let state = new URLSearchParams();
@@ -40,22 +41,24 @@
 
   /* ---- Values: numbers before words, and what is not known last, whichever way it is sorted. */
 
-  function compare(one, other, sign) {
-    if (one === "" || other === "") return (one === "") - (other === "");
-    const a = Number(one), b = Number(other);
-    if (!Number.isNaN(a) && !Number.isNaN(b)) return sign * (a - b);
-    return sign * one.localeCompare(other, undefined, { numeric: true });
+  const collator = new Intl.Collator(undefined, { numeric: true });
+
+  function compare(a, b) {
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    if (typeof a === "string" && typeof b === "string") return collator.compare(a, b);
+    return typeof a === "number" ? -1 : 1;
   }
 
-  function sorted(entries, key) {
+  function sorted(elements, key, valueOf) {
     const sign = key.startsWith("-") ? -1 : 1;
-    return entries.map((entry, at) => [entry, at]).sort((a, b) => compare(a[0][0], b[0][0], sign) || a[1] - b[1]);
-  }
-
-  function put(parent, elements) {
-    const together = document.createDocumentFragment();
-    for (const element of elements) together.append(element);
-    parent.append(together);
+    const known = [], unknown = [];
+    for (const element of elements) {
+      const value = valueOf(element), number = Number(value);
+      if (value === "") unknown.push(element);
+      else known.push({ value: Number.isNaN(number) ? value : number, element });
+    }
+    known.sort((one, other) => sign * compare(one.value, other.value));
+    return known.map((each) => each.element).concat(unknown);
   }
 
   /* ---- Tables: a click on a heading sorts by its column. */
@@ -65,11 +68,10 @@
     if (!heads[column]) return;
     heads.forEach((head) => head.removeAttribute("aria-sort"));
     heads[column].setAttribute("aria-sort", key.startsWith("-") ? "descending" : "ascending");
-    const rows = Array.from(body.rows, (row) => {
-      const cell = row.cells[column];
-      return [cell.dataset.value === undefined ? cell.textContent.trim() : cell.dataset.value, row];
+    const rows = sorted(body.rows, key, ({ cells: { [column]: cell } }) => {
+      return cell.dataset.value === undefined ? cell.textContent.trim() : cell.dataset.value;
     });
-    put(body, sorted(rows, key).map(([[, row]]) => row));
+    for (const row of rows) body.append(row);
   }
 
   tables.forEach((table, at) => {
@@ -93,7 +95,9 @@
   /* ---- Items: rows or cards that can be searched, filtered and put in order. */
 
   function scopeOf(element) {
-    const lists = all("[data-list]", element).map((list) => ({ list, items: all("[data-item]", list) }));
+    const lists = all("[data-list]", element).map((list) => ({
+      list, items: all("[data-item]", list), chunks: all(":scope > [data-chunk]", list),
+    }));
     return {
       element, lists,
       items: lists.flatMap((each) => each.items),
@@ -110,9 +114,12 @@
     if (key === scope.order) return;
     scope.order = key;
     const name = key.replace("-", "");
-    for (const { list, items } of scope.lists) {
-      const pairs = items.map((item) => [item.dataset[name] || "", item]);
-      put(list, key ? sorted(pairs, key).map(([[, item]]) => item) : items);
+    for (const { list, items, chunks } of scope.lists) {
+      const found = key ? sorted(items, key, (item) => item.dataset[name] || "") : items;
+      const place = list.nextSibling, parent = list.parentNode;
+      list.remove(); // moving thousands of elements is quick where nobody sees them
+      found.forEach((item, at) => (chunks[Math.floor(at / CHUNK)] || list).append(item));
+      parent.insertBefore(list, place);
     }
   }
 
@@ -146,7 +153,7 @@
     const keys = Object.keys(wanted);
     const fits = (element) => keys.every((key) => element.dataset[key] === undefined || element.dataset[key] === wanted[key]);
     let shown = 0;
-    for (const { list, items } of scope.lists) {
+    for (const { list, items, chunks } of scope.lists) {
       const before = shown;
       for (const item of items) {
         let is = fits(item) && (!words || textOf(scope, item).includes(words));
@@ -158,6 +165,11 @@
         if (item.hidden === is) item.hidden = !is;
         shown += is;
       }
+      for (const chunk of chunks) {
+        const number = all(":scope > [data-item]:not([hidden])", chunk).length;
+        chunk.hidden = !number;
+        chunk.style.containIntrinsicSize = number === CHUNK ? "" : `auto ${4.6 * number}rem`;
+      }
       const none = list.parentElement.querySelector(":scope > [data-none]");
       if (none) none.hidden = shown > before;
     }
@@ -167,7 +179,7 @@
   function changed(scope, field) {
     keep(field.dataset.key, field.value);
     if (field.dataset.key === "order") order(scope);
-    else filter(scope);
+    filter(scope);
   }
 
   for (const scope of scopes) {
@@ -193,11 +205,20 @@
 
   /* ---- Details become elements when they are opened. */
 
+  function copyButton() {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    return button;
+  }
+
   function unfold(item) {
     const held = item.querySelector(":scope > noscript");
     if (!held) return;
     const box = document.createElement("div");
     box.innerHTML = held.textContent; // as it was escaped on the way into this file
+    for (const said of all(".said > pre", box)) said.after(copyButton());
     held.replaceWith(box);
   }
 
@@ -239,7 +260,23 @@
     }
   });
 
-  addEventListener("hashchange", restore);
+  /* A link to a place has no pairs and changes no filter; one to a filter goes to what it leaves. */
+  /* Texts are made ready for the first search while nobody waits. */
+  function prepare(scope, at) {
+    const end = Math.min(at + 200, scope.items.length);
+    for (; at < end; at++) textOf(scope, scope.items[at]);
+    if (at < scope.items.length) whenIdle(() => prepare(scope, at));
+  }
+
+  const whenIdle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
+
+  addEventListener("hashchange", () => {
+    if (!location.hash.includes("=")) return;
+    restore();
+    const scope = scopes.find(({ fields }) => fields.some((field) => field.value));
+    if (scope) scope.element.scrollIntoView();
+  });
   document.documentElement.classList.add("script");
   restore();
+  for (const scope of scopes) if (scope.fields.some(({ dataset }) => dataset.key === "q")) whenIdle(() => prepare(scope, 0));
 })();

@@ -10,7 +10,10 @@ the page does with marks in the markup:
                                    the key `latency` sorts by `data-latency`, `-latency` from the highest
     details[data-item] with an id  stays open after a reload; what stands inside a `noscript` after its
                                    summary is read without a script, and with one becomes elements when it is
-                                   opened: thousands of closed details cost little
+                                   opened: thousands of closed details cost little; each `.said` in it gets
+                                   a button that copies
+    [data-chunk]                   directly in a [data-list], holds up to 100 of many items: only chunks in
+                                   sight are laid out
     [data-item data-parts]         has [data-part] inside, which are filtered one by one
     [data-none] beside a list      is shown when nothing of the list is
     button.copy                    copies the `pre` before it
@@ -18,7 +21,7 @@ the page does with marks in the markup:
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +39,9 @@ LEAST_CHARS: Final = 1_000
 PAGE_CHARS: Final = 48_000_000
 """Of all texts of a page, as far as `LEAST_CHARS` allows."""
 
+CHUNK: Final = 100
+"""Items that are laid out together; the script of the page knows it too."""
+
 _HERE: Final = Path(__file__).parent
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Characters that no page should carry."""
@@ -49,6 +55,8 @@ class Tile(NamedTuple):
     note: str = ""
     tone: str = ""
     """`good`, `bad`, `warn` or nothing."""
+    link: str = ""
+    """Where on the page there is more of it, such as `#failures`."""
 
 
 class Text(NamedTuple):
@@ -116,6 +124,20 @@ def end(facts: Iterable[tuple[str, str]] = ()) -> bytes:
     return fill(FRAME, "end", list(facts), markup(_text("page.js")))
 
 
+def chunked(items: Iterable[bytes]) -> Iterator[bytes]:
+    """Puts items into chunks, of which a browser lays out only those in sight.
+
+    >>> b"".join(chunked([b"a", b"b"]))
+    b'<div data-chunk>ab</div>'
+    """
+    at = -1
+    for at, item in enumerate(items):
+        if at % CHUNK == 0:
+            yield b"</div>" * bool(at) + b"<div data-chunk>"
+        yield item
+    yield b"</div>" * (at >= 0)
+
+
 def fill(template: str, macro: str, *arguments: Any) -> bytes:
     r"""Fills in one macro of a template; every text is escaped.
 
@@ -126,8 +148,8 @@ def fill(template: str, macro: str, *arguments: Any) -> bytes:
         macro: its name.
         arguments: what the macro takes.
 
-    >>> fill("html/parts.html.j2", "said", "<b>", Text("\x1b\ud800"))[:69]
-    b'<div class="said"><h4>&lt;b&gt;</h4><pre tabindex="0">\xe2\x90\x9b\\ud800</pre>'
+    >>> fill("html/parts.html.j2", "said", "<b>", Text("\x1b\ud800"))
+    b'<div class="said"><h4>&lt;b&gt;</h4><pre>\xe2\x90\x9b\\ud800</pre></div>\n'
     """
     module: Any = _environment().get_template(template).module
     text = _CONTROLS.sub(_picture, str(getattr(module, macro)(*arguments)))
