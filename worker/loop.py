@@ -41,6 +41,10 @@ class Loop:
         """Calls a function on the loop, soon."""
         self._running().call_soon_threadsafe(function, *arguments)
 
+    def prepare(self) -> None:
+        """Begins to load what the session needs, so that the first item does not wait for it."""
+        self.call(self.session)
+
     def session(self) -> "aiohttp.ClientSession":
         """Returns the process's HTTP session; only on the loop.
 

@@ -129,6 +129,7 @@ class QueriesEngine:
 
 def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
     """Makes the handler of a process."""
+    process.loop.prepare()
 
     @lru_cache(RUNS)
     def engine_of(run: str) -> QueriesEngine:
