@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from shared.errors import UsageError
 
-FORMATS: Final = ("md", "json", "jsonl", "csv", "html")
+FORMATS: Final = ("md", "json", "jsonl", "csv", "html", "junit")
 _OF_SUFFIX: Final = {
     ".md": "md",
     ".markdown": "md",
@@ -17,7 +17,10 @@ _OF_SUFFIX: Final = {
     ".csv": "csv",
     ".html": "html",
     ".htm": "html",
+    ".xml": "junit",
 }
+_SUFFIX_OF: Final = {"junit": "xml"}
+"""Of formats that are not named like their files."""
 
 
 class ReportFile(NamedTuple):
@@ -33,17 +36,20 @@ def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
 
     Args:
         paths: values of `-o`; the suffix tells the format unless `export` does.
-        export: value of `--export`; without a path it means `report.FORMAT` in the current folder.
+        export: value of `--export`; without a path it means `report.FORMAT` in the current folder, of junit
+            `report.xml`.
 
     Raises:
         UsageError: a suffix says nothing, a folder is not there, or a place cannot be written.
 
     >>> plan_files([], "csv")
     [ReportFile(format='csv', path=PosixPath('report.csv'))]
+    >>> plan_files([], "junit")
+    [ReportFile(format='junit', path=PosixPath('report.xml'))]
     """
     files = [ReportFile(export or _format_of(path), path) for path in paths]
     if export and not files:
-        files = [ReportFile(export, Path(f"report.{export}"))]
+        files = [ReportFile(export, Path(f"report.{_SUFFIX_OF.get(export, export)}"))]
     for file in files:
         _check_place(file.path)
     return files

@@ -12,6 +12,7 @@ from producer.report.queries.reports import QueriesCsvReport, QueriesJsonReport,
 from producer.report.to_csv import CsvReport
 from producer.report.to_json import ItemsJsonReport, JsonReport
 from producer.report.to_jsonl import JsonlReport
+from producer.report.to_junit import CasesJunitReport, QueriesJunitReport, TurnsJunitReport
 from producer.report.to_markdown import MarkdownReport
 from producer.report.to_traces import AllTracesReport, TracesReport
 from shared.errors import UsageError
@@ -25,6 +26,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "json": JsonReport,
     "csv": CsvReport,
     "md": MarkdownReport,
+    "junit": TurnsJunitReport,
     "traces": TracesReport,
     "all traces": AllTracesReport,
 }
@@ -35,6 +37,7 @@ QUERY_FORMATS: Final[Mapping[str, Format]] = {
     "json": QueriesJsonReport,
     "csv": QueriesCsvReport,
     "md": QueriesMarkdownReport,
+    "junit": QueriesJunitReport,
 }
 """Of queries: JSON, CSV and Markdown are those of the evaluation harness document."""
 
@@ -43,6 +46,7 @@ CASE_FORMATS: Final[Mapping[str, Format]] = {
     "json": ItemsJsonReport,
     "csv": CasesCsvReport,
     "md": CasesMarkdownReport,
+    "junit": CasesJunitReport,
     "html": CasesHtmlReport,
 }
 """Of cases: CSV begins with the columns of the documented tool."""

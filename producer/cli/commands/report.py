@@ -21,7 +21,7 @@ from producer.cli.params import gate_options
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File to write; the suffix (.md .json .jsonl .csv .html) tells the format; may be repeated.",
+    help="File to write; the suffix (.md .json .jsonl .csv .html .xml) tells the format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @click.option("--format", "format_name", type=click.Choice(FORMATS), help="Format, whatever the suffix says.")
 @gate_options

@@ -6,7 +6,7 @@ from producer.cli.context import Session, pass_session
 from producer.cli.options import command as declare
 from shared.errors import UsageError
 
-FORMATS = ("table", "jsonl", "json", "csv", "md")
+FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")
 
 
 @declare()

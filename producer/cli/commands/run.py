@@ -39,7 +39,7 @@ from shared.names import Kind
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Report to write; the suffix (.md .json .jsonl .csv .html) tells the format; may be repeated.",
+    help="Report to write; the suffix (.md .json .jsonl .csv .html .xml) tells the format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @click.option(
     "-e", "--export", type=click.Choice(FORMATS), help="Format of the report; without -o: report.FORMAT."

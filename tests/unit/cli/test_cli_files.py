@@ -15,6 +15,7 @@ from shared.errors import UsageError
         ("OUT.JSONL", None, "jsonl"),
         ("out.json", None, "json"),
         ("out.csv", None, "csv"),
+        ("out.xml", None, "junit"),
         ("out.txt", "csv", "csv"),
         ("out.json", "md", "md"),
     ],
