@@ -89,9 +89,13 @@ def _document(file: TextFile) -> dict[str, Any]:
 
 def _beside(file: TextFile, config: Path | None, key: str, written: str, most: int) -> TextFile:
     """Reads a file that the configuration names; errors begin with the configuration's place."""
-    keys = ("schema_path", "schema") if key == "schema_path" else (key,)
-    line = max(line_of(file.text, (each,)) for each in keys)
-    return read_beside(config, f"{file.name}:{line}: {key}", written, most)
+    try:
+        return read_beside(config, key, written, most)
+    except InputError as error:
+        # Only now: finding the line means reading all of the configuration once more.
+        keys = ("schema_path", "schema") if key == "schema_path" else (key,)
+        line = max(line_of(file.text, (each,)) for each in keys)
+        raise InputError(f"{file.name}:{line}: {error.message}", hint=error.hint) from None
 
 
 def _cases(file: TextFile, path: Path | None, config: BenchConfig) -> list[tuple[str, CaseEntry]]:
@@ -196,7 +200,9 @@ def _warnings(name: str, config: BenchConfig) -> Iterable[str]:
     """Names what the contract allows and nobody wants."""
     for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
         yield f"{name}: models: {shown(model)} stands twice and is asked once"
-    asked = {*config.models, config.settings.judge_model}
+    asked = {*config.models, *config.judges}
+    if len(config.judges) % 2 == 0 and config.judges:
+        yield f"{name}: judge_models: {len(config.judges)} judges can be of two minds, and a tie is no PASS"
     for model in config.model_configs:
         if model not in asked:
             meant = nearest(model, config.models)
