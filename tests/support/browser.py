@@ -91,6 +91,12 @@ class Browser:
         found = self.evaluate(f"Array.from(document.querySelectorAll({query}), (each) => each.innerText)")
         return [" ".join(str(text).split()) for text in found]
 
+    def contents(self, selector: str) -> list[str]:
+        """Text of each element that a CSS selector finds, whether it is in sight or not."""
+        query = json.dumps(selector)
+        found = self.evaluate(f"Array.from(document.querySelectorAll({query}), (each) => each.textContent)")
+        return [" ".join(str(text).split()) for text in found]
+
     def type(self, selector: str, text: str) -> None:
         """Replaces what a field holds, key by key, as a person does."""
         found = self._call("POST", "/element", {"using": "css selector", "value": selector})
@@ -102,6 +108,21 @@ class Browser:
         """Clicks the first element that a CSS selector finds."""
         found = self._call("POST", "/element", {"using": "css selector", "value": selector})
         self._call("POST", f"/element/{found[ELEMENT]}/click", {})
+
+    def devtools(self, command: str, **parameters: Any) -> Any:
+        """One command of the DevTools protocol."""
+        return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def look(self, *, width: int = 1280, height: int = 900, theme: str = "light") -> None:
+        """Shows pages at a size, to a reader who prefers light or dark ones."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.devtools("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": theme}
+        self.devtools("Emulation.setEmulatedMedia", features=[scheme])
+
+    def run_scripts(self, *, allowed: bool) -> None:
+        """Lets pages that are loaded from now on run their scripts, or not."""
+        self.devtools("Emulation.setScriptExecutionDisabled", value=not allowed)
 
     def screenshot(self, path: Path) -> Path:
         """Writes what the page looks like, as a PNG."""

@@ -185,9 +185,10 @@
   for (const scope of scopes) {
     for (const field of scope.fields) {
       let soon = 0;
-      field.addEventListener("input", () => {
+      field.addEventListener(field.tagName === "SELECT" ? "change" : "input", () => {
         clearTimeout(soon);
-        soon = setTimeout(() => changed(scope, field), field.dataset.key === "q" ? 150 : 0);
+        if (field.tagName === "SELECT") changed(scope, field);
+        else soon = setTimeout(() => changed(scope, field), 150);
       });
     }
     for (const button of all(".reset", scope.element)) {

@@ -1,0 +1,73 @@
+"""HTML reports of cases runs, made of real rows by the real report, without a queue."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from producer.document import document_of, totals_of
+from producer.report.formats import CASE_FORMATS
+from shared.case_run import CasePayload, CaseRun, Endpoint, Mode, encode_case
+from shared.item_rows import ItemRow
+from shared.names import Kind
+from shared.runs import RunInfo
+from tests.support.run_infos import info as turns_info
+from worker.tasks.case_lines import Told, case_document, case_line
+from worker.validation.pipeline import validate
+
+USAGE: Final[dict[str, int | None]] = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+EXPECTED: Final = {"city": "Paris", "tags": ["late", "broken"], "note": "The box was broken."}
+GOOD: Final = json.dumps(EXPECTED)
+WRONG: Final = json.dumps({"city": "Lyon", "tags": ["late", "broken"], "note": "The lid was broken."})
+NO_JSON: Final = "I would rather not say."
+
+
+def run_info(models: Sequence[str], cases: int, *, mode: Mode = "standard", repeat: int = 1) -> RunInfo:
+    """A cases run as the store reads it."""
+    endpoints = {model: Endpoint() for model in models}
+    run = CaseRun("Support desk", "Answer in JSON.", endpoints, mode=mode, cases=cases, repeat=repeat)
+    snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
+    return replace(turns_info(total=cases * len(models) * repeat), kind=Kind.CASES, snapshot=snapshot)
+
+
+def item_row(at: int, item: CasePayload, output: str | None, *, ms: int, cost: float | None) -> ItemRow:
+    """A result as the store reads it; without an output, an error."""
+    payload = encode_case(item)
+    if output is None:
+        line = case_line(case_document(item, None, Told()), "upstream_timeout", "no answer within 120 s")
+        return ItemRow(at, "x", line, 1_000, 2_000, 3, payload=payload)
+    result = _verdict(output, is_checked=item.expected is not None)
+    line = case_line(case_document(item, result, Told(USAGE)))
+    return ItemRow(at, "p" if result.passed else "f", line, 1_000, 2_000, 1, ms, cost, payload)
+
+
+def rows_of(models: Sequence[str], cases: int, outputs: Sequence[str | None]) -> Iterator[ItemRow]:
+    """Rows in the order of a run; outputs take turns, and so do latencies; the last model has no price."""
+    for at in range(len(models) * cases):
+        place, case = divmod(at, cases)
+        item = CasePayload(
+            case, models[place], f"Read ticket {case + 1}.", id=f"ticket-{case + 1}", expected=EXPECTED
+        )
+        cost = None if place == len(models) - 1 else 0.001 * (place + 1)
+        yield item_row(at, item, outputs[at % len(outputs)], ms=100 + 37 * at % 1_000, cost=cost)
+
+
+def write_page(path: Path, info: RunInfo, rows: Sequence[ItemRow], *, name: str = "html") -> Path:
+    """Writes a report as the command does, page by page."""
+    totals = totals_of(Kind.CASES)
+    with path.open("wb") as out:
+        report = CASE_FORMATS[name](out, info)
+        for first in range(0, len(rows), 500):
+            some = rows[first : first + 500]
+            totals.add(some)
+            report.page(some)
+        report.end(document_of(info, totals))
+    return path
+
+
+@cache
+def _verdict(output: str, *, is_checked: bool) -> Any:
+    """The verdict of the pipeline on an output."""
+    return validate({"expected": EXPECTED} if is_checked else {}, output)
