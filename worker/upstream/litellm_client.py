@@ -131,7 +131,6 @@ def arguments_of(request: ModelRequest) -> dict[str, Any]:
         "timeout": request.timeout_s,
         "num_retries": 0,
         "max_retries": 0,
-        "drop_params": True,  # some models take no temperature; litellm knows which
     }
     if request.temperature is not None:
         arguments["temperature"] = request.temperature
