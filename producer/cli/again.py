@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from producer.cli.context import Session
+from producer.cli.files import check_formats
 from producer.cli.find import find_run
 from producer.cli.params import chosen
 from producer.cli.submission import Submission
@@ -24,9 +25,10 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
 
     Raises:
         UnknownRunError: there is no such run.
-        UsageError: it has no answers to judge.
+        UsageError: it has no answers to judge, or cases are not written in a format.
     """
     info = find_run(session, run)
+    check_formats(options.files, Kind.CASES)
     with TemporaryDirectory(prefix="proctor-rescore-") as folder:
         found = rewrite(session.store, info, Path(folder), config)
         words = {"outputs": str(found.outputs)}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from shared.errors import UsageError
+from shared.names import Kind
 
 FORMATS: Final = ("md", "json", "jsonl", "csv", "html", "junit")
 _OF_SUFFIX: Final = {
@@ -53,6 +54,20 @@ def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
     for file in files:
         _check_place(file.path)
     return files
+
+
+def check_formats(files: Sequence[ReportFile], kind: Kind) -> None:
+    """Refuses files in a format that runs of a kind do not have, before such a run is paid for.
+
+    Raises:
+        UsageError: there is one.
+
+    >>> check_formats([ReportFile("md", Path("a.md"))], Kind.TURNS)
+    """
+    from producer.report.formats import format_of  # noqa: PLC0415 - start-up: only a run needs it
+
+    for file in files:
+        format_of(kind, file.format, where=str(file.path))
 
 
 def _format_of(path: Path) -> str:

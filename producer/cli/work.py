@@ -11,6 +11,7 @@ from producer.cli.crew import Crew
 from producer.cli.early import EarlyReports
 from producer.cli.ending import tell_ending
 from producer.cli.errors import InterruptedByUserError
+from producer.cli.files import check_formats
 from producer.cli.find import find_run
 from producer.cli.follow import Follower
 from producer.cli.live import open_view
@@ -94,10 +95,11 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
 
     Raises:
         UnknownRunError: there is no such run.
-        UsageError: a gate asks for a number that runs of this kind do not have.
+        UsageError: a gate asks for a number, or a file for a format, that runs of this kind do not have.
     """
     info = find_run(session, run)
     check_gates(options.gates, info.kind)
+    check_formats(options.files, info.kind)
     is_done = info.state == RunState.FINISHED or (info.kind == Kind.TURNS and info.done >= info.total)
     if info.is_final and is_done:
         return tell_ending(session, info, options.files, gates=options.gates)

@@ -1,70 +1,84 @@
 """The formats in which the results of a run are written, by kind and name."""
 
-from collections.abc import Callable, Mapping
-from typing import BinaryIO, Final
+from __future__ import annotations
 
-from producer.report.cases.to_csv import CasesCsvReport
-from producer.report.cases.to_html import CasesHtmlReport
-from producer.report.cases.to_markdown import CasesMarkdownReport
-from producer.report.items_jsonl import ItemsJsonlReport
-from producer.report.protocol import Report
-from producer.report.queries.reports import QueriesCsvReport, QueriesJsonReport, QueriesMarkdownReport
-from producer.report.to_csv import CsvReport
-from producer.report.to_json import ItemsJsonReport, JsonReport
-from producer.report.to_jsonl import JsonlReport
-from producer.report.to_junit import CasesJunitReport, QueriesJunitReport, TurnsJunitReport
-from producer.report.to_markdown import MarkdownReport
-from producer.report.to_traces import AllTracesReport, TracesReport
+from importlib import import_module
+from typing import TYPE_CHECKING, BinaryIO, Final
+
 from shared.errors import UsageError
 from shared.names import Kind
-from shared.runs import RunInfo
 
-Format = Callable[[BinaryIO, RunInfo], Report]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from producer.report.protocol import Report
+    from shared.runs import RunInfo
+
+    Format = Callable[[BinaryIO, RunInfo], Report]
+
+
+def _later(module: str, name: str) -> Format:
+    """Returns a format that is loaded when something is written so: most runs write one, or none."""
+
+    def write(out: BinaryIO, info: RunInfo) -> Report:
+        """Begins a report."""
+        report: Report = getattr(import_module(f"producer.report.{module}"), name)(out, info)
+        return report
+
+    return write
+
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "jsonl": JsonlReport,
-    "json": JsonReport,
-    "csv": CsvReport,
-    "md": MarkdownReport,
-    "junit": TurnsJunitReport,
-    "traces": TracesReport,
-    "all traces": AllTracesReport,
+    "jsonl": _later("to_jsonl", "JsonlReport"),
+    "json": _later("to_json", "JsonReport"),
+    "csv": _later("to_csv", "CsvReport"),
+    "md": _later("to_markdown", "MarkdownReport"),
+    "junit": _later("to_junit", "TurnsJunitReport"),
+    "traces": _later("to_traces", "TracesReport"),
+    "all traces": _later("to_traces", "AllTracesReport"),
 }
 """Of turns. Each is given where to write and the run, then page after page, then the document."""
 
 QUERY_FORMATS: Final[Mapping[str, Format]] = {
-    "jsonl": ItemsJsonlReport,
-    "json": QueriesJsonReport,
-    "csv": QueriesCsvReport,
-    "md": QueriesMarkdownReport,
-    "junit": QueriesJunitReport,
+    "jsonl": _later("items_jsonl", "ItemsJsonlReport"),
+    "json": _later("queries.reports", "QueriesJsonReport"),
+    "csv": _later("queries.reports", "QueriesCsvReport"),
+    "md": _later("queries.reports", "QueriesMarkdownReport"),
+    "junit": _later("to_junit", "QueriesJunitReport"),
 }
 """Of queries: JSON, CSV and Markdown are those of the evaluation harness document."""
 
 CASE_FORMATS: Final[Mapping[str, Format]] = {
-    "jsonl": ItemsJsonlReport,
-    "json": ItemsJsonReport,
-    "csv": CasesCsvReport,
-    "md": CasesMarkdownReport,
-    "junit": CasesJunitReport,
-    "html": CasesHtmlReport,
+    "jsonl": _later("items_jsonl", "ItemsJsonlReport"),
+    "json": _later("to_json", "ItemsJsonReport"),
+    "csv": _later("cases.to_csv", "CasesCsvReport"),
+    "md": _later("cases.to_markdown", "CasesMarkdownReport"),
+    "html": _later("cases.to_html", "CasesHtmlReport"),
+    "junit": _later("to_junit", "CasesJunitReport"),
 }
 """Of cases: CSV begins with the columns of the documented tool."""
 
-_OF_KIND: Final[Mapping[Kind, Mapping[str, Format]]] = {
+OF_KIND: Final[Mapping[Kind, Mapping[str, Format]]] = {
     Kind.TURNS: FORMATS,
     Kind.CASES: CASE_FORMATS,
     Kind.QUERIES: QUERY_FORMATS,
 }
 
 
-def format_of(kind: Kind, name: str) -> Format:
+def format_of(kind: Kind, name: str, *, where: str = "") -> Format:
     """Finds a format of a kind.
+
+    Args:
+        kind: of the run.
+        name: of the format.
+        where: the file that is to be written so, for the message.
 
     Raises:
         UsageError: runs of this kind are not written so.
     """
-    known = _OF_KIND.get(kind, {})
+    known = OF_KIND.get(kind, {})
     if name not in known:
-        raise UsageError(f"{kind} cannot be written as {name}", hint=f"one of {', '.join(known)}")
+        told = ", ".join(name for name in known if not name.endswith("traces"))
+        problem = f"{kind} cannot be written as {name}"
+        raise UsageError(f"{where}: {problem}" if where else problem, hint=f"one of {told}")
     return known[name]

@@ -9,7 +9,7 @@ import click
 from producer.cli.asking import query_options
 from producer.cli.cases import case_options
 from producer.cli.context import Session, pass_session
-from producer.cli.files import FORMATS, plan_files
+from producer.cli.files import FORMATS, check_formats, plan_files
 from producer.cli.models import model_options
 from producer.cli.options import command as declare
 from producer.cli.params import chosen, config_option, gate_options, one_file, submit_options, worker_options
@@ -90,6 +90,7 @@ def command(
         return work.resume(session, str(resumed), options)
     choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words, in_flight=in_flight)
     submission = Submission(session, file, choice)
+    check_formats(files, submission.kind())
     if dry_run:
         return checking.tell_counts(session, submission)
     asked = submission.options()  # a wrong option is told before anything is started

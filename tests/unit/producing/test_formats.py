@@ -1,0 +1,120 @@
+"""Every kind is written in every format that is promised, several at once, the same each time."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from producer.cli.ending import open_reports
+from producer.cli.files import FORMATS, ReportFile, check_formats, plan_files
+from producer.cli.main import run
+from producer.document import document_of, totals_of
+from producer.report import formats
+from producer.report.formats import OF_KIND, format_of
+from shared.errors import UsageError
+from shared.item_rows import ItemRow
+from shared.names import Kind, RunState
+from shared.query_run import QueryRun
+from shared.runs import RunInfo, TurnRow
+from tests.support.conversations import decide, turn
+from tests.support.junit import read_junit
+from tests.support.query_results import one_of_each
+from tests.support.run_infos import info as turns_info
+from tests.unit.cases.test_case_reports import run_info as cases_info
+from tests.unit.cases.test_case_reports import standard
+
+SUFFIXES: Final = {"junit": "xml"}
+
+
+def sample(kind: Kind) -> tuple[RunInfo, list[Any]]:
+    """A run of a kind, and its rows."""
+    if kind is Kind.CASES:
+        return cases_info(), standard()
+    if kind is Kind.QUERIES:
+        rows: list[Any] = [
+            ItemRow(at, "p" if found["overall_pass"] else "f", json.dumps(found).encode(), 1, 2, 1, 9)
+            for at, found in enumerate(one_of_each())
+            if not found["error"]
+        ]
+        snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": QueryRun().as_snapshot()}
+        return replace(turns_info(total=len(rows)), kind=kind, snapshot=snapshot), rows
+    [block] = decide(turn("one"), turn("two")).outcome.blocks
+    pairs = zip(block.codes, block.lines, strict=True)
+    return turns_info(RunState.FINISHED, 2), [
+        TurnRow(at, code, line, 1, 2, 1) for at, (code, line) in enumerate(pairs)
+    ]
+
+
+def write_all(kind: Kind, folder: Path) -> dict[str, bytes]:
+    """Writes a run in all formats of `-o`, in one pass, and returns the files by format."""
+    names = [name for name in FORMATS if name in OF_KIND[kind]]
+    folder.mkdir()
+    files = plan_files([folder / f"r.{SUFFIXES.get(name, name)}" for name in names], None)
+    info, rows = sample(kind)
+    totals = totals_of(kind)
+    with ExitStack() as stack:
+        reports = open_reports(stack, info, files)
+        for row in rows:
+            totals.add([row])
+            for report in reports:
+                report.page([row])
+        document = document_of(info, totals)
+        for report in reports:
+            report.end(document)
+    return {file.format: file.path.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_all_formats_at_once(kind: Kind, tmp_path: Path) -> None:
+    """One pass writes them all, twice the same bytes, items in input order, and the version of the form."""
+    files = write_all(kind, tmp_path / "a")
+    assert files == write_all(kind, tmp_path / "b")
+    assert {"md", "json", "jsonl", "csv", "junit"} <= files.keys()
+    _, rows = sample(kind)
+    lines = [json.loads(line) for line in files["jsonl"].splitlines()]
+    assert [line["index"] for line in lines] == [row.index for row in rows]
+    whole = json.loads(files["json"])
+    assert len(whole["results"]) == len(rows)
+    if kind is not Kind.QUERIES:  # whose five keys are those of the harness document
+        assert whole["schema_version"] == 1
+    root = read_junit(files["junit"])
+    assert int(root.attrib["tests"]) == len(rows)
+    versions = root.findall(".//property[@name='schema_version']")
+    assert {each.attrib["value"] for each in versions} == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, known in OF_KIND.items() for name in known]
+)
+def test_every_format_can_be_loaded(kind: Kind, name: str, tmp_path: Path) -> None:
+    """What the table names is there, though it is loaded only when something is written so."""
+    info, rows = sample(kind)
+    totals = totals_of(kind)
+    totals.add(rows)
+    with (tmp_path / "out").open("wb") as out:
+        report = format_of(kind, name)(out, info)
+        report.page(rows)
+        report.end(document_of(info, totals))
+
+
+def test_a_wrong_format_is_told_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A format that the kind does not have costs no run: exit code 2, the file named, and no Redis begun."""
+    monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delitem(formats.FORMATS, "junit")
+    turns = tmp_path / "turns.jsonl"
+    turns.write_text('{"threadId": "t", "message": "ok"}\n', encoding="utf-8")
+    report = tmp_path / "report.xml"
+    for more in ((), ("--dry-run",)):
+        assert run(["run", str(turns), "-o", str(report), *more]) == 2
+        told = capsys.readouterr()
+        assert told.err.splitlines()[0] == f"error: {report}: turns cannot be written as junit"
+        assert told.err.splitlines()[1].startswith("hint: one of jsonl, json, csv, md")
+        assert "traces" not in told.err
+    assert not (tmp_path / "data").exists()
+    with pytest.raises(UsageError):
+        check_formats([ReportFile("md", report), ReportFile("junit", report)], Kind.TURNS)
