@@ -172,6 +172,7 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
             "repeat": bench.repeat,
             "models_asked": list(bench.models),
             "judge_model": bench.judge_model,
+            "judge_models": list(bench.judges),
             "concurrency": bench.concurrency,
             "cases_per_s": per_s,
         }

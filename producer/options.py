@@ -34,8 +34,8 @@ class CaseChoice:
     """Calls that may be under way at a time in the whole fleet."""
     repeat: int | None = None
     """How often each case is put to each model."""
-    judge_model: str | None = None
-    """Who is asked instead of the configured judge; empty: nobody."""
+    judges: Sequence[str] | None = None
+    """Who are asked instead of the configured judges; empty: nobody."""
     validators_file: str | None = None
     """Taken instead of the configured one."""
     outputs: str | None = None

@@ -71,6 +71,7 @@ def _criteria(case: OpenedCase) -> dict[str, Any]:
         "reference": item.reference,
         "regex_pattern": item.regex_pattern,
         "validator": item.validator,
+        "label": item.label,
     }
     return {"input": item.input} | {key: value for key, value in said.items() if value is not None}
 
@@ -94,7 +95,8 @@ def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
 
 def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]]) -> Path:
     """Writes the run's own settings as a bench; JSON is YAML."""
-    places = {name: place for name, place in (*run.models.items(), (run.judge_model, run.judge)) if name}
+    places = {**run.models, **run.judges}
+    judges = {"judge_models": list(run.judges)} if run.panel else {"judge_model": run.judge_model}
     bench: dict[str, Any] = {
         "name": run.name,
         "system_prompt": run.system_prompt,
@@ -109,7 +111,7 @@ def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]]) -> Path:
             for name, place in places.items()
         },
         "config": {
-            "judge_model": run.judge_model,
+            **judges,
             "temperature": run.temperature,
             "concurrency": run.concurrency,
             "max_cost": run.max_cost,

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from shared.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S
-from shared.case_words import DEFAULT_JUDGE, MAX_INPUT_CHARS
+from shared.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, Label
+from shared.case_words import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
 from shared.cases import MAX_ID_CHARS, Encodable, JsonObject, Pattern, Text
 
 MOST_CONCURRENCY: Final = 100
@@ -25,7 +25,7 @@ MOST_REPEATS: Final = 1_000
 """How often a case may be put to a model."""
 DOCUMENTED: Final = ("concurrency", "temperature", "judge_model", "max_cost")
 """Settings that may stand on the first level only where there is no `config` block, as documented."""
-OURS: Final = ("repeat", "stream", "cache", "timeout_s", "json_extraction", "fail_fast")
+OURS: Final = ("judge_models", "repeat", "stream", "cache", "timeout_s", "json_extraction", "fail_fast")
 """Settings beyond the document, which may stand in either place, but not in both."""
 
 
@@ -61,6 +61,17 @@ def _variable(text: str) -> str:
     return text
 
 
+def _each_once(judges: list[str]) -> list[str]:
+    """Refuses a judge with two votes."""
+    twice = sorted({judge for judge in judges if judges.count(judge) > 1})
+    if twice:
+        raise PydanticCustomError("twice", "{judge} stands twice: a judge has one vote", {"judge": twice[0]})
+    return judges
+
+
+Panel = Annotated[list[Text], Field(min_length=1, max_length=MOST_JUDGES), AfterValidator(_each_once)]
+
+
 class Price(_Strict):
     """What a model costs, in US dollars per million tokens."""
 
@@ -90,6 +101,8 @@ class RunSettings(_Strict):
     """What models are asked with; null: 0.1."""
     judge_model: Text | None = DEFAULT_JUDGE
     """Who is asked when an output is not the expected one; null: nobody."""
+    judge_models: Panel | None = None
+    """Judges of whom more than half must find an output equivalent; instead of `judge_model`."""
     max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
     """US dollars that the run may cost; null: no limit."""
     repeat: int = Field(1, ge=1, le=MOST_REPEATS)
@@ -121,6 +134,8 @@ class CaseEntry(_Strict):
     """Must be found somewhere in the output."""
     validator: Text | None = None
     """The function of the validators file that must accept the output."""
+    label: Label | None = None
+    """What a person said of the output, to measure the judges by; it never decides."""
     outputs: dict[str, Encodable] | None = None
     """Recorded outputs by model: nothing is called then."""
 
@@ -160,6 +175,8 @@ class BenchConfig(_Strict):
     """As in `config`."""
     judge_model: Text | None = None
     """As in `config`."""
+    judge_models: Panel | None = None
+    """As in `config`."""
     max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
     """As in `config`."""
     repeat: int | None = Field(None, ge=1, le=MOST_REPEATS)
@@ -185,6 +202,10 @@ class BenchConfig(_Strict):
                 raise _misplaced(key, f"{key} stands here and in config: keep the one in config")
             if key in DOCUMENTED and key in given and "config" in given:
                 raise _misplaced(key, f"{key} stands beside a config block: move it into config")
+        panels = (self.judge_models, self.config and self.config.judge_models)
+        if "judge_model" in given | block and any(panels):
+            text = "judge_model and judge_models both stand here: keep judge_models for a panel"
+            raise _misplaced("judge_models", text)
         if self.schema_path and self.schema_ and self.schema_path != self.schema_:
             raise _misplaced("schema", "schema and schema_path differ: keep schema_path")
         return self
@@ -199,6 +220,12 @@ class BenchConfig(_Strict):
             if key in self.model_fields_set and (key == "judge_model" or getattr(self, key) is not None)
         }
         return block.model_copy(update=above)
+
+    @property
+    def judges(self) -> list[str]:
+        """Who is asked when an output is not the expected one."""
+        written = self.settings
+        return written.judge_models or ([written.judge_model] if written.judge_model else [])
 
     @property
     def schema_file(self) -> str | None:

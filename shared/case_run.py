@@ -28,6 +28,8 @@ STANDARD: Final = "standard"
 """At least one case has a criterion."""
 
 Mode = Literal["freeform", "standard"]
+Label = Literal["pass", "fail"]
+"""What a person says of an output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,10 @@ class CaseRun:
     validators: Validators | None = None
     """The user's own checks."""
     judge_model: str | None = DEFAULT_JUDGE
-    """Who is asked when an output is not the expected one; None: nobody."""
+    """Who is asked when an output is not the expected one; None: nobody, or a panel."""
+    panel: Mapping[str, Endpoint] = field(default_factory=dict)
+    """Judges, in their order, of whom more than half must find an output equivalent; instead of
+    `judge_model`."""
     temperature: float = DEFAULT_TEMPERATURE
     """What models are asked with; the judge is asked with 0."""
     concurrency: int = DEFAULT_CONCURRENCY
@@ -99,11 +104,23 @@ class CaseRun:
     """By model, where the usual ones are not known: `prompt_per_million` and `completion_per_million`, in US
     dollars per million tokens."""
 
+    @property
+    def judges(self) -> Mapping[str, Endpoint]:
+        """Who is asked when an output is not the expected one; a single judge is a panel of one.
+
+        >>> list(CaseRun("bench", "Answer.", judge_model="a").judges)
+        ['a']
+        >>> list(CaseRun("bench", "Answer.", judge_model=None).judges)
+        []
+        """
+        return self.panel or ({self.judge_model: self.judge} if self.judge_model else {})
+
     def as_snapshot(self) -> dict[str, Any]:
         """Returns what a snapshot keeps; the schema is not copied: copying stops at Python's depth."""
         said = {each.name: getattr(self, each.name) for each in fields(self)}
         said["models"] = {model: asdict(endpoint) for model, endpoint in self.models.items()}
         said["judge"] = asdict(self.judge)
+        said["panel"] = {model: asdict(endpoint) for model, endpoint in self.panel.items()}
         said["validators"] = asdict(self.validators) if self.validators else None
         return said
 
@@ -117,8 +134,9 @@ class CaseRun:
         """
         known = {each.name for each in fields(cls)}
         found = {name: value for name, value in snapshot[SNAPSHOT_KEY].items() if name in known}
-        models = found.get("models") or {}
-        found["models"] = {model: Endpoint(**_known(Endpoint, said)) for model, said in models.items()}
+        for key in ("models", "panel"):
+            places = found.get(key) or {}
+            found[key] = {model: Endpoint(**_known(Endpoint, said)) for model, said in places.items()}
         found["judge"] = Endpoint(**_known(Endpoint, found.get("judge") or {}))
         if found.get("validators"):
             found["validators"] = Validators(**_known(Validators, found["validators"]))
@@ -169,6 +187,8 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The function that must accept the output."""
     recorded: Recorded | None = None
     """The output recorded before; None in a recorded run: there is none."""
+    label: Label | None = None
+    """What a person said of the output."""
 
     @property
     def first(self) -> str:

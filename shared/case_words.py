@@ -20,6 +20,8 @@ MAX_DEPTH: Final = 500
 """Objects and lists inside each other; Python's own `json` cannot be trusted to read back much more."""
 DEFAULT_JUDGE: Final = "gpt-3.5-turbo"
 """The model that is asked when the configuration does not name one."""
+MOST_JUDGES: Final = 9
+"""Judges of a panel."""
 JUDGE_QUESTION: Final = "Are these two JSON objects semantically equivalent?"
 """What the judge is asked, word for word as in the document."""
 JSON_EXTRACTIONS: Final = ("strict", "lenient")

@@ -79,6 +79,8 @@ class Case(BaseModel):
     """Must be found somewhere in the output, as by `re.search` with MULTILINE."""
     validator: Text | None = None
     """The function of the validators file that must accept the output."""
+    label: Literal["pass", "fail"] | None = None
+    """What a person said of the output, to measure judges by; it never decides."""
     json_schema: dict[str, Any] | bool | None = Field(default=None, alias="schema")
     """The JSON schema that the object must keep to."""
     json_extraction: Literal["strict", "lenient"] = "strict"

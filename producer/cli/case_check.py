@@ -59,7 +59,7 @@ def estimated(plan: PlannedRun) -> Estimate:
     """Estimates what a run asks of models, before anything is asked."""
     run = plan.run
     judged = sum(case.expected is not None for _, case in plan.cases)
-    judge_calls = judged * len(run.models) * run.repeat if run.judge_model else 0
+    judge_calls = judged * len(run.models) * run.repeat * len(run.judges)
     if run.recorded:
         return Estimate(0, judge_calls, 0, 0.0)
     prompts = [_tokens(run.system_prompt) + _tokens(case.input) for _, case in plan.cases]
@@ -103,6 +103,7 @@ def _document(name: str, plan: PlannedRun, estimate: Estimate) -> dict[str, Any]
         "mode": run.mode,
         "models": list(run.models),
         "judge_model": run.judge_model,
+        "judge_models": list(run.judges),
         "estimate": estimate._asdict(),
         "exit": 0,
     }
@@ -119,7 +120,9 @@ def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
     )
     lines.append(f"models    {', '.join(run.models)}")
     if estimate.judge_calls:
-        lines.append(f"judge     {run.judge_model}, at most {plural(estimate.judge_calls, 'call')}")
+        names = ", ".join(run.judges)
+        word = "judge     " if len(run.judges) == 1 else "judges    "
+        lines.append(f"{word}{names}, at most {plural(estimate.judge_calls, 'call')}")
     if run.recorded:
         lines.append(f"outputs   {count(len(plan.outputs))} recorded; no model under test is called")
         return lines

@@ -12,7 +12,7 @@ from producer.cli.params import CASE_FLAGS, chain
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from producer.options import CaseChoice
 
@@ -34,9 +34,11 @@ def case_options(function: F) -> F:
             click.option(
                 "--judge",
                 "--judge-model",
-                "judge_model",
+                "judges",
+                multiple=True,
                 metavar="NAME",
-                help="Cases: ask this model whether unequal outputs mean the same; null: ask nobody.",
+                help="Cases: ask this model whether unequal outputs mean the same; null: nobody; several: "
+                "more than half of them must say so.",
             ),
             click.option(
                 "--validators-file",
@@ -99,7 +101,6 @@ def read_case_choice(
     max_cost = model_words.get("max_cost")
     if max_cost is not None and not isfinite(max_cost):
         raise UsageError("--max-cost: must be a finite number", hint="leave it out for no limit")
-    judge = case_words.get("judge_model")
     api_base, api_key_env = endpoint_of(model_words)
     return CaseChoice(
         models=models,
@@ -111,7 +112,7 @@ def read_case_choice(
         cache=not model_words.get("no_cache"),
         concurrency=words.get("concurrency") or in_flight,
         repeat=words.get("repeat"),
-        judge_model="" if judge is not None and judge.strip().lower() in NOBODY else judge,
+        judges=_judges(case_words.get("judges") or ()),
         validators_file=case_words.get("validators_file"),
         outputs=case_words.get("outputs"),
         stream=bool(case_words.get("stream")),
@@ -121,6 +122,31 @@ def read_case_choice(
         first=case_words.get("first"),
         sample=case_words.get("sample"),
     )
+
+
+def _judges(names: Sequence[str]) -> list[str] | None:
+    """Reads who judges; None where nothing is said, nobody where that is said.
+
+    Raises:
+        UsageError: somebody and nobody are named, or one stands twice.
+
+    >>> _judges(["a", "b"]), _judges(["null"]), _judges([])
+    (['a', 'b'], [], None)
+    """
+    from shared.case_words import MOST_JUDGES  # noqa: PLC0415 - start-up: `--help` needs none of it
+
+    judges = [name.strip() for name in names]
+    if not judges or (len(judges) == 1 and judges[0].lower() in NOBODY):
+        return [] if judges else None
+    if any(judge.lower() in NOBODY for judge in judges):
+        raise UsageError("--judge: names a judge, and nobody", hint="keep one of them")
+    if len(judges) != len(set(judges)):
+        raise UsageError("--judge: one stands twice", hint="a judge has one vote")
+    if len(judges) > MOST_JUDGES:
+        raise UsageError(
+            f"--judge: {len(judges)} judges, at most {MOST_JUDGES} are asked", hint="leave some out"
+        )
+    return judges
 
 
 def refuse_case_options(words: Mapping[str, Any], kind: str) -> None:

@@ -24,7 +24,7 @@ MODEL_FLAGS: Final[Mapping[str, str]] = {
 }
 """The options of models (`producer.cli.models`) by parameter."""
 CASE_FLAGS: Final[Mapping[str, str]] = {
-    "judge_model": "--judge",
+    "judges": "--judge",
     "validators_file": "--validators-file",
     "outputs": "--outputs",
     "stream": "--stream",

@@ -16,7 +16,7 @@ from producer.load.strict_json import parse_json, why_broken
 from shared.case_config import CaseEntry
 from shared.errors import InputError
 
-COLUMNS: Final = ("input", "expected", "id", "reference", "regex_pattern", "validator")
+COLUMNS: Final = ("input", "expected", "id", "reference", "regex_pattern", "validator", "label")
 """What a CSV file may hold of a case."""
 _JSON_HINT: Final = 'each line is one JSON object, such as {"input": "…"}'
 _CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"

@@ -33,8 +33,8 @@ def check_prices(run: CaseRun, *, has_expected: bool) -> None:
 
     if run.max_cost is None:
         return
-    judge = [run.judge_model] if run.judge_model and has_expected else []
-    for model in [*(() if run.recorded else run.models), *judge]:
+    judges = run.judges if has_expected else ()
+    for model in [*(() if run.recorded else run.models), *judges]:
         if cost_of(model, 0, 0, run.prices) is None:
             what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
             given = "prices: {prompt_per_million: …, completion_per_million: …}"

@@ -99,6 +99,7 @@ class PlannedRun:
                         case.regex_pattern,
                         case.validator,
                         recorded_for(self.outputs, at, model, repeat),
+                        case.label,
                     )
 
 
@@ -165,14 +166,17 @@ def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
     """The configuration's settings; what the command line says goes before them."""
     config, written = bench.config, bench.config.settings
     temperature = written.temperature if choice.temperature is None else choice.temperature
-    judge_model = written.judge_model if choice.judge_model is None else choice.judge_model or None
+    judges = config.judges if choice.judges is None else choice.judges
+    panel = {judge: _endpoint(config, judge, CaseChoice()) for judge in judges}
+    alone = next(iter(panel)) if len(panel) == 1 else None
     return CaseRun(
         name=config.name,
         system_prompt=config.system_prompt,
-        judge=_endpoint(config, judge_model or "", CaseChoice()),
+        judge=panel.pop(alone) if alone is not None else Endpoint(),
         schema=bench.schema,
         validators=bench.validators,
-        judge_model=judge_model,
+        judge_model=alone,
+        panel=panel,
         temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
         concurrency=choice.concurrency or written.concurrency,
         max_cost=written.max_cost if choice.max_cost is None else choice.max_cost,

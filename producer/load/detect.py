@@ -30,7 +30,16 @@ _KEYS: Final = {
     Kind.TURNS: frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
     Kind.QUERIES: frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
     Kind.CASES: frozenset(
-        {"test_cases", "test_cases_file", "bench", "models", "model_configs", "system_prompt", "judge_model"}
+        {
+            "test_cases",
+            "test_cases_file",
+            "bench",
+            "models",
+            "model_configs",
+            "system_prompt",
+            "judge_model",
+            "judge_models",
+        }
     ),
 }
 """Keys on the first level that give a kind away."""

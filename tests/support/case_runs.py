@@ -1,6 +1,7 @@
 """A bench whose models a scripted server plays, and how its runs are read."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,18 +22,21 @@ def hangs(output):
 """
 
 
-def bench(folder: Path, server: ModelServer, cases: list[dict[str, Any]], **more: Any) -> Path:
-    """Writes a bench of two models, which the server plays, with a judge."""
+def bench(
+    folder: Path, server: ModelServer, cases: list[dict[str, Any]], *, panel: Sequence[str] = (), **more: Any
+) -> Path:
+    """Writes a bench of two models, which the server plays, with a judge or a panel of them."""
     place = {
         "api_base": server.api_base,
         "prices": {"prompt_per_million": 100, "completion_per_million": 200},
     }
+    judges = {"judge_models": list(panel)} if panel else {"judge_model": "judge"}
     config = {
         "name": "Bench",
         "system_prompt": "Answer.",
         "models": ["alpha", "beta"],
-        "model_configs": dict.fromkeys(("alpha", "beta", "judge"), place),
-        "config": {"judge_model": "judge", "concurrency": 8, **more.pop("config", {})},
+        "model_configs": dict.fromkeys(("alpha", "beta", "judge", *panel), place),
+        "config": {**judges, "concurrency": 8, **more.pop("config", {})},
         "test_cases": cases,
         **more,
     }

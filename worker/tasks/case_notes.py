@@ -1,20 +1,23 @@
-"""What is written down of a case that waits for its judge, so that no crash forgets it."""
+"""What is written down of a case that waits for its judges, so that no crash forgets it."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from worker.upstream.retry import History
 
 JUDGE: Final = "judge "
-"""What such a note begins with; then attempts and history of the judge."""
+"""What such a note begins with; then attempts and history of each judge."""
+BETWEEN: Final = "|"
+"""Stands between judges; no error code has it."""
 
 
-def judge_note(history: History) -> str:
-    """Writes down what a judge has been through.
+def judge_note(histories: Sequence[History]) -> str:
+    """Writes down what the judges have been through, in the order of the panel.
 
-    >>> judge_note(History(2, 0, 350, "upstream_timeout"))
-    'judge 2 upstream_timeout 0 350'
+    >>> judge_note([History(2, 0, 350, "upstream_timeout"), History()])
+    'judge 2 upstream_timeout 0 350|0  0 0'
     """
-    return f"{JUDGE}{history.attempts} {history.pack()}"
+    return JUDGE + BETWEEN.join(f"{history.attempts} {history.pack()}" for history in histories)
 
 
 def waits_for_judge(note: str) -> bool:
@@ -26,12 +29,19 @@ def waits_for_judge(note: str) -> bool:
     return note.startswith(JUDGE)
 
 
-def judge_history(note: str) -> History:
-    """Reads what a judge has been through; nothing where the note is about something else.
+def judge_histories(note: str, judges: int) -> list[History]:
+    """Reads what each of the judges has been through; nothing where the note is about something else.
 
-    >>> judge_history("judge 2 upstream_timeout 0 350").attempts, judge_history("").attempts
-    (2, 0)
+    >>> [history.attempts for history in judge_histories("judge 2 upstream_timeout 0 350|1  0 0", 3)]
+    [2, 1, 0]
+    >>> judge_histories("upstream_timeout 0 350", 1) == [History()]
+    True
     """
-    attempts, _, history = note.removeprefix(JUDGE).partition(" ")
-    known = waits_for_judge(note) and attempts.isdecimal()
-    return History.unpack(int(attempts), history) if known else History()
+    told = note.removeprefix(JUDGE).split(BETWEEN) if waits_for_judge(note) else []
+    return [_history(each) for each in (told + [""] * judges)[:judges]]
+
+
+def _history(text: str) -> History:
+    """Reads what one judge has been through."""
+    attempts, _, packed = text.partition(" ")
+    return History.unpack(int(attempts), packed) if attempts.isdecimal() else History()

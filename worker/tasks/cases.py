@@ -4,11 +4,12 @@ the loop                                             threads for judging
 answer: cache, budget, limits, call, retry     ──►   stages 0 to 3
 stage 4, where a judge could still forgive     ◄──
 
-An answer is paid for, so it is kept until its verdict is complete: a judge that cannot be asked soon parks
-the item only when its answer is in the cache. A judge who cannot be reached leaves `failed_equality`.
+An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
+item only when its answer is in the cache. Judges who cannot be reached leave `failed_equality`.
 """
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -21,8 +22,9 @@ from shared.names import Outcome, RunState
 from shared.runs import RunStore
 from worker.process import WorkerProcess
 from worker.sandbox import Sandboxes
-from worker.tasks.case_lines import Told, case_document, case_line, judge_detail, usage_of
-from worker.tasks.case_notes import judge_history, judge_note, waits_for_judge
+from worker.tasks.case_judges import Adjourned, Heard, ask_judges
+from worker.tasks.case_lines import Told, case_document, case_line, usage_of
+from worker.tasks.case_notes import waits_for_judge
 from worker.tasks.in_hand import Item, Postponed
 from worker.tasks.items import ItemsHandler, Judged, Stopped
 from worker.upstream.failures import Trouble, UpstreamError
@@ -30,9 +32,10 @@ from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
 from worker.upstream.retry import History, RetryRules
 from worker.validation.judge import judge_prompt
-from worker.validation.pipeline import before_judge, with_reply, without_reply
+from worker.validation.panel import tally_of
+from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
-from worker.validation.verdict import JudgeReply, ValidationResult
+from worker.validation.verdict import ValidationResult
 
 JUDGING_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
@@ -54,10 +57,10 @@ class Validated(NamedTuple):
     """The answer."""
     result: ValidationResult
     """The verdict."""
-    judged: ModelReply | None
-    """The judge's reply, if one was needed and came."""
+    judged: Sequence[ModelReply]
+    """The judges' replies, as far as some were needed and came."""
     is_unjudged: bool
-    """Whether a judge was needed and could not be reached."""
+    """Whether judges were needed and too few of them could be reached."""
 
 
 class Failed(NamedTuple):
@@ -110,8 +113,8 @@ class CasesEngine:
             return Failed(VALIDATOR_REFUSED, error.message)
         except SchemaError as error:
             return Failed(SCHEMA_REFUSED, error.message)
-        if not result.awaits_judge or self._run.judge_model is None:
-            return Validated(answer, result, None, is_unjudged=False)
+        if not result.awaits_judge or not self._run.judges:
+            return Validated(answer, result, (), is_unjudged=False)
         return await self._with_judge(item, payload, answer, result)
 
     def judge(self, item: Item, answer: Validated | Failed) -> Judged:
@@ -120,8 +123,8 @@ class CasesEngine:
         if isinstance(answer, Failed):
             judged = self.refuse(item, answer.code, answer.message)
             return judged._replace(ends_run=answer.ends_run or self._after_failure)
-        reply, result, second, is_unjudged = answer
-        costs = [reply.cost_usd] + ([second.cost_usd] if second else [])
+        reply, result, replies, is_unjudged = answer
+        costs = [reply.cost_usd, *(each.cost_usd for each in replies)]
         told = Told(usage_of(reply), reply.first_token_ms)
         flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
         return Judged(
@@ -174,26 +177,23 @@ class CasesEngine:
 
     async def _with_judge(
         self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
-    ) -> Validated | Failed | Postponed | Stopped:
-        """Asks the judge whether an output means what was expected."""
-        request, history = self._judge_request(payload, result), judge_history(item.claimed.error)
-        while True:
-            asked = await self._ask(item, request, history)
-            match asked:
-                case Answered(second, _):
-                    said = JudgeReply(second.text, judge_detail(request.model, second))
-                    return Validated(answer, with_reply(result, said), second, is_unjudged=False)
-                case Gone(error, _):
-                    unjudged = without_reply(result, error.message)
-                    return Validated(answer, unjudged, None, is_unjudged=True)
-                case OverBudget():
-                    return Stopped(RunState.INCOMPLETE)
-                case Parked(due_ms, _, history):
-                    if self._run.cache and payload.recorded is None:
-                        # The answer is in the cache, and will be found there.
-                        note = judge_note(history)
-                        return _postponed(asked)._replace(attempts=item.attempts, error=note)
-                    await asyncio.sleep(max(0, due_ms - now_ms()) / 1000)
+    ) -> Validated | Postponed | Stopped:
+        """Asks the judges whether an output means what was expected."""
+        heard = await ask_judges(
+            self._judge_requests(payload, result),
+            lambda request, history: self._ask(item, request, history),
+            item.claimed.error,
+            # The answer is in the cache, and will be found there.
+            may_park=self._run.cache and payload.recorded is None,
+        )
+        match heard:
+            case OverBudget():
+                return Stopped(RunState.INCOMPLETE)
+            case Adjourned(due_ms, note):
+                return Postponed(item.attempts, _wait_s(due_ms), note)
+            case Heard(votes, replies):
+                judged = with_votes(result, votes)
+                return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
 
     async def _ask(self, item: Item, request: ModelRequest, history: History) -> Asked:
         """Asks a model on behalf of the run."""
@@ -225,19 +225,22 @@ class CasesEngine:
             repeat=payload.repeat,
         )
 
-    def _judge_request(self, payload: CasePayload, result: ValidationResult) -> ModelRequest:
-        """Makes the question to the judge."""
+    def _judge_requests(self, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
+        """Makes the question to each judge; all are asked the same."""
         run, prompt = self._run, judge_prompt(payload.expected, result.parsed_output)
-        return ModelRequest(
-            run.judge_model or "",
-            prompt.system,
-            prompt.user,
-            temperature=0.0,
-            api_base=run.judge.api_base,
-            api_key_env=run.judge.api_key_env,
-            timeout_s=run.timeout_s,
-            repeat=payload.repeat,
-        )
+        return [
+            ModelRequest(
+                judge,
+                prompt.system,
+                prompt.user,
+                temperature=0.0,
+                api_base=place.api_base,
+                api_key_env=place.api_key_env,
+                timeout_s=run.timeout_s,
+                repeat=payload.repeat,
+            )
+            for judge, place in run.judges.items()
+        ]
 
     def _validate(self, payload: CasePayload, output: str) -> ValidationResult:
         """Takes an output through stages 0 to 3; in a thread for judging."""
@@ -274,12 +277,18 @@ def _end_after(error: UpstreamError) -> str:
 
 def _postponed(parked: Parked) -> Postponed:
     """Parks an item."""
-    wait_s = max(0.0, (parked.due_ms - now_ms()) / 1000)
-    return Postponed(parked.history.attempts, wait_s, parked.history.pack() or parked.reason)
+    history = parked.history
+    return Postponed(history.attempts, _wait_s(parked.due_ms), history.pack() or parked.reason)
+
+
+def _wait_s(due_ms: int) -> float:
+    """Seconds from now."""
+    return max(0.0, (due_ms - now_ms()) / 1000)
 
 
 def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
     """Makes the handler of a process."""
+    process.loop.prepare()
     sandboxes = Sandboxes()
     judging = ThreadPoolExecutor(JUDGING_THREADS, "judging")
 

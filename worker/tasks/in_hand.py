@@ -50,23 +50,27 @@ class Left:
 class Begun:
     """Something that is worked on by a task on the loop."""
 
-    __slots__ = ("is_calling", "started_ms", "task")
+    __slots__ = ("_calls", "started_ms", "task")
 
     def __init__(self) -> None:
         self.started_ms = 0
         """When the work on it began."""
-        self.is_calling = False
-        """Whether an upstream is at work for it, so that a pause lets it end."""
+        self._calls = 0
         self.task: asyncio.Task[None] | None = None
+
+    @property
+    def is_calling(self) -> bool:
+        """Whether an upstream is at work for it, so that a pause lets it end."""
+        return self._calls > 0
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """Marks an attempt: what stops the chunk gently waits until it is over."""
-        self.is_calling = True
+        """Marks an attempt; several may be made at a time, and a gentle stop waits until all are over."""
+        self._calls += 1
         try:
             yield
         finally:
-            self.is_calling = False
+            self._calls -= 1
 
 
 class Item(Begun):

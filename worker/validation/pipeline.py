@@ -7,6 +7,7 @@ fails or is skipped, and says why; the first failure ends it, except that a judg
     before_judge(case, output)      stages 0 to 3; `awaits_judge` tells whether a judge could still forgive
     with_reply(result, reply)       stage 4, for those who ask the judge in their own time
     without_reply(result, why)      the same, when the judge cannot be reached
+    with_votes(result, votes)       the same for a panel of judges
 
 The engine is pure. What is not is passed in: the judge, and the sandbox that runs patterns and validators
 where they can be stopped. Without a sandbox, patterns are searched in this process, which is for callers
@@ -15,7 +16,7 @@ without one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.case_words import CaseStatus, Stage
@@ -23,15 +24,14 @@ from shared.cases import AT_RUN_TIME, Case
 from worker.validation.differences import explain
 from worker.validation.equality import unordered_equal
 from worker.validation.extraction import ExtractionError, extract
-from worker.validation.judge import read_verdict
 from worker.validation.outside import call_validator, find_pattern
+from worker.validation.panel import with_reply, with_votes, without_reply
 from worker.validation.rouge import rouge_l
 from worker.validation.schema import SchemaValidator
 from worker.validation.verdict import (
     FREEFORM,
     NO_CHECK,
     Judge,
-    JudgeReply,
     Said,
     Sandbox,
     StageOutcome,
@@ -41,10 +41,9 @@ from worker.validation.verdict import (
     passed,
     skipped,
 )
-from worker.validation.words import cut, storable
 
-MAX_REASON_CHARS: Final = 4_000
-"""Characters of what a validator, a sandbox or a judge said that are kept."""
+__all__ = ["FAILURES", "STAGES", "before_judge", "validate", "with_reply", "with_votes", "without_reply"]
+
 MAX_SHOWN_PROBLEMS: Final = 5
 """Schema errors that a message names."""
 
@@ -196,58 +195,6 @@ STAGES: Final[tuple[tuple[Stage, Callable[[_Work], Said]], ...]] = (
     (Stage.EQUALITY, equality),
 )
 """The stages that need no judge, in their order."""
-
-
-def with_reply(result: ValidationResult, reply: str | JudgeReply) -> ValidationResult:
-    """Stage 4: the judge's first word decides about an object that is not the expected one.
-
-    >>> failed_equality = validate({"expected": {"n": 1}}, '{"n": 1.0}')
-    >>> with_reply(failed_equality, "PASS").status, with_reply(failed_equality, "I cannot PASS it").status
-    (<CaseStatus.PASSED: 'passed'>, <CaseStatus.FAILED_FUZZY: 'failed_fuzzy'>)
-    """
-    if not result.awaits_judge:
-        return result
-    if isinstance(reply, str):
-        reply = JudgeReply(reply)
-    verdict = read_verdict(reply.text)
-    detail = {**reply.detail, "reply": storable(reply.text, MAX_REASON_CHARS), "verdict": verdict}
-    if verdict == "pass":
-        note = "the judge finds the two objects equivalent"
-        said = passed(note, **detail)
-        message = f"passed by fuzzy match: {note}; {result.message}"
-    else:
-        word = cut(reply.text) or "nothing"
-        note = (
-            "the judge does not find the two objects equivalent"
-            if verdict == "fail"
-            else f"the judge said neither PASS nor FAIL first: {word}"
-        )
-        said = failed(note, **detail)
-        message = f"{result.message}; {note}"
-    is_pass = verdict == "pass"
-    return replace(
-        result,
-        status=CaseStatus.PASSED if is_pass else CaseStatus.FAILED_FUZZY,
-        passed=is_pass,
-        decided_by=Stage.FUZZY,
-        message=message,
-        stages=(*result.stages[:-1], StageResult(Stage.FUZZY, *said)),
-        used_fuzzy_match=is_pass,
-        awaits_judge=False,
-    )
-
-
-def without_reply(result: ValidationResult, why: str) -> ValidationResult:
-    """Stage 4 when the judge cannot be reached: strict equality has the last word, and the result says so."""
-    if not result.awaits_judge:
-        return result
-    note = f"the judge could not be asked: {cut(why, MAX_REASON_CHARS)}"
-    return replace(
-        result,
-        message=f"{result.message}; {note}",
-        stages=(*result.stages[:-1], StageResult(Stage.FUZZY, *skipped(note, unreachable=True))),
-        awaits_judge=False,
-    )
 
 
 def _case(case: Case | Mapping[str, Any]) -> Case:

@@ -93,7 +93,7 @@ def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
         models=("x", "y"),
         api_base="http://h/v1",
         price=PRICE,
-        judge_model="",
+        judges=(),
         temperature=1.0,
         max_cost=9.0,
         concurrency=50,
@@ -248,7 +248,7 @@ def test_the_digest_knows_what_decides_the_results(full: Path) -> None:
     """The same key may come with another width, but not with another prompt, judge or model."""
     same = settings_digest(plan(full).run)
     assert settings_digest(plan(full, concurrency=3, cache=False).run) == same
-    assert settings_digest(plan(full, judge_model="").run) != same
+    assert settings_digest(plan(full, judges=()).run) != same
     assert settings_digest(plan(full, models=("a",)).run) != same
 
 
