@@ -7,7 +7,7 @@ from typing import Any, Final
 from producer.aggregate.gates import gate_line
 from producer.report.cases.html_case import NEVER_ASKED
 from producer.report.cases.words import by_latency, by_pass_rate, dollars, headline, percent, remarks, seconds
-from producer.report.html.charts import Point, Series, bars, scatter
+from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.page import Tile, begin, markup
 from producer.report.wording import plural
 from shared import __version__
@@ -54,7 +54,7 @@ def opening(document: Mapping[str, Any], *, is_freeform: bool) -> bytes:
 def models_of(document: Mapping[str, Any], *, is_freeform: bool) -> list[dict[str, Any]]:
     """Returns what the tables show of each model, in the order of the mode."""
     models = by_latency(document) if is_freeform else by_pass_rate(document)
-    return [_model(model) for model in models]
+    return [_model(model) | {"tone": f"t{at % TONES}"} for at, model in enumerate(models)]
 
 
 def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list[tuple[str, Any, str]]:
@@ -65,7 +65,7 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
     """
     timed = [model for model in models if model["latency_ms"]]
     priced = [
-        Point(model["model"], _p50_s(model), model["per_thousand"], right=_p95_s(model))
+        Point(model["model"], _p50_s(model), model["per_thousand"], right=_p95_s(model), tone=model["tone"])
         for model in timed
         if model["per_thousand"] is not None
     ]
@@ -75,7 +75,14 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
     found = [("Speed vs. Price", markup(chart), note)]
     if not is_freeform:
         rated = [
-            Point(model["model"], _p50_s(model), model["pass_rate"], *_bounds(model), _p95_s(model))
+            Point(
+                model["model"],
+                _p50_s(model),
+                model["pass_rate"],
+                *_bounds(model),
+                _p95_s(model),
+                model["tone"],
+            )
             for model in timed
         ]
         chart = scatter(
@@ -86,6 +93,18 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
         )
         found.insert(0, ("Latency vs. Accuracy", markup(chart), ""))
     return found
+
+
+def judge_of(document: Mapping[str, Any]) -> str:
+    """Says what the judge took of the cost; empty without one.
+
+    >>> judge_of({"summary": {"judge": {"calls": 2, "cost_usd": 0.5}}})
+    'of it for the judge: $0.50 in 2 calls'
+    """
+    judge = document["summary"]["judge"]
+    if not judge["calls"]:
+        return ""
+    return f"of it for the judge: {dollars(judge['cost_usd'])} in {plural(judge['calls'], 'call')}"
 
 
 def costs_of(models: Sequence[Mapping[str, Any]]) -> Any:

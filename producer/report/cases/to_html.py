@@ -9,6 +9,7 @@ from producer.report.cases.html_summary import (
     charts_of,
     costs_of,
     facts_of,
+    judge_of,
     models_of,
     opening,
     statuses_of,
@@ -46,7 +47,8 @@ class CasesHtmlReport:
         charts = charts_of(models, is_freeform=is_freeform)
         reasons = [] if is_freeform else statuses_of(document)
         self._out.write(opening(document, is_freeform=is_freeform))
-        self._out.write(fill(TEMPLATE, "summary", models, is_freeform, charts, costs_of(models), reasons))
+        costs = (costs_of(models), judge_of(document))
+        self._out.write(fill(TEMPLATE, "summary", models, is_freeform, charts, costs, reasons))
         for piece in self._list.pieces(sorted(model["model"] for model in models), document["run_id"]):
             self._out.write(piece)
         self._out.write(end(facts_of(document, self._info)))

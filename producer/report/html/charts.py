@@ -6,15 +6,15 @@ from math import floor, log10
 from typing import Final, NamedTuple
 
 WIDTH: Final = 560
-HEIGHT: Final = 280
+HEIGHT: Final = 290
 LEFT: Final = 52
 RIGHT: Final = 16
-TOP: Final = 24
+TOP: Final = 30
 BOTTOM: Final = 44
 STEPS: Final = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10)
 """Ends of axes whose quarters are short numbers, as multiples of a power of ten."""
 LABEL_CHARS: Final = 28
-CHAR_WIDTH: Final = 6.2
+CHAR_WIDTH: Final = 5.8
 """Of a label, on average."""
 LINE_HEIGHT: Final = 13
 TONES: Final = 6
@@ -34,6 +34,8 @@ class Point(NamedTuple):
     """Upper end."""
     right: float | None = None
     """How far `x` reaches, such as its 95th percentile."""
+    tone: str = ""
+    """Its colour, `t0` to `t5`, where it has to be the same in several charts; empty takes the next."""
 
 
 class Series(NamedTuple):
@@ -85,22 +87,23 @@ def scatter(points: Sequence[Point], *, x_label: str, y_label: str, top: float |
     top = top or rounded_up(max(max(p.y, p.high or 0) for p in points))
     parts = [_opened(f"{y_label} against {x_label}"), *_axes(end, top, x_label, y_label)]
     places = [(_across(p.x / end), _up(p.y / top)) for p in points]
-    taken = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in places]
-    taken += [
-        Box(x, y, _across(p.right / end), y) for p, (x, y) in zip(points, places, strict=True) if p.right
-    ]
+    taken, lines = [Box(0, 0, LEFT + len(y_label) * CHAR_WIDTH, TOP - 8)], list[Box]()
     for number, (point, (x, y)) in enumerate(zip(points, places, strict=True)):
+        taken.append(Box(x - 4, y - 4, x + 4, y + 4))
         if point.low is not None and point.high is not None:
+            lines.append(Box(x, _up(point.high / top), x, _up(point.low / top)))
             parts.append(_line("whisker", x, _up(point.low / top), x, _up(point.high / top)))
         if point.right is not None:
+            lines.append(Box(x, y, _across(point.right / end), y))
             parts.append(_line("whisker", x, y, _across(point.right / end), y))
         told = f"{point.name}: {point.x:g}, {point.y:g}"
-        tone = f"t{number % TONES}"
+        tone = point.tone or f"t{number % TONES}"
         parts.append(
             f'<circle class="{tone}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{escape(told)}</title></circle>'
         )
     for point, (x, y) in zip(points, places, strict=True):
-        parts += _label(point, x, y, taken)
+        right = _across((point.right or point.x) / end)
+        parts += _label(point.name, (x, y, right), taken, lines)
     return "".join([*parts, "</svg>"])
 
 
@@ -212,26 +215,30 @@ def _axes(end: float | None, top: float, x_label: str, y_label: str) -> list[str
     return [*parts, f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>']
 
 
-def _label(point: Point, x: float, y: float, taken: list[Box]) -> list[str]:
-    """Writes a name where nothing else is; beside the point only where no line goes out of it."""
-    text = _short(point.name, LABEL_CHARS)
+def _label(name: str, place: tuple[float, float, float], taken: list[Box], lines: Sequence[Box]) -> list[str]:
+    """Writes a name where nothing else is, or else no other name; `place` ends with where its line does."""
+    x, y, right = place
+    text = _short(name, LABEL_CHARS)
     width = len(text) * CHAR_WIDTH
-    beside = [(x + 9, y + 4, "start", x + 9)] if point.right is None else []
-    for left, low, anchor, at in (
-        *beside,
-        (x + 5, y - 6, "start", x + 5),
-        (x + 5, y + 14, "start", x + 5),
+    spots = [
+        (right + 9, y + 4, "start", right + 9),
+        (x + 6, y - 6, "start", x + 6),
+        (x + 6, y + 14, "start", x + 6),
         (x - 9 - width, y + 4, "end", x - 9),
-        (x - 5 - width, y - 6, "end", x - 5),
-        (x - 5 - width, y + 14, "end", x - 5),
-    ):
-        box = Box(left, low - LINE_HEIGHT + 3, left + width, low + 2)
-        inside = (
-            box.left >= LEFT and box.right <= WIDTH and box.top >= 0 and box.bottom <= HEIGHT - BOTTOM + 2
-        )
-        if inside and not any(box.meets(other) for other in taken):
-            taken.append(box)
-            return [_text(at, low, text, anchor)]
+        (x - 6 - width, y - 6, "end", x - 6),
+        (x - 6 - width, y + 14, "end", x - 6),
+        (right - width, y - 6, "end", right),
+        (right - width, y + 14, "end", right),
+    ]
+    for avoided in ([*taken, *lines], list(taken)):
+        for left, low, anchor, at in spots:
+            box = Box(left, low - LINE_HEIGHT + 3, left + width, low + 2)
+            inside = (
+                box.left >= LEFT and box.right <= WIDTH and 0 <= box.top < box.bottom <= HEIGHT - BOTTOM + 2
+            )
+            if inside and not any(box.meets(other) for other in avoided):
+                taken.append(box)
+                return [_text(at, low, text, anchor)]
     return []
 
 

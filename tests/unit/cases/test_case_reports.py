@@ -173,5 +173,5 @@ def test_points_stay_inside_their_chart() -> None:
     """Every model is drawn inside the axes, also those at zero."""
     drawn = scatter([Point("a", 0.0, 0.0), Point("b", 12.3, 0.004)], x_label="s", y_label="$")
     places = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
-    assert all(52 <= x <= 544 and 24 <= y <= 236 for x, y in places)
+    assert all(52 <= x <= 544 and 30 <= y <= 246 for x, y in places)
     assert len(places) == 2
