@@ -33,6 +33,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "json": _later("to_json", "JsonReport"),
     "csv": _later("to_csv", "CsvReport"),
     "md": _later("to_markdown", "MarkdownReport"),
+    "html": _later("turns.to_html", "TurnsHtmlReport"),
     "junit": _later("to_junit", "TurnsJunitReport"),
     "traces": _later("to_traces", "TracesReport"),
     "all traces": _later("to_traces", "AllTracesReport"),

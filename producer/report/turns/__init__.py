@@ -1,0 +1,1 @@
+"""Writes runs of turns as a page for people."""
