@@ -1,17 +1,28 @@
 """Turns skips into failures where nothing may be skipped: with `PROCTOR_REQUIRE_TOOLS=1`, as in `.ci/run`.
 
-On a laptop a test whose browser or server is missing is skipped and names it. This file stands above the
-tests, because it reads its variable before tests/conftest.py clears the environment.
+On a laptop a test whose browser or server is missing is skipped and names it. `PROCTOR_ARTIFACTS` names a
+folder that keeps the screenshots of the session. This file stands above the tests, because it reads its
+variables before tests/conftest.py clears the environment.
 """
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Final, TypeVar
 
 import pytest
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 NOTHING_SKIPPED: Final = os.environ.get("PROCTOR_REQUIRE_TOOLS") == "1"
+ARTIFACTS: Final = os.environ.get("PROCTOR_ARTIFACTS", "")
+
+
+@pytest.fixture(scope="session")
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots are kept: a folder that is told from outside, or one that goes with the session."""
+    folder = Path(ARTIFACTS) if ARTIFACTS else tmp_path_factory.mktemp("artifacts")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _unskipped(report: Report) -> Report:

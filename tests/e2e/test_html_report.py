@@ -47,15 +47,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots are kept."""
-    named = os.environ.get("PROCTOR_ARTIFACTS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("artifacts")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of a report on three models and forty cases each."""
     path = tmp_path_factory.mktemp("pages") / "report.html"

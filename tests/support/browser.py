@@ -125,7 +125,10 @@ class Browser:
         self.devtools("Emulation.setScriptExecutionDisabled", value=not allowed)
 
     def screenshot(self, path: Path) -> Path:
-        """Writes what the page looks like, as a PNG."""
+        """Writes what the page looks like once it has been drawn, as a PNG."""
+        drawn = "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0])))"
+        for _ in range(3):  # what comes into sight is laid out a frame later, and what is in it another one
+            self._call("POST", "/execute/async", {"script": drawn, "args": []})
         path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
         return path
 

@@ -14,7 +14,7 @@ BOTTOM: Final = 44
 STEPS: Final = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10)
 """Ends of axes whose quarters are short numbers, as multiples of a power of ten."""
 LABEL_CHARS: Final = 28
-CHAR_WIDTH: Final = 5.8
+CHAR_WIDTH: Final = 6.4
 """Of a label, on average."""
 LINE_HEIGHT: Final = 13
 TONES: Final = 6
