@@ -39,16 +39,6 @@ def markdown(text: Any, limit: int | None = None) -> str:
     return plain(text, limit).translate(_MARKDOWN)
 
 
-def markdown_list(texts: Any, limit: int) -> str:
-    r"""Returns a list of texts for one cell.
-
-    >>> markdown_list(["14 days", "a|b"], 100)
-    '14 days, a\\|b'
-    """
-    entries = texts if isinstance(texts, list | tuple) else []
-    return markdown(", ".join(entry for entry in entries if isinstance(entry, str)), limit)
-
-
 def csv_cell(value: Any) -> Any:
     """Returns a value for a spreadsheet; text that a spreadsheet would run gets an apostrophe in front.
 

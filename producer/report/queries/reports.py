@@ -13,9 +13,10 @@ from tempfile import TemporaryFile
 from textwrap import indent
 from typing import Any, BinaryIO, Final
 
+from producer.report.queries.sections import EXCERPT_CHARS
 from producer.report.queries.to_csv import COLUMNS, csv_row
 from producer.report.queries.to_json import results_json, run_config
-from producer.report.queries.to_markdown import EXCERPT_CHARS, report_markdown
+from producer.report.queries.to_markdown import report_markdown
 from producer.report.query_rows import opened
 from shared.item_rows import ItemRow
 from shared.query_run import QueryRun
