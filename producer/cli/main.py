@@ -26,7 +26,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "runs": "List, show or remove runs.",
         "watch": "Follow a run until it ends; exits with the run's code.",
         "results": "Print the results of a run, item by item.",
-        "report": "Write a report of a run: Markdown, JSON, JSON Lines, CSV, HTML.",
+        "report": "Write a report of a run: Markdown, JSON, JSON Lines, CSV, HTML, JUnit.",
         "compare": "Compare two runs: what was fixed, what broke, and whether that is chance.",
     },
     "Act": {
@@ -42,9 +42,9 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Help": {
         "decide": "Decide one message here and now, without a queue.",
         "validate": "Check a file and send nothing.",
-        "sample-api": "Serve a small API to evaluate, with its own knowledge base.",
+        "sample-api": "Serve a small API and models to evaluate, without a key.",
         "init": "Write a commented example to start from.",
-        "demo": "Run the packaged examples and show what comes out.",
+        "demo": "Run an example of each kind and show what comes out.",
         "doctor": "Check this machine and its Redis.",
         "config": "Show the settings in force and where they come from.",
         "flower": "Start Flower, which shows workers and tasks in a browser.",
@@ -114,7 +114,7 @@ class LazyGroup(ProctorGroup):
     subcommand_metavar="COMMAND [ARGUMENTS]",
 )
 def proctor() -> None:
-    """Evaluate conversations through a queue: a file in, decisions out.
+    """Evaluate conversations, models and RAG APIs through a queue: a file in, results out.
 
     Start with `proctor demo`, then `proctor run FILE`.
     """

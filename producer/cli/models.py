@@ -37,7 +37,7 @@ def model_options(function: F) -> F:
                 "models",
                 multiple=True,
                 metavar="NAME",
-                help="Ask this model, such as openai/gpt-4o; turns are answered live by it.",
+                help="Models: ask this one, such as openai/gpt-4o; turns are answered live by it.",
             ),
             click.option(
                 "--live",
@@ -45,32 +45,34 @@ def model_options(function: F) -> F:
                 help="Turns: decisions worth a call of the model [default: should, so no skip].",
             ),
             click.option(
-                "--api-base", metavar="URL", help="Where the model is: an OpenAI-compatible endpoint."
+                "--api-base",
+                metavar="URL",
+                help="Models: where they are, an OpenAI-compatible endpoint.",
             ),
             click.option(
                 "--api-key-env",
                 metavar="VARIABLE",
-                help="The variable of the worker's environment that holds the key [default: the provider's].",
+                help="Models: the worker's variable that holds the key [default: the provider's].",
             ),
             click.option(
                 "-t",
                 "--temperature",
                 type=click.FloatRange(0, 2),
                 metavar="T",
-                help="Of the model's answers [default: the provider's].",
+                help="Models: of their answers [default: the provider's].",
             ),
             click.option(
                 "--max-cost",
                 type=click.FloatRange(0),
                 metavar="USD",
-                help="End the run as incomplete before it costs more than this.",
+                help="Models: end the run as incomplete before it costs more than this.",
             ),
             click.option(
                 "--price",
                 metavar="IN/OUT",
-                help="What a million tokens of prompt and answer cost in USD, where that is not known.",
+                help="Models: USD for a million tokens of prompt and answer, where that is not known.",
             ),
-            click.option("--no-cache", is_flag=True, help="Ask again what was answered before."),
+            click.option("--no-cache", is_flag=True, help="Models: ask again what was answered before."),
         ]
     )(function)  # fmt: skip - one option, one paragraph
 

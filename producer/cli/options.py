@@ -13,6 +13,8 @@ COMPLETION_VARIABLE: Final = "_PROCTOR_COMPLETE"
 """Set by a shell that asks what could be typed next, as the script of `proctor completion` does."""
 SENTENCE_CHARS: Final = 200
 """Longest first sentence of a command in a list of commands."""
+TOPICS: Final = frozenset({"turns", "queries", "cases", "models"})
+"""What a help text may be about: `Cases: only the first N.`"""
 GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: `proctor --help`."
 
 
@@ -80,6 +82,18 @@ GLOBAL_OPTIONS: Final = (
 )
 
 
+def by_topic(text: str) -> tuple[str, str]:
+    """Splits a help text that begins with what it is about; an empty topic is about every file.
+
+    >>> by_topic("Queries, cases: ask each one N times."), by_topic("When to use colours.")
+    (('queries, cases', 'Ask each one N times.'), ('', 'When to use colours.'))
+    """
+    topic, colon, rest = text.partition(": ")
+    if not colon or not set(topic.lower().split(", ")) <= TOPICS:
+        return "", text
+    return topic.lower(), rest[:1].upper() + rest[1:]
+
+
 class ProctorCommand(click.Command):
     """A command that takes the global options beside its own."""
 
@@ -89,16 +103,18 @@ class ProctorCommand(click.Command):
         return [*own[:-1], *GLOBAL_OPTIONS, *own[-1:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the command's own options; the global ones are told in one line."""
-        records = [
-            record
-            for param in self.get_params(ctx)
-            if isinstance(param, click.Option)
-            and param not in GLOBAL_OPTIONS
-            and (record := param.get_help_record(ctx)) is not None
-        ]
-        with formatter.section("Options"):
-            formatter.write_dl(records)
+        """Writes the command's own options by topic; the global ones are told in one line."""
+        sections: dict[str, list[tuple[str, str]]] = {"": []}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and param not in GLOBAL_OPTIONS:
+                record = param.get_help_record(ctx)
+                if record is not None:
+                    topic, text = by_topic(record[1])
+                    sections.setdefault(topic, []).append((record[0], text))
+        for topic, records in sections.items():
+            if records:
+                with formatter.section(f"Options for {topic.replace(', ', ' and ')}" if topic else "Options"):
+                    formatter.write_dl(records)
         formatter.write_paragraph()
         formatter.write_text(GLOBAL_EPILOG)
 

@@ -101,14 +101,14 @@ def submit_options(function: F) -> F:
                 "--namespace",
                 default="",
                 metavar="NAME",
-                help="Share the threads' state with other runs of this name [default: the run's own].",
+                help="Turns: share the threads' state with other runs of this name [default: the run's own].",
             ),
             click.option(
                 "--summary-policy",
                 type=policies,
                 default=SummaryPolicy.GUARDRAIL.value,
                 show_default=True,
-                help="What keeps a proposed summary out: the peak guardrail, or every skip as well.",
+                help="Turns: what keeps a proposed summary out: the peak guardrail, or every skip as well.",
             ),
             click.option(
                 "--idempotency-key",
