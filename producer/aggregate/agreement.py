@@ -1,7 +1,7 @@
 """Says how far judges agree with each other beyond chance; pure."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import fsum
 
 
@@ -77,16 +77,33 @@ def krippendorff_alpha(cases: Sequence[Sequence[Hashable | None]]) -> float | No
     >>> round(krippendorff_alpha([list(unit) for unit in units]), 3)
     0.095
     """
-    told = [[word for word in verdicts if word is not None] for verdicts in cases]
-    pairable = [Counter(words) for words in told if len(words) > 1]
-    totals = sum(pairable, Counter[Hashable]())
-    n = totals.total()
-    if len(totals) < 2:  # noqa: PLR2004 - one word cannot differ from itself
+    told = [Counter(word for word in verdicts if word is not None) for verdicts in cases]
+    words = list(dict.fromkeys(word for count in told for word in count))
+    return alpha_of_tallies(Counter(tuple(count[word] for word in words) for count in told))
+
+
+def alpha_of_tallies(tallies: Mapping[tuple[int, ...], int]) -> float | None:
+    """Returns the same from counts, which do not grow with the number of cases.
+
+    Args:
+        tallies: how many judges said each word, the words always in one order; how many cases came out so.
+
+    The same example, of which nobody said anything else than 0 or 1:
+
+    >>> round(alpha_of_tallies({(2, 0): 5, (1, 1): 4, (0, 2): 1}), 3)
+    0.095
+    """
+    pairable = {tally: cases for tally, cases in tallies.items() if sum(tally) > 1}
+    said = zip(*([count * cases for count in tally] for tally, cases in pairable.items()), strict=True)
+    totals: list[int] = [sum(each) for each in said]
+    n: int = sum(totals)
+    if sum(total > 0 for total in totals) < 2:  # noqa: PLR2004 - one word cannot differ from itself
         return None
     observed = fsum(
-        (count.total() ** 2 - sum(c * c for c in count.values())) / (count.total() - 1) for count in pairable
+        cases * (sum(tally) ** 2 - sum(c * c for c in tally)) / (sum(tally) - 1)
+        for tally, cases in pairable.items()
     )
-    expected = (n * n - sum(c * c for c in totals.values())) / (n - 1)
+    expected = (n * n - sum(total * total for total in totals)) / (n - 1)
     return 1 - observed / expected
 
 

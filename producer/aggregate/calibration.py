@@ -1,6 +1,7 @@
 """Says how far a judge can be trusted, from cases that people have labelled; pure."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 
@@ -24,6 +25,11 @@ class Calibration:
     def n(self) -> int:
         """Labelled cases."""
         return self.true_passed + self.false_passed + self.true_failed + self.false_failed
+
+    @property
+    def accuracy(self) -> Rate:
+        """The share of verdicts that are people's."""
+        return wilson(self.true_passed + self.true_failed, self.n)
 
     @property
     def precision(self) -> Rate:
@@ -65,10 +71,17 @@ def calibrate(pairs: Iterable[tuple[bool, bool]]) -> Calibration:
     >>> round(found.precision.value, 2), round(found.recall.value, 4), round(found.balanced_accuracy.value, 4)
     (0.8, 0.8889, 0.8535)
     """
-    counts = dict.fromkeys(((judged, label) for judged in (True, False) for label in (True, False)), 0)
-    for judged, label in pairs:
-        counts[judged, label] += 1
-    return Calibration(counts[True, True], counts[True, False], counts[False, False], counts[False, True])
+    return calibrated(Counter(pairs))
+
+
+def calibrated(counts: Mapping[tuple[bool, bool], int]) -> Calibration:
+    """Makes the same of counts of the judge's verdict and people's label.
+
+    >>> calibrated({(True, True): 8, (False, True): 1}).false_failed
+    1
+    """
+    true, false = counts.get((True, True), 0), counts.get((True, False), 0)
+    return Calibration(true, false, counts.get((False, False), 0), counts.get((False, True), 0))
 
 
 def corrected_rate(passed: int, total: int, judge: Calibration) -> Rate | None:

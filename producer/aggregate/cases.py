@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from producer.aggregate.judging import Judging
 from producer.aggregate.queries import percentiles
 from producer.aggregate.repeats import Repeats
 from producer.aggregate.statistics import rates
@@ -105,7 +106,7 @@ class CaseTotals:
         self._models: dict[str, ModelTotals] = {}
         self._statuses = Counter[str]()
         self._errors = Counter[str]()
-        self._judge = {"calls": 0, "cost_usd": 0.0, "unreached": 0}
+        self._judging = Judging()
         self._retried = 0
 
     def add(self, page: Sequence[ItemRow]) -> None:
@@ -117,7 +118,7 @@ class CaseTotals:
                 self._errors[case.code] += 1
             elif case.result is not None:
                 self._statuses[case.result["status"]] += 1
-                self._add_judge(case.result)
+                self._judging.add(case, case.result)
 
     def counts(self, total: int) -> dict[str, int]:
         """Returns rows by outcome, and the size of the run.
@@ -137,7 +138,7 @@ class CaseTotals:
             "statuses": {status.value: self._statuses[status.value] for status in CaseStatus},
             "cost_usd": None if any(model["cost_unknown"] for model in models) else sum(costs),
             "known_cost_usd": sum(costs),
-            "judge": dict(self._judge),
+            "judge": self._judging.summary(),
             "retried": self._retried,
             "errors": dict(self._errors.most_common()),
         }
@@ -145,11 +146,3 @@ class CaseTotals:
     def misses(self) -> bool:
         """Tells whether a case failed."""
         return any(totals.outcomes[Outcome.FAILED] for totals in self._models.values())
-
-    def _add_judge(self, result: dict[str, Any]) -> None:
-        """Counts what the judge was asked."""
-        detail = result["stages"][-1]["detail"]
-        self._judge["unreached"] += bool(detail.get("unreachable"))
-        if "model" in detail:
-            self._judge["calls"] += 1
-            self._judge["cost_usd"] += detail.get("cost_usd") or 0.0

@@ -1,0 +1,212 @@
+"""Adds up how far judges can be trusted: agreement, sameness over repeats, labels of people; pure.
+
+Nothing but counts is kept, whatever the size of the run.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from producer.aggregate.agreement import alpha_of_tallies
+from producer.aggregate.calibration import Calibration, calibrated, corrected_rate
+from producer.aggregate.sameness import Sameness
+from producer.aggregate.statistics import Rate, wilson
+from producer.report.case_rows import OpenedCase
+from shared.case_words import Stage
+
+FEW_LABELS: Final = 30
+"""Labelled answers below which figures are rough."""
+WORDS: Final = ("pass", "fail", "unclear")
+"""What a judge can say."""
+
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(slots=True)
+class _Judge:
+    """What one judge said."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    unreached: int = 0
+    cost_usd: float = 0.0
+    agreed: int = 0
+    """Votes for what the panel decided."""
+    decided: int = 0
+    """Votes in panels that decided."""
+    against: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    """Its verdicts beside people's."""
+
+    def summary(self, name: str, sameness: Sameness, *, is_panel: bool) -> dict[str, Any]:
+        """Returns its line of the summary."""
+        return {
+            "model": name,
+            "votes": self.words.total(),
+            "passed": self.words["pass"],
+            "failed": self.words["fail"],
+            "unclear": self.words["unclear"],
+            "unreached": self.unreached,
+            "cost_usd": self.cost_usd,
+            "with_panel": _rate(wilson(self.agreed, self.decided)) if is_panel else None,
+            "consistency": sameness.summary(name),
+            "calibration": _calibration(_calibrated(self.against)),
+        }
+
+
+class Judging:
+    """Counts what the judges of a run said; the repeats of a case come one after the other."""
+
+    def __init__(self) -> None:
+        self._judges: dict[str, _Judge] = {}
+        self._passed = self._failed = self._unreached = 0
+        self._is_panel = False
+        self._tallies = Counter[tuple[int, ...]]()
+        self._against = Counter[tuple[bool, bool]]()
+        self._sameness = Sameness()
+        self._labelled = self._answers = 0
+        self._last_answer = ("", -1)
+
+    def add(self, case: OpenedCase, result: Mapping[str, Any]) -> None:
+        """Counts one case that has a verdict."""
+        self._labelled += case.item.label is not None
+        stages = result["stages"]
+        if not stages or stages[-1]["stage"] != Stage.FUZZY:
+            return
+        outcome, detail = stages[-1]["outcome"], stages[-1]["detail"]
+        votes = votes_of(detail)
+        is_open = bool(detail.get("unreachable"))
+        self._unreached += is_open
+        if not votes:
+            return
+        decided = None if is_open else outcome == "pass"
+        self._count_verdict(case, decided)
+        self._is_panel |= len(votes) > 1
+        told = Counter(str(vote["verdict"]) for vote in votes if vote["verdict"])
+        if len(votes) > 1:
+            self._tallies[tuple(told[word] for word in WORDS)] += 1
+        output = blake2b(_encode(result["parsed_output"]), digest_size=16).digest()
+        answer = (case.item.model, case.item.case)
+        if decided is not None:
+            self._sameness.add(answer, "", output, str(decided))
+        for vote in votes:
+            self._count_vote(vote, decided, case.item.label)
+            if vote["verdict"]:
+                self._sameness.add(answer, str(vote["model"]), output, str(vote["verdict"]))
+
+    def summary(self) -> dict[str, Any]:
+        """Returns all of it; figures that need more than there is are None."""
+        judged = self._passed + self._failed
+        found = _calibrated(self._against)
+        true_rate = (
+            corrected_rate(self._passed, judged, found) if found and self._answers >= FEW_LABELS else None
+        )
+        return {
+            "calls": sum(judge.words.total() for judge in self._judges.values()),
+            "cost_usd": sum(judge.cost_usd for judge in self._judges.values()),
+            "unreached": self._unreached,
+            "judged": judged,
+            "pass_rate": _rate(wilson(self._passed, judged)),
+            "judges": [
+                judge.summary(name, self._sameness, is_panel=self._is_panel)
+                for name, judge in self._judges.items()
+            ],
+            "agreement": self._agreement(),
+            "consistency": self._sameness.summary(""),
+            "labelled": self._labelled,
+            "calibration": _calibration(found, self._answers),
+            "corrected_pass_rate": _rate(true_rate),
+        }
+
+    def _count_verdict(self, case: OpenedCase, decided: bool | None) -> None:  # noqa: FBT001 - a verdict
+        """Counts what the judges decided together."""
+        if decided is None:
+            return
+        self._passed += decided
+        self._failed += not decided
+        if case.item.label is not None:
+            self._against[decided, case.item.label == "pass"] += 1
+            answer = (case.item.model, case.item.case)
+            self._answers += answer != self._last_answer
+            self._last_answer = answer
+
+    def _count_vote(self, vote: Mapping[str, Any], decided: bool | None, label: str | None) -> None:  # noqa: FBT001 - same
+        """Counts what one judge said."""
+        judge = self._judges.setdefault(str(vote["model"]), _Judge())
+        word = vote["verdict"]
+        if not word:
+            judge.unreached += 1
+            return
+        judge.words[str(word)] += 1
+        judge.cost_usd += vote.get("cost_usd") or 0.0
+        is_pass = word == "pass"
+        if decided is not None:
+            judge.decided += 1
+            judge.agreed += is_pass == decided
+        if label is not None:
+            judge.against[is_pass, label == "pass"] += 1
+
+    def _agreement(self) -> dict[str, Any] | None:
+        """Says how far the judges of a panel say the same; None where no case has two verdicts."""
+        paired = {tally: cases for tally, cases in self._tallies.items() if sum(tally) > 1}
+        if not paired:
+            return None
+        alike = sum(cases for tally, cases in paired.items() if max(tally) == sum(tally))
+        return {
+            "judges": len(self._judges),
+            "n": sum(paired.values()),
+            "unanimous": _rate(wilson(alike, sum(paired.values()))),
+            "krippendorff_alpha": _rounded(alpha_of_tallies(paired)),
+        }
+
+
+def votes_of(detail: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Returns the votes that a stage has on record; a single judge's is the stage's own.
+
+    >>> [vote["model"] for vote in votes_of({"model": "a", "verdict": "pass", "reply": "PASS"})]
+    ['a']
+    >>> votes_of({"unreachable": True}), votes_of({})
+    ([], [])
+    """
+    votes: Sequence[Mapping[str, Any]] | None = detail.get("votes")
+    if votes is not None:
+        return votes
+    return [detail] if detail.get("verdict") and "model" in detail else []
+
+
+def _calibrated(pairs: Mapping[tuple[bool, bool], int]) -> Calibration | None:
+    """Puts verdicts beside labels; None without any."""
+    return calibrated(pairs) if pairs else None
+
+
+def _calibration(found: Calibration | None, answers: int | None = None) -> dict[str, Any] | None:
+    """Writes a calibration as `--json` prints it."""
+    if found is None:
+        return None
+    return {
+        "n": found.n,
+        **({} if answers is None else {"answers": answers, "few": answers < FEW_LABELS}),
+        "true_passed": found.true_passed,
+        "false_passed": found.false_passed,
+        "true_failed": found.true_failed,
+        "false_failed": found.false_failed,
+        "accuracy": _rate(found.accuracy),
+        "precision": _rate(found.precision),
+        "recall": _rate(found.recall),
+        "specificity": _rate(found.specificity),
+        "balanced_accuracy": _rate(found.balanced_accuracy)
+        if found.recall.n and found.specificity.n
+        else None,
+    }
+
+
+def _rate(rate: Rate | None) -> dict[str, Any] | None:
+    """Writes a rate; one of nothing is None."""
+    return rate.as_document() if rate is not None and rate.n else None
+
+
+def _rounded(value: float | None) -> float | None:
+    """Writes a coefficient."""
+    return None if value is None else round(value, 4)

@@ -1,0 +1,104 @@
+"""Panels of judges against a scripted provider: one dissents, one is down, and what people say of them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.case_runs import QUESTION, WORKERS, bench, document, rows_of
+from tests.support.cli import Cli
+from tests.support.model_server import ModelServer, Say
+
+PANEL: Final = ("strict", "mild", "kind")
+Judge = Callable[[str, str], Say]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """Models that say what they are told to, and judges that a test plays: `server.judge`."""
+    with ModelServer() as server:
+        yield server
+
+
+def play(server: ModelServer, judge: Judge) -> None:
+    """Plays the judges: told their name and what they are asked."""
+
+    def script(prompt: str, _nth: int) -> Say:
+        asked = server.requests[-1]
+        return judge(str(asked.body["model"]), prompt) if QUESTION in prompt else Say(prompt)
+
+    server.script = script
+
+
+def asked_of(server: ModelServer) -> Counter[str]:
+    """How often each model was asked."""
+    return Counter(str(request.body["model"]) for request in server.requests)
+
+
+def test_the_majority_decides_and_the_dissenter_is_on_record(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    """Two of three pass what the third does not; votes, tokens and costs of all three are in the result."""
+
+    def judge(name: str, prompt: str) -> Say:
+        return Say("FAIL: another type") if name == "strict" or '"n": 2' in prompt else Say("PASS")
+
+    play(server, judge)
+    cases: list[dict[str, Any]] = [
+        {"id": "equal", "input": '{"n": 1}', "expected": {"n": 1}},
+        {"id": "near", "input": '{"n": 1.0}', "expected": {"n": 1}},
+        {"id": "far", "input": '{"n": 2}', "expected": {"n": 1}},
+    ]
+    path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
+    told = document(cli("run", path, *WORKERS))
+    rows = {row["result"]["case_id"]: row for row in rows_of(cli, told["run_id"])}
+    assert asked_of(server) == {"alpha": 3, **dict.fromkeys(PANEL, 2)}
+    assert {name: row["result"]["status"] for name, row in rows.items()} == {
+        "equal": "passed",
+        "near": "passed",
+        "far": "failed_fuzzy",
+    }
+    near = rows["near"]["result"]
+    assert near["message"].startswith("passed by fuzzy match: 2 of 3 judges find the two objects equivalent")
+    detail = near["stages"][-1]["detail"]
+    assert [(vote["model"], vote["verdict"]) for vote in detail["votes"]] == [
+        ("strict", "fail"),
+        ("mild", "pass"),
+        ("kind", "pass"),
+    ]
+    assert {vote["cost_usd"] for vote in detail["votes"]} == {0.0017}
+    assert rows["near"]["cost_usd"] == pytest.approx(4 * 0.0017)
+    assert (told["summary"]["judge"]["calls"], told["summary"]["judge"]["unreached"]) == (6, 0)
+    assert told["summary"]["judge"]["cost_usd"] == pytest.approx(6 * 0.0017)
+    asked = len(server.requests)
+    cli("run", path, *WORKERS)
+    assert len(server.requests) == asked, "a second run is answered from the cache, judges included"
+
+
+def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    """Two who agree decide without the third; where they differ the case waits for `retry`."""
+    is_there = False
+
+    def judge(name: str, prompt: str) -> Say:
+        if name == "kind":
+            return Say("PASS") if is_there else Say("no such model", 404)
+        return Say("FAIL") if name == "strict" and '"n": 2' in prompt else Say("PASS")
+
+    play(server, judge)
+    cases = [{"id": text, "input": f'{{"n": {text}}}', "expected": {"n": 1}} for text in ("1.0", "2")]
+    path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
+    told = document(cli("run", path, *WORKERS))
+    first = {row["result"]["case_id"]: row for row in rows_of(cli, told["run_id"])}
+    assert (first["1.0"]["result"]["status"], first["2"]["result"]["status"]) == ("passed", "failed_equality")
+    assert "1 of 3 judges could not be asked" in first["2"]["result"]["message"]
+    assert first["2"]["cost_usd"] == pytest.approx(3 * 0.0017), "the two votes that came are paid for"
+    assert (told["summary"]["judge"]["calls"], told["summary"]["judge"]["unreached"]) == (4, 1)
+    is_there, before = True, asked_of(server)
+    retried = document(cli("retry", told["run_id"], *WORKERS))
+    assert asked_of(server) - before == {"kind": 1}
+    assert (retried["exit"], retried["counts"]["passed"]) == (0, 2)
+    assert retried["summary"]["judge"]["unreached"] == 0
