@@ -1,4 +1,4 @@
-"""`proctor config show`: which settings are in force, and where each comes from."""
+"""`proctor config show|schema`: which settings are in force, and the form of what is printed and read."""
 
 import json
 
@@ -13,7 +13,7 @@ from shared.settings import describe
 @group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Show the settings in force."""
+    """Show the settings in force, or the JSON Schemas of outputs and inputs."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(show)
 
@@ -35,3 +35,21 @@ def show(session: Session) -> None:
             for setting in settings
         ],
     )
+
+
+@command.command()
+@click.argument("name", required=False)
+@pass_session
+def schema(session: Session, *, name: str | None) -> None:
+    """Print the JSON Schema NAME of what Proctor prints, writes or reads; without NAME list them."""
+    from producer.schemas import names, schema_of  # noqa: PLC0415 - start-up: nothing else needs it
+
+    if name is not None:
+        session.output.data(json.dumps(schema_of(name), indent=2, ensure_ascii=False))
+        return
+    known = names()
+    if session.options.json:
+        rows = [{"name": each, "title": title} for each, title in known.items()]
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "schemas": rows, "exit": 0}))
+    else:
+        session.output.table(("NAME", "OF"), list(known.items()))

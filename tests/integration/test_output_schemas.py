@@ -1,0 +1,100 @@
+"""Every command that needs a server prints with `--json` what its schema says, on a real one."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.cli.main import run
+from tests.support.inline_worker import InlineWorker
+from tests.support.schemas import hold
+from tests.support.turn_files import turn_lines, write_turns
+
+Told = Callable[..., Any]
+
+
+@pytest.fixture
+def said(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs one command line here and returns what it printed."""
+    monkeypatch.setenv("PROCTOR_REDIS_URL", redis_url)
+    monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path))
+
+    def call(*arguments: str) -> str:
+        """Runs it."""
+        capsys.readouterr()
+        run([*arguments, "--yes"])
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.fixture
+def told(said: Callable[..., str]) -> Told:
+    """Runs one command line with `--json` and holds it against a schema."""
+
+    def call(name: str, *arguments: str) -> Any:
+        """Runs it."""
+        return hold(name, said(*arguments, "--json"))
+
+    return call
+
+
+@pytest.fixture
+def ended(inline_worker: InlineWorker, submitted: Callable[..., str]) -> str:
+    """A run with a turn that ended in error."""
+    stale = {**turn_lines(1, 1)[0], "messageId": "late", "thread_memento_etag": "99"}
+    name = submitted([*turn_lines(2, 3), stale])
+    inline_worker.register()
+    inline_worker.work()
+    return name
+
+
+def test_runs_and_their_results(told: Told, said: Callable[..., str], ended: str, tmp_path: Path) -> None:
+    """Lists, documents, results, traces and reports of a run."""
+    assert [each["run_id"] for each in told("runs", "runs")["runs"]] == [ended]
+    assert told("run", "runs", "show", ended)["counts"]["error"] == 1
+    told("run", "watch", ended, "--fail-on", "error_rate>0.5")
+    told("status", "status")
+    assert len(told("report-turns", "results", ended)["results"]) == 7
+    told("report-turns", "report", ended, "--fail-on", "error_rate>0.5")
+    told("report", "report", ended, "-o", str(tmp_path / "a.md"), "-o", str(tmp_path / "a.xml"))
+    for line in said("results", ended, "--format", "jsonl").splitlines():
+        hold("line-turns", line)
+    for more in ((), ("--all-phases",)):
+        events = said("results", ended, "--traces", *more).splitlines()
+        assert len(events) == 6
+        for line in events:
+            hold("line-traces", line)
+    told("error", "runs", "show", "nobody")
+
+
+def test_the_dead_and_retries(told: Told, ended: str) -> None:
+    """What was given up, put back and dropped."""
+    [dead] = told("dead", "dead", "list", ended)["dead"]
+    told("dead-show", "dead", "show", ended, dead["item_id"])
+    assert told("dead-discard", "dead", "discard", ended, dead["item_id"])["discarded"] == 1
+    assert told("dead-discard", "dead", "purge")["discarded"] == 0
+    assert told("retry", "retry", ended, "--detach")["retried"] == 1
+
+
+def test_runs_are_begun_and_ended(told: Told, tmp_path: Path) -> None:
+    """Submitting, pausing, cancelling and removing."""
+    turns = write_turns(tmp_path / "t.jsonl", turn_lines(2, 2))
+    name = told("submit", "submit", str(turns))["run_id"]
+    for action in ("pause", "cancel"):
+        told("state", action, name)
+    assert told("runs-rm", "runs", "rm", name)["removed"] == [name]
+
+
+def test_limits_cache_and_machine(told: Told) -> None:
+    """What may be sent, what is kept, and what is wrong with this machine."""
+    told("limits-set", "limits", "set", "openai/gpt-4o", "--rpm", "60", "--pace", "0.5")
+    assert told("limits", "limits", "show")["limits"][0]["set"] == {"rpm": 60, "pace_s": 0.5}
+    told("limits-reset", "limits", "reset", "openai/gpt-4o")
+    told("limits-unset", "limits", "unset", "openai/gpt-4o")
+    told("cache", "cache", "info")
+    told("cache-clear", "cache", "clear")
+    told("doctor", "doctor")
