@@ -125,7 +125,7 @@ def _stages(case: OpenedCase) -> list[str]:
         head = f"    {MARKS.get(stage['outcome'], '?')} {stage['stage']}"
         lines.append(f"{head}: {plain(str(stage['reason']), MESSAGE_CHARS)}".rstrip(": "))
         for key, value in (stage.get("detail") or {}).items():
-            if value not in (None, "", [], {}):
+            if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
                 lines.append(f"        {key}: {plain(str(value), MESSAGE_CHARS)}")
     for sort, found in (result.get("differences") or {}).items():
         if found and isinstance(found, list | dict):

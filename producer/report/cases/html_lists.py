@@ -7,11 +7,12 @@ from operator import itemgetter
 from typing import Final, Protocol
 
 from producer.report.case_rows import OpenedCase
-from producer.report.cases.html_case import told
+from producer.report.cases.html_case import status_of, told
 from producer.report.html.page import chunked, fill, text_limit
 from producer.report.html.spool import Spool
 from producer.report.wording import plural
 from shared.case_run import CaseRun
+from shared.names import Outcome
 
 TEMPLATE: Final = "cases/page.html.j2"
 MOST_CASES: Final = 20_000
@@ -42,12 +43,11 @@ class ByVerdict:
 
     def add(self, case: OpenedCase) -> None:
         """Takes a case."""
-        shown = told(case, self._limit)
-        is_passed = shown["passed"]
+        is_passed = case.row.outcome is Outcome.PASSED
         self._seen[is_passed] += 1
-        self._statuses[shown["status"]] += 1
+        self._statuses[status_of(case)] += 1
         if self._seen[is_passed] <= MOST_CASES:
-            self._kept[is_passed].add(0, fill(TEMPLATE, "case", shown))
+            self._kept[is_passed].add(0, fill(TEMPLATE, "case", told(case, self._limit)))
 
     def pieces(self, models: Sequence[str], run: str) -> Iterator[bytes]:
         """Yields both lists."""
@@ -80,13 +80,14 @@ class ByPrompt:
 
     def add(self, case: OpenedCase) -> None:
         """Takes an output; the first of a prompt brings the prompt along."""
-        shown, number, head = told(case, self._limit), case.item.case, b""
+        number = case.item.case
         self._seen += 1
-        if number not in self._prompts:
-            if len(self._prompts) >= max(1, MOST_CASES // self._each):
-                return
-            self._prompts.add(number)
-            head = fill(TEMPLATE, "prompt", shown)
+        is_new = number not in self._prompts
+        if is_new and len(self._prompts) >= max(1, MOST_CASES // self._each):
+            return
+        shown = told(case, self._limit)
+        head = fill(TEMPLATE, "prompt", shown) if is_new else b""
+        self._prompts.add(number)
         self._spool.add(number, head + fill(TEMPLATE, "output", shown))
 
     def pieces(self, models: Sequence[str], run: str) -> Iterator[bytes]:
@@ -97,7 +98,7 @@ class ByPrompt:
             for _, piece in group:
                 yield piece
             yield fill(TEMPLATE, "prompt_end")
-        yield fill(TEMPLATE, "cases_end")
+        yield fill(TEMPLATE, "list_end")
         self._spool.close()
 
 

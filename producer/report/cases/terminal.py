@@ -6,6 +6,8 @@ from typing import Any, Final
 from producer.aggregate.turns import ranked
 from producer.report import boxes
 from producer.report.case_rows import opened
+from producer.report.cases.judging import COLUMNS as COLUMNS_OF_JUDGES
+from producer.report.cases.judging import judge_lines, judge_rows
 from producer.report.cases.words import (
     FREEFORM,
     by_latency,
@@ -38,6 +40,7 @@ def summary_text(document: Mapping[str, Any]) -> str:
     lines = [f"{document['run_id']}  {name}".rstrip(), headline(document), ""]
     lines += _models(document).split("\n") if summary["models"] else []
     lines += ["", " · ".join(remarks(document))]
+    lines += _judges(document)
     if summary["errors"]:
         told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
         lines.append("errors by code: " + ", ".join(told))
@@ -88,6 +91,13 @@ def _models(document: Mapping[str, Any]) -> str:
         for model in by_pass_rate(document)
     ]
     return boxes.table(STANDARD, rows, right=STANDARD[1:], wide="Model")
+
+
+def _judges(document: Mapping[str, Any]) -> list[str]:
+    """Says how far the judges can be trusted, a panel's one by one."""
+    rows = judge_rows(document)
+    drawn = boxes.table(COLUMNS_OF_JUDGES, rows, right=COLUMNS_OF_JUDGES[1:], wide="Judge") if rows else ""
+    return [*judge_lines(document), *drawn.split("\n")] if drawn else judge_lines(document)
 
 
 def _throughput(model: Mapping[str, Any]) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.report.case_rows import OpenedCase, opened
+from producer.report.cases.judging import COLUMNS as COLUMNS_OF_JUDGES
+from producer.report.cases.judging import judge_lines, judge_rows
 from producer.report.cases.words import (
     FREEFORM,
     by_latency,
@@ -64,6 +66,7 @@ class CasesMarkdownReport:
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
             _models(document, is_freeform=self._is_freeform),
         ]
+        parts += _judges(document)
         parts += self._outputs() if self._is_freeform else self._failures()
         self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
 
@@ -125,6 +128,16 @@ def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
         for model in by_pass_rate(document)
     ]
     return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost"), rows)
+
+
+def _judges(document: Mapping[str, Any]) -> list[str]:
+    """Says how far the judges can be trusted, a panel's one by one."""
+    lines, rows = judge_lines(document), judge_rows(document)
+    if not lines:
+        return []
+    told = "\n".join(f"- {markdown(line)}" for line in lines)
+    table = [[markdown(row[0]), *row[1:]] for row in rows]
+    return ["## Judges", told, *([_table(COLUMNS_OF_JUDGES, table)] if rows else [])]
 
 
 def _output(case: OpenedCase) -> str:

@@ -83,6 +83,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     told += [f"from the cache {cached:,}"] * bool(cached)
     told += [f"asked again {summary['retried']:,}"] * bool(summary["retried"])
     judge = summary["judge"]
-    told += [f"judged {judge['calls']:,}"] * bool(judge["calls"])
+    votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""
+    told += [f"judged {judge['judged'] if votes else judge['calls']:,}{votes}"] * bool(judge["calls"])
     told += [f"judge not reached {judge['unreached']:,}"] * bool(judge["unreached"])
     return told
