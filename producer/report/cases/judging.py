@@ -1,7 +1,7 @@
-"""Says how far the judges of a cases run can be trusted, for people; nothing where there is nothing to say."""
+"""Says how far the judges of a cases run can be trusted; nothing where there is nothing to say."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from producer.report.cases.words import NONE, dollars
 from producer.report.cells import plain
@@ -13,14 +13,24 @@ COLUMNS: Final = (
     "Judge",
     "PASS",
     "FAIL",
-    "Unclear",
-    "Not reached",
-    "As the panel",
-    "Same again",
-    "As people",
-    "Cost",
+    "unclear",
+    "not reached",
+    "as the panel",
+    "same again",
+    "as people",
+    "cost",
 )
 """Of the table of judges."""
+ALWAYS: Final = frozenset({"Judge", "PASS", "FAIL", "cost"})
+"""Columns that are shown whatever is in them."""
+EMPTY: Final = frozenset({"0", NONE})
+
+
+class Table(NamedTuple):
+    """Some columns of the table of judges, with cells."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def judge_lines(document: Mapping[str, Any]) -> list[str]:
@@ -39,12 +49,23 @@ def judge_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def judge_rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Returns a row with `COLUMNS` for each judge of a panel; names are not escaped yet."""
+def lines_of_judges(document: Mapping[str, Any]) -> list[str]:
+    """Writes the table in a line for each judge, since a terminal may be too narrow for it."""
+    columns, rows = judge_table(document)
+    lines = []
+    for name, *cells in rows:
+        pairs = zip(columns[1:], cells, strict=True)
+        told = [f"{column} {cell}" for column, cell in pairs if column in ALWAYS or cell not in EMPTY]
+        lines.append(f"  {name}: {' · '.join(told)}")
+    return lines
+
+
+def judge_table(document: Mapping[str, Any]) -> Table:
+    """Makes a row for each judge of a panel; columns without a figure are left out, names not escaped yet."""
     judge = document["summary"]["judge"]
     if judge["agreement"] is None:
-        return []
-    return [
+        return Table((), [])
+    rows = [
         [
             plain(each["model"], NAME_CHARS),
             *(f"{each[word]:,}" for word in ("passed", "failed", "unclear", "unreached")),
@@ -55,6 +76,10 @@ def judge_rows(document: Mapping[str, Any]) -> list[list[str]]:
         ]
         for each in judge["judges"]
     ]
+    kept = [
+        at for at, name in enumerate(COLUMNS) if name in ALWAYS or any(row[at] not in EMPTY for row in rows)
+    ]
+    return Table([COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows])
 
 
 def _is_known(judge: Mapping[str, Any]) -> bool:
@@ -69,7 +94,7 @@ def _decided(judge: Mapping[str, Any]) -> list[str]:
         return []
     names: Sequence[str] = [plain(each["model"], NAME_CHARS) for each in judge["judges"]]
     who = f"a panel of {len(names)}" if len(names) > 1 else names[0]
-    return [f"judged by {who}: passed {_share(judge['pass_rate'])} that were not equal"]
+    return [f"of what was not equal, {who} passed {_share(judge['pass_rate'])}"]
 
 
 def _agreed(judge: Mapping[str, Any]) -> list[str]:
@@ -87,7 +112,7 @@ def _repeated(judge: Mapping[str, Any]) -> list[str]:
     found = judge["consistency"]
     if found is None:
         return []
-    return [f"the same output got the same verdict again: {_share(found['same'])}"]
+    return [f"outputs judged more than once, always the same way: {_share(found['same'])}"]
 
 
 def _labelled(judge: Mapping[str, Any]) -> list[str]:
@@ -97,13 +122,15 @@ def _labelled(judge: Mapping[str, Any]) -> list[str]:
         labels = plural(judge["labelled"], "labelled answer")
         return [f"{labels}, and no judge decided about one"] * bool(judge["labelled"])
     lines = [
-        f"as people say: {_share(found['accuracy'])}; PASS precision {_share(found['precision'])}, "
-        f"recall {_share(found['recall'])}",
-        f"PASS rightly {found['true_passed']:,}, wrongly {found['false_passed']:,}; "
-        f"no PASS rightly {found['true_failed']:,}, wrongly {found['false_failed']:,}",
+        f"accuracy against people's labels: {_share(found['accuracy'])}",
+        f"PASS: precision {_share(found['precision'])}, recall {_share(found['recall'])}",
+        "; ".join(
+            f"{word} rightly {found[f'true_{key}']:,}, wrongly {found[f'false_{key}']:,}"
+            for word, key in (("PASS", "passed"), ("no PASS", "failed"))
+        ),
     ]
     if found["few"]:
-        lines.append(f"only {plural(found['answers'], 'labelled answer')}: what people say is a rough figure")
+        lines.append(f"only {plural(found['answers'], 'labelled answer')}: figures against labels are rough")
     return lines
 
 

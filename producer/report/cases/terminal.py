@@ -6,8 +6,9 @@ from typing import Any, Final
 from producer.aggregate.turns import ranked
 from producer.report import boxes
 from producer.report.case_rows import opened
-from producer.report.cases.judging import COLUMNS as COLUMNS_OF_JUDGES
-from producer.report.cases.judging import judge_lines, judge_rows
+from producer.report.cases.certainty import COLUMNS as SURE
+from producer.report.cases.certainty import REPEATS, repeat_rows, sure_rows
+from producer.report.cases.judging import judge_lines, lines_of_judges
 from producer.report.cases.words import (
     FREEFORM,
     by_latency,
@@ -26,7 +27,7 @@ COLUMNS: Final = ("item", "case", "model", "outcome", "status", "latency", "cost
 CELL_CHARS: Final = 60
 """Longest text in a cell."""
 STANDARD: Final = ("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Tokens/s", "Cost")
-SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost")
+SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost", "n")
 
 
 def summary_text(document: Mapping[str, Any]) -> str:
@@ -39,6 +40,7 @@ def summary_text(document: Mapping[str, Any]) -> str:
     name = f"{plain(summary['name'], CELL_CHARS)}  {plain(summary['source'], CELL_CHARS)}"
     lines = [f"{document['run_id']}  {name}".rstrip(), headline(document), ""]
     lines += _models(document).split("\n") if summary["models"] else []
+    lines += _certainty(document)
     lines += ["", " · ".join(remarks(document))]
     lines += _judges(document)
     if summary["errors"]:
@@ -75,6 +77,7 @@ def _models(document: Mapping[str, Any]) -> str:
                 seconds(model["latency_ms"].get("p95")),
                 _throughput(model),
                 dollars(model["cost_usd"]),
+                f"{model['latency_n']:,}",
             )
             for model in by_latency(document)
         ]
@@ -95,9 +98,22 @@ def _models(document: Mapping[str, Any]) -> str:
 
 def _judges(document: Mapping[str, Any]) -> list[str]:
     """Says how far the judges can be trusted, a panel's one by one."""
-    rows = judge_rows(document)
-    drawn = boxes.table(COLUMNS_OF_JUDGES, rows, right=COLUMNS_OF_JUDGES[1:], wide="Judge") if rows else ""
-    return [*judge_lines(document), *drawn.split("\n")] if drawn else judge_lines(document)
+    lines = judge_lines(document) + lines_of_judges(document)
+    return ["", *lines] if lines else []
+
+
+def _certainty(document: Mapping[str, Any]) -> list[str]:
+    """Says how sure the figures are, in tables of their own: a terminal of 80 columns has no room beside."""
+    lines = list[str]()
+    if document["summary"]["mode"] != FREEFORM:
+        lines += _table(("Model", *SURE), sure_rows(document))
+    return lines + _table(REPEATS, repeat_rows(document))
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Draws a table whose first cells are names of models; nothing without rows."""
+    safe = [(plain(name, CELL_CHARS), *cells) for name, *cells in rows]
+    return boxes.table(columns, safe, right=columns[1:], wide=columns[0]).split("\n") if safe else []
 
 
 def _throughput(model: Mapping[str, Any]) -> str:

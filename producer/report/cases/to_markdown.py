@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.report.case_rows import OpenedCase, opened
-from producer.report.cases.judging import COLUMNS as COLUMNS_OF_JUDGES
-from producer.report.cases.judging import judge_lines, judge_rows
+from producer.report.cases.certainty import COLUMNS as SURE
+from producer.report.cases.certainty import REPEATS, repeat_rows, sure_cells
+from producer.report.cases.judging import judge_lines, judge_table
 from producer.report.cases.words import (
     FREEFORM,
     by_latency,
@@ -65,6 +66,7 @@ class CasesMarkdownReport:
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
             _models(document, is_freeform=self._is_freeform),
+            *_repeats(document),
         ]
         parts += _judges(document)
         parts += self._outputs() if self._is_freeform else self._failures()
@@ -113,10 +115,11 @@ def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
                 markdown(model["model"], PROMPT_CHARS),
                 *(seconds(model["latency_ms"].get(name)) for name in ("p50", "p95")),
                 dollars(model["cost_usd"]),
+                f"{model['latency_n']:,}",
             ]
             for model in by_latency(document)
         ]
-        return _table(("Model", "P50", "P95", "Cost"), rows)
+        return _table(("Model", "P50", "P95", "Cost", "n"), rows)
     rows = [
         [
             markdown(model["model"], PROMPT_CHARS),
@@ -124,20 +127,27 @@ def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
             *(f"{model[word]:,}" for word in ("passed", "failed", "errors")),
             seconds(model["latency_ms"].get("p95")),
             dollars(model["cost_usd"]),
+            *sure_cells(model),
         ]
         for model in by_pass_rate(document)
     ]
-    return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost"), rows)
+    return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *SURE), rows)
+
+
+def _repeats(document: Mapping[str, Any]) -> list[str]:
+    """Says what models said when they were asked again."""
+    rows = [[markdown(name, PROMPT_CHARS), *cells] for name, *cells in repeat_rows(document)]
+    return ["## Repeats", _table(REPEATS, rows)] if rows else []
 
 
 def _judges(document: Mapping[str, Any]) -> list[str]:
     """Says how far the judges can be trusted, a panel's one by one."""
-    lines, rows = judge_lines(document), judge_rows(document)
+    lines, (columns, rows) = judge_lines(document), judge_table(document)
     if not lines:
         return []
     told = "\n".join(f"- {markdown(line)}" for line in lines)
-    table = [[markdown(row[0]), *row[1:]] for row in rows]
-    return ["## Judges", told, *([_table(COLUMNS_OF_JUDGES, table)] if rows else [])]
+    table = _table(columns, [[markdown(row[0]), *row[1:]] for row in rows])
+    return ["## Judges", told, *([table] if rows else [])]
 
 
 def _output(case: OpenedCase) -> str:

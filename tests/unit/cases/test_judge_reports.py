@@ -1,0 +1,79 @@
+"""What people read of judges: figures with their n, and nothing where there is nothing to say."""
+
+import json
+
+from producer.report.cases.details import FailureDetails
+from producer.report.cases.terminal import summary_text
+from tests.unit.aggregate.test_judging import judged
+from tests.unit.cases.test_case_reports import HOSTILE, document, run_info, written
+
+INFO = run_info(models=("m",))
+
+
+def test_a_panel_stands_under_the_rates_it_made() -> None:
+    """Terminal and Markdown have agreement, sameness and labels, and each judge of the panel."""
+    rows = [
+        judged(0, ["PASS", "PASS", "FAIL"], label="pass"),
+        judged(1, ["PASS", "PASS", "PASS"], label="fail"),
+        judged(1, ["PASS", "PASS", "PASS"], label="fail", repeat=1),
+        judged(2, ["FAIL", "FAIL", "FAIL"], label="fail"),
+        judged(3, ["PASS", "hm", None]),
+    ]
+    text, page = summary_text(document(rows, INFO)), written("md", rows, INFO)
+    for told in (
+        "of what was not equal, a panel of 3 passed 75.0% of 4 (30.1% to 95.4%)",
+        "agreement of the panel: Krippendorff's alpha 0.",
+        "; unanimous in 60.0% of 5 (",
+        "outputs judged more than once, always the same way: 100.0% of 1 (",
+        "accuracy against people's labels: 50.0% of 4 (",
+        "PASS: precision 33.3% of 3 (",
+        "recall 100.0% of 1 (",
+        "PASS rightly 1, wrongly 2; no PASS rightly 1, wrongly 0",
+        "only 3 labelled answers: figures against labels are rough",
+    ):
+        assert told in text, told
+        assert told in page, told
+    assert "judged 4 by 14 votes · judge not reached 1" in text
+    assert "  c: PASS 2 · FAIL 2 · not reached 1 · as the panel 75.0% of 4 · same again 100.0% of 1" in text
+    assert "| Judge | PASS | FAIL | unclear | not reached | as the panel | same again | as people |" in page
+    assert json.loads(written("json", rows, INFO))["summary"]["judge"]["agreement"]["judges"] == 3
+
+
+def test_a_single_judge_without_labels_adds_nothing() -> None:
+    """Its calls are counted as ever, and no section is opened."""
+    rows = [judged(0, ["PASS"]), judged(1, ["FAIL"])]
+    text = summary_text(document(rows, INFO))
+    assert text.endswith("· judged 2")
+    assert "## Judges" not in written("md", rows, INFO)
+
+
+def test_a_single_judge_has_no_table_of_judges() -> None:
+    """What repeats and labels say of it is told in lines."""
+    rows = [judged(0, ["PASS"], label="pass"), judged(0, ["FAIL"], label="pass", repeat=1)]
+    text = summary_text(document(rows, INFO))
+    assert "of what was not equal, a passed 50.0% of 2" in text
+    assert "always the same way: 0.0% of 1" in text
+    assert "| Judge |" not in written("md", rows, INFO)
+
+
+def test_labels_that_no_judge_saw_are_told() -> None:
+    """Labelled answers that were equal, or none at all, say nothing about the judge."""
+    rows = [judged(case, ["PASS"], output='{"n": 1}', label="pass") for case in range(2)]
+    assert "2 labelled answers, and no judge decided about one" in summary_text(document(rows, INFO))
+
+
+def test_a_panel_of_one_mind_has_no_alpha() -> None:
+    """Where all say the same word, chance agrees as well as they do."""
+    text = summary_text(document([judged(0, ["PASS", "PASS"])], INFO))
+    assert "alpha not defined, all said the same word; unanimous in 100.0% of 1" in text
+
+
+def test_verbose_tells_what_each_judge_said() -> None:
+    """In one line, and not a second time as data; hostile replies and names are only text."""
+    details = FailureDetails(is_verbose=True)
+    details.page([judged(0, [HOSTILE, "FAIL", None])])
+    text = details.text()
+    assert "reply: a: <img" in text
+    assert "b: FAIL; c: could not be asked" in text
+    assert "votes:" not in text
+    assert "<img" not in written("md", [judged(0, [HOSTILE, "FAIL", None])], INFO)
