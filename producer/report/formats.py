@@ -45,6 +45,7 @@ QUERY_FORMATS: Final[Mapping[str, Format]] = {
     "json": _later("queries.reports", "QueriesJsonReport"),
     "csv": _later("queries.reports", "QueriesCsvReport"),
     "md": _later("queries.reports", "QueriesMarkdownReport"),
+    "html": _later("queries.to_html", "QueriesHtmlReport"),
     "junit": _later("to_junit", "QueriesJunitReport"),
 }
 """Of queries: JSON, CSV and Markdown are those of the evaluation harness document."""
