@@ -1,0 +1,76 @@
+"""The terminal and Markdown say how sure the figures of a cases run are, and what its repeats say."""
+
+import re
+
+import pytest
+
+from producer.report.cases.terminal import summary_text
+from shared.case_run import CasePayload
+from shared.item_rows import ItemRow
+from tests.unit.cases.test_case_reports import document, row, run_info, standard, written
+
+
+def repeated() -> list[ItemRow]:
+    """One model, two cases, three times each: one always passes, one once."""
+    outputs = ('{"n": 1}', '{"n": 1}', '{"n": 1}', '{"n": 2}', '{"n": 1}', "none")
+    return [
+        row(at, CasePayload(at // 3, "m", "Hi", at % 3, expected={"n": 1}), output, ms=100 * (at + 1))
+        for at, output in enumerate(outputs)
+    ]
+
+
+def cells(text: str, name: str, sign: str = "│") -> list[list[str]]:
+    """The cells of all rows of tables that begin with a name."""
+    lines = [line for line in text.splitlines() if re.match(rf"{re.escape(sign)} {name} ", line)]
+    return [[cell.strip() for cell in line.strip(sign).split(sign)] for line in lines]
+
+
+def test_the_terminal_says_how_sure_it_is() -> None:
+    """Below the documented table: interval, median and number of latencies; without repeats nothing more."""
+    text = summary_text(document(standard(), run_info()))
+    first, second = cells(text, "good")
+    assert first[:5] == ["good", "100.0%", "2", "0", "0"]
+    assert second == ["good", "34.2-100.0%", "0.40s", "2"]
+    assert "pass@k" not in text
+
+
+def test_the_terminal_tells_of_repeats() -> None:
+    """Mean with the error by case, the chance that one or all of k tries pass, and flaky cases."""
+    _, sure, repeats = cells(summary_text(document(repeated(), run_info())), "m")
+    assert sure == ["m", "30.0-90.3%", "0.30s", "6"]
+    assert repeats == ["m", "3", "66.7% ± 33.3", "100.0%", "50.0%", "1 of 2"]
+
+
+def test_markdown_has_the_figures_behind_the_documented_columns() -> None:
+    """The documented columns come first and in their order; repeats have a section of their own."""
+    text = written("md", repeated(), run_info())
+    heading = "| Model | Pass rate | Passed | Failed | Errors | P95 | Cost | 95 % interval | P50 | n |"
+    assert heading in text.splitlines()
+    one, repeats = cells(text, "m", "|")[:2]
+    assert one == ["m", "66.7%", "4", "2", "0", "0.60s", "$0.0012", "30.0-90.3%", "0.30s", "6"]
+    assert text.index("## Repeats") < text.index("## Failures")
+    assert repeats == ["m", "3", "66.7% ± 33.3", "100.0%", "50.0%", "1 of 2"]
+    assert "## Repeats" not in written("md", standard(), run_info())
+
+
+@pytest.mark.parametrize("columns", ["80", "140"])
+def test_the_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    """At 80 and at 140 columns every figure is there in full, and no line is longer."""
+    monkeypatch.setenv("COLUMNS", columns)
+    text = summary_text(document(repeated(), run_info()))
+    tables = [line for line in text.splitlines() if line[:1] in "┌├│└"]
+    assert max(map(len, tables)) <= int(columns)
+    assert "…" not in text
+    assert all(figure in text for figure in ("30.0-90.3%", "66.7% ± 33.3", "1 of 2", "$0.0012"))
+
+
+def test_freeform_runs_have_no_pass_rates() -> None:
+    """Nothing was checked, so there is no interval and no repeat to tell of; the number of latencies is."""
+    rows = [row(at, CasePayload(0, "m", "Hi", at), "Hello", ms=450) for at in range(2)]
+    for text in (
+        summary_text(document(rows, run_info("freeform", ("m",)))),
+        written("md", rows, run_info("freeform", ("m",))),
+    ):
+        assert "interval" not in text
+        assert "pass@k" not in text
+        assert re.search(r" n +[│|]", text)
