@@ -3,13 +3,18 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.case_runs import QUESTION, VALIDATORS, WORKERS, bench, document, echo, rows_of
 from tests.support.cli import Cli
 from tests.support.model_server import ModelServer, Say
 
 
-def test_a_judge_that_is_not_there_leaves_strict_equality(cli: Cli, tmp_path: Path) -> None:
-    """An unreachable judge is a note on `failed_equality`; `retry` asks it again, and not the model."""
+@pytest.mark.parametrize("more", [(), ("--no-cache",)], ids=["cached", "not cached"])
+def test_a_judge_that_is_not_there_leaves_strict_equality(
+    more: tuple[str, ...], cli: Cli, tmp_path: Path
+) -> None:
+    """An unreachable judge is a note on `failed_equality`; `retry` asks it again, and never the model."""
     is_there = False
 
     def script(prompt: str, _nth: int) -> Say:
@@ -19,7 +24,7 @@ def test_a_judge_that_is_not_there_leaves_strict_equality(cli: Cli, tmp_path: Pa
 
     with ModelServer(script) as server:
         path = bench(tmp_path, server, [{"input": "one", "expected": {"n": 1}}], models=["alpha"])
-        told = document(cli("run", path, *WORKERS))
+        told = document(cli("run", path, *more, *WORKERS))
         run = told["run_id"]
         [row] = rows_of(cli, run)
         is_there = True
@@ -38,7 +43,7 @@ def test_answers_are_judged_again_without_a_call(cli: Cli, tmp_path: Path) -> No
         {"id": "short", "input": "ok", "validator": "is_short", "regex_pattern": "^ok"},
         {"id": "n", "input": '{"n": 2}', "expected": {"n": 1}},
     ]
-    more = {"validators_file": "validators.py", "config": {"judge_model": None}}
+    more: dict[str, Any] = {"validators_file": "validators.py", "config": {"judge_model": None}}
     with ModelServer(echo) as server:
         first = document(cli("run", bench(tmp_path, server, cases, **more), *WORKERS))
         asked = len(server.requests)

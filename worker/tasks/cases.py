@@ -9,10 +9,10 @@ item only when its answer is in the cache. Judges who cannot be reached leave `f
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from shared.case_run import CasePayload, CaseRun, decode_case
 from shared.clock import now_ms
@@ -20,18 +20,20 @@ from shared.errors import ValidatorSecurityError
 from shared.item_rows import CACHED, UNJUDGED
 from shared.names import Outcome, RunState
 from shared.runs import RunStore
+from shared.runs.items import ItemReader
 from worker.process import WorkerProcess
 from worker.sandbox import Sandboxes
+from worker.tasks.case_answers import is_untimed, recorded_reply, stored_reply
 from worker.tasks.case_judges import Adjourned, Heard, ask_judges
 from worker.tasks.case_lines import Told, case_document, case_line, usage_of
 from worker.tasks.case_notes import waits_for_judge
+from worker.tasks.case_questions import case_of, judge_requests, model_request
 from worker.tasks.in_hand import Item, Postponed
 from worker.tasks.items import ItemsHandler, Judged, Stopped
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
 from worker.upstream.retry import History, RetryRules
-from worker.validation.judge import judge_prompt
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
@@ -48,6 +50,9 @@ MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
 RUNS: Final = 256
 """Runs whose settings a process remembers."""
+
+
+T = TypeVar("T")
 
 
 class Validated(NamedTuple):
@@ -83,6 +88,7 @@ class CasesEngine:
         process: whose upstreams are used.
         sandboxes: run patterns and validators.
         judging: threads for the stages.
+        earlier: the results of the run so far, for items that are retried.
     """
 
     def __init__(
@@ -92,10 +98,12 @@ class CasesEngine:
         process: WorkerProcess,
         sandboxes: Sandboxes,
         judging: ThreadPoolExecutor,
+        *,
+        earlier: ItemReader,
     ) -> None:
         self.most = run.together
         self._name, self._run, self._process = name, run, process
-        self._sandboxes, self._judging = sandboxes, judging
+        self._sandboxes, self._judging, self._earlier = sandboxes, judging, earlier
 
     async def work(self, item: Item) -> Validated | Failed | Postponed | Stopped:
         """Gets the answer of a case, and the verdict on it."""
@@ -106,9 +114,8 @@ class CasesEngine:
         if len(answer.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
             what = f"the output has {len(answer.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
             return Failed(Trouble.TOO_LARGE, what)
-        loop = asyncio.get_running_loop()
         try:
-            result = await loop.run_in_executor(self._judging, self._validate, payload, answer.text)
+            result = await self._in_thread(self._validate, payload, answer.text)
         except ValidatorSecurityError as error:
             return Failed(VALIDATOR_REFUSED, error.message)
         except SchemaError as error:
@@ -130,7 +137,7 @@ class CasesEngine:
         return Judged(
             Outcome.PASSED if result.passed else Outcome.FAILED,
             case_line(case_document(payload, result, told)),
-            latency_ms=None if _is_untimed(payload) else reply.latency_ms,
+            latency_ms=None if is_untimed(payload) else reply.latency_ms,
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
             flags=flags,
             ends_run="" if result.passed else self._after_failure,
@@ -147,22 +154,15 @@ class CasesEngine:
         return RunState.INCOMPLETE if self._run.fail_fast else ""
 
     async def _answer(self, item: Item, payload: CasePayload) -> ModelReply | Failed | Postponed | Stopped:
-        """Gets what the model says: as it was recorded, or by asking it."""
-        recorded = payload.recorded
-        if recorded is not None:
-            latency_s = recorded.latency_seconds
-            return ModelReply(
-                recorded.output,
-                0 if latency_s is None else round(1000 * latency_s),
-                prompt_tokens=recorded.prompt_tokens,
-                completion_tokens=recorded.completion_tokens,
-                cost_usd=recorded.cost_usd,
-            )
+        """Gets what the model says: what is known of that, or by asking it."""
+        known = await self._known(item, payload)
+        if known is not None:
+            return known
         if self._run.recorded:
             return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
         note = item.claimed.error
         history = History.unpack(item.claimed.attempts, "" if waits_for_judge(note) else note)
-        asked = await self._ask(item, self._request(payload), history)
+        asked = await self._ask(item, model_request(self._run, payload), history)
         match asked:
             case Answered(reply, history):
                 item.attempts = history.attempts
@@ -180,7 +180,7 @@ class CasesEngine:
     ) -> Validated | Postponed | Stopped:
         """Asks the judges whether an output means what was expected."""
         heard = await ask_judges(
-            self._judge_requests(payload, result),
+            judge_requests(self._run, payload, result),
             lambda request, history: self._ask(item, request, history),
             item.claimed.error,
             # The answer is in the cache, and will be found there.
@@ -209,65 +209,25 @@ class CasesEngine:
         )
         return await self._process.upstream.models.ask(request, scope, history, on_send=item.calling)
 
-    def _request(self, payload: CasePayload) -> ModelRequest:
-        """Makes the question to the model under test."""
-        run = self._run
-        place = run.models[payload.model]
-        return ModelRequest(
-            payload.model,
-            run.system_prompt,
-            payload.input,
-            temperature=run.temperature,
-            api_base=place.api_base,
-            api_key_env=place.api_key_env,
-            is_streamed=run.stream,
-            timeout_s=run.timeout_s,
-            repeat=payload.repeat,
-        )
+    async def _known(self, item: Item, payload: CasePayload) -> ModelReply | None:
+        """Finds an answer that needs no call: a recorded one, or that of a result that lacks its judge."""
+        if payload.recorded is not None or not item.claimed.generation:
+            return recorded_reply(payload)
+        rows = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
+        return next(map(stored_reply, rows), None)
 
-    def _judge_requests(self, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
-        """Makes the question to each judge; all are asked the same."""
-        run, prompt = self._run, judge_prompt(payload.expected, result.parsed_output)
-        return [
-            ModelRequest(
-                judge,
-                prompt.system,
-                prompt.user,
-                temperature=0.0,
-                api_base=place.api_base,
-                api_key_env=place.api_key_env,
-                timeout_s=run.timeout_s,
-                repeat=payload.repeat,
-            )
-            for judge, place in run.judges.items()
-        ]
+    def _in_thread(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        """Calls a function in a thread for judging."""
+        return asyncio.get_running_loop().run_in_executor(self._judging, function, *arguments)
 
     def _validate(self, payload: CasePayload, output: str) -> ValidationResult:
         """Takes an output through stages 0 to 3; in a thread for judging."""
-        case = _case_of(payload, self._run)
+        case = case_of(self._run, payload)
         if payload.regex_pattern is None and payload.validator is None:
             return before_judge(case, output)
         source = self._run.validators.source if self._run.validators and payload.validator else None
         with self._sandboxes.batch(source) as sandbox:
             return before_judge(case, output, sandbox=sandbox)
-
-
-def _case_of(payload: CasePayload, run: CaseRun) -> dict[str, Any]:
-    """Puts together what the pipeline needs to know of a case."""
-    return {
-        "input": payload.input,
-        "expected": payload.expected,
-        "reference": payload.reference,
-        "regex_pattern": payload.regex_pattern,
-        "validator": payload.validator,
-        "schema": run.schema,
-        "json_extraction": run.json_extraction,
-    }
-
-
-def _is_untimed(payload: CasePayload) -> bool:
-    """Tells whether nobody knows how long the answer took."""
-    return payload.recorded is not None and payload.recorded.latency_seconds is None
 
 
 def _end_after(error: UpstreamError) -> str:
@@ -278,7 +238,7 @@ def _end_after(error: UpstreamError) -> str:
 def _postponed(parked: Parked) -> Postponed:
     """Parks an item."""
     history = parked.history
-    return Postponed(history.attempts, _wait_s(parked.due_ms), history.pack() or parked.reason)
+    return Postponed(history.attempts, _wait_s(parked.due_ms), history.parked(parked.reason))
 
 
 def _wait_s(due_ms: int) -> float:
@@ -295,6 +255,7 @@ def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
     @lru_cache(RUNS)
     def engine_of(run: str) -> CasesEngine:
         settings = CaseRun.from_snapshot(store.info(run).snapshot)
-        return CasesEngine(run, settings, process, sandboxes, judging)
+        earlier = store.item_reader(run, with_open=False)
+        return CasesEngine(run, settings, process, sandboxes, judging, earlier=earlier)
 
     return ItemsHandler(process, engine_of)

@@ -1,0 +1,73 @@
+"""Answers that are there already: recorded before the run, or stored with a verdict that lacks its judge."""
+
+from typing import Final
+
+import msgspec
+
+from shared.case_run import CasePayload
+from shared.item_rows import CACHED, UNJUDGED, ItemRow
+from worker.upstream.model import ModelReply
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Result(msgspec.Struct):
+    raw_output: str | None = None
+    token_usage: _Usage | None = None
+
+
+_RESULT: Final = msgspec.json.Decoder(_Result)
+
+
+def recorded_reply(payload: CasePayload) -> ModelReply | None:
+    """Makes a reply of a recorded output; None without one. A time that nobody took is 0."""
+    recorded = payload.recorded
+    if recorded is None:
+        return None
+    latency_s = recorded.latency_seconds
+    return ModelReply(
+        recorded.output,
+        0 if latency_s is None else round(1000 * latency_s),
+        prompt_tokens=recorded.prompt_tokens,
+        completion_tokens=recorded.completion_tokens,
+        cost_usd=recorded.cost_usd,
+    )
+
+
+def stored_reply(row: ItemRow) -> ModelReply | None:
+    """Makes a reply of the answer in a result whose judge could not be reached; None of any other result.
+
+    What the result has cost so far is taken as the price of the answer: all of it was paid.
+
+    >>> reply = stored_reply(ItemRow(0, "fj", b'{"raw_output":"Hi","token_usage":null}', cost_usd=0.1))
+    >>> reply.text, reply.cost_usd
+    ('Hi', 0.1)
+    >>> stored_reply(ItemRow(0, "f", b'{"raw_output":"Hi"}')) is None
+    True
+    """
+    if UNJUDGED not in row.code:
+        return None
+    result = _RESULT.decode(row.line)
+    if result.raw_output is None:
+        return None
+    usage = result.token_usage or _Usage()
+    return ModelReply(
+        result.raw_output,
+        row.latency_ms or 0,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost_usd=row.cost_usd,
+        is_cached=CACHED in row.code,
+    )
+
+
+def is_untimed(payload: CasePayload) -> bool:
+    """Tells whether nobody knows how long the answer took.
+
+    >>> is_untimed(CasePayload(0, "m", "Hi"))
+    False
+    """
+    return payload.recorded is not None and payload.recorded.latency_seconds is None
