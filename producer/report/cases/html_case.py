@@ -29,7 +29,7 @@ TITLES: Final[Mapping[str, str]] = {
 }
 """The stages as people call them, with the numbers of the document."""
 UNWANTED: Final[tuple[Any, ...]] = ("", None, [], {})
-_TOLD_ELSEWHERE: Final = frozenset({"errors", "reply"})
+_TOLD_ELSEWHERE: Final = frozenset({"errors", "reply", "votes"})
 
 
 class Side(NamedTuple):
@@ -104,12 +104,16 @@ def _figures(case: OpenedCase) -> list[str]:
     """What the case took and cost, and what else was measured."""
     if case.result is None:
         return []
-    figures = []
-    if not case.code:
-        figures += [seconds(case.row.latency_ms), dollars(case.row.cost_usd)]
+    row = case.row
+    figures = [] if row.latency_ms is None else [seconds(row.latency_ms)]
+    if row.cost_usd is not None:
+        figures.append(dollars(row.cost_usd))
+    elif figures:
+        figures.append("cost unknown")
     figures += [f"{case.total_tokens:,} tokens"] * bool(case.total_tokens)
     score = (case.result.get("metrics") or {}).get("rouge_l")
     figures += [] if score is None else [f"ROUGE-L {float(score):.2f}"]
+    figures += [f"people say {case.item.label}"] * (case.item.label is not None)
     figures += [f"sent {case.row.attempts} times"] * (case.row.attempts > 1)
     return figures
 

@@ -106,10 +106,12 @@ def notes(limit: int, left: int, run: str) -> tuple[str, str]:
     """Says what the page leaves out, and the command that has all of it.
 
     >>> notes(1000, 5, "r1")[0]
-    'Texts are cut after 1,000 characters, 5 cases left out; all of it:'
+    'Texts longer than 1,000 characters are cut, and 5 cases are not shown. Whole:'
     """
-    told = f"Texts are cut after {limit:,} characters" + f", {plural(left, 'case')} left out" * (left > 0)
-    return f"{told}; all of it:", f"proctor results {run} --format jsonl"
+    told = f"Texts longer than {limit:,} characters are cut"
+    if left > 0:
+        told += f", and {plural(left, 'case')} {'is' if left == 1 else 'are'} not shown"
+    return f"{told}. Whole:", f"proctor results {run} --format jsonl"
 
 
 def list_of(items: int, run: CaseRun, *, is_freeform: bool) -> CaseList:

@@ -39,7 +39,9 @@ def opening(document: Mapping[str, Any], *, is_freeform: bool) -> bytes:
     is_good = None if is_freeform and not document["exit"] else not document["exit"]
     if document["state"] in GOING_ON:
         is_good = None
-    said = remarks(document)[3 + bool(counts["skipped"]) :]
+    said = remarks(document)[3 + bool(counts["skipped"]) :]  # verdict and tiles have these counts
+    if not summary["known_cost_usd"] or summary["cost_usd"] is not None:
+        said = said[1:]  # and this cost
     return begin(
         summary["name"],
         _verdict(document, is_freeform=is_freeform),
@@ -109,6 +111,8 @@ def judge_of(document: Mapping[str, Any]) -> str:
 
 def costs_of(models: Sequence[Mapping[str, Any]]) -> Any:
     """Draws what each model cost."""
+    if not any(model["known_cost_usd"] for model in models):
+        return ""
     dearest = sorted(models, key=lambda model: -model["known_cost_usd"])
     costs = Series("cost", [model["known_cost_usd"] for model in dearest])
     return markup(

@@ -14,6 +14,7 @@ from producer.report.cases.html_summary import (
     opening,
     statuses_of,
 )
+from producer.report.cases.judging import judge_lines, judge_table
 from producer.report.cases.words import FREEFORM
 from producer.report.html.page import end, fill
 from shared.case_run import CaseRun
@@ -48,7 +49,9 @@ class CasesHtmlReport:
         reasons = [] if is_freeform else statuses_of(document)
         self._out.write(opening(document, is_freeform=is_freeform))
         costs = (costs_of(models), judge_of(document))
-        self._out.write(fill(TEMPLATE, "summary", models, is_freeform, charts, costs, reasons))
+        columns, told = judge_table(document)
+        judges = {"lines": judge_lines(document), "columns": columns, "rows": told}
+        self._out.write(fill(TEMPLATE, "summary", models, is_freeform, charts, costs, reasons, judges))
         for piece in self._list.pieces(sorted(model["model"] for model in models), document["run_id"]):
             self._out.write(piece)
         self._out.write(end(facts_of(document, self._info)))

@@ -12,7 +12,9 @@ from shared.case_run import CasePayload, encode_case
 from shared.item_rows import ItemRow
 from tests.support.case_pages import EXPECTED, GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from worker.tasks.case_lines import Told, case_document, case_line
-from worker.validation.pipeline import validate
+from worker.validation.panel import Vote, with_votes
+from worker.validation.pipeline import before_judge, validate
+from worker.validation.verdict import JudgeReply
 
 MODELS: Final = ("acme/quick", "acme/careful")
 VOID: Final = frozenset({"meta", "input"})
@@ -93,7 +95,7 @@ def test_a_page_shows_so_many_cases_failures_before_passes(
     text = page(tmp_path, list(rows_of(MODELS, 6, (GOOD, WRONG, GOOD, GOOD))))
     assert section(text, "failures").count("<details") == 3
     assert section(text, "passed").count("<details") == 2
-    assert "7 cases left out; all of it: <code>proctor results run-1 --format jsonl</code>" in text
+    assert "7 cases are not shown. Whole: <code>proctor results run-1 --format jsonl</code>" in text
     assert "9 of 12 passed, 3 failed" in text
 
 
@@ -109,7 +111,7 @@ def test_a_freeform_page_shows_so_many_prompts_with_all_their_outputs(
     text = page(tmp_path, rows, mode="freeform")
     assert re.findall(r"says \d", text) == ["says 0", "says 0", "says 2", "says 2"]
     assert re.findall(r"<h3>(Prompt \d)", text) == ["Prompt 1", "Prompt 3"]
-    assert "2 cases left out" in text
+    assert "2 cases are not shown" in text
 
 
 def test_repeats_have_a_table_of_their_own(tmp_path: Path) -> None:
@@ -145,3 +147,21 @@ def test_problems_replies_and_what_was_never_asked_are_shown(tmp_path: Path) -> 
     assert failures.count("never asked") >= 1
     assert "the run ended before" in failures
     assert "0 of 2 passed, 2 failed, 1 never asked" in text
+
+
+def test_judges_are_told_apart(tmp_path: Path) -> None:
+    """A panel has a section: how far it agrees, and a row for each judge; people's word is at the case."""
+    item = CasePayload(0, MODELS[0], "one", expected=EXPECTED, label="fail")
+    votes = [
+        Vote(f"judge/{name}", JudgeReply(word, {"model": f"judge/{name}", "cost_usd": 0.5}))
+        for name, word in (("a", "PASS"), ("b", "FAIL"), ("<c>", "FAIL"))
+    ]
+    result = with_votes(before_judge({"expected": EXPECTED}, WRONG), votes)
+    line = case_line(case_document(item, result, Told()))
+    text = page(tmp_path, [ItemRow(0, "f", line, 1, 2, 1, 5, 0.0, encode_case(item))])
+    table = text.split('id="judges"')[1].split("</table>", maxsplit=1)[0]
+    assert re.findall(r"<bdi>(.*?)</bdi>", table) == ["judge/a", "judge/b", "judge/&lt;c&gt;"]
+    assert "Krippendorff" in text
+    assert "of it for the judge: $1.50 in 3 calls" in text
+    assert "people say fail" in section(text, "failures")
+    assert 'id="judges"' not in page(tmp_path, list(rows_of(MODELS, 1, (GOOD,))))
