@@ -102,3 +102,51 @@ def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
     assert asked_of(server) - before == {"kind": 1}
     assert (retried["exit"], retried["counts"]["passed"]) == (0, 2)
     assert retried["summary"]["judge"]["unreached"] == 0
+
+
+def test_labels_and_repeats_say_how_far_judges_can_be_trusted(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    """Recorded answers with labels, judged twice: what was counted stands in the document and the reports."""
+    seen = Counter[tuple[str, str]]()
+
+    def judge(name: str, prompt: str) -> Say:
+        seen[name, prompt] += 1
+        if name == "strict":
+            return Say("FAIL")
+        is_moody = name == "mild" and '"n": 1.5' in prompt and seen[name, prompt] == 2
+        return Say("FAIL" if is_moody else "PASS")
+
+    play(server, judge)
+    said = {"1.0": "pass", "1.5": "fail", "2": "fail", "1": "pass"}
+    cases = [
+        {
+            "id": text,
+            "input": "x",
+            "expected": {"n": 1},
+            "label": label,
+            "outputs": {"alpha": f'{{"n": {text}}}'},
+        }
+        for text, label in said.items()
+    ]
+    path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
+    report = tmp_path / "report.md"
+    told = document(cli("run", path, "--repeat", "2", "-o", report, *WORKERS))
+    assert asked_of(server) == dict.fromkeys(PANEL, 6)
+    found = told["summary"]["judge"]
+    assert (found["calls"], found["judged"], found["labelled"]) == (18, 6, 8)
+    assert (found["consistency"]["n"], found["consistency"]["same"]["value"]) == (3, 0.6667)
+    confusion = [found["calibration"][f"{word}_passed"] for word in ("true", "false")]
+    confusion += [found["calibration"][f"{word}_failed"] for word in ("true", "false")]
+    assert confusion == [2, 3, 1, 0]
+    assert found["calibration"]["few"] is True
+    assert {judge["model"]: judge["with_panel"]["value"] for judge in found["judges"]} == {
+        "strict": 0.1667,
+        "mild": 1.0,
+        "kind": 0.8333,
+    }
+    text = report.read_text(encoding="utf-8")
+    shown = cli("report", told["run_id"]).out
+    for words in ("accuracy against people's labels: 50.0% of 6", "recall 100.0% of 2", "only 3 labelled"):
+        assert words in text, words
+        assert words in shown, words
