@@ -261,7 +261,6 @@
     }
   });
 
-  /* A link to a place has no pairs and changes no filter; one to a filter goes to what it leaves. */
   /* Texts are made ready for the first search while nobody waits. */
   function prepare(scope, at) {
     const end = Math.min(at + 200, scope.items.length);
@@ -271,13 +270,24 @@
 
   const whenIdle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
 
+  /* A link to a place has no pairs and changes no filter, but opens what is closed or hidden there. */
+  function visit() {
+    const place = document.getElementById(location.hash.slice(1));
+    if (!place || !place.matches("details[data-item]")) return;
+    for (let each = place; each; each = each.parentElement) each.hidden = false;
+    place.open = true;
+    place.scrollIntoView();
+  }
+
+  /* One to a filter goes to what it leaves. */
   addEventListener("hashchange", () => {
-    if (!location.hash.includes("=")) return;
+    if (!location.hash.includes("=")) return visit();
     restore();
     const scope = scopes.find(({ fields }) => fields.some((field) => field.value));
     if (scope) scope.element.scrollIntoView();
   });
   document.documentElement.classList.add("script");
   restore();
+  visit();
   for (const scope of scopes) if (scope.fields.some(({ dataset }) => dataset.key === "q")) whenIdle(() => prepare(scope, 0));
 })();

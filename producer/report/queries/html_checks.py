@@ -103,7 +103,9 @@ def _documents(check: Check) -> str:
     expected, found = _listed(check.get("expected")), _listed(check.get("found"))
     if not expected:
         return "no document expected"
-    return f"found: {found}, of {expected}" if found else f"not among the related documents: {expected}"
+    if not found:
+        return f"not among the related documents: {expected}"
+    return f"found: {found}" if found == expected else f"found: {found}, of {expected}"
 
 
 def _citations(check: Check) -> str:
