@@ -131,6 +131,15 @@ def limit_key(text: str) -> str:
     return f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
 
 
+def upstream_key(model: str, api_base: str = "") -> str:
+    """Names whom a model is asked at: its provider, or the endpoint it is asked at instead.
+
+    >>> upstream_key("openai/gpt-4o"), upstream_key("mine", "http://localhost:80/v1/")
+    ('openai', 'http://localhost/v1')
+    """
+    return limit_key(api_base) if api_base else model.partition("/")[0]
+
+
 class LimitBook:
     """The limits that people have set, in Redis.
 
@@ -162,7 +171,7 @@ class LimitBook:
     def settings(self) -> dict[str, Limits]:
         """Returns all limits that were set."""
         found: Mapping[bytes, bytes] = self._patiently("hgetall", keys.LIMITS_KEY)
-        return {key.decode(): _limits(value) for key, value in sorted(found.items())}
+        return {key.decode(): limits_from(value) for key, value in sorted(found.items())}
 
     def states(self) -> list[ScopeState]:
         """Returns where each scope stands that was used in the last hour."""
@@ -229,7 +238,11 @@ def scope_state(name: str, state: Mapping[bytes, bytes], in_flight: int, now_ms:
     )
 
 
-def _limits(value: bytes) -> Limits:
-    """Reads stored limits; what a later version may have added is ignored."""
+def limits_from(value: bytes) -> Limits:
+    r"""Reads stored limits; what a later version may have added is ignored.
+
+    >>> limits_from(b'{"rpm": 60, "from_the_future": 1}').rpm
+    60
+    """
     found = msgspec.json.decode(value)
     return Limits(**{each.name: found[each.name] for each in fields(Limits) if each.name in found})

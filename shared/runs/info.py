@@ -10,9 +10,9 @@ from shared.errors import UnknownRunError
 from shared.ledger.types import Try
 from shared.ledger.wire import try_from
 from shared.names import FINAL_STATES, Kind, RunState
-from shared.runs import waiting
+from shared.runs import holding, upstreams, waiting
 from shared.runs.items import ItemReader
-from shared.runs.pages import ChunkFields, Page, PageReader, TurnRow
+from shared.runs.pages import ChunkFields, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class RunStore:
     def chunks(self, run: str) -> Sequence[ChunkFields]:
         """Reads which fields hold the results of a turns run, by generation and in order."""
         counts = self._read(lambda: self._client.hgetall(keys.batches_key(run)))
-        return sorted(_chunk_fields(chunk.decode(), int(count)) for chunk, count in counts.items())
+        return sorted(chunk_fields(chunk.decode(), int(count)) for chunk, count in counts.items())
 
     def is_open(self, run: str, chunk: ChunkFields) -> bool:
         """Whether there is something left to do of a chunk of a turns run."""
@@ -194,7 +194,33 @@ class RunStore:
             RedisUnreachableError: Redis stays away.
         """
         info = self.info(run)
-        return waiting.reason(run, self._read(lambda: waiting.look(self._client, run, info.kind, info.state)))
+        return self.why_of(info, self.standing(info))
+
+    def why_of(self, info: RunInfo, standing: upstreams.Standing | None) -> str:
+        """Says the same of a run that was looked at, and of what holds its calls back.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        scene = self._read(lambda: waiting.look(self._client, info.run, info.kind, info.state))
+        if standing is None:
+            return waiting.reason(info.run, scene)
+        # A query that finds its API broken is a result; nothing waits for that.
+        held = holding.held_by(standing, has_breaker=info.kind != Kind.QUERIES)
+        return waiting.reason(info.run, scene, held=held, note=holding.noted(standing.notes))
+
+    def standing(self, info: RunInfo) -> upstreams.Standing | None:
+        """Reads what holds a run's calls back; None when it calls nobody, or has ended by itself.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        if info.is_final and info.state != RunState.INCOMPLETE:
+            return None
+        called = upstreams.upstreams_of(info)
+        if called is None:
+            return None
+        return self._read(lambda: upstreams.read_standing(self._client, info.run, called))
 
     def workers(self, kind: str) -> Sequence[waiting.Worker]:
         """Reads the live workers of a kind.
@@ -233,16 +259,6 @@ class RunStore:
 
     def _read(self, read: Callable[[], T]) -> T:
         return patiently(read, self._patience_s)
-
-
-def _chunk_fields(chunk: str, batches: int) -> ChunkFields:
-    """Reads a chunk's place from its id: `17` of the load, `2.5` of the second retry.
-
-    >>> _chunk_fields("2.5", 2)
-    ChunkFields(generation=2, number=5, batches=['2.5.0', '2.5.1'])
-    """
-    generation, _, number = chunk.rpartition(".")
-    return ChunkFields(int(generation or 0), int(number), [f"{chunk}.{at}" for at in range(batches)])
 
 
 def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | None:

@@ -59,6 +59,16 @@ class ChunkFields(NamedTuple):
     """Ids of its batches: fields of the results and of the items."""
 
 
+def chunk_fields(chunk: str, batches: int) -> ChunkFields:
+    """Reads a chunk's place from its id: `17` of the load, `2.5` of the second retry.
+
+    >>> chunk_fields("2.5", 2)
+    ChunkFields(generation=2, number=5, batches=['2.5.0', '2.5.1'])
+    """
+    generation, _, number = chunk.rpartition(".")
+    return ChunkFields(int(generation or 0), int(number), [f"{chunk}.{at}" for at in range(batches)])
+
+
 Fetch = Callable[[Sequence[str]], Sequence[bytes | None]]
 """Reads the values of some fields, in order."""
 

@@ -64,23 +64,35 @@ def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], c
     return [Worker(name.decode(), int(caps.get(name, 0))) for name, until in registered if until > ledger_now]
 
 
-def reason(run: str, scene: Scene) -> str:
+def reason(run: str, scene: Scene, *, held: str = "", note: str = "") -> str:
     """Says in one sentence why a run does not move; empty when nothing holds it.
+
+    Args:
+        run: its id.
+        scene: what the ledger says.
+        held: what holds its calls back, see `holding`.
+        note: what its parked items wait for.
 
     >>> reason("r", Scene("running", 0, 2, 5, 0, 0))
     'no worker is alive; start one with `proctor worker`'
+    >>> reason("r", Scene("running", 1, 2, 5, 0, 0), held="max cost $1 reached")
+    'max cost $1 reached'
     """
     if scene.state != RunState.RUNNING:
-        return _HELD.get(scene.state, "").format(run=run)
+        is_cut = scene.state == RunState.INCOMPLETE
+        return held if is_cut else _HELD.get(scene.state, "").format(run=run)
     if not scene.workers:
         return "no worker is alive; start one with `proctor worker`"
-    if scene.chunks:
-        return ""
+    if held or scene.chunks:
+        return held
     if scene.due_ms:
-        return f"its next chunk is parked until {iso_utc(scene.due_ms)}"
-    if scene.waiting and scene.others:
-        return f"it waits for its turn behind {scene.others} other run{'s' if scene.others > 1 else ''}"
-    return ""
+        return f"its next chunk is parked until {iso_utc(scene.due_ms)}{note and ': '}{note}"
+    is_behind = scene.waiting and scene.others
+    return (
+        f"it waits for its turn behind {scene.others} other run{'s' * (scene.others > 1)}"
+        if is_behind
+        else ""
+    )
 
 
 def look(client: Any, run: str, kind: str, state: str) -> Scene:

@@ -28,6 +28,7 @@ class ScopeModel:
     late: float = 0
     far: float = 0
     poll: float = 0
+    n: float = 0
     pause: float = 0
     rtt: float = 0
     cwnd: float = 0
@@ -116,10 +117,11 @@ class UpstreamModel:
         tokens: int = 0,
     ) -> Answer:
         """What `begin.lua` says and does."""
+        held = self.scopes.get(bounds[0].name)
+        if held is not None and permit in held.permits:  # a lost reply: nothing is read or written
+            return ("go", round(held.era))
         states = [self.scope(bound.name) for bound in bounds]
         own = states[0]
-        if permit in own.permits:
-            return ("go", round(own.era))
         for state in states:
             state.at = self.now
         costs = [tokens * bound.token_ms for bound in bounds]
@@ -141,6 +143,7 @@ class UpstreamModel:
         own.peak = max(own.peak, len(own.permits) + 1)
         for state in states:
             state.permits[permit] = self.ledger + LEASE_MS
+            state.n += 1
         return ("go", round(own.era))
 
     def _held(self, asked: Asked) -> Answer | None:

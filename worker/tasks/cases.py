@@ -214,7 +214,7 @@ class CasesEngine:
         if payload.recorded is not None or not item.claimed.generation:
             return recorded_reply(payload)
         rows = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
-        return next(map(stored_reply, rows), None)
+        return next((stored_reply(row, are_votes_kept=self._run.cache) for row in rows), None)
 
     def _in_thread(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         """Calls a function in a thread for judging."""

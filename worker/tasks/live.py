@@ -143,10 +143,10 @@ class LiveVisit:
                 self._advance(talk, Refusal(error.code, error.message))
             case OverBudget():
                 self._ends[talk.of.run] = RunState.INCOMPLETE
-            case Parked(due_ms, _, history):
+            case Parked(due_ms, reason, history):
                 talk.due_ms, talk.history = due_ms, history
                 self._parked.append(talk)
-                self._tries.append(Try(talk.try_name, history.attempts, due_ms, history.pack()))
+                self._tries.append(Try(talk.try_name, history.attempts, due_ms, history.parked(reason)))
             case Broken(RedisUnreachableError() as error):
                 raise error
             case Broken(error):

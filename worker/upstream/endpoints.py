@@ -7,7 +7,7 @@ an API's URL     of the URL; of the run (--delay, --concurrency)
 from dataclasses import dataclass
 from typing import Final
 
-from shared.limits import Limits, Scope, limit_key
+from shared.limits import Limits, Scope, limit_key, upstream_key
 
 UNLIMITED: Final = Limits()
 
@@ -65,6 +65,5 @@ def model_endpoint(
     >>> [scope.name for scope in model_endpoint("mine", "", api_base="http://localhost:1/v1").scopes]
     ['mine', 'http://localhost:1/v1']
     """
-    provider = limit_key(api_base) if api_base else model.partition("/")[0]
-    keys = dict.fromkeys((limit_key(model), provider))
+    keys = dict.fromkeys((limit_key(model), upstream_key(model, api_base)))
     return Endpoint((*(Scope(key, account) for key in keys), *more), timeout_s=timeout_s)

@@ -59,9 +59,17 @@ class History(NamedTuple):
         """
         return f"{self.code} {self.throttled} {self.waited_ms}"
 
+    def parked(self, reason: str) -> str:
+        """Writes the same with what the item waits for now, for people.
+
+        >>> History(2, 1, 350, "upstream_timeout").parked("rate")
+        'upstream_timeout 1 350 rate'
+        """
+        return f"{self.pack()} {reason}"
+
     @classmethod
     def unpack(cls, attempts: int, text: str) -> "History":
-        """Reads what `pack` wrote; anything else counts as the code alone.
+        """Reads what `pack` or `parked` wrote; anything else counts as the code alone.
 
         >>> History.unpack(2, "upstream_timeout 1 350")
         History(attempts=2, throttled=1, waited_ms=350, code='upstream_timeout')
@@ -69,7 +77,7 @@ class History(NamedTuple):
         History(attempts=0, throttled=0, waited_ms=0, code='')
         """
         match text.split(" "):
-            case [code, throttled, waited] if throttled.isdecimal() and waited.isdecimal():
+            case [code, throttled, waited, *_] if throttled.isdecimal() and waited.isdecimal():
                 return cls(attempts, int(throttled), int(waited), code)
             case _:
                 return cls(attempts, 0, 0, text)

@@ -125,6 +125,7 @@ if is_half_open then
 end
 own.peak = math.max(own.peak, in_use[1] + 1)
 for _, scope in ipairs(scopes) do
+  scope.state.n = scope.state.n + 1
   call('ZADD', permits_key(scope.name), clock() + LEASE_MS, permit)
   call('PEXPIRE', permits_key(scope.name), USED_MS)
 end

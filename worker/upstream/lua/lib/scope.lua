@@ -4,6 +4,7 @@
 --   tt, tl       the same for tokens
 --   late         when the last ticket is due that had to be moved, because those before it came late
 --   far, poll    when the last parked caller comes back that has a turn; and the last beyond the crowd
+--   n            calls that were let through, for people who look at two moments
 --   pause        nothing is sent before
 --   rtt          usual latency, ms
 --   cwnd, peak   adaptive calls at a time (0: unbounded), most at a time in this round trip
@@ -11,7 +12,7 @@
 --   open, era, span, shut            breaker: open until (0: closed), serial of its changes, how long, closed when
 --   bw, g0, b0, g1, b1, pn, pt       its buckets (since when, good and bad calls), probes given, the last when
 -- uses: scope_key, SCOPES_KEY, USED_MS, now
-local fields = {'at', 'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'rtt', 'cwnd', 'peak', 'wat', 'wok',
+local fields = {'at', 'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'n', 'pause', 'rtt', 'cwnd', 'peak', 'wat', 'wok',
   'wbad', 'open', 'era', 'span', 'shut', 'bw', 'g0', 'b0', 'g1', 'b1', 'pn', 'pt'}
 local moments = {'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'wat', 'open', 'shut', 'bw', 'pt'}
 

@@ -1,0 +1,166 @@
+"""What holds a run's calls back: limits, pauses, breakers, its budget; read from Redis, nothing is changed.
+
+Only a run that asks models or an API has such things: `upstreams_of` is None for all others, and nothing is
+read for them.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import floor
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from shared import keys
+from shared.case_run import SNAPSHOT_KEY as CASES
+from shared.case_run import CaseRun
+from shared.costs import Cost, cost_from
+from shared.errors import UsageError
+from shared.limits import Limits, ScopeState, limit_key, limits_from, scope_state, upstream_key
+from shared.live_run import LiveRun
+from shared.names import Kind
+from shared.query_run import SNAPSHOT_KEY as QUERIES
+from shared.query_run import QueryRun
+
+if TYPE_CHECKING:
+    from shared.runs.info import RunInfo
+
+COST_FIELDS: Final = ("cap", "spent", "held", "over")
+NOTES_READ: Final = 20
+"""Notes of parked items that are looked at for their reason."""
+
+
+class Upstreams(NamedTuple):
+    """What a run calls, as its settings say."""
+
+    keys: frozenset[str]
+    """Models, providers and APIs, as `limits set` takes them."""
+    own: frozenset[str]
+    """Those that calls go to: where pauses, breakers and adaptive numbers are kept."""
+    max_cost: float | None = None
+    """What the run may cost, as it was submitted."""
+    pace_s: float | None = None
+    """Seconds between two calls that the run itself asks for."""
+
+
+class Gauge(NamedTuple):
+    """Where one scope stands, beside what is set for it."""
+
+    state: ScopeState
+    limits: Limits
+    sent: int
+    """Calls that were let through since somebody began to count; two looks make a rate."""
+    is_own: bool
+    """Whether calls of the run go to it."""
+
+    @property
+    def adaptive(self) -> int | None:
+        """Calls at a time that the upstream seems to bear; None while it was never overloaded."""
+        return floor(max(1.0, self.state.adaptive)) if self.state.adaptive else None
+
+    @property
+    def most(self) -> int | None:
+        """Calls that may be under way at a time now; None: any number."""
+        found = [bound for bound in (self.limits.concurrency, self.adaptive) if bound is not None]
+        return min(found, default=None)
+
+
+class Standing(NamedTuple):
+    """One look at what holds a run's calls back."""
+
+    gauges: Sequence[Gauge]
+    """The scopes of its upstreams that were called lately."""
+    run_in_flight: int | None
+    """Its own calls under way; None where nobody counts them."""
+    cost: Cost
+    """What it has cost, if it has a cap."""
+    cap_usd: float | None
+    """What it may cost; None: anything."""
+    notes: Sequence[str]
+    """What some of its parked items wait for."""
+
+
+def upstreams_of(info: "RunInfo") -> Upstreams | None:
+    """Says what a run calls; None when it calls nobody, or its settings are of another version."""
+    if info.kind == Kind.TURNS:
+        live = LiveRun.from_snapshot(info.snapshot)
+        return None if live is None else _asked([(live.model, live.api_base)], live.max_cost)
+    if info.kind == Kind.CASES and CASES in info.snapshot:
+        run = CaseRun.from_snapshot(info.snapshot)
+        tested = {} if run.recorded else run.models
+        places = [*tested.items(), *run.judges.items()]
+        return _asked([(model, place.api_base) for model, place in places], run.max_cost)
+    if info.kind == Kind.QUERIES and QUERIES in info.snapshot:
+        asked = QueryRun.from_snapshot(info.snapshot)
+        url = frozenset([_key(asked.api_url)])
+        return Upstreams(url, url, pace_s=asked.delay_s or None)
+    return None
+
+
+def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
+    """Reads where a run's upstreams and its budget stand, in two round trips.
+
+    Args:
+        client: a Redis client that answers bytes.
+        run: its id.
+        upstreams: what it calls.
+    """
+    pipeline = client.pipeline(transaction=False)
+    pipeline.zrange(keys.SCOPES_KEY, 0, -1)
+    pipeline.hgetall(keys.LIMITS_KEY)
+    pipeline.hmget(keys.cost_key(run), *COST_FIELDS)
+    pipeline.exists(keys.scope_key(run_scope_name(run)))
+    pipeline.zcard(keys.permits_key(run_scope_name(run)))
+    # The first page is enough for a reason; a small hash comes whole.
+    pipeline.hscan(keys.tries_key(run), count=NOTES_READ)
+    names, limits, cost, is_counted, in_flight, (_, tries) = pipeline.execute()
+    mine = [name for member in names if (name := member.decode()).partition(" ")[0] in upstreams.keys]
+    pipeline = client.pipeline(transaction=False)
+    pipeline.time()
+    for name in mine:
+        pipeline.hgetall(keys.scope_key(name))
+        pipeline.zcard(keys.permits_key(name))
+    (seconds, micros), *rows = pipeline.execute()
+    now_ms = int(seconds) * 1000 + int(micros) / 1000
+    found = cost_from(dict(zip(COST_FIELDS, cost, strict=True)))
+    return Standing(
+        gauges=[
+            _gauge(scope_state(name, fields, count, now_ms), fields, limits, upstreams)
+            for name, fields, count in zip(mine, rows[::2], rows[1::2], strict=True)
+            if fields
+        ],
+        run_in_flight=int(in_flight) if is_counted else None,
+        cost=found,
+        cap_usd=found.cap_usd if found.cap_usd is not None else upstreams.max_cost,
+        notes=[value.decode().split("|", 2)[-1] for value in list(tries.values())[:NOTES_READ]],
+    )
+
+
+def run_scope_name(run: str) -> str:
+    """Names the scope of a run's own bounds, as the limiter does."""
+    return f"run:{run}"
+
+
+def _asked(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstreams | None:
+    """Puts together the models that a run asks; None when it asks none."""
+    if not places:
+        return None
+    own = frozenset(_key(model) for model, _ in places)
+    return Upstreams(own | {upstream_key(model, base) for model, base in places}, own, max_cost)
+
+
+def _key(text: str) -> str:
+    """Spells a name as limits do; a name that limits do not take stands for itself."""
+    try:
+        return limit_key(text)
+    except UsageError:
+        return text
+
+
+def _gauge(
+    state: ScopeState, fields: Mapping[bytes, bytes], book: Mapping[bytes, bytes], upstreams: Upstreams
+) -> Gauge:
+    """Puts together what is set for a scope and what it has come to."""
+    said = book.get(state.key.encode())
+    is_own = state.key in upstreams.own
+    limits = limits_from(said) if said else Limits()
+    if is_own:
+        limits = limits.over(Limits(pace_s=upstreams.pace_s))
+    return Gauge(state, limits, int(float(fields.get(b"n", b"0"))), is_own)

@@ -1,0 +1,111 @@
+"""Why a run that asks models waits: pauses, breakers, limits, its budget, others' calls; on a real Redis."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared import keys
+from shared.case_run import CaseRun, Endpoint
+from shared.ledger import Ledger
+from shared.limits import LimitBook, Limits
+from shared.names import Kind, RunState
+from shared.runs import RunInfo, RunStore
+from shared.runs.upstreams import upstreams_of
+from tests.support.run_infos import info
+
+if TYPE_CHECKING:
+    import redis
+
+MODEL = "openai/gpt-4o"
+SCOPE = f"{MODEL} 1f2e3d4c"
+
+
+@pytest.fixture
+def asking() -> RunInfo:
+    """A cases run under way, with two models and a cap of one dollar."""
+    place = Endpoint(api_base="http://Models.Example:80/v1")
+    bench = CaseRun("b", "Hi", {MODEL: Endpoint(), "mine": place}, judge_model=None, max_cost=1.0)
+    values = info(RunState.RUNNING, 4)
+    return RunInfo(
+        **{name: getattr(values, name) for name in ("run", "namespace", "created_ms", "total")},
+        kind=Kind.CASES,
+        state=RunState.RUNNING,
+        sealed_ms=2_000,
+        finished_ms=None,
+        done=0,
+        tally={},
+        threads=0,
+        generation=0,
+        snapshot={"cases": bench.as_snapshot()},
+    )
+
+
+def now_ms(client: "redis.Redis") -> float:
+    """Redis' own time."""
+    seconds, micros = client.time()
+    return float(seconds * 1000 + micros / 1000)
+
+
+def use(client: "redis.Redis", name: str, **fields: float) -> None:
+    """Writes what the scripts keep of a scope that is in use."""
+    client.zadd(keys.SCOPES_KEY, {name: 1})
+    client.hset(
+        keys.scope_key(name), mapping={field: str(value) for field, value in fields.items()} or {"n": 0}
+    )
+
+
+def why(client: "redis.Redis", asking: RunInfo) -> str:
+    """The sentence, with a worker alive."""
+    now = round(now_ms(client))
+    client.hset(keys.CLOCK_KEY, mapping={"at": now, "lc": now})
+    client.zadd(keys.workers_key("cases"), {"w": now + 9_000})
+    client.hset(keys.capacity_key("cases"), "w", 1)
+    store = RunStore(client)
+    return store.why_of(asking, store.standing(asking))
+
+
+def test_what_a_run_calls(asking: RunInfo) -> None:
+    """Models, providers and endpoints of a run are known as limits know them; plain turns call nobody."""
+    called = upstreams_of(asking)
+    assert called is not None
+    assert called.keys == {MODEL, "openai", "mine", "http://models.example/v1"}
+    assert called.own == {MODEL, "mine"}
+    assert called.max_cost == 1.0
+    assert upstreams_of(info(RunState.RUNNING)) is None
+
+
+def test_breaker_and_pause_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:
+    """An open breaker and a pause are told with the scope and the time that is left."""
+    assert why(redis_client, asking) == ""
+    use(redis_client, SCOPE, pause=now_ms(redis_client) + 30_500)
+    told = why(redis_client, asking)
+    assert told.startswith(f"{MODEL} asked for a pause: all workers send nothing for ")
+    use(redis_client, SCOPE, open=now_ms(redis_client) + 90_000)
+    assert f"calls to {MODEL} failed: its circuit breaker is open for 1:" in why(redis_client, asking)
+
+
+def test_limits_are_named_while_nothing_is_under_way(redis_client: "redis.Redis", asking: RunInfo) -> None:
+    """A limit is a reason while no call of the run is under way, and says which and how long."""
+    LimitBook(Ledger(redis_client).caller).set("openai", Limits(rpm=6, concurrency=2))
+    use(redis_client, "openai 1f2e3d4c", rl=now_ms(redis_client) + 9_500)
+    use(redis_client, SCOPE, n=3)
+    told = why(redis_client, asking)
+    assert told.startswith("limit of openai (6 req/min, 2 at a time): the next call may go in ")
+    use(redis_client, f"run:{asking.run}")
+    redis_client.zadd(keys.permits_key(f"run:{asking.run}"), {"call": 9e15})
+    assert why(redis_client, asking) == ""
+    redis_client.delete(keys.permits_key(f"run:{asking.run}"))
+    use(redis_client, "openai 1f2e3d4c", rl=0)
+    for call in ("a", "b"):
+        redis_client.zadd(keys.permits_key("openai 1f2e3d4c"), {call: 9e15})
+    assert why(redis_client, asking) == "limit of openai: all 2 calls at a time are under way for other runs"
+
+
+def test_spent_budget_and_others_answers_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:
+    """A cap that is reached is told with its amount, also of the run it ended; a parked cache wait too."""
+    redis_client.zadd(keys.parked_key("cases"), {f"{asking.run} 0": 2e12})
+    redis_client.sadd(keys.admitted_key(asking.run), "0")
+    redis_client.hset(keys.tries_key(asking.run), "0", "0|2000000000000| 0 0 cache")
+    assert why(redis_client, asking).endswith("is being asked by another call, whose answer will be taken")
+    redis_client.hset(keys.cost_key(asking.run), mapping={"spent": 999_000_000, "over": 1})
+    assert why(redis_client, asking) == "max cost $1 reached"
