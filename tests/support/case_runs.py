@@ -9,6 +9,7 @@ import yaml
 
 from tests.support.cli import Cli, Done
 from tests.support.model_server import ModelServer, Say
+from tests.support.schemas import hold
 
 WORKERS: Final = ("--processes", "2", "-q", "--json")
 QUESTION: Final = "semantically equivalent"
@@ -46,14 +47,16 @@ def bench(
 
 
 def document(done: Done) -> dict[str, Any]:
-    """Reads what `--json` printed."""
+    """Reads what `--json` printed, which fits its schema."""
     found: dict[str, Any] = json.loads(done.out)
+    if "summary" in found:
+        hold("run", found)
     return found
 
 
 def rows_of(cli: Cli, run: str) -> list[dict[str, Any]]:
-    """Reads the results of a run."""
-    return [json.loads(line) for line in cli("results", run, "--format", "jsonl").out.splitlines()]
+    """Reads the results of a run, which fit their schema."""
+    return [hold("line-cases", line) for line in cli("results", run, "--format", "jsonl").out.splitlines()]
 
 
 def echo(prompt: str, _nth: int) -> Say:

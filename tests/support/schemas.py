@@ -1,6 +1,7 @@
 """Holds what was printed against the schema that `proctor config schema` prints for it."""
 
 import json
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
@@ -13,7 +14,13 @@ def hold(name: str, printed: Any) -> Any:
     document = json.loads(printed) if isinstance(printed, str | bytes) else printed
     errors = [
         f"{'/'.join(map(str, error.instance_path))}: {error.message}"
-        for error in jsonschema_rs.validator_for(schema_of(name)).iter_errors(document)
+        for error in _validator(name).iter_errors(document)
     ]
     assert not errors, f"{name}: {errors[:5]}"
     return document
+
+
+@cache
+def _validator(name: str) -> Any:
+    """Compiles a schema once."""
+    return jsonschema_rs.validator_for(schema_of(name))
