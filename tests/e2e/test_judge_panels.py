@@ -102,6 +102,8 @@ def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
     assert asked_of(server) - before == {"kind": 1}
     assert (retried["exit"], retried["counts"]["passed"]) == (0, 2)
     assert retried["summary"]["judge"]["unreached"] == 0
+    again = {row["result"]["case_id"]: row["cost_usd"] for row in rows_of(cli, told["run_id"])}
+    assert again["2"] == pytest.approx(4 * 0.0017), "votes that are found again are paid for once"
 
 
 def test_labels_and_repeats_say_how_far_judges_can_be_trusted(

@@ -14,9 +14,22 @@ class _Usage(msgspec.Struct):
     completion_tokens: int | None = None
 
 
+class _Vote(msgspec.Struct):
+    cost_usd: float | None = None
+
+
+class _Detail(msgspec.Struct):
+    votes: list[_Vote] = []
+
+
+class _Stage(msgspec.Struct):
+    detail: _Detail
+
+
 class _Result(msgspec.Struct):
     raw_output: str | None = None
     token_usage: _Usage | None = None
+    stages: list[_Stage] = []
 
 
 _RESULT: Final = msgspec.json.Decoder(_Result)
@@ -37,10 +50,14 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
     )
 
 
-def stored_reply(row: ItemRow) -> ModelReply | None:
-    """Makes a reply of the answer in a result whose judge could not be reached; None of any other result.
+def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | None:
+    """Makes a reply of the answer in a result that lacks judges; None of any other result.
 
     What the result has cost so far is taken as the price of the answer: all of it was paid.
+
+    Args:
+        row: the result.
+        are_votes_kept: whether votes of a panel are found in the cache, and bring their price from there.
 
     >>> reply = stored_reply(ItemRow(0, "fj", b'{"raw_output":"Hi","token_usage":null}', cost_usd=0.1))
     >>> reply.text, reply.cost_usd
@@ -59,9 +76,15 @@ def stored_reply(row: ItemRow) -> ModelReply | None:
         row.latency_ms or 0,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
-        cost_usd=row.cost_usd,
+        cost_usd=_without_votes(row.cost_usd, result) if are_votes_kept else row.cost_usd,
         is_cached=CACHED in row.code,
     )
+
+
+def _without_votes(cost_usd: float | None, result: _Result) -> float | None:
+    """Takes off what the judges have cost who could be asked."""
+    votes = (vote.cost_usd or 0.0 for stage in result.stages for vote in stage.detail.votes)
+    return None if cost_usd is None else max(0.0, cost_usd - sum(votes))
 
 
 def is_untimed(payload: CasePayload) -> bool:
