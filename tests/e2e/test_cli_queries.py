@@ -12,7 +12,9 @@ import pytest
 from producer.sample_api.behaviour import parse_behaviour
 from producer.sample_api.server import in_background
 from tests.support.cli import Cli
+from tests.support.junit import read_junit
 from tests.support.query_desk import numbered
+from tests.support.schemas import hold
 from tests.support.scripted_api import ScriptedApi, Step
 from tests.support.tree import ROOT
 
@@ -36,25 +38,26 @@ def few(tmp_path: Path) -> Path:
 
 def test_run_reports_metrics_targets_and_every_format(cli: Cli, api: str, tmp_path: Path) -> None:
     """One document with metrics and targets, and files in the document's forms, each query in order."""
-    names = [tmp_path / f"out.{suffix}" for suffix in ("jsonl", "csv", "md", "json")]
+    names = [tmp_path / f"out.{suffix}" for suffix in ("jsonl", "csv", "md", "json", "xml")]
     files = [part for name in names for part in ("-o", name)]
     done = cli("run", BASELINES, "--api-url", api, "--concurrency", "8", "--json", "-q", *files)
     assert (done.code, done.err) == (0, ""), done
-    document = json.loads(done.out)
+    document = hold("run", done.out)
     assert (document["kind"], document["state"], document["exit"]) == ("queries", "finished", 0)
     assert document["run_id"].startswith("eval-2")
     counts, summary = document["counts"], document["summary"]
     assert counts["total"] == counts["passed"] + counts["failed"] == 50
     assert summary["metrics"]["total_queries"] == 50
     assert [target["status"] for target in summary["targets"]] == ["PASS"] * 5
-    lines = [json.loads(line) for line in names[0].read_bytes().splitlines()]
+    lines = [hold("line-queries", line) for line in names[0].read_bytes().splitlines()]
     assert [line["result"]["id"] for line in lines] == [f"Q-{number:02}" for number in range(1, 51)]
     assert [line["index"] for line in lines] == list(range(50))
     assert {line["outcome"] for line in lines} == {"passed", "failed"}
     with names[1].open(encoding="utf-8", newline="") as table:
         assert len(list(csv.DictReader(table))) == 50
     assert names[2].read_text().startswith("# Evaluation Report")
-    written = json.loads(names[3].read_text())
+    assert int(read_junit(names[4].read_bytes()).attrib["failures"]) == counts["failed"]
+    written = hold("report-queries", names[3].read_text())
     assert list(written) == ["run_id", "timestamp", "config", "metrics", "results"]
     assert list(written["config"]) == ["delay", "api_url", "start_from", "version"]
     assert written["metrics"] == summary["metrics"]

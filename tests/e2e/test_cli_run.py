@@ -9,7 +9,9 @@ from typing import Any, Final
 import pytest
 
 from tests.support.cli import PROCTOR, Cli
+from tests.support.junit import read_junit
 from tests.support.processes import marked_processes
+from tests.support.schemas import hold
 from tests.support.tree import ROOT
 
 EXAMPLE: Final = ROOT / "examples" / "turns.jsonl"
@@ -34,10 +36,10 @@ def test_run_prints_a_summary_and_leaves_no_worker(cli: Cli) -> None:
 
 def test_run_json_is_one_document(cli: Cli, tmp_path: Path) -> None:
     """`--json` prints one document with every key, and the report files it names hold every item in order."""
-    names = [tmp_path / f"out.{suffix}" for suffix in ("jsonl", "csv", "md", "json")]
+    names = [tmp_path / f"out.{suffix}" for suffix in ("jsonl", "csv", "md", "json", "xml")]
     done = cli("run", EXAMPLE, "--json", "-q", *(part for name in names for part in ("-o", name)))
     assert (done.code, done.err) == (0, "")
-    document = json.loads(done.out)
+    document = hold("run", done.out)
     assert document["schema_version"] == 1
     assert document["kind"] == "turns"
     assert document["state"] == "finished"
@@ -45,13 +47,14 @@ def test_run_json_is_one_document(cli: Cli, tmp_path: Path) -> None:
     assert document["counts"].keys() == COUNTS
     assert document["counts"]["total"] == document["counts"]["decided"] == TOTAL
     assert [Path(file["path"]).name for file in document["files"]] == [name.name for name in names]
-    assert [file["format"] for file in document["files"]] == ["jsonl", "csv", "md", "json"]
-    lines = [json.loads(line) for line in names[0].read_bytes().splitlines()]
+    assert [file["format"] for file in document["files"]] == ["jsonl", "csv", "md", "json", "junit"]
+    lines = [hold("line-turns", line) for line in names[0].read_bytes().splitlines()]
     assert [line["index"] for line in lines] == list(range(TOTAL))
     with names[1].open(encoding="utf-8", newline="") as table:
         assert len(list(csv.DictReader(table))) == TOTAL
-    assert json.loads(names[3].read_text())
+    assert hold("report-turns", names[3].read_text())
     assert names[2].read_text().startswith("#")
+    assert read_junit(names[4].read_bytes()).attrib["tests"] == str(TOTAL)
 
 
 def test_quiet_run_says_nothing(cli: Cli) -> None:
