@@ -85,6 +85,14 @@ class Junit:
             begin, _ = found.parts.pop()
         found.parts.append((begin, self._size))
 
+    def add_all(self, tests: Iterable[tuple[str, JunitTest]]) -> None:
+        """Takes tests with their suites, those of a suite together: it is the places on disk that add up."""
+        found: dict[str, list[JunitTest]] = {}
+        for suite, test in tests:
+            found.setdefault(suite, []).append(test)
+        for suite, some in found.items():
+            self.add(suite, some)
+
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the file, and gives the disk back."""
         suites = self._suites.values()

@@ -40,8 +40,7 @@ class CasesJunitReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
-        for case in case_rows.opened(rows):
-            self._junit.add(case.item.model, [_case(case)])
+        self._junit.add_all((case.item.model, _case(case)) for case in case_rows.opened(rows))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the file."""
@@ -61,10 +60,7 @@ class QueriesJunitReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
-        for query in query_rows.opened(rows):
-            # Of a query that was never sent the row has its input, with the same keys.
-            told = query.result or _decode(query.row.line)
-            self._junit.add(str(told["category"]), [_query(query, told)])
+        self._junit.add_all(map(_query, query_rows.opened(rows)))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the file."""
@@ -142,9 +138,16 @@ def _case(case: OpenedCase) -> JunitTest:
     return JunitTest(item.model, name, "failure", time_s, status, case.message or status, "\n".join(body))
 
 
-def _query(query: OpenedQuery, told: Mapping[str, Any]) -> JunitTest:
-    """Makes a test of a query."""
-    category, name = str(told["category"]), f"{told['id']}: {told['query']}"
+def _query(query: OpenedQuery) -> tuple[str, JunitTest]:
+    """Makes a test of a query, with its category."""
+    # Of a query that was never sent the row has its input, with the same keys.
+    told = query.result or _decode(query.row.line)
+    category = str(told["category"])
+    return category, _query_test(query, category, f"{told['id']}: {told['query']}")
+
+
+def _query_test(query: OpenedQuery, category: str, name: str) -> JunitTest:
+    """Makes the test."""
     if query.result is None:
         return JunitTest(category, name, "skipped", message=NEVER)
     time_s = (query.result["client_latency_ms"] or 0) / 1000
