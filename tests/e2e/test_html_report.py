@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -126,10 +127,7 @@ def test_search_filters_and_order_survive_a_reload(browser: Browser, page: str) 
     assert count_of(browser) == "120 of 120 shown"
     browser.type("[data-key=q]", "LYON")
 
-    def is_searched() -> None:
-        assert count_of(browser) == "17 of 120 shown"
-
-    eventually(is_searched)
+    eventually(partial(_counts, browser, "17 of 120 shown"))
     browser.click("[data-key=model] option[value='acme/quick']")
     browser.click("[data-key=order] option[value='-latency']")
     browser.click(f"{CARD}:not([hidden]) > summary")
@@ -144,6 +142,20 @@ def test_search_filters_and_order_survive_a_reload(browser: Browser, page: str) 
     browser.click(".reset")
     assert count_of(browser) == "120 of 120 shown"
     is_clean(browser)
+
+
+def test_closed_details_are_searched_as_text(browser: Browser, page: str) -> None:
+    """What stands in details is found while they are closed, with its signs; their markup is not."""
+    for words, number in (
+        ('"LATE"', 120),
+        ('"city": "lyon"', 17),
+        ('<div class="said">', 0),
+        ("&#34;late", 0),
+    ):
+        opened(browser, page)
+        browser.type("[data-key=q]", words)
+        eventually(partial(_counts, browser, f"{number} of 120 shown"))
+    assert [text for text in browser.texts("[data-none]") if text] == ["None of these is shown."] * 2
 
 
 def test_an_open_case_shows_where_it_parts(browser: Browser, page: str, artifacts: Path) -> None:
@@ -173,7 +185,7 @@ def test_a_status_in_the_table_leads_to_its_cases(browser: Browser, page: str) -
     """The link on a status filters by it."""
     opened(browser, page)
     browser.click("a[href='#status=upstream_timeout']")
-    eventually(lambda: _has(count_of(browser), "17 of 120 shown"))
+    eventually(partial(_counts, browser, "17 of 120 shown"))
     assert all("no answer within 120 s" in text for text in shown(browser))
 
 
@@ -253,11 +265,16 @@ def test_twenty_thousand_cases_open_and_filter(browser: Browser, tmp_path: Path)
     assert monotonic() - began < OPEN_BUDGET_S
     browser.type("[data-key=q]", "ticket-777")
     began = monotonic()
-    eventually(lambda: _has(count_of(browser), "22 of 20,000 shown"), FILTER_BUDGET_S)
+    eventually(partial(_counts, browser, "22 of 20,000 shown"), FILTER_BUDGET_S)
     browser.click("[data-key=order] option[value='-latency']")
     assert len(shown(browser)) == 22
     assert monotonic() - began < 2 * FILTER_BUDGET_S
     is_clean(browser)
+
+
+def _counts(browser: Browser, wanted: str) -> None:
+    """Asserts what the page says about how many cases are shown."""
+    assert count_of(browser) == wanted
 
 
 def _is_in_hash(browser: Browser, text: str) -> None:

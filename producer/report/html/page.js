@@ -123,24 +123,26 @@
     }
   }
 
-  const ENTITIES = { "&lt;": "<", "&gt;": ">", "&#34;": '"', "&#39;": "'", "&amp;": "&" };
+  const ENTITIES = [["&", "&amp;"], ["<", "&lt;"], [">", "&gt;"], ['"', "&#34;"], ["'", "&#39;"]];
 
-  /* A closed item's details are the text of its <noscript>: markup that has not become elements yet. */
-  function textOf(scope, item) {
-    let text = scope.texts.get(item);
-    if (text === undefined) {
-      const held = item.querySelector("noscript");
-      if (held) {
-        text = held.textContent.replace(/<[^>]*>/g, "\n");
-        for (const name in ENTITIES) text = text.replaceAll(name, ENTITIES[name]);
-        text = item.firstElementChild.textContent + "\n" + text;
-      } else {
-        text = item.textContent;
-      }
-      text = text.toLowerCase();
-      scope.texts.set(item, text);
+  /* A closed item's details are the text of its <noscript>: markup that has not become elements yet. It is only
+     taken apart where the words are in it, as they are written there: few items of thousands. */
+  function holds(scope, item, words, written) {
+    let known = scope.texts.get(item);
+    if (!known) {
+      const held = item.querySelector(":scope > noscript");
+      known = held
+        ? { text: item.firstElementChild.textContent.toLowerCase(), markup: held.textContent.toLowerCase() }
+        : { text: item.textContent.toLowerCase(), markup: "" };
+      scope.texts.set(item, known);
     }
-    return text;
+    if (known.markup && !known.text.includes(words) && known.markup.includes(written)) {
+      let text = known.markup.replace(/<[^>]*>/g, "\n");
+      for (const [sign, name] of [...ENTITIES].reverse()) text = text.replaceAll(name, sign);
+      known.text += "\n" + text;
+      known.markup = "";
+    }
+    return known.text.includes(words);
   }
 
   function filter(scope) {
@@ -150,13 +152,14 @@
       if (dataset.key === "q") words = value.trim().toLowerCase();
       else if (dataset.key !== "order" && value) wanted[dataset.key] = value;
     }
+    const written = ENTITIES.reduce((text, [sign, name]) => text.replaceAll(sign, name), words);
     const keys = Object.keys(wanted);
     const fits = (element) => keys.every((key) => element.dataset[key] === undefined || element.dataset[key] === wanted[key]);
     let shown = 0;
     for (const { list, items, chunks } of scope.lists) {
       const before = shown;
       for (const item of items) {
-        let is = fits(item) && (!words || textOf(scope, item).includes(words));
+        let is = fits(item) && (!words || holds(scope, item, words, written));
         if (is && item.dataset.parts !== undefined) {
           let any = false;
           for (const part of all("[data-part]", item)) any = !(part.hidden = !fits(part)) || any;
@@ -261,15 +264,6 @@
     }
   });
 
-  /* Texts are made ready for the first search while nobody waits. */
-  function prepare(scope, at) {
-    const end = Math.min(at + 200, scope.items.length);
-    for (; at < end; at++) textOf(scope, scope.items[at]);
-    if (at < scope.items.length) whenIdle(() => prepare(scope, at));
-  }
-
-  const whenIdle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
-
   /* A link to a place has no pairs and changes no filter, but opens what is closed or hidden there. */
   function visit() {
     const place = document.getElementById(location.hash.slice(1));
@@ -289,5 +283,4 @@
   document.documentElement.classList.add("script");
   restore();
   visit();
-  for (const scope of scopes) if (scope.fields.some(({ dataset }) => dataset.key === "q")) whenIdle(() => prepare(scope, 0));
 })();
