@@ -12,6 +12,7 @@ from producer.cli.context import Session, pass_session
 from producer.cli.files import FORMATS, check_formats, plan_files
 from producer.cli.models import model_options
 from producer.cli.options import command as declare
+from producer.cli.options import jsonl_option
 from producer.cli.params import chosen, config_option, gate_options, one_file, submit_options, worker_options
 from shared.errors import UsageError
 from shared.names import Kind
@@ -48,6 +49,7 @@ from shared.names import Kind
 @click.option("--detach", is_flag=True, help="Leave it to workers in the background and print the run's id.")
 @click.option("--resume", "resumed", metavar="RUN", help="Continue this run instead of submitting a file.")
 @click.option("--dry-run", is_flag=True, help="Check the file and count; send nothing.")
+@jsonl_option
 @pass_session
 def command(
     session: Session,
@@ -82,8 +84,12 @@ def command(
     file = one_file(file, config)
     if (file is None) == (resumed is None):
         raise UsageError("name a FILE, or a run with --resume", hint="see `proctor run --help`")
-    if gates and detach:
-        raise UsageError("--fail-on judges a run that has ended", hint="`proctor watch RUN --fail-on …`")
+    if session.options.jsonl and (detach or dry_run):
+        raise UsageError(
+            "--jsonl tells of a run that is followed", hint="`proctor watch RUN --jsonl`, or --json"
+        )
+    if detach:
+        _refuse_waiting(gates, paths, export)
     files, wanted = plan_files(paths, export), [parse_gate(text) for text in gates]
     options = work.WorkOptions(processes, in_flight, timeout_s, files, wanted)
     if file is None:
@@ -104,3 +110,11 @@ def command(
     return work.work(
         session, submission.kind(), options, lambda view: submission.send(view, is_attended=True).run
     )
+
+
+def _refuse_waiting(gates: tuple[str, ...], paths: tuple[Path, ...], export: str | None) -> None:
+    """Refuses what needs the end of a run that nobody waits for."""
+    if gates:
+        raise UsageError("--fail-on judges a run that has ended", hint="`proctor watch RUN --fail-on …`")
+    if paths or export:
+        raise UsageError("a report is written when the run has ended", hint="`proctor report RUN -o FILE`")

@@ -118,3 +118,14 @@ def test_a_wrong_format_is_told_before_anything_is_started(
     assert not (tmp_path / "data").exists()
     with pytest.raises(UsageError):
         check_formats([ReportFile("md", report), ReportFile("junit", report)], Kind.TURNS)
+
+
+@pytest.mark.parametrize("wanted", [("-o", "report.md"), ("--export", "csv")])
+def test_a_report_of_a_detached_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wanted: tuple[str, ...]
+) -> None:
+    """Nobody would be there to write it, so it is not promised; the hint says what writes it later."""
+    turns = tmp_path / "turns.jsonl"
+    turns.write_text('{"threadId": "t", "message": "ok"}\n', encoding="utf-8")
+    assert run(["run", str(turns), "--detach", *wanted]) == 2
+    assert "proctor report RUN -o FILE" in capsys.readouterr().err
