@@ -25,10 +25,10 @@ TONES: Final[Mapping[str, str]] = {
     "should": "t0",
     "skip": "t5",
     "error": "bad",
-    "never decided": "quiet",
+    "never decided": "warn",
 }
 """Colours of decisions, the same wherever they are drawn."""
-_IN_TILES: Final = frozenset({"peak freezes", "summaries updated", "errors"})
+_IN_TILES: Final = frozenset({"peak freezes", "summaries updated", "errors", "never decided"})
 
 
 class Course:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -15,42 +14,9 @@ from producer.report.formats import FORMATS
 from producer.report.terminal import summary_text
 from shared.names import RunState
 from shared.runs import TurnRow
-from shared.turn_lines import expand
-from tests.support.conversations import POLICY, batch, turn
+from tests.support.live_rows import ROWS, live_info
 from tests.support.run_infos import info
-from worker.breakpoint.codec import Refusal
-from worker.breakpoint.live import Heard, decide_live
-from worker.breakpoint.trace import Call
 
-LIVE: Final = replace(POLICY, live="should")
-PAID: Final = Call("m", attempts=2, latency_ms=40, cost_usd=0.25, prompt_tokens=10, completion_tokens=5)
-FREE: Final = Call("m", latency_ms=40)
-CACHED: Final = Call("m", cached=True, latency_ms=40, cost_usd=0.25, prompt_tokens=10)
-
-
-def rows_of(*steps: tuple[dict[str, Any], Call | Refusal | None]) -> list[TurnRow]:
-    """Rows of turns, with what was answered to each that is asked."""
-    rows, state, known = list[TurnRow](), b"", dict[str, bytes]()
-    for at, (said, answer) in enumerate(steps):
-        heard = Heard('{"response": "<b>Yes</b>"}', answer) if isinstance(answer, Call) else answer
-        outcome = decide_live(
-            thread="t", state=state, batches=[batch([said], LIVE, at)], known=known, answer=heard
-        ).outcome
-        [block] = outcome.blocks
-        [line] = expand(block.codes, block.lines)
-        rows.append(TurnRow(at, block.codes[0], line, 1_000, 1_060, 1))
-        state = outcome.state
-    return rows
-
-
-ROWS: Final = rows_of(
-    (turn("Rome?", clientRequestId="c1"), PAID),
-    (turn("ok"), None),
-    (turn("When?"), FREE),
-    (turn("Where?"), CACHED),
-    (turn("How?"), Refusal("upstream_timeout", "no answer")),
-    (turn("Rome?", clientRequestId="c1"), None),
-)
 CALLS: Final = {
     "made": 2,
     "from_cache": 1,
@@ -70,12 +36,6 @@ def document(rows: list[TurnRow]) -> dict[str, Any]:
     totals = TurnTotals()
     totals.add(rows)
     return document_of(live_info(len(rows)), totals)
-
-
-def live_info(total: int) -> Any:
-    """A finished run with a model."""
-    told = info(state=RunState.FINISHED, total=total)
-    return replace(told, snapshot={**told.snapshot, "asking": {"model": "m", "live": "should"}})
 
 
 def written(name: str, rows: list[TurnRow]) -> str:
