@@ -6,7 +6,7 @@ CODE  := shared worker producer tests conftest.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench test test-unit test-integration test-e2e test-chaos cover \
+.PHONY: help install demo run worker up flower doctor bench gallery test test-unit test-integration test-e2e test-chaos cover \
         check format lint types contracts docs-check lock dist clean distclean
 
 help:
@@ -17,7 +17,7 @@ help:
 ## Use it
 install: $(STAMP) ## create .venv and install Proctor with locked, hash-checked dependencies
 
-demo: $(STAMP) ## decide the packaged example turns through a real queue: no key, no server, no network
+demo: $(STAMP) ## run an example of each kind through a real queue: no key, no server, no network
 	@$(BIN)/proctor demo $(ARGS)
 
 run: $(STAMP) ## decide FILE: make run FILE=turns.jsonl ARGS='-o decisions.jsonl'
@@ -65,6 +65,9 @@ bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_AR
 	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
+
+gallery: $(STAMP) ## make the pictures of docs/gallery.md anew (needs Chromium)
+	@$(BIN)/python -m tests.support.gallery
 
 ## Keep it clean
 format: $(STAMP) ## rewrite the code in the project's format

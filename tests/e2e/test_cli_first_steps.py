@@ -23,13 +23,17 @@ def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
     """`demo` shows all workloads, one decision of each rule, and leaves neither a folder nor a process."""
     folder = tmp_path / "temporary"
     folder.mkdir()
-    done = cli("demo", env={"TMPDIR": str(folder)})
+    reports = tmp_path / "reports"
+    done = cli("demo", "-o", reports, env={"TMPDIR": str(folder)})
     assert done.code == 0, done
     assert "finished: 61 turns of 8 threads" in done.out
     assert "finished: 50 queries" in done.out
     assert "finished: 5 cases by 2 models" in done.out
     assert "failed_equality" in done.out
     assert "Freeform Mode" in done.out
+    pages = {path.name: path.read_text(encoding="utf-8") for path in reports.iterdir()}
+    assert sorted(pages) == ["bench.html", "evaluation_baselines.html", "freeform.html", "turns.html"]
+    assert all("</html>" in page for page in pages.values())
     table = done.out.split("DECISION")[1].split("\n\n")[0]
     rules = [line.split()[1] for line in table.splitlines()[1:]]
     assert rules == ["1", "2", "3", "4", "5", "6", "6"]
