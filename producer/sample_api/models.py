@@ -7,6 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from producer.sample_api.sayings import is_hasty, say
+from producer.sample_api.verdicts import verdict
 
 COMPLETIONS: Final = "/v1/chat/completions"
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -26,7 +27,7 @@ async def complete(request: web.Request, body: dict[str, Any], prompt: str) -> w
         prompt: its last message.
     """
     model = str(body["model"])
-    text = say(model, prompt)
+    text = verdict(model, prompt) or say(model, prompt)
     usage = _usage(body["messages"], text)
     pause_s = HASTY_S if is_hasty(model) else CAREFUL_S
     if body.get("stream") is True:

@@ -21,9 +21,10 @@ COLUMNS: Final = (
     "cost",
 )
 """Of the table of judges."""
-ALWAYS: Final = frozenset({"Judge", "PASS", "FAIL", "cost"})
+ALWAYS: Final = frozenset({"Judge", "PASS", "FAIL"})
 """Columns that are shown whatever is in them."""
-EMPTY: Final = frozenset({"0", NONE})
+EMPTY: Final = frozenset({"0", NONE, dollars(0.0)})
+"""What a judge without a price has cost is not known."""
 
 
 class Table(NamedTuple):
@@ -138,12 +139,12 @@ def _share(rate: Mapping[str, Any] | None) -> str:
     """Writes a share with its interval and of how many it is.
 
     >>> _share({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}), _share(None)
-    ('75.0% of 4 (30.1% to 95.4%)', 'unknown')
+    ('75.0% of 4 (30.1-95.4%)', 'unknown')
     """
     if rate is None:
         return "unknown"
     value, low, high = (SHARE * rate[word] for word in ("value", "low", "high"))
-    return f"{value:.1f}% of {rate['n']:,} ({low:.1f}% to {high:.1f}%)"
+    return f"{value:.1f}% of {rate['n']:,} ({low:.1f}-{high:.1f}%)"
 
 
 def _brief(rate: Mapping[str, Any] | None) -> str:

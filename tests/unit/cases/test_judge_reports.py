@@ -21,7 +21,7 @@ def test_a_panel_stands_under_the_rates_it_made() -> None:
     ]
     text, page = summary_text(document(rows, INFO)), written("md", rows, INFO)
     for told in (
-        "of what was not equal, a panel of 3 passed 75.0% of 4 (30.1% to 95.4%)",
+        "of what was not equal, a panel of 3 passed 75.0% of 4 (30.1-95.4%)",
         "agreement of the panel: Krippendorff's alpha 0.",
         "; unanimous in 60.0% of 5 (",
         "outputs judged more than once, always the same way: 100.0% of 1 (",
