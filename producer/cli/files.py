@@ -41,7 +41,7 @@ def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
             `report.xml`.
 
     Raises:
-        UsageError: a suffix says nothing, a folder is not there, or a place cannot be written.
+        UsageError: a suffix says nothing, a folder is not there, or a place cannot be written, or twice.
 
     >>> plan_files([], "csv")
     [ReportFile(format='csv', path=PosixPath('report.csv'))]
@@ -53,6 +53,8 @@ def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
         files = [ReportFile(export, Path(f"report.{_SUFFIX_OF.get(export, export)}"))]
     for file in files:
         _check_place(file.path)
+        if sum(other.path.resolve() == file.path.resolve() for other in files) > 1:
+            raise UsageError(f"{file.path}: is named twice", hint="give each report a file of its own")
     return files
 
 

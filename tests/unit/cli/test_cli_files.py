@@ -38,3 +38,10 @@ def test_existing_report_may_be_overwritten(tmp_path: Path) -> None:
     """A file that is there already is no error: running again is the usual case."""
     (tmp_path / "out.md").write_text("old")
     assert plan_files([tmp_path / "out.md"], None)
+
+
+def test_two_reports_in_one_file_are_refused(tmp_path: Path) -> None:
+    """Two spellings of one place are one place: the second report would take the first one's."""
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(UsageError, match="named twice"):
+        plan_files([tmp_path / "a.md", tmp_path / "b.md", tmp_path / "sub" / ".." / "a.md"], None)
