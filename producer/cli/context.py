@@ -140,7 +140,10 @@ def pass_session(handler: Callable[Concatenate[Session, P], int | None]) -> Call
 
     @wraps(handler)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> int | None:
-        session = Session(click.get_current_context().ensure_object(GlobalOptions))
+        options = click.get_current_context().ensure_object(GlobalOptions)
+        if options.json and options.jsonl:
+            raise UsageError("--json and --jsonl are two forms of the same", hint="keep one of them")
+        session = Session(options)
         try:
             return handler(session, *args, **kwargs)
         finally:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from producer.cli.output import printable
-from producer.cli.progress import Progress, decisions, figures
+from producer.cli.progress import Progress, decisions, figures, money
 from producer.cli.wording import count, share
 from shared.names import FINAL_STATES
 
@@ -51,7 +51,7 @@ class LiveView:
 
 
 def draw(progress: Progress, width: int) -> Group:
-    """Returns one look as four lines, and a fifth when the run waits."""
+    """Returns one look as four lines, and more when there are limits, failures, or a reason to wait."""
     state = Text(progress.state, style="green" if progress.state in FINAL_STATES else "cyan")
     head = Text.assemble((progress.run, "bold"), "  ", (printable(progress.source), "dim"), no_wrap=True)
     head.truncate(max(1, width - len(state) - 2), overflow="ellipsis")
@@ -59,12 +59,22 @@ def draw(progress: Progress, width: int) -> Group:
     lines = [
         head,
         _bar(progress, width),
-        _pairs(decisions(progress.tally, progress.kind)),
+        _pairs([*decisions(progress.tally, progress.kind), *money(progress)]),
         _pairs(figures(progress)),
+        *(_line(("limit  ", "dim"), printable(limit)) for limit in progress.calls.limits),
+        *(
+            _line(("failed  ", "red"), f"{printable(item)}  {code}  ", (printable(message), "dim"))
+            for item, code, message in progress.calls.failed
+        ),
     ]
     if progress.why:
         lines.append(Text.assemble(("waiting  ", "yellow"), printable(progress.why)))
     return Group(*lines)
+
+
+def _line(*parts: str | tuple[str, str]) -> Text:
+    """Draws one line, cut where the terminal ends."""
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
 def _bar(progress: Progress, width: int) -> Text:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Final
 
 from producer.aggregate.gates import Gate, gate_line
 from producer.cli.context import Session
+from producer.cli.events import tell_event
 from producer.cli.files import ReportFile
 from producer.cli.output import Output, Style
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
@@ -45,7 +46,10 @@ def tell_ending(
     details = _details(session, info) if document is None else None
     more = [details] if details else []
     document = document or write_reports(session, info, files, more, gates=gates)
-    if session.options.json:
+    if session.options.jsonl:
+        session.output.note(colored(session.output, document))
+        tell_event(session.output, "finished", document)
+    elif session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     elif not session.options.quiet:
         session.output.data(colored(session.output, document))
@@ -99,7 +103,7 @@ def exit_of_gates(document: Mapping[str, Any]) -> int:
 def _details(session: Session, info: RunInfo) -> Details | None:
     """Begins to tell of single items, where somebody reads it."""
     make = SCREENS[info.kind].details
-    if make is None or session.options.json or session.options.quiet:
+    if make is None or session.options.json or session.options.jsonl or session.options.quiet:
         return None
     return make(info, session.options.verbose > 0)
 

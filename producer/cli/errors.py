@@ -128,6 +128,10 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
     if options.json or "--json" in arguments:
         body = {"code": failure.code, "message": failure.message, "hint": failure.hint}
         output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
+    elif options.jsonl or "--jsonl" in arguments:
+        body = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+        told = {"schema_version": SCHEMA_VERSION, "event": "error", "error": body, "exit": failure.exit}
+        output.data(json.dumps(told))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
     elif failure.exit == EXIT_INTERRUPTED:

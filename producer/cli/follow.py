@@ -11,6 +11,7 @@ from producer.cli.crew import Crew
 from producer.cli.errors import describe
 from producer.cli.fleet import queue_key
 from producer.cli.live import View
+from producer.cli.looking import Looker
 from producer.cli.progress import Meter, Progress
 from producer.cli.wording import duration
 from shared.clock import now_ms
@@ -54,6 +55,7 @@ class Follower:
         self._crew = crew
         self._deadline_s = None if timeout_s is None else monotonic() + timeout_s
         self._meter = Meter()
+        self._looker = Looker(session)
         self._pause = threading.Event()
         self._meanwhile = meanwhile or self._wait
         self._last = Progress(run, RunState.RUNNING, 0, 0, {}, 0.0, 0, 0)
@@ -97,6 +99,7 @@ class Follower:
         store = self._session.impatient_store
         info = store.info(self._run)
         workers = self._session.count_workers(info.kind)
+        self._looker.look(info)
         self._away_since_s = None
         self._last = Progress(
             run=info.run,
@@ -111,6 +114,7 @@ class Follower:
             source=info.source,
             kind=info.kind,
             why=self._why(info, workers),
+            calls=self._looker.calls,
         )
         self._view.show(self._last)
         return info
@@ -126,7 +130,7 @@ class Follower:
             and self._crew.is_working
         ):
             return "the workers started here are getting ready"
-        return self._session.impatient_store.why(self._run)
+        return self._session.impatient_store.why_of(info, self._looker.standing)
 
     def _wait_for_redis(self, error: Exception) -> None:
         """Says that Redis is away, starts an embedded one again, and gives up after the patience."""

@@ -4,7 +4,7 @@ from time import monotonic
 from typing import Final, Protocol
 
 from producer.cli.output import Output, printable
-from producer.cli.progress import Progress, plain_line
+from producer.cli.progress import Progress, plain_line, what_waits
 from producer.cli.wording import plural
 
 LINE_EVERY_S: Final = 10.0
@@ -50,6 +50,7 @@ class PlainView:
         self._output = output
         self._last_s = monotonic()
         self._said: tuple[str, str] = ("", "")
+        self._told: dict[tuple[str, str], float] = {}
 
     def loading(self, source: str, items: int) -> None:
         """Writes how much was read, each ten seconds."""
@@ -63,12 +64,14 @@ class PlainView:
 
     def show(self, progress: Progress) -> None:
         """Writes a line when the state or the reason to wait is new, or ten seconds have gone."""
-        said = (progress.state, progress.why)
-        if said == self._said and monotonic() - self._last_s < LINE_EVERY_S:
+        said, now_s = (progress.state, what_waits(progress.why)), monotonic()
+        # A limit holds and lets go many times a minute: one line tells it for a while.
+        is_new = said != self._said and now_s - self._told.get(said, -LINE_EVERY_S) >= LINE_EVERY_S
+        if not is_new and now_s - self._last_s < LINE_EVERY_S:
             return
         self._said = said
-        self._last_s = monotonic()
-        self._output.note(plain_line(progress))
+        self._told[said] = self._last_s = now_s
+        self._output.note(printable(plain_line(progress)))
 
     def close(self) -> None:
         """Has nothing to put in order."""
@@ -76,6 +79,15 @@ class PlainView:
 
 def open_view(output: Output) -> View:
     """Returns the view that fits the terminal and the options."""
+    if not output.options.jsonl:
+        return _for_people(output)
+    from producer.cli.events import Events  # noqa: PLC0415 - only programs ask for it
+
+    return Events(output, _for_people(output))
+
+
+def _for_people(output: Output) -> View:
+    """Returns what stands on stderr."""
     if output.live:
         from producer.cli.drawing import LiveView  # noqa: PLC0415 - start-up: only a terminal pays for rich
 

@@ -26,6 +26,8 @@ class GlobalOptions:
     """URL of the Redis to use; None: environment, else the embedded one."""
     json: bool = False
     """Exactly one JSON document on stdout, also for an error."""
+    jsonl: bool = False
+    """Events as JSON Lines on stdout while a run goes on; see `jsonl_option`."""
     quiet: bool = False
     """No progress, no notes, no summary: only data, warnings and errors."""
     verbose: int = 0
@@ -92,6 +94,16 @@ def by_topic(text: str) -> tuple[str, str]:
     if not colon or not set(topic.lower().split(", ")) <= TOPICS:
         return "", text
     return topic.lower(), rest[:1].upper() + rest[1:]
+
+
+jsonl_option: Final = click.option(
+    "--jsonl",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Tell what happens as JSON Lines on stdout; the last event is the summary.",
+)
+"""For commands that follow a run."""
 
 
 class ProctorCommand(click.Command):

@@ -3,10 +3,11 @@
 Pure: no Redis, no clock, no terminal. `follow` measures, `live` draws.
 """
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from producer.cli.wording import count, duration, rate, share
 from shared.names import Kind, RunState
@@ -19,6 +20,37 @@ WORDS: Final = {
     Kind.CASES: ("passed", "failed"),
 }
 """Counters of a kind that are always told."""
+
+
+MESSAGE_CHARS: Final = 60
+"""As much of a failure's message as a log's line shows."""
+
+
+class Failed(NamedTuple):
+    """An item that ended in error."""
+
+    item: str
+    """Its name."""
+    code: str
+    """Its error code."""
+    message: str
+    """In words, perhaps an upstream's own: hostile."""
+
+
+class Calls(NamedTuple):
+    """What the calls of a run have come to; nothing of a run that calls nobody."""
+
+    spent_usd: float | None = None
+    """What it has cost, as its budget counts; None without a cap."""
+    cap_usd: float | None = None
+    """What it may cost; None: anything."""
+    limits: tuple[str, ...] = ()
+    """What is used of the limits of its models and APIs."""
+    failed: tuple[Failed, ...] = ()
+    """The last items that ended in error, the newest first."""
+
+
+NO_CALLS: Final = Calls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +75,16 @@ class Progress:
     """Why it does not move, in one sentence; empty while it moves."""
     kind: Kind = Kind.TURNS
     """What its items are."""
+    calls: Calls = NO_CALLS
+    """What its calls have come to."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What it has cost so far; None when nothing is known of costs."""
+        if self.calls.spent_usd is not None:
+            return self.calls.spent_usd
+        micros = self.tally.get("cost_micro_usd")
+        return micros / 1e6 if micros else None
 
     @property
     def left_s(self) -> float | None:
@@ -84,9 +126,37 @@ def decisions(tally: Mapping[str, int], kind: Kind = Kind.TURNS) -> list[tuple[s
     if tally.get("asked") or tally.get("avoided"):
         told.append(("calls", count(tally.get("asked", 0) - tally.get("from_cache", 0))))
         told.append(("avoided", count(tally.get("avoided", 0))))
-    if tally.get("cost_micro_usd"):
-        told.append(("cost", f"${tally['cost_micro_usd'] / 1e6:.4f}"))
     return told
+
+
+def money(progress: Progress) -> list[tuple[str, str]]:
+    """Returns what the run has cost, of its cap if it has one; nothing where nothing is known.
+
+    >>> money(Progress("c-1", "running", 5, 10, {}, 2.0, 2, 1, calls=Calls(0.0123, 1.0)))
+    [('cost', '$0.0123 of $1.00')]
+    """
+    spent, cap = progress.cost_usd, progress.calls.cap_usd
+    if spent is None:
+        return []
+    return [("cost", f"${spent:.4f}" if cap is None else f"${spent:.4f} of {_dollars(cap)}")]
+
+
+def _dollars(usd: float) -> str:
+    """Writes a cap with cents, or as exactly as it was given.
+
+    >>> _dollars(1.0), _dollars(0.0025)
+    ('$1.00', '$0.0025')
+    """
+    return f"${usd:.2f}" if round(usd, 2) == usd else f"${usd:.6g}"
+
+
+def what_waits(why: str) -> str:
+    """Returns a reason to wait without its numbers, which count down: it is still the same reason.
+
+    >>> what_waits("the next call may go in 12 s") == what_waits("the next call may go in 9 s")
+    True
+    """
+    return re.sub(r"\d[\d.,:]*", "#", why)
 
 
 def figures(progress: Progress) -> list[tuple[str, str]]:
@@ -108,7 +178,11 @@ def plain_line(progress: Progress) -> str:
     't-1 running 5/10 (50 %) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
     """
     done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
-    words = " ".join(f"{word} {number}" for word, number in decisions(progress.tally, progress.kind))
+    told = [*decisions(progress.tally, progress.kind), *money(progress)]
+    words = " ".join(f"{word} {number}" for word, number in told)
     rest = " ".join(f"{word} {number}" for word, number in figures(progress))
     line = f"{progress.run} {progress.state} {done} {words} | {rest}"
+    line += "".join(f" | limit {limit}" for limit in progress.calls.limits)
+    for failed in progress.calls.failed[:1]:
+        line += f" | last failure: {failed.item} {failed.code} {failed.message[:MESSAGE_CHARS]}".rstrip()
     return f"{line} | waiting: {progress.why}" if progress.why else line

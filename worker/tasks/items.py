@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from shared.clock import now_ms
-from shared.item_rows import CODE_OF_OUTCOME, ItemRow, pack_item
+from shared.item_rows import CACHED, CODE_OF_OUTCOME, ItemRow, pack_item
 from shared.ledger import Row, Try
 from shared.names import Outcome, RunState
 from worker.chunks import LOST, Lease
@@ -180,6 +180,8 @@ class _Visit:
             group.tally[TALLY[judged.outcome]] += 1
             if item.attempts > 1 or item.claimed.generation:
                 group.tally["retried"] += 1
+            if judged.cost_usd and CACHED not in judged.flags:
+                group.tally["cost_micro_usd"] += round(1e6 * judged.cost_usd)
             group.ends_run = group.ends_run or judged.ends_run
         return group
 

@@ -5,18 +5,20 @@ import click
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import InterruptedByUserError
 from producer.cli.options import command as declare
+from producer.cli.options import jsonl_option
 from producer.cli.params import gate_options
 
 
 @declare()
 @click.argument("run")
 @gate_options
+@jsonl_option
 @pass_session
 def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     """Follow RUN until it ends, and exit as it did.
 
-    Shows rate, done of total, decisions, retries, queue, workers, time left, and why a run waits. Ctrl-C
-    ends the watching, not the run.
+    Shows rate, done of total, results, retries, queue, workers, time left, cost, what is used of limits, the
+    last failures, and why a run waits. Ctrl-C ends the watching, not the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli.ending import tell_ending  # noqa: PLC0415 - start-up: `--help` must not load redis

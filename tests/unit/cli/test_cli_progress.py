@@ -1,15 +1,20 @@
 """What the progress view says of a run, and why the run waits."""
 
 import io
+import json
 
 import pytest
 from rich.console import Console
 
 from producer.cli.drawing import draw
-from producer.cli.live import PlainView
+from producer.cli.events import Events
+from producer.cli.live import NoView, PlainView
+from producer.cli.looking import limit_text
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
-from producer.cli.progress import Meter, Progress, figures
+from producer.cli.progress import Calls, Failed, Meter, Progress, figures
+from shared.limits import Limits, ScopeState
+from shared.runs.upstreams import Gauge
 
 TALLY = {"must": 1200, "should": 900, "skip": 440, "error": 2}
 
@@ -82,3 +87,68 @@ def test_plain_view_tells_changes_only(capsys: pytest.CaptureFixture[str]) -> No
     assert [line.split()[1] for line in lines] == ["running", "running", "finished"]
     assert "waiting: no worker is alive" in lines[1]
     assert "\x1b" not in captured.err
+
+
+HOSTILE = Failed("case 3 · m\x1b[2J", "upstream_refused", "no\nsuch \x1b]0;owned\x07 model")
+CALLS = Calls(0.0123, 1.0, ("openai 480/500 req/min, 7/8 at a time",), (HOSTILE,) * 3)
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_live_view_shows_limits_cost_and_failures(width: int) -> None:
+    """Each has a line of its own that never wraps, and an upstream's words cannot move the cursor."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(draw(progress(calls=CALLS), width))
+    text = capture.get()
+    lines = text.splitlines()
+    assert len(lines) == 8
+    assert max(map(len, lines)) <= width
+    assert "\x1b" not in text
+    assert lines[4].startswith("limit  openai 480/500 req/min")
+    assert lines[5].startswith("failed  case 3 · m")
+    if width > 40:
+        assert "cost $0.0123 of $1.00" in lines[2]
+
+
+def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A log gets limits, cost and the last failure too, in one inert line."""
+    PlainView(Output(GlobalOptions())).show(progress(calls=CALLS))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "\x1b" not in line
+    assert "cost $0.0123 of $1.00" in line
+    assert " | limit openai 480/500 req/min" in line
+    assert " | last failure: case 3" in line
+
+
+def test_a_reason_that_counts_down_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A log gets one line for a limit that holds and lets go, however many seconds are left."""
+    view = PlainView(Output(GlobalOptions()))
+    for left in (3, 2, 1):
+        view.show(progress(why=f"limit of openai: the next call may go in {left} s"))
+        view.show(progress())
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_events_are_one_line_per_change(capsys: pytest.CaptureFixture[str]) -> None:
+    """Programs get the submit, each failure and reason once, numbers now and then, and the last ones."""
+    view = Events(Output(GlobalOptions(jsonl=True)), NoView())
+    view.show(progress(done=0))
+    view.show(progress(done=1))
+    view.show(progress(done=2, calls=CALLS, why="limit of openai: the next call may go in 3 s"))
+    view.show(progress(done=3, calls=CALLS, why="limit of openai: the next call may go in 2 s"))
+    view.show(progress(done=3574, state="finished", calls=CALLS))
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    words = [event["event"] for event in events]
+    assert words == ["submitted", "progress", *["failure"] * 3, "waiting", "progress"]
+    assert {event["schema_version"] for event in events} == {1}
+    assert (events[0]["total"], events[1]["done"], events[-1]["done"]) == (3574, 0, 3574)
+    assert events[2]["code"] == "upstream_refused"
+    assert (events[-1]["cost_usd"], events[-1]["max_cost_usd"]) == (0.0123, 1.0)
+
+
+def test_headroom_is_told_by_scope() -> None:
+    """Requests of late stand beside the limit, calls under way beside the most, adapted or set."""
+    state = ScopeState("openai", "ab", 3, 4.7, 0, "closed", 0, 2_400, None)
+    gauge = Gauge(state, Limits(rpm=500, concurrency=8), 100, is_own=True)
+    assert limit_text(gauge, 8.0) == "openai 480/500 req/min, 3/4 at a time (adapted), next in 3 s"
+    assert limit_text(gauge, None).startswith("openai ?/500 req/min")

@@ -1,0 +1,98 @@
+"""Tells of a run as JSON Lines on stdout, for programs: one event per change, a few a second at most."""
+
+import json
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.output import Output
+from producer.cli.progress import Failed, Progress, what_waits
+from shared.names import FINAL_STATES
+
+if TYPE_CHECKING:
+    from producer.cli.live import View
+
+EVERY_S: Final = 0.5
+"""Between two events of progress."""
+
+
+def tell_event(output: Output, event: str, fields: Mapping[str, Any]) -> None:
+    """Writes one event."""
+    output.data(json.dumps({"schema_version": SCHEMA_VERSION, "event": event, **fields}, ensure_ascii=False))
+
+
+class Events:
+    """A view for programs, with one for people beside it.
+
+    Args:
+        output: where events go.
+        beside: what people see on stderr.
+    """
+
+    def __init__(self, output: Output, beside: "View") -> None:
+        self._output = output
+        self._beside = beside
+        self._told_s = -EVERY_S
+        self._last: dict[str, Any] = {}
+        self._waits = ""
+        self._failed: tuple[Failed, ...] = ()
+
+    def loading(self, source: str, items: int) -> None:
+        """Tells how much of the input was read."""
+        self._beside.loading(source, items)
+        if monotonic() - self._told_s >= EVERY_S:
+            self._told_s = monotonic()
+            tell_event(self._output, "loading", {"source": source, "items": items})
+
+    def say(self, text: str) -> None:
+        """Tells people something once."""
+        self._beside.say(text)
+
+    def show(self, progress: Progress) -> None:
+        """Tells what has changed since the last look."""
+        self._beside.show(progress)
+        run = {"run_id": progress.run}
+        if not self._last:
+            known = {"kind": progress.kind.value, "total": progress.total, "source": progress.source}
+            tell_event(self._output, "submitted", {**run, **known})
+        for failed in reversed(progress.calls.failed):
+            if failed not in self._failed:
+                tell_event(self._output, "failure", {**run, **failed._asdict()})
+        self._failed = progress.calls.failed
+        if (waits := what_waits(progress.why)) != self._waits:
+            self._waits = waits
+            if progress.why:
+                tell_event(self._output, "waiting", {**run, "why": progress.why})
+        self._progress(progress)
+
+    def close(self) -> None:
+        """Leaves the terminal in order."""
+        self._beside.close()
+
+    def _progress(self, progress: Progress) -> None:
+        """Tells the numbers, when one is new and the last were told long enough ago."""
+        counted = {
+            "state": str(progress.state),
+            "done": progress.done,
+            "total": progress.total,
+            "tally": dict(progress.tally),
+            "why": progress.why,
+        }
+        moved = {**counted, "why": what_waits(progress.why)}
+        is_late = monotonic() - self._told_s >= EVERY_S or progress.state in FINAL_STATES
+        if moved == self._last or not (is_late or not self._last):
+            return
+        self._last, self._told_s = moved, monotonic()
+        calls = progress.calls
+        figures = {
+            "rate_s": None if progress.rate_s is None else round(progress.rate_s, 2),
+            "left_s": None if progress.left_s is None else round(progress.left_s, 1),
+            "elapsed_s": round(progress.elapsed_s, 2),
+            "queued": progress.queued,
+            "workers": progress.workers,
+            "limits": list(calls.limits),
+            "cost_usd": progress.cost_usd,
+            "max_cost_usd": calls.cap_usd,
+        }
+        tell_event(self._output, "progress", {"run_id": progress.run, **counted, **figures})

@@ -1,0 +1,57 @@
+"""`--jsonl`: what happens to a run as JSON Lines on stdout, and everything for people on stderr."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, Done
+from tests.support.tree import ROOT
+
+EXAMPLE = ROOT / "examples" / "turns.jsonl"
+
+
+def events(done: Done) -> list[dict[str, Any]]:
+    """The events of a command."""
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_run_and_watch_tell_events(cli: Cli) -> None:
+    """First the submit, last the document with the exit code, the numbers between; people read stderr."""
+    done = cli("run", EXAMPLE, "--jsonl", "--processes", "1")
+    assert done.code == 0, done
+    told = events(done)
+    words = [event["event"] for event in told]
+    assert words[: words.index("submitted")] == ["loading"]
+    assert words[-1] == "finished"
+    assert set(words[2:-1]) <= {"progress", "waiting"}
+    assert told[-2]["done"] == told[-1]["counts"]["total"] == 61
+    assert told[-1]["exit"] == 0
+    assert "finished: 61 turns" in done.err
+    again = cli("watch", told[1]["run_id"], "--jsonl", "-q", "--fail-on", "pass_rate<1.0")
+    assert (again.code, again.err.count("\n")) == (1, 1), again
+    assert [event["event"] for event in events(again)] == ["submitted", "progress", "finished"]
+    assert events(again)[-1]["exit"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["--json"], "two forms"), (["--detach"], "is followed"), (["--dry-run"], "is followed")],
+    ids=["json", "detach", "dry-run"],
+)
+def test_jsonl_goes_with_no_other_form(cli: Cli, arguments: list[str], words: str) -> None:
+    """Both forms at once, and a run that nobody follows, are wrong usage: exit code 2."""
+    done = cli("run", EXAMPLE, "--jsonl", *arguments)
+    assert done.code == 2
+    assert words in json.loads(done.out)["error"]["message"]
+
+
+def test_an_error_is_the_last_event(cli: Cli, tmp_path: Path) -> None:
+    """A file that is broken ends the stream with an error and its exit code."""
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"threadId": 1}\n')
+    done = cli("run", broken, "--jsonl", "--kind", "turns", "--processes", "0")
+    last = events(done)[-1]
+    assert (last["event"], last["exit"], done.code) == ("error", 2, 2)
+    assert ":1: threadId" in last["error"]["message"]
