@@ -189,6 +189,17 @@ def test_a_status_in_the_table_leads_to_its_cases(browser: Browser, page: str) -
     assert all("no answer within 120 s" in text for text in shown(browser))
 
 
+def test_a_verdict_in_the_table_leads_to_its_case(browser: Browser, page: str) -> None:
+    """A mark in the table of cases and models opens the case that it stands for."""
+    opened(browser, page)
+    place = browser.evaluate("document.querySelector('#matrix a').hash")
+    browser.click("#matrix a")
+    texts = eventually(lambda: _filled(browser.contents(f"{place}[open] .said pre")))
+    assert texts[0].startswith("Read ticket")
+    assert browser.evaluate(f"Math.abs(document.querySelector('{place}').getBoundingClientRect().top)") < 900
+    is_clean(browser)
+
+
 def test_the_page_is_read_without_its_script(browser: Browser, page: str) -> None:
     """With scripts forbidden, everything is there: verdict, tables, and the details of each case."""
     browser.run_scripts(allowed=False)

@@ -5,6 +5,7 @@ from typing import Any, BinaryIO
 
 from producer.report.case_rows import opened
 from producer.report.cases.html_lists import TEMPLATE, list_of
+from producer.report.cases.html_matrix import Matrix
 from producer.report.cases.html_summary import (
     charts_of,
     costs_of,
@@ -35,23 +36,31 @@ class CasesHtmlReport:
         self._out, self._info = out, info
         self._is_freeform = run.mode == FREEFORM
         self._list = list_of(info.total, run, is_freeform=self._is_freeform)
+        self._matrix = Matrix()
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for case in opened(rows):
             self._list.add(case)
+            if not self._is_freeform:
+                self._matrix.add(case)
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the page."""
         is_freeform = self._is_freeform
         models = models_of(document, is_freeform=is_freeform)
-        charts = charts_of(models, is_freeform=is_freeform)
-        reasons = [] if is_freeform else statuses_of(document)
-        self._out.write(opening(document, is_freeform=is_freeform))
-        costs = (costs_of(models), judge_of(document))
+        names = [model["model"] for model in models]
         columns, told = judge_table(document)
-        judges = {"lines": judge_lines(document), "columns": columns, "rows": told}
-        self._out.write(fill(TEMPLATE, "summary", models, is_freeform, charts, costs, reasons, judges))
-        for piece in self._list.pieces(sorted(model["model"] for model in models), document["run_id"]):
+        cases, more = self._matrix.rows(names)
+        parts = (
+            charts_of(models, is_freeform=is_freeform),
+            (costs_of(models), judge_of(document)),
+            [] if is_freeform else statuses_of(document),
+            {"lines": judge_lines(document), "columns": columns, "rows": told},
+            {"models": names, "rows": cases, "more": more},
+        )
+        self._out.write(opening(document, is_freeform=is_freeform))
+        self._out.write(fill(TEMPLATE, "summary", models, is_freeform, *parts))
+        for piece in self._list.pieces(sorted(names), document["run_id"]):
             self._out.write(piece)
         self._out.write(end(facts_of(document, self._info)))
