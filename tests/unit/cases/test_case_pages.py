@@ -1,15 +1,19 @@
 """What the HTML report of cases says: how much it shows, repeats, problems, replies, what was never asked."""
 
 import re
+import tracemalloc
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from producer.document import document_of, totals_of
 from producer.report.cases import html_lists
-from shared.case_run import CasePayload, encode_case
+from producer.report.cases.to_html import CasesHtmlReport
+from shared.case_run import CasePayload, Mode, encode_case
 from shared.item_rows import ItemRow
+from shared.names import Kind
 from tests.support.case_pages import EXPECTED, GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from worker.tasks.case_lines import Told, case_document, case_line
 from worker.validation.panel import Vote, with_votes
@@ -176,3 +180,26 @@ def test_cases_stand_against_models(tmp_path: Path) -> None:
     assert links == [("bad", "i2", "✗"), ("bad", "i5", "✗"), ("good", "i3", "✓"), ("bad", "i6", "✗")]
     assert all(f'<details data-item id="{place}"' in text for _, place, _ in links)
     assert 'id="matrix"' not in page(tmp_path, list(rows_of(MODELS, 3, (GOOD,))))
+
+
+@pytest.mark.parametrize("mode", ["standard", "freeform"])
+def test_outputs_wait_on_disk(tmp_path: Path, mode: Mode) -> None:
+    """Memory does not grow with what models said: 16 MB of shown outputs pass through an eighth of that."""
+    info = run_info(MODELS[:1], 1_200, mode=mode)
+    output = "all work and no play " * 1_000
+    with (tmp_path / "report.html").open("wb") as out:
+        report = CasesHtmlReport(out, info)
+        totals = totals_of(Kind.CASES)
+        report.page([item_row(0, CasePayload(0, MODELS[0], "ask"), output, ms=5, cost=None)])
+        tracemalloc.start()
+        try:
+            for at in range(1, 1_200):
+                row = item_row(at, CasePayload(at, MODELS[0], "ask"), output, ms=5, cost=None)
+                totals.add([row])
+                report.page([row])
+            report.end(document_of(info, totals))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert (tmp_path / "report.html").stat().st_size > 15_000_000
+    assert peak < 2_000_000
