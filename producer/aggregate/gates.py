@@ -143,6 +143,12 @@ METRICS: Final[Mapping[Kind, Mapping[str, Metric]]] = {
         **_COMMON,
         **_COST,
         "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
+        "judge_accuracy": _share(_at("judge", "calibration", "accuracy", "value")),
+        "judge_precision": _share(_at("judge", "calibration", "precision", "value")),
+        "judge_recall": _share(_at("judge", "calibration", "recall", "value")),
+        "judge_sameness": _share(_at("judge", "consistency", "same", "value")),
+        "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
+        "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
         **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
     },
     Kind.QUERIES: {

@@ -133,7 +133,9 @@ def test_labels_and_repeats_say_how_far_judges_can_be_trusted(
     ]
     path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
     report = tmp_path / "report.md"
-    told = document(cli("run", path, "--repeat", "2", "-o", report, *WORKERS))
+    gate = ("--fail-on", "judge_accuracy<0.6")
+    told = document(cli("run", path, "--repeat", "2", "-o", report, *gate, *WORKERS))
+    assert [(judged["value"], judged["met"]) for judged in told["gates"]] == [(0.5, False)]
     assert asked_of(server) == dict.fromkeys(PANEL, 6)
     found = told["summary"]["judge"]
     assert (found["calls"], found["judged"], found["labelled"]) == (18, 6, 8)
@@ -152,3 +154,6 @@ def test_labels_and_repeats_say_how_far_judges_can_be_trusted(
     for words in ("accuracy against people's labels: 50.0% of 6", "recall 100.0% of 2", "only 3 labelled"):
         assert words in text, words
         assert words in shown, words
+    rescored = document(cli("rescore", told["run_id"], *WORKERS))["summary"]["judge"]
+    assert asked_of(server) == dict.fromkeys(PANEL, 6), "the same questions are answered from the cache"
+    assert rescored == found, "labels and the panel go with the answers"

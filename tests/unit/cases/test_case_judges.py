@@ -1,0 +1,151 @@
+"""Judges are asked at the same time; for who must wait the case is sent away, or held."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+
+from shared.clock import now_ms
+from shared.errors import RedisUnreachableError
+from worker.tasks.case_judges import Adjourned, Heard, ask_judges
+from worker.tasks.in_hand import Begun
+from worker.upstream.budget import OverBudget
+from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.models import Answered, Asked, Gone, Parked
+from worker.upstream.retry import History
+
+REQUESTS: Final = [ModelRequest(name, "system", "user") for name in ("a", "b", "c")]
+PASS: Final = ModelReply("PASS", 5, cost_usd=0.1)
+Judge = Callable[[History], Asked]
+
+
+def asked(*judges: Judge, note: str = "", may_park: bool = True) -> Heard | Adjourned | OverBudget:
+    """Asks judges that answer as they are told; all of them must be under way before the first answers."""
+
+    async def together() -> Heard | Adjourned | OverBudget:
+        """Asks on a loop."""
+        under_way, everybody = set[str](), asyncio.Event()
+
+        async def ask(request: ModelRequest, history: History) -> Asked:
+            """Answers when all are asked."""
+            under_way.add(request.model)
+            if len(under_way) == len(judges):
+                everybody.set()
+            await asyncio.wait_for(everybody.wait(), 10)
+            return judges["abc".index(request.model)](history)
+
+        return await ask_judges(REQUESTS[: len(judges)], ask, note, may_park=may_park)
+
+    return asyncio.run(together())
+
+
+def passes(history: History) -> Asked:
+    """Says PASS."""
+    return Answered(PASS, history)
+
+
+def parked(in_ms: int = 60_000) -> Judge:
+    """Cannot be asked soon, after one attempt more."""
+    return lambda history: Parked(
+        now_ms() + in_ms, "rate", history._replace(attempts=history.attempts + 1, code="upstream_timeout")
+    )
+
+
+def gone(history: History) -> Asked:
+    """Cannot be asked at all."""
+    return Gone(UpstreamError(Trouble.REFUSED, "no such model"), history._replace(attempts=4))
+
+
+def test_all_votes_come_in_the_order_of_the_panel() -> None:
+    """All are under way together; who is gone has a vote without a reply, and costs nothing."""
+    heard = asked(passes, gone, passes)
+    assert isinstance(heard, Heard)
+    assert [(vote.judge, vote.verdict, vote.why) for vote in heard.votes] == [
+        ("a", "pass", ""),
+        ("b", None, "no such model"),
+        ("c", "pass", ""),
+    ]
+    assert heard.replies == [PASS, PASS]
+
+
+def test_a_case_is_sent_away_with_what_each_judge_has_been_through() -> None:
+    """It comes back when the last one can be asked, and none of them begins anew."""
+    before = now_ms()
+    away = asked(parked(1_000), passes, parked(60_000))
+    assert isinstance(away, Adjourned)
+    assert away.due_ms >= before + 60_000
+    again = asked(parked(), gone, parked(), note=away.note)
+    assert isinstance(again, Adjourned)
+    assert again.note == "judge 2 upstream_timeout 0 0|4  0 0|2 upstream_timeout 0 0"
+
+
+def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
+    """Where the answer is kept nowhere else, a judge is asked until it answers, with its own history."""
+    seen = list[History]()
+
+    def late(history: History) -> Asked:
+        """Answers the third time."""
+        seen.append(history)
+        return passes(history) if len(seen) == 3 else parked(1)(history)
+
+    heard = asked(passes, late, note="judge 0  0 0|5  0 0", may_park=False)
+    assert isinstance(heard, Heard)
+    assert [history.attempts for history in seen] == [5, 6, 7]
+
+
+def test_a_spent_budget_ends_the_run_whatever_others_say() -> None:
+    """One judge that the cap does not allow leaves the case without a verdict."""
+    spent = OverBudget("spent")
+    assert asked(passes, lambda _: spent, parked()) is spent
+
+
+def test_a_failure_of_our_own_is_no_vote() -> None:
+    """It is raised as it is, after the other judges have ended."""
+
+    def fails(_: History) -> Asked:
+        """Has lost its Redis."""
+        raise RedisUnreachableError("gone")
+
+    with pytest.raises(RedisUnreachableError):
+        asked(passes, fails, passes)
+
+
+def test_a_stop_ends_every_judge() -> None:
+    """A case that is left breaks off all calls that were made for it."""
+
+    async def stop() -> int:
+        """Cancels while all are asked."""
+        ended, begun, everybody = list[str](), list[str](), asyncio.Event()
+
+        async def ask(request: ModelRequest, _: History) -> Asked:
+            """Never answers."""
+            begun.append(request.model)
+            if len(begun) == len(REQUESTS):
+                everybody.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(request.model)
+            raise AssertionError
+
+        asking: Awaitable[object] = ask_judges(REQUESTS, ask, "", may_park=True)
+        task = asyncio.ensure_future(asking)
+        await everybody.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(ended)
+
+    assert asyncio.run(stop()) == len(REQUESTS)
+
+
+def test_an_item_is_called_for_until_the_last_call_ends() -> None:
+    """A pause lets all calls of a panel end, not only the quickest."""
+    item = Begun()
+    with item.calling():
+        with item.calling():
+            assert item.is_calling
+        assert item.is_calling
+    assert not item.is_calling
