@@ -7,15 +7,20 @@ that a test can say: no error, and nothing left this machine.
 import base64
 import json
 from collections.abc import Mapping
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from tests.support.eventually import eventually
 from tests.support.processes import Process, Processes
 from tests.support.tools import require_tool
 
 STARTED: Final = "was started successfully on port "
+TAKEN: Final = "port not available"
+"""It asks for a port of one protocol first, and may find that number taken in the other."""
+TRIES: Final = 5
 ELEMENT: Final = "element-6066-11e4-a52e-4f735466cecf"
 """The key under which WebDriver hands out a reference to an element."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
@@ -42,6 +47,25 @@ class BrowserError(Exception):
     """ChromeDriver refused what was asked; the message is its own."""
 
 
+def started(processes: Processes, driver: str) -> Process:
+    """Starts ChromeDriver on a free port; again where somebody has that number for the other protocol."""
+    process = processes.start(driver, "--port=0")
+    for _ in range(TRIES):
+        if eventually(partial(_listens, process)):
+            break
+        process = processes.start(driver, "--port=0")
+    process.wait_for(STARTED)
+    return process
+
+
+def _listens(process: Process) -> bool:
+    """Whether it listens, or else has ended for want of a port; an assertion fails while neither is known."""
+    if STARTED in process.output:
+        return True
+    assert TAKEN in process.output, process.said()
+    return False
+
+
 class Browser:
     """One Chromium with one page, gone when the test's processes end.
 
@@ -53,9 +77,8 @@ class Browser:
     def __init__(self, processes: Processes, profile: Path) -> None:
         chromium = require_tool("chromium", "google-chrome")
         driver = require_tool("chromedriver", package="chromium-driver")
-        self._process: Process = processes.start(driver, "--port=0")
-        self._process.wait_for(STARTED)
-        port = self._process.output.split(STARTED)[1].split(".")[0]
+        self._process = started(processes, driver)
+        port = self._process.output.split(STARTED)[1].split(".", maxsplit=1)[0]
         self._driver = HTTPConnection("127.0.0.1", int(port), timeout=60)
         self._requests: list[str] = []
         self._complaints: list[str] = []
