@@ -7,6 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from producer.sample_api.sayings import is_hasty, say
+from producer.sample_api.talk import talk
 from producer.sample_api.verdicts import verdict
 
 COMPLETIONS: Final = "/v1/chat/completions"
@@ -27,7 +28,7 @@ async def complete(request: web.Request, body: dict[str, Any], prompt: str) -> w
         prompt: its last message.
     """
     model = str(body["model"])
-    text = verdict(model, prompt) or say(model, prompt)
+    text = verdict(model, prompt) or talk(prompt) or say(model, prompt)
     usage = _usage(body["messages"], text)
     pause_s = HASTY_S if is_hasty(model) else CAREFUL_S
     if body.get("stream") is True:
