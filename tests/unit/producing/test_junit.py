@@ -7,9 +7,12 @@ from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
-from producer.report.junit import UNKNOWN, Junit, JunitTest
+from producer.report.junit import UNKNOWN, Junit, JunitTest, xml_of
 from producer.report.to_junit import BLOCK, MOST_TURNS
 from shared.item_rows import ItemRow
 from shared.names import Kind, RunState
@@ -142,6 +145,17 @@ def test_hostile_text_stays_text() -> None:
     told = (root[0].attrib["name"], test.attrib["name"], test.attrib["classname"])
     assert told == (safe, safe, safe)
     assert (failure.attrib["message"], failure.attrib["type"], failure.text) == (safe, safe, safe)
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=100))
+def test_every_text_comes_back(text: str) -> None:
+    """Whatever it says, a parser reads it; what XML can hold comes back as it was."""
+    root = ET.fromstring(xml_of(JunitTest("c", text, "error", 0, "t", text, text)))  # noqa: S314 - our own
+    told = (root.attrib["name"], root[0].attrib["message"], root[0].text or "")
+    assert all(len(each) == len(text) for each in told)
+    assert set(told) == {
+        "".join(new if new == UNKNOWN else old for new, old in zip(told[0], text, strict=True))
+    }
 
 
 def test_long_texts_are_cut() -> None:
