@@ -31,6 +31,8 @@ class Worker(NamedTuple):
     """What it works on."""
     capacity: int
     """Chunks it works on at a time."""
+    heard_s: float
+    """Seconds since it was heard of last."""
 
 
 class Queue(NamedTuple):
@@ -90,6 +92,7 @@ def read_overview(client: redis.Redis, broker: redis.Redis) -> Overview:
 
 def _add_workers(workers: dict[str, Worker], kind: str, found: Iterable[waiting.Worker]) -> None:
     """Adds the workers of one kind to those of the others: a process may work on several."""
-    for name, capacity in found:
-        known = workers.get(name, Worker(name, [], 0))
-        workers[name] = Worker(name, [*known.kinds, kind], max(known.capacity, capacity))
+    for name, capacity, heard_s in found:
+        known = workers.get(name, Worker(name, [], 0, heard_s))
+        most, least = max(known.capacity, capacity), min(known.heard_s, heard_s)
+        workers[name] = Worker(name, [*known.kinds, kind], most, round(least, 1))

@@ -1,19 +1,26 @@
 """Writes lists of runs, for people and for programs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from producer.cli.output import Output
+from producer.cli.output import Output, printable
 from producer.cli.wording import count, duration, share
 from shared.clock import iso_utc
-from shared.runs import RunInfo
+from shared.names import RunState
+from shared.runs import RunInfo, RunStore
 
 COLUMNS: Final = ("RUN", "STATE", "DONE", "ITEMS", "SUBMITTED", "TOOK", "SOURCE")
 
 
-def print_runs(output: Output, runs: Iterable[RunInfo]) -> None:
-    """Writes runs as a table to stdout, one line each."""
+def reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
+    """Reads why runs do not move, by run; only what is under way, or was cut short, has a reason."""
+    waiting = [info for info in runs if not info.is_final or info.state == RunState.INCOMPLETE]
+    return {info.run: store.why_of(info, store.standing(info)) for info in waiting}
+
+
+def print_runs(output: Output, runs: Iterable[RunInfo], why: Mapping[str, str]) -> None:
+    """Writes runs as a table to stdout, one line each, and on stderr what those wait for that do not move."""
     rows = [
         (
             info.run,
@@ -27,6 +34,9 @@ def print_runs(output: Output, runs: Iterable[RunInfo]) -> None:
         for info in runs
     ]
     output.table(COLUMNS, rows, right=("DONE", "ITEMS", "TOOK"))
+    for run, reason in why.items():
+        if reason:
+            output.note(printable(f"{run} waits: {reason}"))
 
 
 def when(epoch_ms: int) -> str:
@@ -36,7 +46,7 @@ def when(epoch_ms: int) -> str:
     return moment.strftime("%b %d %H:%M" if is_this_year else "%Y-%m-%d %H:%M")
 
 
-def run_as_dict(info: RunInfo) -> dict[str, Any]:
+def run_as_dict(info: RunInfo, why: str = "") -> dict[str, Any]:
     """Returns what is known of a run without its results; totals by outcome are in its own document."""
     return {
         "run_id": info.run,
@@ -49,4 +59,5 @@ def run_as_dict(info: RunInfo) -> dict[str, Any]:
         "created_at": iso_utc(info.created_ms),
         "finished_at": None if info.finished_ms is None else iso_utc(info.finished_ms),
         "source": info.source,
+        "why": why,
     }

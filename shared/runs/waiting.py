@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from shared import keys
 from shared.clock import iso_utc
-from shared.ledger.limits import SKEW_MS
+from shared.ledger.limits import LEASE_MS, SKEW_MS
 from shared.names import RunState
 
 SILENT_MS: Final = 10_000
@@ -21,6 +21,8 @@ class Worker(NamedTuple):
     """Its node name."""
     capacity: int
     """Chunks it works on at a time."""
+    heard_s: float = 0.0
+    """Seconds since it was heard of last, on the ledger clock."""
 
 
 class Scene(NamedTuple):
@@ -61,7 +63,11 @@ def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], c
     if passed > SILENT_MS:
         return []
     ledger_now = ledger_ms + min(passed, SKEW_MS)
-    return [Worker(name.decode(), int(caps.get(name, 0))) for name, until in registered if until > ledger_now]
+    return [
+        Worker(name.decode(), int(caps.get(name, 0)), max(0.0, ledger_now + LEASE_MS - until) / 1000)
+        for name, until in registered
+        if until > ledger_now
+    ]
 
 
 def reason(run: str, scene: Scene, *, held: str = "", note: str = "") -> str:

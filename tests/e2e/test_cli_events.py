@@ -1,6 +1,7 @@
 """`--jsonl`: what happens to a run as JSON Lines on stdout, and everything for people on stderr."""
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,18 @@ def test_an_error_is_the_last_event(cli: Cli, tmp_path: Path) -> None:
     last = events(done)[-1]
     assert (last["event"], last["exit"], done.code) == ("error", 2, 2)
     assert ":1: threadId" in last["error"]["message"]
+
+
+def test_the_fleet_is_watched_until_ctrl_c(cli: Cli) -> None:
+    """`status --watch` writes looks until Ctrl-C, which is its ordinary end: lines, or JSON Lines."""
+    run = cli("submit", EXAMPLE).out.strip()
+    lines, looks = cli.start("status", "--watch"), cli.start("status", "--watch", "--json")
+    lines.wait_for(f"{run} running")
+    cli.eventually(lambda: looks.output.count("\n") > 1)
+    for process in (lines, looks):
+        process.send(signal.SIGINT)
+        assert process.wait() == 0, process.said
+    assert "waiting: no worker is alive" in lines.output
+    look = hold("status", looks.output.splitlines()[-1])
+    assert look["runs"][0]["why"].startswith("no worker is alive")
+    assert look["runs"][0]["rate_s"] == 0.0

@@ -29,14 +29,15 @@ def list_runs(
     session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
 ) -> None:
     """List runs, the newest first."""
-    from producer.cli.listing import print_runs, run_as_dict  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.listing import print_runs, reasons, run_as_dict  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     runs = session.store.list(limit=limit, kind=kind, state=state)
+    why = reasons(session.store, runs)
     if session.options.json:
-        rows = [run_as_dict(info) for info in runs]
+        rows = [run_as_dict(info, why.get(info.run, "")) for info in runs]
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "runs": rows, "exit": 0}))
     elif runs:
-        print_runs(session.output, runs)
+        print_runs(session.output, runs, why)
     else:
         session.output.note("no runs here yet; `proctor run FILE` makes one")
 

@@ -1,6 +1,7 @@
 """`proctor status`: queues, workers, runs and dead items at one look."""
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,43 +10,71 @@ from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.options import command as declare
 from producer.cli.output import Output
-from producer.cli.wording import count, plural
+from producer.cli.wording import count, duration, plural
 from shared.names import FINAL_STATES
 
 if TYPE_CHECKING:
     from producer.cli.fleet import Overview
+    from shared.runs import RunStore
 
 
 @declare()
 @click.option(
     "--runs", "limit", type=click.IntRange(0, 1000), default=5, show_default=True, help="Runs to list."
 )
+@click.option("--watch", "is_watched", is_flag=True, help="Look again each second, until Ctrl-C.")
 @pass_session
-def command(session: Session, *, limit: int) -> None:
-    """Show queues, workers, the last runs and how many items are dead."""
+def command(session: Session, *, limit: int, is_watched: bool) -> None:
+    """Show queues, workers, the last runs and how many items are dead.
+
+    With --watch it shows the fleet and the runs under way again and again: in place on a terminal, as lines
+    elsewhere, and with --json as JSON Lines.
+    """
+    if is_watched:
+        from producer.cli.fleet_view import watch_fleet  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+        with suppress(KeyboardInterrupt):  # that is how looking ends
+            watch_fleet(session.output, lambda: _document(session, limit, session.impatient_store))
+        return
+    output = session.output
+    if session.options.json:
+        output.data(json.dumps(_document(session, limit, session.store)))
+    else:
+        _tell(session, limit)
+
+
+def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]:
+    """Takes one look, for programs."""
     from producer.cli.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.listing import print_runs, run_as_dict  # noqa: PLC0415 - same
+    from producer.cli.listing import reasons, run_as_dict  # noqa: PLC0415 - same
+
+    overview = read_overview(session.client, session.broker_client)
+    runs = store.list(limit=limit) if limit else []
+    why, connection = reasons(store, runs), session.connection
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "redis": connection.target.display,
+        "embedded": connection.embedded,
+        "queues": [queue._asdict() for queue in overview.queues],
+        "workers": [worker._asdict() for worker in overview.workers],
+        "runs": [run_as_dict(info, why.get(info.run, "")) for info in runs],
+        "dead": overview.dead,
+        "exit": 0,
+    }
+
+
+def _tell(session: Session, limit: int) -> None:
+    """Takes one look, for people."""
+    from producer.cli.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.listing import print_runs, reasons  # noqa: PLC0415 - same
 
     overview = read_overview(session.client, session.broker_client)
     runs = session.store.list(limit=limit) if limit else []
     connection, output = session.connection, session.output
-    if session.options.json:
-        document: dict[str, Any] = {
-            "schema_version": SCHEMA_VERSION,
-            "redis": connection.target.display,
-            "embedded": connection.embedded,
-            "queues": [queue._asdict() for queue in overview.queues],
-            "workers": [worker._asdict() for worker in overview.workers],
-            "runs": [run_as_dict(info) for info in runs],
-            "dead": overview.dead,
-            "exit": 0,
-        }
-        output.data(json.dumps(document))
-        return
     _print_queues(output, overview)
     if runs:
         output.data("")
-        print_runs(output, runs)
+        print_runs(output, runs, reasons(session.store, runs) if overview.workers else {})
     output.data("")
     if not overview.workers and any(info.state not in FINAL_STATES for info in runs):
         output.warn("no worker is alive; start one with `proctor worker`")
@@ -64,5 +93,9 @@ def _print_queues(output: Output, overview: "Overview") -> None:
     output.table(("QUEUE", *numbers), rows, right=numbers)
     if overview.workers:
         output.data("")
-        found = [(w.name, ", ".join(w.kinds), count(w.capacity)) for w in overview.workers]
-        output.table(("WORKER", "WORKS ON", "CHUNKS AT A TIME"), found, right=("CHUNKS AT A TIME",))
+        found = [
+            (w.name, ", ".join(w.kinds), count(w.capacity), f"{duration(w.heard_s)} ago")
+            for w in overview.workers
+        ]
+        columns = ("WORKER", "WORKS ON", "CHUNKS AT A TIME", "LAST HEARD")
+        output.table(columns, found, right=columns[2:])

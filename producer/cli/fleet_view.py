@@ -1,0 +1,207 @@
+"""Shows the fleet again and again: in place on a terminal, as lines elsewhere, as JSON Lines for programs."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from time import monotonic
+from typing import Any, Final
+
+from producer.cli.errors import describe
+from producer.cli.output import Output, printable
+from producer.cli.progress import Meter
+from producer.cli.tables import table_lines
+from producer.cli.wording import count, duration, plural, rate, share
+from shared.errors import RedisUnreachableError
+from shared.names import FINAL_STATES
+
+EVERY_S: Final = 1.0
+"""Between two looks."""
+LINE_EVERY_S: Final = 10.0
+"""Between two lines of a log while nothing but numbers change."""
+FIRST_HEIGHT: Final = 24
+"""Lines of a terminal that does not say how many it has."""
+
+Document = Mapping[str, Any]
+
+
+class Rates:
+    """Measures the rates of the runs under way, from look to look."""
+
+    def __init__(self) -> None:
+        self._meters: dict[str, Meter] = {}
+
+    def of(self, document: Document) -> dict[str, float | None]:
+        """Takes one look; returns items a second by run."""
+        runs = [run for run in document["runs"] if run["state"] not in FINAL_STATES]
+        self._meters = {run["run_id"]: self._meters.get(run["run_id"], Meter()) for run in runs}
+        now_s = monotonic()
+        return {run["run_id"]: self._meters[run["run_id"]].rate(now_s, run["done"]) for run in runs}
+
+
+def watch_fleet(output: Output, read: Callable[[], dict[str, Any]]) -> None:
+    """Shows what `read` finds until Ctrl-C.
+
+    Args:
+        output: where it is shown.
+        read: takes one look; the document that `status --json` prints.
+    """
+    rates, pause = Rates(), threading.Event()
+    with ExitStack() as stack:
+        show = _viewer(output, stack)
+        while True:
+            show(*_look(read, rates))
+            pause.wait(EVERY_S)
+
+
+def screen_lines(
+    document: Document, rates: Mapping[str, float | None], *, width: int, height: int
+) -> list[str]:
+    """Writes one look as lines of a terminal: queues, runs under way, workers; none wider or more than fit.
+
+    Args:
+        document: as `status --json` prints it.
+        rates: items a second by run.
+        width: cells of a line.
+        height: lines.
+    """
+    numbers = ("WORKERS", "QUEUED", "AT WORK", "DELAYED", "RUNS WAITING")
+    fields = ("workers", "queued", "handed_out", "delayed", "runs")
+    rows = [(queue["kind"], *(count(queue[name]) for name in fields)) for queue in document["queues"]]
+    lines = [*table_lines(("QUEUE", *numbers), rows, right=numbers, width=width), ""]
+    columns = ("RUN", "STATE", "DONE", "ITEMS", "RATE", "WAITS FOR")
+    runs = [_run_cells(run, rates[run["run_id"]]) for run in document["runs"] if run["run_id"] in rates]
+    if runs:
+        lines += [*table_lines(columns, runs, right=columns[2:5], width=width), ""]
+    else:
+        lines += ["no run is under way", ""]
+    heads = ("WORKER", "WORKS ON", "CHUNKS AT A TIME", "LAST HEARD")
+    workers = [_worker_cells(worker) for worker in document["workers"]]
+    if workers:
+        lines += table_lines(heads, workers, right=heads[2:], width=width)
+    else:
+        lines += ["no worker is alive; start one with `proctor worker`"[:width]]
+    if document["dead"]:
+        lines += ["", f"{plural(document['dead'], 'dead item')}, see `proctor dead list`"[:width]]
+    if len(lines) > height:
+        hidden = len(lines) - height + 1
+        lines = [*lines[: height - 1], f"… and {plural(hidden, 'more line')}"]
+    return lines
+
+
+def plain_line(document: Document, rates: Mapping[str, float | None]) -> str:
+    """Writes one look as one line of a log."""
+    queued = sum(queue["queued"] for queue in document["queues"])
+    said = [f"workers {len(document['workers'])} queue {count(queued)} dead {count(document['dead'])}"]
+    for run in document["runs"]:
+        if run["run_id"] in rates:
+            cells = _run_cells(run, rates[run["run_id"]])
+            waits = f" waiting: {cells[5]}" if cells[5] else ""
+            said.append(f"{cells[0]} {cells[1]} {cells[2]} of {cells[3]} {cells[4]}{waits}".strip())
+    return " | ".join(said)
+
+
+def _look(
+    read: Callable[[], dict[str, Any]], rates: Rates
+) -> tuple[dict[str, Any] | None, dict[str, float | None]]:
+    """Takes one look; None while Redis does not answer: a fleet is watched because something may fail."""
+    try:
+        document = read()
+    except Exception as error:
+        failure = describe(error)
+        if failure is None or failure.code != RedisUnreachableError.code:
+            raise
+        return None, {}
+    return document, rates.of(document)
+
+
+def _viewer(
+    output: Output, stack: ExitStack
+) -> Callable[[Document | None, Mapping[str, float | None]], None]:
+    """Chooses how a look is shown."""
+    if output.options.json:
+        return lambda document, rates: _tell(output, document, rates)
+    if not (sys.stdout.isatty() and output.live):
+        return _Lines(output).show
+    from rich.console import Console  # noqa: PLC0415 - start-up: only a terminal pays for rich
+    from rich.live import Live  # noqa: PLC0415 - same
+    from rich.text import Text  # noqa: PLC0415 - same
+
+    console = Console(highlight=False, force_terminal=True)
+    live = stack.enter_context(Live(console=console, auto_refresh=False))
+
+    def show(document: Document | None, rates: Mapping[str, float | None]) -> None:
+        """Draws one look in place."""
+        if document is None:
+            live.update(Text("Redis does not answer; waiting for it", no_wrap=True), refresh=True)
+            return
+        lines = screen_lines(
+            document, rates, width=console.width, height=(console.height or FIRST_HEIGHT) - 1
+        )
+        live.update(_painted(lines, Text), refresh=True)
+
+    return show
+
+
+def _painted(lines: Sequence[str], text: Any) -> Any:
+    """Puts lines together, headings dim."""
+    drawn = text(no_wrap=True, overflow="ellipsis")
+    for number, line in enumerate(lines):
+        is_heading = line.startswith(("QUEUE ", "RUN ", "WORKER "))
+        drawn.append(("\n" if number else "") + line, "dim" if is_heading else "")
+    return drawn
+
+
+def _tell(output: Output, document: Document | None, rates: Mapping[str, float | None]) -> None:
+    """Writes one look for programs; nothing while Redis does not answer."""
+    if document is not None:
+        runs = [{**run, "rate_s": _rounded(rates.get(run["run_id"]))} for run in document["runs"]]
+        output.data(json.dumps({**document, "runs": runs}))
+
+
+class _Lines:
+    """Writes a line when workers or states are others, and one each ten seconds."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._said: Any = None
+        self._last_s = 0.0
+
+    def show(self, document: Document | None, rates: Mapping[str, float | None]) -> None:
+        """Shows one look."""
+        said: Any = None
+        if document is not None:
+            under_way = [(run["run_id"], run["state"]) for run in document["runs"] if run["run_id"] in rates]
+            said = (len(document["workers"]), under_way, document["dead"])
+        now_s = monotonic()
+        if said == self._said and now_s - self._last_s < LINE_EVERY_S:
+            return
+        self._said, self._last_s = said, now_s
+        if document is None:
+            self._output.note("Redis does not answer; waiting for it")
+        else:
+            self._output.data(printable(plain_line(document, rates)))
+
+
+def _run_cells(run: Mapping[str, Any], per_s: float | None) -> tuple[str, ...]:
+    """Writes a run under way."""
+    return (
+        printable(run["run_id"]),
+        str(run["state"]),
+        share(run["done"], run["total"]),
+        count(run["total"]),
+        "" if per_s is None else rate(per_s),
+        printable(run["why"]),
+    )
+
+
+def _worker_cells(worker: Mapping[str, Any]) -> tuple[str, ...]:
+    """Writes a worker."""
+    heard = f"{duration(worker['heard_s'])} ago"
+    return printable(worker["name"]), ", ".join(worker["kinds"]), count(worker["capacity"]), heard
+
+
+def _rounded(per_s: float | None) -> float | None:
+    """Writes a rate for programs."""
+    return None if per_s is None else round(per_s, 2)
