@@ -150,7 +150,7 @@ def test_hostile_text_stays_text() -> None:
 @given(st.text(st.characters(exclude_categories=()), max_size=100))
 def test_every_text_comes_back(text: str) -> None:
     """Whatever it says, a parser reads it; what XML can hold comes back as it was."""
-    root = ET.fromstring(xml_of(JunitTest("c", text, "error", 0, "t", text, text)))  # noqa: S314 - our own
+    root = ET.fromstring(xml_of(JunitTest("c", text, "error", 0, "t", text, text)))  # noqa: S314 - our own file
     told = (root.attrib["name"], root[0].attrib["message"], root[0].text or "")
     assert all(len(each) == len(text) for each in told)
     assert set(told) == {
