@@ -17,7 +17,7 @@ Judge = Callable[[str, str], Say]
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    """Models that say what they are told to, and judges that a test plays: `server.judge`."""
+    """Models that say what they are told to, and judges that a test plays."""
     with ModelServer() as server:
         yield server
 
@@ -72,9 +72,6 @@ def test_the_majority_decides_and_the_dissenter_is_on_record(
     assert rows["near"]["cost_usd"] == pytest.approx(4 * 0.0017)
     assert (told["summary"]["judge"]["calls"], told["summary"]["judge"]["unreached"]) == (6, 0)
     assert told["summary"]["judge"]["cost_usd"] == pytest.approx(6 * 0.0017)
-    asked = len(server.requests)
-    cli("run", path, *WORKERS)
-    assert len(server.requests) == asked, "a second run is answered from the cache, judges included"
 
 
 def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
@@ -106,31 +103,32 @@ def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
     assert again["2"] == pytest.approx(4 * 0.0017), "votes that are found again are paid for once"
 
 
+def moody() -> Judge:
+    """Makes a panel: one always fails, one passes all, one changes its mind about an output."""
+    seen = Counter[tuple[str, str]]()
+
+    def judge(name: str, prompt: str) -> Say:
+        """Says what the judge of that name says."""
+        seen[name, prompt] += 1
+        is_moody = name == "mild" and '"n": 1.5' in prompt and seen[name, prompt] == 2
+        return Say("FAIL" if name == "strict" or is_moody else "PASS")
+
+    return judge
+
+
+def labelled(text: str, label: str) -> dict[str, Any]:
+    """A case with a recorded answer, and what people say of it."""
+    outputs = {"alpha": f'{{"n": {text}}}'}
+    return {"id": text, "input": "x", "expected": {"n": 1}, "label": label, "outputs": outputs}
+
+
 def test_labels_and_repeats_say_how_far_judges_can_be_trusted(
     cli: Cli, server: ModelServer, tmp_path: Path
 ) -> None:
     """Recorded answers with labels, judged twice: what was counted stands in the document and the reports."""
-    seen = Counter[tuple[str, str]]()
-
-    def judge(name: str, prompt: str) -> Say:
-        seen[name, prompt] += 1
-        if name == "strict":
-            return Say("FAIL")
-        is_moody = name == "mild" and '"n": 1.5' in prompt and seen[name, prompt] == 2
-        return Say("FAIL" if is_moody else "PASS")
-
-    play(server, judge)
-    said = {"1.0": "pass", "1.5": "fail", "2": "fail", "1": "pass"}
-    cases = [
-        {
-            "id": text,
-            "input": "x",
-            "expected": {"n": 1},
-            "label": label,
-            "outputs": {"alpha": f'{{"n": {text}}}'},
-        }
-        for text, label in said.items()
-    ]
+    play(server, moody())
+    said = (("1.0", "pass"), ("1.5", "fail"), ("2", "fail"), ("1", "pass"))
+    cases = [labelled(text, label) for text, label in said]
     path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
     report = tmp_path / "report.md"
     gate = ("--fail-on", "judge_accuracy<0.6")
