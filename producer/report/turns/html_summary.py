@@ -153,9 +153,11 @@ def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
     yield Tile("threads", f"{summary['threads']:,}", link="#threads")
     if calls := summary.get("calls"):
         may = calls["avoided"] + calls["made"] + calls["from_cache"] + calls["given_up"]
-        yield Tile("model calls avoided", f"{calls['avoided']:,}", f"of {may:,}")
+        yield Tile("model calls avoided", f"{calls['avoided']:,}", f"of {plural(may, 'turn')}")
         cost = "unknown" if calls["cost_usd"] is None else f"${calls['cost_usd']:.4f}"
-        yield Tile("cost", cost if calls["made"] else "$0", plural(calls["made"], "call"))
+        note = plural(calls["made"], "call")
+        note += f", {calls['cost_unknown']:,} of unknown price" * bool(calls["cost_unknown"])
+        yield Tile("cost", cost if calls["made"] else "$0", note)
 
 
 def _calls(document: Mapping[str, Any]) -> list[tuple[str, str]]:
