@@ -7,6 +7,7 @@ from typing import Any, Final
 from producer.aggregate.gates import gate_line
 from producer.report.cases.html_case import NEVER_ASKED
 from producer.report.cases.words import by_latency, by_pass_rate, dollars, headline, percent, remarks, seconds
+from producer.report.cells import plain
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.page import Tile, begin, markup
 from producer.report.wording import plural
@@ -17,6 +18,8 @@ from shared.runs import RunInfo
 
 PER: Final = 1_000
 """Answers that a price is told of: the price of one has too many zeros."""
+NAME_CHARS: Final = 60
+"""Of a model's name in a tile."""
 MEANINGS: Final[Mapping[str, str]] = {
     "failed_regex": "the pattern was not found",
     "failed_custom": "the validator did not accept it",
@@ -190,9 +193,9 @@ def _tiles(document: Mapping[str, Any], *, is_freeform: bool) -> list[Tile]:
         judged = answers + counts["error"]
         rate = 100 * counts["passed"] / judged if judged else 0.0
         tiles = [Tile("pass rate", percent(rate), f"{counts['passed']:,} of {judged:,}")]
-        if len(models) > 1:
-            best = by_pass_rate(document)[0]
-            tiles.append(Tile("best model", percent(best["pass_rate"]), best["model"]))
+        best = by_pass_rate(document)[0] if len(models) > 1 else None
+        if best and best["pass_rate"]:
+            tiles.append(Tile("best model", percent(best["pass_rate"]), plain(best["model"], NAME_CHARS)))
         tone, link = ("bad", "#failures") if counts["failed"] else ("", "")
         tiles.append(Tile("failed", f"{counts['failed']:,}", tone=tone, link=link))
     if counts["error"] or not is_freeform:
@@ -201,7 +204,8 @@ def _tiles(document: Mapping[str, Any], *, is_freeform: bool) -> list[Tile]:
     tiles.append(Tile("cost", dollars(summary["cost_usd"]), known))
     for model in by_latency(document)[:1]:
         if model["latency_ms"]:
-            tiles.append(Tile("fastest, P95", seconds(model["latency_ms"]["p95"]), model["model"]))
+            name = plain(model["model"], NAME_CHARS)
+            tiles.append(Tile("fastest, P95", seconds(model["latency_ms"]["p95"]), name))
     return tiles
 
 

@@ -175,7 +175,7 @@ def test_cases_stand_against_models(tmp_path: Path) -> None:
     """Cases that not every model passed stand in a table, the hardest first, each verdict a link."""
     text = page(tmp_path, list(rows_of(MODELS, 3, (GOOD, WRONG, GOOD, GOOD, None, WRONG))))
     table = text.split('id="matrix"')[1].split("</table>", maxsplit=1)[0]
-    assert re.findall(r"<bdi>(.*?)</bdi>", table) == ["2 · ticket-2", "3 · ticket-3"]
+    assert re.findall(r"<bdi>(.*?)</bdi>", table) == [*MODELS, "2 · ticket-2", "3 · ticket-3"]
     links = re.findall(r'<a class="(\w+)" href="#(\w+)">(.)</a>', table)
     assert links == [("bad", "i2", "✗"), ("bad", "i5", "✗"), ("good", "i3", "✓"), ("bad", "i6", "✗")]
     assert all(f'<details data-item id="{place}"' in text for _, place, _ in links)
