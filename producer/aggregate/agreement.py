@@ -105,13 +105,3 @@ def alpha_of_tallies(tallies: Mapping[tuple[int, ...], int]) -> float | None:
     )
     expected = (n * n - sum(total * total for total in totals)) / (n - 1)
     return 1 - observed / expected
-
-
-def majority(verdicts: Sequence[bool]) -> bool | None:
-    """Returns what most of a panel say; None for a tie, and for a panel that says nothing.
-
-    >>> majority([True, True, False]), majority([True, False]), majority([])
-    (True, None, None)
-    """
-    balance = sum(1 if verdict else -1 for verdict in verdicts)
-    return None if balance == 0 else balance > 0

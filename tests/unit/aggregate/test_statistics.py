@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.aggregate.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, majority
+from producer.aggregate.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from producer.aggregate.bootstrap import RESAMPLED_UP_TO, bootstrap, mean, paired, paired_rate
 from producer.aggregate.calibration import Calibration, calibrate, corrected_rate
 from producer.aggregate.repeats import Repeats
@@ -212,14 +212,6 @@ def test_agreement_that_cannot_be_told_is_none() -> None:
         fleiss_kappa(["aa", "a"])
     with pytest.raises(ValueError, match="no cases"):
         cohen_kappa([], [])
-
-
-@given(st.lists(st.booleans(), max_size=9))
-def test_a_majority_is_more_than_half(verdicts: list[bool]) -> None:
-    """Whatever the panel says, its majority is what more than half of it says."""
-    found = majority(verdicts)
-    assert (found is None) == (2 * sum(verdicts) == len(verdicts))
-    assert found is None or 2 * verdicts.count(found) > len(verdicts)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans())))
