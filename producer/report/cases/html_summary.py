@@ -150,7 +150,7 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("input", document["summary"]["source"]),
         ("submitted", f"{created:%Y-%m-%d %H:%M:%S} UTC"),
         ("models", ", ".join(run.models)),
-        ("judge", run.judge_model or "none"),
+        ("judges" if run.panel else "judge", ", ".join(run.judges) or "none"),
         ("temperature", f"{run.temperature:g}"),
         ("cases, repeats", f"{run.cases:,}, {run.repeat:,}"),
         ("answers", "recorded before the run" if run.recorded else "from the cache where equal" * run.cache),
