@@ -16,6 +16,7 @@ from tests.support.browser import Browser
 from tests.support.case_pages import GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
+from tests.support.report_reading import CARD, count_of, counts, is_clean, opened, shown
 from tests.support.tools import require_tool
 
 pytestmark = pytest.mark.browser
@@ -27,7 +28,6 @@ HOSTILE: Final = (
     "<img src=x onerror='window.pwned = 2'><a href='javascript:window.pwned = 3'>x</a>"
     "{{ 7 * 7 }}{% raw %}\x00\x1b[2J\u202e\u2028\"'`&lt;b&gt;"
 )
-CARD: Final = "details[data-item]"
 OPEN_BUDGET_S: Final = 20.0
 """For 20,000 cases; a quiet machine takes less than two seconds."""
 FILTER_BUDGET_S: Final = 5.0
@@ -52,29 +52,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of a report on three models and forty cases each."""
     path = tmp_path_factory.mktemp("pages") / "report.html"
     return write_page(path, run_info(MODELS, 40), list(rows_of(MODELS, 40, OUTPUTS))).as_uri()
-
-
-def opened(browser: Browser, address: str) -> None:
-    """Loads a page anew: a new hash alone would load nothing."""
-    browser.open("about:blank")
-    browser.look()
-    browser.open(address)
-
-
-def count_of(browser: Browser) -> str:
-    """What the page says about how many cases are shown."""
-    return browser.texts("[data-count]")[0]
-
-
-def shown(browser: Browser) -> list[str]:
-    """The cases that are not filtered away, by what stands on their lines."""
-    return browser.contents(f"{CARD}:not([hidden]) > summary")
-
-
-def is_clean(browser: Browser) -> None:
-    """Asserts that nothing was complained of and nothing but files was asked for."""
-    assert browser.complaints() == []
-    assert [url for url in browser.requests() if not url.startswith(("file:", "about:"))] == []
 
 
 def test_verdict_and_models_are_on_the_first_screen(browser: Browser, page: str, artifacts: Path) -> None:
@@ -127,7 +104,7 @@ def test_search_filters_and_order_survive_a_reload(browser: Browser, page: str) 
     assert count_of(browser) == "120 of 120 shown"
     browser.type("[data-key=q]", "LYON")
 
-    eventually(partial(_counts, browser, "17 of 120 shown"))
+    eventually(partial(counts, browser, "17 of 120 shown"))
     browser.click("[data-key=model] option[value='acme/quick']")
     browser.click("[data-key=order] option[value='-latency']")
     browser.click(f"{CARD}:not([hidden]) > summary")
@@ -154,7 +131,7 @@ def test_closed_details_are_searched_as_text(browser: Browser, page: str) -> Non
     ):
         opened(browser, page)
         browser.type("[data-key=q]", words)
-        eventually(partial(_counts, browser, f"{number} of 120 shown"))
+        eventually(partial(counts, browser, f"{number} of 120 shown"))
     assert [text for text in browser.texts("[data-none]") if text] == ["None of these is shown."] * 2
 
 
@@ -185,7 +162,7 @@ def test_a_status_in_the_table_leads_to_its_cases(browser: Browser, page: str) -
     """The link on a status filters by it."""
     opened(browser, page)
     browser.click("a[href='#status=upstream_timeout']")
-    eventually(partial(_counts, browser, "17 of 120 shown"))
+    eventually(partial(counts, browser, "17 of 120 shown"))
     assert all("no answer within 120 s" in text for text in shown(browser))
 
 
@@ -276,16 +253,11 @@ def test_twenty_thousand_cases_open_and_filter(browser: Browser, tmp_path: Path)
     assert monotonic() - began < OPEN_BUDGET_S
     browser.type("[data-key=q]", "ticket-777")
     began = monotonic()
-    eventually(partial(_counts, browser, "22 of 20,000 shown"), FILTER_BUDGET_S)
+    eventually(partial(counts, browser, "22 of 20,000 shown"), FILTER_BUDGET_S)
     browser.click("[data-key=order] option[value='-latency']")
     assert len(shown(browser)) == 22
     assert monotonic() - began < 2 * FILTER_BUDGET_S
     is_clean(browser)
-
-
-def _counts(browser: Browser, wanted: str) -> None:
-    """Asserts what the page says about how many cases are shown."""
-    assert count_of(browser) == wanted
 
 
 def _is_in_hash(browser: Browser, text: str) -> None:
