@@ -125,7 +125,12 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         prices=_prices(bench.config, models, choice),
     )
     check_prices(run, has_expected=any(case.expected is not None for _, case in cases))
-    return PlannedRun(run, cases, outputs or {}, bench.warnings)
+    warnings = list(bench.warnings)
+    if any(case.label for _, case in cases) and (outputs is None or len(models) > 1):
+        warnings.append(
+            "label: people's word is about one answer: give it with the recorded output of one model"
+        )
+    return PlannedRun(run, cases, outputs or {}, warnings)
 
 
 def settings_digest(run: CaseRun) -> str:

@@ -124,6 +124,17 @@ def test_labels_come_from_every_kind_of_file(tmp_path: Path, name: str, text: st
     assert stored == ["pass", None, "fail", "fail"]
 
 
+@pytest.mark.parametrize(
+    ("outputs", "warnings"), [("{m: x}", 0), ("{m: x, other: y}", 1), (None, 1)], ids=["one", "two", "asked"]
+)
+def test_a_label_is_about_one_answer(tmp_path: Path, outputs: str | None, warnings: int) -> None:
+    """Where models are asked, or several have recorded outputs, nobody knows which answer is meant."""
+    more = f", outputs: {outputs}" if outputs else ""
+    bench = write(tmp_path, f"{HEAD}test_cases:\n  - {{input: a, label: pass{more}}}\n")
+    found = [text for text in plan(bench).warnings if text.startswith("label: ")]
+    assert len(found) == warnings
+
+
 def test_a_label_is_pass_or_fail(tmp_path: Path) -> None:
     """Other words are refused with the place."""
     found = refusal(write(tmp_path, HEAD + "test_cases:\n  - {input: a, label: maybe}\n"))
