@@ -23,6 +23,8 @@ COLUMNS: Final = (
     "STATE",
 )
 RIGHT: Final = ("RPM", "TPM", "AT A TIME", "PACE", "IN FLIGHT", "FREE", "NEXT", "USUALLY")
+SPARE: Final = ("ACCOUNT", "PACE", "TPM", "USUALLY", "FREE", "AT A TIME")
+"""What a narrow terminal does without, the first ones first; `--json` has all."""
 RUN_PREFIX: Final = "run:"
 """Before the id of a run whose own bounds a scope stands for."""
 

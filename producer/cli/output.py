@@ -18,6 +18,9 @@ _CODES: Final[dict[Style, str]] = {
     "cyan": "36",
 }
 
+LEAST_ROOM: Final = 20
+"""Cells that a folded sentence gets, however narrow the terminal is."""
+
 
 def printable(text: str) -> str:
     r"""Makes hostile text safe for a terminal: control characters become their escapes.
@@ -99,8 +102,27 @@ class Output:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
+    def folded(self, text: str, *, indent: int = 0) -> str:
+        """Folds a sentence for stdout: by words where a terminal ends, in a file not at all.
+
+        Args:
+            text: one line, not painted yet.
+            indent: cells before it; its further lines begin there.
+        """
+        if self.width is None or indent + len(text) <= self.width:
+            return text
+        from textwrap import wrap  # noqa: PLC0415 - start-up: only long lines need it
+
+        room = max(LEAST_ROOM, self.width - indent)
+        return f"\n{' ' * indent}".join(wrap(text, room, break_on_hyphens=False))
+
     def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        right: Sequence[str] = (),
+        spare: Sequence[str] = (),
     ) -> None:
         """Writes aligned columns to stdout; only a terminal cuts cells to its width.
 
@@ -108,10 +130,13 @@ class Output:
             columns: the headings.
             rows: one text per column; control characters are made harmless.
             right: headings whose cells stand to the right.
+            spare: headings that a narrow terminal may do without: empty ones first, then in this order.
         """
-        from producer.cli.tables import table_lines  # noqa: PLC0415 - start-up: needs a part of rich
+        from producer.cli.tables import table_lines, without_spare  # noqa: PLC0415 - start-up: needs a part of rich
 
         cells = [[printable(cell) for cell in row] for row in rows]
+        if spare and self.width is not None:
+            columns, cells = without_spare(columns, cells, spare=spare, width=self.width)
         headings, *lines = table_lines(columns, cells, right=right, width=self.width)
         self.data("\n".join([self.paint(headings, "dim"), *lines]))
 

@@ -43,6 +43,31 @@ def table_lines(
     ]
 
 
+def without_spare(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, spare: Sequence[str], width: int
+) -> tuple[list[str], list[list[str]]]:
+    """Leaves columns out until a table is no wider than a terminal, even where cells must be cut for it.
+
+    Args:
+        columns: the headings.
+        rows: one text per column.
+        spare: headings that may be left out: empty ones first, then in this order.
+        width: cells of a line.
+
+    >>> without_spare(("NAME", "NOTE", "N"), [("one", "", "1")], spare=["N", "NOTE"], width=7)
+    (['NAME', 'N'], [['one', '1']])
+    """
+    kept = list(range(len(columns)))
+    empty = [name for name in spare if not any(row[columns.index(name)] for row in rows)]
+    for name in dict.fromkeys([*empty, *spare]):
+        shown = [[row[number] for number in kept] for row in rows]
+        lines = table_lines([columns[number] for number in kept], shown, width=width)
+        if max(map(cell_len, lines)) <= width:
+            break
+        kept.remove(columns.index(name))
+    return [columns[number] for number in kept], [[row[number] for number in kept] for row in rows]
+
+
 def _shrink(widths: list[int], room: int) -> None:
     """Makes the widest columns narrower until all fit, or none can give more."""
     while sum(widths) > room:

@@ -125,7 +125,7 @@ def _show(session: Session, document: dict[str, Any], first: int) -> None:
     rates = document["pass_rate"]
     names = [f"{document[side]['name']}  {document[side]['source']}".rstrip() for side in "ab"]
     lines = [f"{side.upper()}  {plain(name)}" for side, name in zip("ab", names, strict=True)]
-    lines += [output.paint(words.verdict(document), tone), ""]
+    lines += [output.paint(output.folded(words.verdict(document)), tone), ""]
     good = "decided" if document["kind"] == "turns" else "passed"
     lines += [f"{good}  A {words.rate_cells(rates['a'])}   B {words.rate_cells(rates['b'])}"]
     if models := document["models"]:

@@ -27,11 +27,15 @@ def command(session: Session) -> int:
         output.data(json.dumps({"schema_version": SCHEMA_VERSION, "checks": rows, "exit": code}))
         return code
     width = max(len(check.name) for check in checks)
+    indent = 5 + 1 + width + 2
     for check in checks:
         status = output.paint(f"{check.status:<5}", _STYLES[check.status])
-        output.data(f"{status} {check.name:<{width}}  {printable(check.detail)}")
+        output.data(
+            f"{status} {check.name:<{width}}  {output.folded(printable(check.detail), indent=indent)}"
+        )
         if check.fix:
-            output.data(f"      {'':<{width}}  {output.paint(printable(check.fix), 'dim')}")
+            fix = output.folded(printable(check.fix), indent=indent)
+            output.data(f"{'':<{indent}}{output.paint(fix, 'dim')}")
     warnings = sum(check.status == "warn" for check in checks)
     failures = sum(check.status == "fail" for check in checks)
     output.data("")

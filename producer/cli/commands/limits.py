@@ -28,14 +28,14 @@ def show(session: Session, *, key: str | None) -> None:
 
     FREE is how many more calls may go out at a time now; NEXT is when the next one may be sent.
     """
-    from producer.cli.bounds import COLUMNS, RIGHT, as_dict, cells, read_bounds  # noqa: PLC0415 - start-up
+    from producer.cli.bounds import COLUMNS, RIGHT, SPARE, as_dict, cells, read_bounds  # noqa: PLC0415 - start-up
 
     bounds = read_bounds(session.ledger.caller, key)
     if session.options.json:
         rows = [as_dict(bound) for bound in bounds]
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "limits": rows, "exit": 0}))
     elif bounds:
-        session.output.table(COLUMNS, [cells(bound) for bound in bounds], right=RIGHT)
+        session.output.table(COLUMNS, [cells(bound) for bound in bounds], right=RIGHT, spare=SPARE)
     else:
         session.output.note("no limit is set, and nothing was called in the last hour")
 
