@@ -153,7 +153,7 @@ def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
     yield Tile("threads", f"{summary['threads']:,}", link="#threads")
     if calls := summary.get("calls"):
         may = calls["avoided"] + calls["made"] + calls["from_cache"] + calls["given_up"]
-        yield Tile("model calls avoided", f"{calls['avoided']:,}", f"of {plural(may, 'turn')}")
+        yield Tile("model calls avoided", f"{calls['avoided']:,}", f"of {may:,} possible")
         cost = "unknown" if calls["cost_usd"] is None else f"${calls['cost_usd']:.4f}"
         note = plural(calls["made"], "call")
         note += f", {calls['cost_unknown']:,} of unknown price" * bool(calls["cost_unknown"])

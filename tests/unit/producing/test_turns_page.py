@@ -113,7 +113,7 @@ def test_calls_of_a_live_run_are_told(tmp_path: Path) -> None:
     """Calls avoided stand on the first screen, cost and latency below, and each event in the trace."""
     path = write_page(tmp_path / "live.html", live_info(len(LIVE_ROWS)), LIVE_ROWS)
     text = path.read_text(encoding="utf-8")
-    assert re.search(r"<dt>model calls avoided</dt><dd>1<small>of 5 turns</small>", text)
+    assert re.search(r"<dt>model calls avoided</dt><dd>1<small>of 5 possible</small>", text)
     assert "<dt>cost</dt><dd>$0.2500<small>2 calls, 1 of unknown price</small>" in text
     assert "$0.2500 and 1 call of unknown price" in text
     assert "p95 40 ms" in text
