@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from producer.aggregate.turns import TurnTotals
-from producer.cli.progress import decisions
+from producer.cli.progress import Progress, decisions, plain_line
 from producer.document import document_of
 from producer.report.formats import FORMATS
 from producer.report.terminal import summary_text
@@ -109,8 +109,11 @@ def test_people_read_what_it_cost(write: Any) -> None:
 def test_progress_counts_calls() -> None:
     """Watching shows calls and cost as they come, and nothing of them for recorded runs."""
     tally = {"should": 3, "skip": 1, "asked": 3, "from_cache": 1, "avoided": 1, "cost_micro_usd": 250_000}
-    assert decisions(tally)[3:] == [("calls", "2"), ("avoided", "1"), ("cost", "$0.2500")]
+    assert decisions(tally)[3:] == [("calls", "2"), ("avoided", "1")]
     assert decisions({"should": 3})[3:] == []
+    line = plain_line(Progress("run", "running", 4, 9, tally, 1.0, 1, 0))
+    assert "calls 2 avoided 1" in line
+    assert "cost $0.2500" in line
 
 
 def test_csv_has_the_same_columns_for_live_turns() -> None:
