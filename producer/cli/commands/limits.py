@@ -59,7 +59,7 @@ def set_limits(
     pace_s: float | None,
 ) -> None:
     """Set limits of KEY; those that are not named stay as they are."""
-    from producer.cli.bounds import said  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from producer.cli.bounds import number, said  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
     from shared.limits import LimitBook, Limits, limit_key  # noqa: PLC0415 - same
 
     limits = Limits(rpm, tpm, concurrency, pace_s)
@@ -72,8 +72,8 @@ def set_limits(
         document = {"schema_version": SCHEMA_VERSION, "key": name, "set": said(limits), "exit": 0}
         session.output.data(json.dumps(document))
     else:
-        told = ", ".join(f"{word} {value:g}" for word, value in said(limits).items())
-        session.output.data(f"{name}: {told}")
+        told = ", ".join(f"{word} {number(value)}" for word, value in said(limits).items())
+        session.output.data(session.output.folded(f"{name}: {told}"))
 
 
 @command.command()

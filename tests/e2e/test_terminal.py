@@ -1,0 +1,72 @@
+"""What stands on the screen of a real terminal (tmux): nothing wraps, and the verdict is on the last one."""
+
+import shlex
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.cli import PROCTOR
+from tests.support.tmux import Pane
+from tests.support.tree import ROOT
+
+EXAMPLE: Final = ROOT / "examples" / "turns.jsonl"
+END: Final = "that was all"
+
+
+@pytest.fixture
+def env(bare_env: dict[str, str]) -> dict[str, str]:
+    """The environment of somebody at a terminal that can do colours."""
+    return {name: value for name, value in bare_env.items() if name not in {"CI", "NO_COLOR", "FORCE_COLOR"}}
+
+
+def line_of(*commands: str) -> str:
+    """Commands of ours as one line of shell, with a last word."""
+    program = shlex.join(PROCTOR)
+    said = "; ".join(f"{program} {command}" for command in commands)
+    return f"{said}; echo {END} $?"
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_a_run_leaves_its_verdict(columns: int, env: dict[str, str], tmp_path: Path) -> None:
+    """After `run` the view is gone, the verdict is there in colour, and no line was wider than the pane."""
+    line = line_of(f"run {EXAMPLE} --processes 1")
+    with Pane(line, columns=columns, rows=24, cwd=tmp_path, env=env) as pane:
+        lines = pane.wait_for(f"{END} 0")
+        colored = "\n".join(pane.screen(escapes=True))
+    assert max(map(len, lines)) <= columns
+    assert sum("finished: 61 turns" in line for line in lines) == 1
+    assert not [line for line in lines if "━" in line]
+    assert "\x1b[32m" in colored
+
+
+@pytest.mark.parametrize(("columns", "plain"), [(80, True), (140, False)])
+def test_looking_fits(columns: int, plain: bool, env: dict[str, str], tmp_path: Path) -> None:  # noqa: FBT001 - a column of the table
+    """Tables and sentences of the commands that look are no wider than the pane, coloured or not."""
+    limits = [
+        f"limits set {key} --rpm 90000 --tpm 9000000 --concurrency 500 --pace 0.25 -q"
+        for key in ("https://models.example.com/a/very/long/path/v1", "openai/gpt-4o")
+    ]
+    looks = ["status", "limits show", "doctor", "runs"]
+    where = {**env, "NO_COLOR": "1"} if plain else env
+    line = line_of(f"submit {EXAMPLE} -q 2>/dev/null", *limits, *looks)
+    with Pane(line, columns=columns, rows=60, cwd=tmp_path, env=where) as pane:
+        lines = pane.wait_for(END)
+        painted = "\n".join(pane.screen(escapes=True))
+    assert max(map(len, lines)) <= columns
+    assert ("\x1b[3" in painted) is not plain
+    assert [line for line in lines if line.startswith("openai/gpt-4o")]
+    assert [line for line in lines if "waits: no worker is alive" in line]
+
+
+def test_the_fleet_stays_in_its_place(env: dict[str, str], tmp_path: Path) -> None:
+    """`status --watch` redraws itself, shows what a run waits for, and Ctrl-C ends it with exit code 0."""
+    line = line_of(f"submit {EXAMPLE} -q 2>/dev/null", "status --watch")
+    with Pane(line, columns=80, rows=30, cwd=tmp_path, env=env) as pane:
+        pane.wait_for("0.0/s")  # a rate needs two looks
+        lines = pane.screen()
+        pane.press("C-c")
+        pane.wait_for(f"{END} 0")
+    assert max(map(len, lines)) <= 80
+    assert len([line for line in lines if line.startswith("QUEUE ")]) == 1
+    assert [line for line in lines if "no worker is alive" in line]
