@@ -87,8 +87,8 @@ def tell_run(session: Session, info: RunInfo) -> None:
         session.output.data(json.dumps(document, ensure_ascii=False))
     else:
         session.output.data(colored(session.output, document))
-        if not info.is_final and (why := session.store.why(info.run)):
-            session.output.note(f"waiting: {why}")
+        if why := session.store.why(info.run):
+            session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
 
 
 def exit_of_gates(document: Mapping[str, Any]) -> int:

@@ -1,6 +1,6 @@
 """Writes lists of runs, for people and for programs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ def reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
     return {info.run: store.why_of(info, store.standing(info)) for info in waiting}
 
 
-def print_runs(output: Output, runs: Iterable[RunInfo], why: Mapping[str, str]) -> None:
+def print_runs(output: Output, runs: Sequence[RunInfo], why: Mapping[str, str]) -> None:
     """Writes runs as a table to stdout, one line each, and on stderr what those wait for that do not move."""
     rows = [
         (
@@ -34,9 +34,9 @@ def print_runs(output: Output, runs: Iterable[RunInfo], why: Mapping[str, str]) 
         for info in runs
     ]
     output.table(COLUMNS, rows, right=("DONE", "ITEMS", "TOOK"))
-    for run, reason in why.items():
-        if reason:
-            output.note(printable(f"{run} waits: {reason}"))
+    for info in runs:
+        if reason := why.get(info.run):
+            output.note(printable(f"{info.run} {'ended' if info.is_final else 'waits'}: {reason}"))
 
 
 def when(epoch_ms: int) -> str:
