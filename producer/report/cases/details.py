@@ -1,6 +1,7 @@
 """What a terminal shows of single cases: outputs by prompt, or what failed, or each stage of each case."""
 
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import Any, Final
 
 from producer.report import boxes
@@ -18,6 +19,10 @@ MOST_FAILURES: Final = 5
 MOST_VERBOSE: Final = 200
 """Cases whose stages are shown."""
 PROMPT_CHARS: Final = 100
+ASKED_CHARS: Final = len("    asked: ...")
+"""Around a prompt in its line."""
+LEAST_ROOM: Final = 20
+"""Characters of a prompt, however narrow the terminal is."""
 OUTPUT_CHARS: Final = 500
 MESSAGE_CHARS: Final = 400
 MARKS: Final = {"pass": "✓", "fail": "✗", "skipped": "·"}
@@ -113,7 +118,9 @@ def _failure(case: OpenedCase) -> list[str]:
     name = f"case {case.item.case + 1}" + (f" ({plain(case.item.id, PROMPT_CHARS)})" if case.item.id else "")
     again = f" #{case.item.repeat + 1}" if case.item.repeat else ""
     lines = [f"{mark} {name} · {plain(case.item.model, PROMPT_CHARS)}{again}  {status}"]
-    lines.append(f"    asked: {plain(case.item.input, PROMPT_CHARS)}")
+    # The prompt only reminds of the case: it never takes more than its line.
+    room = get_terminal_size((PROMPT_CHARS + ASKED_CHARS, 24)).columns - ASKED_CHARS
+    lines.append(f"    asked: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
     return lines + [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
 
 
