@@ -1,6 +1,6 @@
 """The words that people read about a turns run, the same on the screen and in Markdown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import share
@@ -70,6 +70,27 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         remarked.append(("cost", "unknown"))
     tokens = [("tokens in", calls["prompt_tokens"]), ("tokens out", calls["completion_tokens"])]
     return remarked + [(word, f"{number:,}") for word, number in tokens if number]
+
+
+def verdict_line(document: Mapping[str, Any], told: Sequence[str], *, never: str) -> str:
+    """Says in one line what counts of a run of any kind.
+
+    Args:
+        document: the run's.
+        told: what its kind tells first.
+        never: the word for items without a result, such as `asked`.
+
+    >>> counts = {"error": 1, "skipped": 2}
+    >>> verdict_line({"state": "cancelled", "counts": counts}, ["3 of 6 passed"], never="asked")
+    'cancelled, 3 of 6 passed, 1 error, 2 never asked'
+    """
+    counts = document["counts"]
+    missed = sum(not gate["met"] for gate in document.get("gates", ()))
+    words = [document["state"]] * (document["state"] != "finished") + [*told]
+    words += [plural(counts["error"], "error")] * bool(counts["error"])
+    words += [f"{counts['skipped']:,} never {never}"] * bool(counts["skipped"])
+    words += [f"{plural(missed, 'gate')} missed"] * bool(missed)
+    return ", ".join(words)
 
 
 def plural(number: int, noun: str) -> str:

@@ -1,12 +1,16 @@
-"""What end-to-end tests share: the command line with a data folder, and so a Redis, of the test's own."""
+"""What end-to-end tests share: the command line with a data folder of its own, and a browser."""
 
+import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.support.browser import Browser
 from tests.support.cli import Cli
 from tests.support.processes import Processes
+from tests.support.tools import require_tool
 
 
 @pytest.fixture
@@ -17,3 +21,16 @@ def cli(tmp_path: Path, bare_env: dict[str, str]) -> Iterator[Cli]:
     processes = Processes(folder, bare_env)
     yield Cli(processes)
     processes.close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all pages of a file."""
+    require_tool("chromium", "google-chrome")
+    folder = tmp_path_factory.mktemp("browser")
+    processes = Processes(folder, os.environ)
+    try:
+        with closing(Browser(processes, folder / "profile")) as found:
+            yield found
+    finally:
+        processes.close()

@@ -107,7 +107,10 @@ def test_odd_validators_cost_their_own_case_only(cli: Cli, tmp_path: Path) -> No
         for part, validator in (("itself", name), ("after", "agrees"))
     ]
     with ModelServer(echo) as server:
-        more = {"validators_file": "validators.py", "config": {"judge_model": None, "concurrency": 1}}
+        more: dict[str, Any] = {
+            "validators_file": "validators.py",
+            "config": {"judge_model": None, "concurrency": 1},
+        }
         told = document(cli("run", bench(tmp_path, server, cases, models=["alpha"], **more), *WORKERS))
     rows = {row["result"]["case_id"]: row["result"] for row in rows_of(cli, told["run_id"])}
     failed = {name for name, result in rows.items() if result["status"] == "failed_custom"}

@@ -1,8 +1,5 @@
 """Opens HTML reports of turns and queries in a browser, from files, as whoever gets one by mail does."""
 
-import os
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -12,7 +9,6 @@ import pytest
 from tests.support.browser import Browser
 from tests.support.conversations import shape, signals
 from tests.support.eventually import eventually
-from tests.support.processes import Processes
 from tests.support.query_results import answered, one_of_each
 from tests.support.run_pages import (
     conversation,
@@ -22,7 +18,6 @@ from tests.support.run_pages import (
     turns_run,
     write_page,
 )
-from tests.support.tools import require_tool
 
 pytestmark = pytest.mark.browser
 
@@ -36,19 +31,6 @@ OPEN_BUDGET_S: Final = 20.0
 """For 20,000 turns; a quiet machine takes a second."""
 FILTER_BUDGET_S: Final = 5.0
 """For one search among them; a quiet machine takes a quarter of a second."""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all pages of this file."""
-    require_tool("chromium", "google-chrome")
-    folder = tmp_path_factory.mktemp("browser")
-    processes = Processes(folder, os.environ)
-    try:
-        with closing(Browser(processes, folder / "profile")) as found:
-            yield found
-    finally:
-        processes.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,6 @@
 """Opens HTML reports of cases in a browser, from files, as whoever gets one by mail does."""
 
-import os
 import re
-from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -15,9 +12,7 @@ from shared.case_run import CasePayload
 from tests.support.browser import Browser
 from tests.support.case_pages import GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from tests.support.eventually import eventually
-from tests.support.processes import Processes
 from tests.support.report_reading import CARD, count_of, counts, is_clean, opened, shown
-from tests.support.tools import require_tool
 
 pytestmark = pytest.mark.browser
 
@@ -32,19 +27,6 @@ OPEN_BUDGET_S: Final = 20.0
 """For 20,000 cases; a quiet machine takes less than two seconds."""
 FILTER_BUDGET_S: Final = 5.0
 """For one search among them; a quiet machine takes a quarter of a second."""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all pages of this file."""
-    require_tool("chromium", "google-chrome")
-    folder = tmp_path_factory.mktemp("browser")
-    processes = Processes(folder, os.environ)
-    try:
-        with closing(Browser(processes, folder / "profile")) as found:
-            yield found
-    finally:
-        processes.close()
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,9 @@ ARGUMENTS: Final = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 
+CLICKS: Final = 5
+"""How often an element that moves away is clicked at."""
+
 
 class BrowserError(Exception):
     """ChromeDriver refused what was asked; the message is its own."""
@@ -128,9 +131,23 @@ class Browser:
         self._call("POST", f"{element}/value", {"text": text})
 
     def click(self, selector: str) -> None:
-        """Clicks the first element that a CSS selector finds."""
+        """Clicks the first element that a CSS selector finds.
+
+        Where scrolling brings rows into sight that are laid out only then, the element may move away under
+        the pointer: ChromeDriver notices that something else is there, and the click is made again.
+        """
         found = self._call("POST", "/element", {"using": "css selector", "value": selector})
-        self._call("POST", f"/element/{found[ELEMENT]}/click", {})
+        moved = None
+        for _ in range(CLICKS):
+            try:
+                self._call("POST", f"/element/{found[ELEMENT]}/click", {})
+            except BrowserError as error:
+                if "click intercepted" not in str(error):
+                    raise
+                moved = error
+            else:
+                return
+        raise moved or BrowserError(f"{selector} was not clicked")
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         """One command of the DevTools protocol."""

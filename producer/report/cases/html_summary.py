@@ -10,7 +10,7 @@ from producer.report.cases.words import by_latency, by_pass_rate, dollars, headl
 from producer.report.cells import plain
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.page import Tile, begin, markup
-from producer.report.wording import plural
+from producer.report.wording import plural, verdict_line
 from shared import __version__
 from shared.case_run import CaseRun
 from shared.names import RunState
@@ -174,13 +174,7 @@ def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
         judged = counts["passed"] + counts["failed"] + counts["error"]
         told = [f"{counts['passed']:,} of {judged:,} passed"]
         told += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-    told += [plural(counts["error"], "error")] * bool(counts["error"])
-    told += [f"{counts['skipped']:,} never asked"] * bool(counts["skipped"])
-    if document["state"] != "finished":
-        told.insert(0, document["state"])
-    missed = [gate for gate in document.get("gates", ()) if not gate["met"]]
-    told += [f"{plural(len(missed), 'gate')} missed"] * bool(missed)
-    return ", ".join(told)
+    return verdict_line(document, told, never="asked")
 
 
 def _tiles(document: Mapping[str, Any], *, is_freeform: bool) -> list[Tile]:

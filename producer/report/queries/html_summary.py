@@ -19,7 +19,7 @@ from producer.report.queries.sections import (
     category_rows,
     metric_rows,
 )
-from producer.report.wording import duration, plural
+from producer.report.wording import duration, plural, verdict_line
 from shared import __version__
 from shared.names import FINAL_STATES
 from shared.query_run import QueryRun
@@ -98,12 +98,7 @@ def _verdict(document: Mapping[str, Any]) -> str:
     told = [f"{met} of {plural(len(judged), 'target')} met" if judged else "no target could be judged"]
     told.append(f"{counts['passed']:,} of {_queries(counts['total'])} passed")
     told += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-    told += [plural(counts["error"], "error")] * bool(counts["error"])
-    told += [f"{counts['skipped']:,} never sent"] * bool(counts["skipped"])
-    if document["state"] != "finished":
-        told.insert(0, document["state"])
-    missed = [gate for gate in document.get("gates", ()) if not gate["met"]]
-    return ", ".join(told + [f"{plural(len(missed), 'gate')} missed"] * bool(missed))
+    return verdict_line(document, told, never="sent")
 
 
 def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:

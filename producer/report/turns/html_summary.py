@@ -11,7 +11,7 @@ from producer.report.cells import plain
 from producer.report.html.charts import Series, stacked
 from producer.report.html.page import Tile, begin, fill, markup
 from producer.report.turns.html_strips import MARKS, mark
-from producer.report.wording import RULES, call_remarks, headline, plural, remarks
+from producer.report.wording import RULES, call_remarks, headline, plural, remarks, verdict_line
 from shared import __version__
 from shared.names import FINAL_STATES
 from shared.rows import DECISION_OF_CODE
@@ -130,12 +130,7 @@ def _verdict(document: Mapping[str, Any]) -> str:
     counts, decisions = document["counts"], document["summary"]["decisions"]
     told = [f"{counts['decided']:,} of {plural(counts['total'], 'turn')} decided"]
     told += [f"{number:,} {name}" for name, number in decisions.items() if number]
-    told += [plural(counts["error"], "error")] * bool(counts["error"])
-    told += [f"{counts['skipped']:,} never decided"] * bool(counts["skipped"])
-    if document["state"] != "finished":
-        told.insert(0, document["state"])
-    missed = [gate for gate in document.get("gates", ()) if not gate["met"]]
-    return ", ".join(told + [f"{plural(len(missed), 'gate')} missed"] * bool(missed))
+    return verdict_line(document, told, never="decided")
 
 
 def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
