@@ -15,6 +15,7 @@ from producer.schemas import names, schema_of
 from shared.case_run import CasePayload
 from shared.errors import UsageError
 from shared.names import Kind
+from tests.support.live_rows import ROWS
 from tests.support.schemas import hold
 from tests.unit.cases.test_case_reports import row as case_row
 from tests.unit.cases.test_case_reports import run_info as cases_info
@@ -58,10 +59,10 @@ def test_reports_fit_their_schemas(kind: Kind, tmp_path: Path) -> None:
 
 def test_turns_that_a_model_answered_fit_too() -> None:
     """A live run has calls, responses and more trace events; one without results has zeros."""
-    hold("report-turns", live.written("json", live.ROWS))
+    hold("report-turns", live.written("json", ROWS))
     hold("run", live.document([]))
     for name, schema in (("jsonl", "line-turns"), ("traces", "line-traces"), ("all traces", "line-traces")):
-        for line in live.written(name, live.ROWS).splitlines():
+        for line in live.written(name, ROWS).splitlines():
             hold(schema, line)
 
 
