@@ -64,6 +64,7 @@ bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_AR
 	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
+	@$(BIN)/python -m tests.benchmarks.bench_kill
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
 
 gallery: $(STAMP) ## make the pictures of docs/gallery.md anew (needs Chromium)
