@@ -205,6 +205,8 @@ class RunStore:
         scene = self._read(lambda: waiting.look(self._client, info.run, info.kind, info.state))
         if standing is None:
             return waiting.reason(info.run, scene)
+        if info.is_final:  # what holds calls back now has not ended it: only its budget can have
+            standing = standing._replace(gauges=())
         # A query that finds its API broken is a result; nothing waits for that.
         held = holding.held_by(standing, has_breaker=info.kind != Kind.QUERIES)
         return waiting.reason(info.run, scene, held=held, note=holding.noted(standing.notes))

@@ -1,5 +1,6 @@
 """Why a run that asks models waits: pauses, breakers, limits, its budget, others' calls; on a real Redis."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -109,3 +110,12 @@ def test_spent_budget_and_others_answers_are_named(redis_client: "redis.Redis", 
     assert why(redis_client, asking).endswith("is being asked by another call, whose answer will be taken")
     redis_client.hset(keys.cost_key(asking.run), mapping={"spent": 999_000_000, "over": 1})
     assert why(redis_client, asking) == "max cost $1 reached"
+
+
+def test_what_others_wait_for_has_not_ended_a_run(redis_client: "redis.Redis", asking: RunInfo) -> None:
+    """A run that ran out of time is not said to have ended for a pause that its model asks for now."""
+    ended = replace(asking, state=RunState.INCOMPLETE)
+    use(redis_client, SCOPE, pause=now_ms(redis_client) + 30_500)
+    assert why(redis_client, ended) == ""
+    redis_client.hset(keys.cost_key(asking.run), "over", 1)
+    assert why(redis_client, ended) == "max cost $1 reached"
