@@ -1,5 +1,6 @@
 """Panels of judges against a scripted provider: one dissents, one is down, and what people say of them."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -101,6 +102,9 @@ def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
     assert retried["summary"]["judge"]["unreached"] == 0
     again = {row["result"]["case_id"]: row["cost_usd"] for row in rows_of(cli, told["run_id"])}
     assert again["2"] == pytest.approx(4 * 0.0017), "votes that are found again are paid for once"
+    looks = [json.loads(line) for line in cli("watch", told["run_id"], "--jsonl").out.splitlines()]
+    [cost] = [look["cost_usd"] for look in looks if look["event"] == "progress"]
+    assert cost == pytest.approx(7 * 0.0017), "progress counts each call once too"
 
 
 def moody() -> Judge:

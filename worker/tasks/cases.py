@@ -132,6 +132,8 @@ class CasesEngine:
             return judged._replace(ends_run=answer.ends_run or self._after_failure)
         reply, result, replies, is_unjudged = answer
         costs = [reply.cost_usd, *(each.cost_usd for each in replies)]
+        # An answer that brought no attempt was recorded, or paid for with an earlier result.
+        asked = [reply, *replies] if item.attempts > item.claimed.attempts else replies
         told = Told(usage_of(reply), reply.first_token_ms)
         flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
         return Judged(
@@ -139,6 +141,7 @@ class CasesEngine:
             case_line(case_document(payload, result, told)),
             latency_ms=None if is_untimed(payload) else reply.latency_ms,
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+            paid_usd=sum(each.cost_usd or 0.0 for each in asked if not each.is_cached),
             flags=flags,
             ends_run="" if result.passed else self._after_failure,
         )

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from shared.clock import now_ms
-from shared.item_rows import CACHED, CODE_OF_OUTCOME, ItemRow, pack_item
+from shared.costs import MOST_USD
+from shared.item_rows import CODE_OF_OUTCOME, ItemRow, pack_item
 from shared.ledger import Row, Try
 from shared.names import Outcome, RunState
 from worker.chunks import LOST, Lease
@@ -48,6 +49,8 @@ class Judged(NamedTuple):
     """How long the answer took."""
     cost_usd: float | None = None
     """What it cost, as far as known."""
+    paid_usd: float = 0.0
+    """What of that was paid by now, and not for an earlier result; progress counts it."""
     flags: str = ""
     """Of its code."""
     ends_run: str = ""
@@ -180,8 +183,8 @@ class _Visit:
             group.tally[TALLY[judged.outcome]] += 1
             if item.attempts > 1 or item.claimed.generation:
                 group.tally["retried"] += 1
-            if judged.cost_usd and CACHED not in judged.flags:
-                group.tally["cost_micro_usd"] += round(1e6 * judged.cost_usd)
+            if judged.paid_usd:
+                group.tally["cost_micro_usd"] += _micros(judged.paid_usd)
             group.ends_run = group.ends_run or judged.ends_run
         return group
 
@@ -235,6 +238,15 @@ class _Visit:
         lease.is_held = not is_back
         summary["decided"] += sum(committed.accepted)
         summary["retried"] += tally.get("retried", 0) + len(tries)
+
+
+def _micros(usd: float) -> int:
+    """Writes dollars as progress counts them; an absurd price must not burst the ledger's counter.
+
+    >>> _micros(0.25), _micros(1e305)
+    (250000, 1000000000000)
+    """
+    return round(1e6 * min(usd, MOST_USD))
 
 
 def _row(item: Item, judged: Judged) -> Row:
