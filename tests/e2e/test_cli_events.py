@@ -72,3 +72,10 @@ def test_the_fleet_is_watched_until_ctrl_c(cli: Cli) -> None:
     look = hold("status", looks.output.splitlines()[-1])
     assert look["runs"][0]["why"].startswith("no worker is alive")
     assert look["runs"][0]["rate_s"] == 0.0
+
+
+def test_a_fleet_that_is_not_there_is_not_waited_for(cli: Cli) -> None:
+    """`status --watch` of a Redis that does not answer from the start is exit code 3, as every command's."""
+    words = {"PROCTOR_REDIS_URL": "redis://127.0.0.1:1", "PROCTOR_CONNECT_PATIENCE_S": "1"}
+    done = cli("status", "--watch", "--json", env=words, within_s=15)
+    assert (done.code, json.loads(done.out)["error"]["code"]) == (3, "redis_unreachable")

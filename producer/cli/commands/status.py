@@ -33,8 +33,9 @@ def command(session: Session, *, limit: int, is_watched: bool) -> None:
     if is_watched:
         from producer.cli.fleet_view import watch_fleet  # noqa: PLC0415 - start-up: `--help` must not load redis
 
+        store = session.impatient_store  # a Redis that goes away is waited for, one that never was there not
         with suppress(KeyboardInterrupt):  # that is how looking ends
-            watch_fleet(session.output, lambda: _document(session, limit, session.impatient_store))
+            watch_fleet(session.output, lambda: _document(session, limit, store))
         return
     output = session.output
     if session.options.json:
