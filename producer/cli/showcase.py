@@ -44,13 +44,13 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
         keep: leaves the data folder where it is.
         reports: a folder for one HTML report of each; None writes none.
     """
+    if reports is not None:
+        reports.mkdir(parents=True, exist_ok=True)
     folder = Path(mkdtemp(prefix="proctor-demo-"))
     settings = session.settings.override(
         "demo", data_dir=folder / "data", redis_url=None, broker_url=None, embedded_idle_s=2.0
     )
     own = Session(replace(session.options, redis=None), settings)
-    if reports is not None:
-        reports.mkdir(parents=True, exist_ok=True)
     try:
         code = _decide(own, reports)
         if not own.options.json:  # one document is what `--json` prints

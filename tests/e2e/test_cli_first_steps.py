@@ -48,6 +48,15 @@ def test_demo_json(cli: Cli) -> None:
     assert json.loads(done.out)["counts"]["decided"] == 61
 
 
+def test_demo_leaves_nothing_where_reports_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
+    """A folder for reports that cannot be made is exit code 2 before anything else is made."""
+    (tmp_path / "file").touch()
+    (tmp_path / "temporary").mkdir()
+    done = cli("demo", "-o", tmp_path / "file" / "reports", env={"TMPDIR": str(tmp_path / "temporary")})
+    assert done.code == 2, done
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 def test_demo_ignores_the_environment(cli: Cli) -> None:
     """A Redis named in the environment is left alone: the demo brings its own."""
     done = cli("demo", "-q", env={"PROCTOR_REDIS_URL": "redis://127.0.0.1:1"})
