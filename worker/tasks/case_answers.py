@@ -26,9 +26,14 @@ class _Stage(msgspec.Struct):
     detail: _Detail
 
 
+class _Metrics(msgspec.Struct):
+    first_token_ms: int | None = None
+
+
 class _Result(msgspec.Struct):
     raw_output: str | None = None
     token_usage: _Usage | None = None
+    metrics: _Metrics | None = None
     stages: list[_Stage] = []
 
 
@@ -62,6 +67,8 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
     >>> reply = stored_reply(ItemRow(0, "fj", b'{"raw_output":"Hi","token_usage":null}', cost_usd=0.1))
     >>> reply.text, reply.cost_usd
     ('Hi', 0.1)
+    >>> stored_reply(ItemRow(0, "fj", b'{"raw_output":"Hi","metrics":{"first_token_ms":9}}')).first_token_ms
+    9
     >>> stored_reply(ItemRow(0, "f", b'{"raw_output":"Hi"}')) is None
     True
     """
@@ -74,6 +81,7 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
     return ModelReply(
         result.raw_output,
         row.latency_ms or 0,
+        None if result.metrics is None else result.metrics.first_token_ms,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         cost_usd=_without_votes(row.cost_usd, result) if are_votes_kept else row.cost_usd,
