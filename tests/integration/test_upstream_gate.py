@@ -67,6 +67,22 @@ def with_upstream(client: "redis.Redis", work: Callable[[Upstream], Awaitable[An
     return asyncio.run(inside())
 
 
+def test_names_of_scopes_that_are_gone_do_not_pile_up(redis_client: "redis.Redis") -> None:
+    """Each run has a scope of its own that ends by itself; its name goes when others come."""
+    redis_client.zadd(keys.SCOPES_KEY, {f"run:{number}": 1 for number in range(40)})
+
+    async def work(upstream: Upstream) -> None:
+        """Makes a call for each of ten new runs."""
+        for number in range(10):
+            endpoint = api_endpoint(API, run_scope(f"new-{number}", concurrency=2))
+            await upstream.gate.call(endpoint, answer, owner="token")
+
+    with_upstream(redis_client, work)
+    names = redis_client.zrange(keys.SCOPES_KEY, 0, -1)
+    assert {API.encode(), *(f"run:new-{number}".encode() for number in range(10))} <= set(names)
+    assert len(names) < 40, "fifty were written"
+
+
 def test_a_call_returns_what_was_sent_and_leaves_nothing_behind(redis_client: "redis.Redis") -> None:
     """The gate hands the value on, and its permit is gone when the call has ended."""
 

@@ -34,8 +34,16 @@ local function read_scope(name)
   return scope
 end
 
+-- Scopes end by themselves, their names do not: each new one looks at a few, so that they never pile up.
+local function name_scope(name)
+  for _, known in ipairs(call('ZRANDMEMBER', SCOPES_KEY, 8)) do
+    if call('EXISTS', scope_key(known)) == 0 then call('ZREM', SCOPES_KEY, known) end
+  end
+  call('ZADD', SCOPES_KEY, now(), name)
+end
+
 local function write_scope(name, scope)
-  if scope.at == 0 then call('ZADD', SCOPES_KEY, now(), name) end
+  if scope.at == 0 then name_scope(name) end
   scope.at = now()
   local changed = {}
   for _, field in ipairs(fields) do
