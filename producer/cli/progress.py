@@ -80,11 +80,13 @@ class Progress:
 
     @property
     def cost_usd(self) -> float | None:
-        """What it has cost so far; None when nothing is known of costs."""
-        if self.calls.spent_usd is not None:
-            return self.calls.spent_usd
+        """What it has cost so far; None when nothing is known of costs.
+
+        The budget knows first; results know what came between its last look and the end of the run.
+        """
         micros = self.tally.get("cost_micro_usd")
-        return micros / 1e6 if micros else None
+        stored = micros / 1e6 if micros else None
+        return max((usd for usd in (self.calls.spent_usd, stored) if usd is not None), default=None)
 
     @property
     def left_s(self) -> float | None:

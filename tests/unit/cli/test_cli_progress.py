@@ -12,7 +12,7 @@ from producer.cli.live import NoView, PlainView
 from producer.cli.looking import limit_text
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
-from producer.cli.progress import Calls, Failed, Meter, Progress, figures
+from producer.cli.progress import Calls, Failed, Meter, Progress, figures, money
 from shared.limits import Limits, ScopeState
 from shared.runs.upstreams import Gauge
 
@@ -41,6 +41,13 @@ def test_time_left() -> None:
     assert ("left", "1.3 s") in figures(progress())
     assert "left" not in dict(figures(progress(rate_s=None)))
     assert "left" not in dict(figures(progress(rate_s=0.0)))
+
+
+def test_the_last_line_has_the_whole_cost() -> None:
+    """What was spent after the last look at the budget is in the results, and counts."""
+    calls = Calls(spent_usd=0.0013, cap_usd=1.0)
+    ended = progress(state="finished", tally={"passed": 30, "cost_micro_usd": 3158}, calls=calls)
+    assert money(ended) == [("cost", "$0.0032 of $1.00")]
 
 
 def test_rate_is_of_the_last_seconds() -> None:
