@@ -62,7 +62,9 @@ def detect_kind(source: Source) -> Kind:
     """
     head = source.head()
     if not head.strip():
-        raise InputError(f"{source.name}: is empty", hint="turns are JSON Lines: one {…} on each line")
+        likely = _SUFFIXES.get(PurePath(source.name).suffix.lower())
+        chosen = f" --kind {likely}" if likely else ""
+        raise InputError(f"{source.name}: is empty", hint=f"`proctor init{chosen}` writes an example")
     kind = kind_of(head) or _SUFFIXES.get(PurePath(source.name).suffix.lower())
     if kind is None:
         raise InputError(

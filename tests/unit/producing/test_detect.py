@@ -62,6 +62,15 @@ def test_an_empty_file_is_an_input_error() -> None:
         detect_kind(Source("-", stdin=io.BytesIO(b" \n")))
 
 
+def test_an_empty_bench_is_not_told_of_turns(tmp_path: Path) -> None:
+    """The hint is about what the file's name promises."""
+    file = tmp_path / "bench.yaml"
+    file.touch()
+    with pytest.raises(InputError, match="is empty") as caught:
+        detect_kind(Source(str(file)))
+    assert caught.value.hint == "`proctor init --kind cases` writes an example"
+
+
 def test_every_kind_is_read_or_refused_by_name() -> None:
     """A kind has a loader, or the error says which kinds this version runs."""
     assert loader_for(Kind.TURNS, "a.jsonl") is load_turns
