@@ -53,7 +53,23 @@ def _of_click(error: click.ClickException) -> Failure:
     if possibilities:
         hint = f"did you mean {' or '.join(sorted(possibilities))}?"
     message = (error.message if hasattr(error, "possibilities") else error.format_message()).rstrip(".")
-    return Failure("usage", message[:1].lower() + message[1:], hint, 2)
+    return Failure("usage", _in_a_line(message[:1].lower() + message[1:]), hint, 2)
+
+
+def _in_a_line(message: str) -> str:
+    """Says in a line and in plain words what click says of a value.
+
+    >>> _in_a_line("missing argument. Choose from: bash,  zsh")
+    'missing argument. Choose from: bash, zsh'
+    >>> _in_a_line("invalid value for '--delay': '0.1' is not a valid integer range")
+    "invalid value for '--delay': '0.1' is no whole number"
+    """
+    message = " ".join(message.split())
+    for name, plain in (("integer", "whole number"), ("float", "number")):
+        for said in (f" is not a valid {name} range", f" is not a valid {name}"):
+            if message.endswith(said):
+                return f"{message.removesuffix(said)} is no {plain}"
+    return message
 
 
 def _of_system(error: OSError) -> Failure:

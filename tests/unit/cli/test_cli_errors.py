@@ -40,6 +40,14 @@ def test_failure(error: BaseException, code: str, exit_code: int) -> None:
     assert failure.message
 
 
+def test_a_list_of_choices_stays_in_its_line() -> None:
+    """What click spreads over several lines is one line, as all messages are."""
+    choice = click.Argument(["shell"], type=click.Choice(["bash", "zsh"]))
+    failure = describe(click.MissingParameter(param=choice))
+    assert failure is not None
+    assert failure.message.endswith("Choose from: bash, zsh")
+
+
 def test_bug_is_not_foreseen() -> None:
     """An error that is none of ours is not given a polite name."""
     assert describe(ZeroDivisionError("x")) is None
