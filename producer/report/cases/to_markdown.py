@@ -95,7 +95,7 @@ class CasesMarkdownReport:
             return ["## Failures", "None"]
         rows = [
             [
-                markdown(case.item.id or str(case.item.case + 1), PROMPT_CHARS),
+                markdown(case.item.id or str(case.item.case + 1), PROMPT_CHARS) + _again(case.item.repeat),
                 markdown(case.item.model, PROMPT_CHARS),
                 case.code or str((case.result or {}).get("status") or "never asked"),
                 markdown(case.item.input, PROMPT_CHARS),
@@ -105,6 +105,15 @@ class CasesMarkdownReport:
         ]
         more = [f"and {self._left:,} more"] * bool(self._left)
         return ["## Failures", _table(("Case", "Model", "Status", "Prompt", "Why"), rows), *more]
+
+
+def _again(repeat: int) -> str:
+    """Names a repeat as the other reports do; nothing for the first.
+
+    >>> _again(0), _again(1)
+    ('', ' #2')
+    """
+    return f" #{repeat + 1}" if repeat else ""
 
 
 def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:

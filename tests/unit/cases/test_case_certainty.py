@@ -51,6 +51,7 @@ def test_markdown_has_the_figures_behind_the_documented_columns() -> None:
     assert text.index("## Repeats") < text.index("## Failures")
     assert repeats == ["m", "3", "66.7% ± 33.3", "100.0%", "50.0%", "1 of 2"]
     assert "## Repeats" not in written("md", standard(), run_info())
+    assert re.findall(r"^\| (2[^|]*) \|", text, re.MULTILINE) == ["2", "2 #3"]
 
 
 @pytest.mark.parametrize("columns", ["80", "140"])
@@ -62,6 +63,21 @@ def test_the_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: s
     assert max(map(len, tables)) <= int(columns)
     assert "…" not in text
     assert all(figure in text for figure in ("30.0-90.3%", "66.7% ± 33.3", "1 of 2", "$0.0012"))
+
+
+@pytest.mark.parametrize("columns", ["40", "60"])
+def test_a_narrow_terminal_loses_no_figure(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    """Where a table has no room, its rows are told in words: names and figures are there in full."""
+    monkeypatch.setenv("COLUMNS", columns)
+    name = "anthropic/claude-haiku-4-5"
+    rows = [row(0, CasePayload(0, name, "Hi", 0, expected={"n": 1}), '{"n": 1}', ms=100)]
+    text = summary_text(document(rows, run_info(models=[name])))
+    assert "…" not in text
+    assert name in text.splitlines()
+    words = ("Pass rate 100.0%", "Passed 1", "Errors 0", "P95 0.10s")
+    assert all(word in text for word in words)
+    shown = text.split("passed 1")[0].split("\n\n", 1)[1]
+    assert max(map(len, shown.splitlines())) <= int(columns)
 
 
 def test_freeform_runs_have_no_pass_rates() -> None:
