@@ -11,7 +11,7 @@ from typing import Final, cast
 
 import click
 
-from producer.cli.errors import report
+from producer.cli.errors import EXIT_INTERRUPTED, report
 from producer.cli.options import COMPLETION_VARIABLE, GLOBAL_OPTIONS, GlobalOptions, ProctorGroup
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
@@ -130,8 +130,9 @@ def run(arguments: Sequence[str]) -> int:
         return end.exit_code
     except BrokenPipeError:
         # The reader has gone (`proctor results RUN | head`): nobody is left to tell, and nothing is wrong.
+        # Who told events had a run in hand, which is left as by Ctrl-C: 0 would say that it went well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+        return EXIT_INTERRUPTED if options.jsonl else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence against tracebacks
         return report(error, options, arguments)
     return code

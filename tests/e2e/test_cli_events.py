@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, Done
+from tests.support.cli import PROCTOR, Cli, Done
 from tests.support.schemas import hold
 from tests.support.tree import ROOT
 
@@ -72,6 +72,15 @@ def test_the_fleet_is_watched_until_ctrl_c(cli: Cli) -> None:
     look = hold("status", looks.output.splitlines()[-1])
     assert look["runs"][0]["why"].startswith("no worker is alive")
     assert look["runs"][0]["rate_s"] == 0.0
+
+
+def test_a_run_whose_reader_leaves_has_not_gone_well(cli: Cli) -> None:
+    """`run --jsonl | head -1` leaves the run as Ctrl-C does: exit code 130, and not the 0 of a good run."""
+    line = " ".join([*PROCTOR, "run", str(EXAMPLE), "--jsonl", "--processes", "1"])
+    done = cli.processes.run(
+        "bash", "-c", f"{line} 2>/dev/null | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    )
+    assert done.output == "130\n"
 
 
 def test_a_fleet_that_is_not_there_is_not_waited_for(cli: Cli) -> None:
