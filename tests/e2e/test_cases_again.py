@@ -36,6 +36,23 @@ def test_a_judge_that_is_not_there_leaves_strict_equality(
     assert (retried.code, document(retried)["counts"]["passed"]) == (0, 1), retried
 
 
+def test_an_answer_too_long_for_the_cache_is_not_asked_for_twice(cli: Cli, tmp_path: Path) -> None:
+    """While its judge asks for a pause such an answer stays in hand: nobody would find it again."""
+
+    def script(prompt: str, _nth: int) -> Say:
+        """Answers at length; the judge asks for a pause first."""
+        if QUESTION not in prompt:
+            return Say('{"n": 1.0' + " " * 300_000 + "}")
+        asked = sum(QUESTION in request.prompt for request in server.requests)
+        return Say("wait", 429, {"Retry-After": "3"}) if asked == 1 else Say("PASS")
+
+    with ModelServer(script) as server:
+        path = bench(tmp_path, server, [{"input": "one", "expected": {"n": 1}}], models=["alpha"])
+        done = cli("run", path, *WORKERS)
+        assert [QUESTION in request.prompt for request in server.requests] == [False, True, True]
+    assert (done.code, document(done)["counts"]["passed"]) == (0, 1), done
+
+
 def test_answers_are_judged_again_without_a_call(cli: Cli, tmp_path: Path) -> None:
     """`rescore` judges stored answers as a new run, by its own criteria or by another bench's."""
     (tmp_path / "validators.py").write_text(VALIDATORS, encoding="utf-8")

@@ -30,6 +30,7 @@ from worker.tasks.case_notes import waits_for_judge
 from worker.tasks.case_questions import case_of, judge_requests, model_request
 from worker.tasks.in_hand import Item, Postponed
 from worker.tasks.items import ItemsHandler, Judged, Stopped
+from worker.upstream.cache import is_kept
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
@@ -187,7 +188,7 @@ class CasesEngine:
             lambda request, history: self._ask(item, request, history),
             item.claimed.error,
             # The answer is in the cache, and will be found there.
-            may_park=self._run.cache and payload.recorded is None,
+            may_park=self._run.cache and payload.recorded is None and is_kept(answer),
         )
         match heard:
             case OverBudget():

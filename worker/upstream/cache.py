@@ -36,6 +36,15 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ModelReply).decode
 
 
+def is_kept(reply: ModelReply) -> bool:
+    """Tells whether an answer is short enough to be found again.
+
+    >>> is_kept(ModelReply("Hi", 5)), is_kept(ModelReply("Hi" * MOST_BYTES, 5))
+    (True, False)
+    """
+    return len(_encode(reply)) <= MOST_BYTES
+
+
 class Lead(NamedTuple):
     """The right to ask for an answer alone."""
 
