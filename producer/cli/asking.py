@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from producer.cli.cases import ALSO_QUERIES
 from producer.cli.params import chain
 from shared.errors import UsageError
 from shared.query_run import METHODS, QueryRun
@@ -140,7 +141,8 @@ def refuse_query_options(words: dict[str, Any], kind: str) -> None:
     given = [name for name, value in words.items() if value not in (None, ())]
     if given:
         flag = {"places": "field", "headers": "header"}.get(given[0], given[0]).replace("_", "-")
-        raise UsageError(f"--{flag} is for queries, and this file describes {kind}", hint="leave it out")
+        whose = "queries and cases" if given[0] in ALSO_QUERIES else "queries"
+        raise UsageError(f"--{flag} is for {whose}, and this file describes {kind}", hint="leave it out")
 
 
 def _headers(texts: Sequence[str]) -> dict[str, str]:

@@ -55,10 +55,18 @@ def tell_ending(
         session.output.data(colored(session.output, document))
         if details and (text := details.text()):
             session.output.data(f"\n{text}")
+    _tell_dead(session, info, document)
     tell_gates(session.output, document)
     if info.state == RunState.INCOMPLETE:
         _tell_cost_cap(session, info.run)
     return int(document["exit"])
+
+
+def _tell_dead(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
+    """Tells where to read why items ended in error, unless each of them is told of above."""
+    is_told = SCREENS[info.kind].details is not None or session.options.json
+    if document["counts"]["error"] and not is_told:
+        session.output.note(f"`proctor dead list {info.run}` tells why items ended in error")
 
 
 def _tell_cost_cap(session: Session, run: str) -> None:

@@ -120,6 +120,15 @@ def test_errors_are_dead_items_and_retried(cli: Cli, few: Path) -> None:
     assert json.loads(cli("dead", "list", "--json").out)["dead"] == []
 
 
+def test_a_wrong_path_says_where_the_reason_stands(cli: Cli, api: str, few: Path) -> None:
+    """The summary only counts errors by code; what it names lists the messages."""
+    done = cli("run", few, "--api-url", f"{api}/wrong", "--no-progress")
+    assert done.code == 1, done
+    run = done.out.split()[0]
+    assert f"`proctor dead list {run}` tells why items ended in error" in done.err
+    assert "404: Not Found" in cli("dead", "list", run).out
+
+
 def test_ctrl_c_keeps_the_run_and_resume_continues_it(cli: Cli, few: Path) -> None:
     """Ctrl-C is exit 130; the command it names sends what is left, and nothing twice."""
     with ScriptedApi(lambda _query, _nth: Step(after_s=0.4)) as scripted:
@@ -177,7 +186,10 @@ def test_options_of_queries_are_refused_for_turns(cli: Cli) -> None:
     """A turns file takes no `--delay`, and says so instead of ignoring it."""
     done = cli("run", ROOT / "examples" / "turns.jsonl", "--delay", "3")
     assert done.code == 2
-    assert "--delay is for queries" in done.err
+    assert "--delay is for queries, and" in done.err
+    done = cli("run", ROOT / "examples" / "turns.jsonl", "--repeat", "2")
+    assert done.code == 2
+    assert "--repeat is for queries and cases, and" in done.err
 
 
 def test_validate_and_dry_run_count_queries(cli: Cli) -> None:
