@@ -214,6 +214,7 @@ def test_twenty_thousand_turns_open_and_filter(browser: Browser, tmp_path: Path)
 
 
 def _filled(texts: list[str]) -> list[str]:
-    """Asserts that there are texts, and returns them."""
+    """Asserts that there are texts and that all are laid out, and returns them."""
     assert texts
+    assert all(texts)
     return texts
