@@ -81,7 +81,7 @@ def test_connections_that_break_cost_nothing_but_time(server: RedisServer, proce
         for share, name in enumerate(("claim", "commit_threads", "tick", "commit_threads", "claim"), 1):
             trial.middle(run, share / 20)
             trap = door.trap = Trap(SCRIPTS[name].sha.encode(), lambda: None, after=True)
-            # An earlier cut may have taken every wake-up that was on its way; then they have to come again first.
+            # An earlier cut may have taken every wake-up that was on its way: they come again first.
             eventually(lambda trap=trap: _sprung(trap), OVERDUE_S + 15)  # type: ignore[misc] # the loop's own trap
             door.cut()
         # Wake-ups were on the connections too. They come again after half a minute, which passes now.

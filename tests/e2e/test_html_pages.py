@@ -187,7 +187,7 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, kind: str) -> N
         write_page(path, queries_run(1), query_rows([answered(HOSTILE, HOSTILE, query=HOSTILE)]))
     opened(browser, path.as_uri())
     browser.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    eventually(lambda: _filled(browser.texts("details[open] .trace li")))
+    eventually(lambda: _filled(browser.contents("details[open] .trace li")))
     assert "<script>window.pwned = 1</script>" in browser.evaluate("document.body.textContent")
     assert "{{ 7 * 7 }}" in browser.evaluate("document.body.textContent")
     assert browser.evaluate("typeof window.pwned") == "undefined"
