@@ -111,6 +111,7 @@ def load_library() -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its own making; nobody here can mend them
         litellm: Any = importlib.import_module("litellm")
+        litellm.ModelResponse()  # builds its models with pydantic, which warns; else the first call would
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
