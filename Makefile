@@ -91,7 +91,7 @@ docs-check: $(STAMP) ## a docstring on everything, and documents that say what t
 
 lock: ## choose newer versions within pyproject.toml's ranges (needs uv)
 	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --output-file requirements.lock
-	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --group dev \
+	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --all-extras --group dev \
 	  --output-file requirements-dev.lock
 
 LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
