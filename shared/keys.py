@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 PREFIX: Final = "proctor:"
 
 CLOCK_KEY: Final = PREFIX + "clock"
-"""Hash: `at` Redis time of the last tick, `lc` ledger clock then, `seq` the serial number last given out."""
+"""Hash: `at` Redis time of the last tick, `lc` ledger clock then, `lease` how long a lease of that worker
+lasts, `seq` the serial number last given out."""
 BUSY_KEY: Final = PREFIX + "busy"
 """Set: runs that are loading or cancelling; what a tick looks after."""
 OPEN_KEY: Final = PREFIX + "open"

@@ -24,6 +24,8 @@ DAY_S: Final = 24 * 3600
 CACHE_TTL_S: Final = 30 * DAY_S
 """How long a model's answer is kept when nothing else is said."""
 MOST_DEFAULT_PROCESSES: Final = 4
+SHORTEST_LEASE_S: Final = 1.0
+"""With shorter leases a busy machine's pauses would count as deaths."""
 FROM_DEFAULT: Final = "default"
 FROM_ENVIRONMENT: Final = "environment"
 
@@ -59,6 +61,13 @@ def _positive_seconds(text: str) -> float:
     number = _seconds(text)
     if number == 0:
         raise ValueError("a number of seconds above 0 is needed")
+    return number
+
+
+def _lease_seconds(text: str) -> float:
+    number = _seconds(text)
+    if number < SHORTEST_LEASE_S:
+        raise ValueError(f"at least {SHORTEST_LEASE_S:g} s are needed")
     return number
 
 
@@ -140,6 +149,8 @@ class Settings:
     """Worker processes to start: the cores, at most 4."""
     in_flight: int = _setting(100, _positive_whole)
     """Items at work at once in one worker process."""
+    lease_s: float = _setting(15.0, _lease_seconds)
+    """How long a worker may be silent before others take its work; renewals and repeated wake-ups follow."""
     patience_s: float = _setting(60.0, _positive_seconds)
     """How long running work waits for a Redis that has gone away."""
     connect_patience_s: float = _setting(5.0, _positive_seconds)

@@ -22,6 +22,7 @@ from celery.worker import state
 from shared.broker import Publisher
 from shared.errors import ProctorError
 from shared.ledger import Ledger, Wake
+from shared.ledger.times import Times
 from shared.names import TASKS, Kind
 from shared.runs import RunStore
 from shared.settings import Settings
@@ -99,12 +100,13 @@ class Lifecycle(bootsteps.StartStopStep):
             logger.error("%s", error.message)  # noqa: TRY400 - a wrong URL is no programming error
             raise SystemExit(error.exit_code) from error
         client = connection.target.client()
+        settings = self._settings
         process = self._process = WorkerProcess(
             worker.hostname,
             self._slots,
-            ledger=Ledger(client, patience_s=self._settings.patience_s),
+            ledger=Ledger(client, patience_s=settings.patience_s, times=Times.of(settings.lease_s)),
             publisher=Publisher(worker.app),
-            settings=self._settings,
+            settings=settings,
             in_flight=self._in_flight,
         )
         store = RunStore(client)

@@ -19,10 +19,6 @@ from shared.ledger.idle import has_work
 from shared.names import Kind
 from worker.process import WorkerProcess
 
-TICK_S: Final = 1.0
-"""Between two ticks of one process."""
-RENEW_S: Final = 1.0
-"""Between two renewals: a lease lasts 15 s, and chunks in work hear soon that their run is cancelled."""
 IDLE_TICKS: Final = 2
 """A burst process ends after so many looks at an empty ledger in a row."""
 
@@ -82,9 +78,10 @@ class Steward:
         self._idle_ticks = 0
         self._has_arrived = False
         self._capacities = _kinds_by_capacity(process)
+        period_s = process.ledger.times.period_ms / 1000
         self._threads = (
-            Periodic("steward", TICK_S, self._tick, process.give_up),
-            Periodic("renewer", RENEW_S, self._renew, process.give_up),
+            Periodic("steward", period_s, self._tick, process.give_up),
+            Periodic("renewer", period_s, self._renew, process.give_up),
         )
 
     def start(self) -> None:

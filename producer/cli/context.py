@@ -67,9 +67,15 @@ class Session:
     def ledger(self) -> Ledger:
         """The ledger, with the patience of a running command."""
         from shared.ledger import Ledger  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.ledger.times import Times  # noqa: PLC0415 - same
 
         settings = self.settings
-        return Ledger(self.client, patience_s=settings.patience_s, namespace_ttl_s=settings.namespace_ttl_s)
+        return Ledger(
+            self.client,
+            patience_s=settings.patience_s,
+            namespace_ttl_s=settings.namespace_ttl_s,
+            times=Times.of(settings.lease_s),
+        )
 
     @cached_property
     def store(self) -> RunStore:

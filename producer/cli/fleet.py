@@ -69,7 +69,7 @@ def read_overview(client: redis.Redis, broker: redis.Redis) -> Overview:
     """Returns all queues, workers and the size of the dead set."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
-    pipeline.hmget(CLOCK_KEY, ["at", "lc"])
+    pipeline.hmget(CLOCK_KEY, ["at", "lc", "lease"])
     pipeline.zcard(DEAD_KEY)
     for kind in Kind:
         pipeline.zrange(workers_key(kind), 0, -1, withscores=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from shared.clock import now_ms
 from shared.errors import UsageError
 from shared.ledger.calls import ScriptCaller
-from shared.ledger.scripts import Script
+from shared.ledger.scripts import Script, ledger_scripts
+from shared.ledger.times import TIMES, Times
 
 if TYPE_CHECKING:
     import redis
@@ -30,6 +31,7 @@ class LedgerCalls:
         patience_s: float = PATIENCE_S,
         namespace_ttl_s: int = NAMESPACE_TTL_S,
         clock: Callable[[], int] = now_ms,
+        times: Times = TIMES,
         scripts: Mapping[str, Script] | None = None,
     ) -> None:
         """Connects nothing yet.
@@ -39,9 +41,13 @@ class LedgerCalls:
             patience_s: how long a call waits for a Redis that is away.
             namespace_ttl_s: how long a shared namespace is kept once no open run uses it; 0 for ever.
             clock: the caller's clock in epoch milliseconds, which times given to `commit` are of.
+            times: how long leases and the like last; 15 s and what follows from it unless told otherwise.
             scripts: other scripts than those in `lua/`; tests put their own clock in.
         """
-        self.caller = ScriptCaller(client, patience_s=patience_s, scripts=scripts)
+        self.times = times
+        self.caller = ScriptCaller(
+            client, patience_s=patience_s, scripts=scripts or ledger_scripts(self.times)
+        )
         self.namespace_ttl_s = namespace_ttl_s
         self.clock = clock
 

@@ -14,7 +14,7 @@ import redis
 from redis import exceptions
 
 from shared.errors import RedisUnreachableError
-from shared.ledger.scripts import Script, ledger_scripts
+from shared.ledger.scripts import Script
 
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0
@@ -39,12 +39,10 @@ T = TypeVar("T")
 class ScriptCaller:
     """The scripts of the ledger on one server; each thread takes a connection of its own."""
 
-    def __init__(
-        self, client: "redis.Redis", *, patience_s: float, scripts: Mapping[str, Script] | None = None
-    ) -> None:
+    def __init__(self, client: "redis.Redis", *, patience_s: float, scripts: Mapping[str, Script]) -> None:
         self.client: Any = client  # redis-py's own annotations mix sync and async answers
         self.patience_s = patience_s
-        self._scripts = scripts or ledger_scripts()
+        self._scripts = scripts
         self._pause = Event()
         self._loaded: set[str] = set()
         """Scripts that were loaded once; a restarted server has forgotten them."""

@@ -1,4 +1,4 @@
-"""The numbers of the ledger's protocol, for Python and (rendered by `lua_source`) for its Lua scripts."""
+"""The bounds of the ledger's protocol, for Python and (rendered by `lua_source`) for its Lua scripts."""
 
 import sys
 from typing import Final
@@ -9,22 +9,10 @@ LAYOUT: Final = 1
 """Version of the key layout; a worker that meets another one leaves the run alone."""
 KINDS: Final = tuple(str(kind) for kind in Kind)
 """Every kind a tick looks after."""
-LEASE_MS: Final = 15_000
-"""How long a claim, a renewal or a worker's registration lasts on the ledger clock."""
-LOADER_MS: Final = 60_000
-"""How long a loading run waits for the next batch of its loader, on the ledger clock."""
-OVERDUE_MS: Final = 30_000
-"""The least time after which an unclaimed wake-up counts as lost and is published again."""
 OVERDUE_FACTOR: Final = 3
 """A wake-up counts as lost after this many times the usual chunk time, if that is more."""
 MOST_DOUBLINGS: Final = 6
 """How often the time to the next repetition of a wake-up doubles."""
-PARK_MS: Final = 1_000
-"""How long a suspect chunk stands aside when its worker already holds one."""
-SKEW_MS: Final = 2_000
-"""How far the ledger clock may run past the last tick."""
-TICK_MS: Final = 900
-"""A tick does nothing when another ran less than this ago."""
 SUSPECT_STRIKES: Final = 2
 """Leases of a chunk that ran out before its items are taken apart and watched one by one."""
 POISON_STRIKES: Final = 5
@@ -52,8 +40,8 @@ ARGUMENT_SLICE: Final = 4_000
 def lua_source(name: str) -> str | None:
     r"""Renders one constant of this module as a Lua local; None when there is no such constant.
 
-    >>> lua_source("PARK_MS"), lua_source("KINDS")
-    ('local PARK_MS = 1000\n', "local KINDS = {'turns', 'cases', 'queries'}\n")
+    >>> lua_source("BULK"), lua_source("KINDS")
+    ('local BULK = 100\n', "local KINDS = {'turns', 'cases', 'queries'}\n")
     """
     return lua_local(name, getattr(sys.modules[__name__], name, None)) if name.isupper() else None
 

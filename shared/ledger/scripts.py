@@ -1,8 +1,9 @@
 """Puts each Lua script together from its file and only the helpers, keys and numbers that it uses.
 
 A script or helper names what it stands on in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
-(`shared.keys`), a number (`shared.ledger.limits`) or a helper (`lua/lib/NAME.lua`). Every helper is a closure
-that is made anew by each call, about 0.08 µs, which is why no script carries what it does not use.
+(`shared.keys`), a bound (`shared.ledger.limits`), a time (`shared.ledger.times`) or a helper
+(`lua/lib/NAME.lua`). Every helper is a closure that is made anew by each call, about 0.08 µs, which is why no
+script carries what it does not use.
 
 Scripts that live elsewhere are put together in the same way, from a `Library` of their own that stands on the
 ledger's.
@@ -17,6 +18,7 @@ from typing import Final, NamedTuple
 
 from shared import keys
 from shared.ledger import limits
+from shared.ledger.times import TIMES, Times
 
 FOLDER: Final = Path(__file__).parent / "lua"
 NAMES: Final = (
@@ -46,8 +48,9 @@ class Library(NamedTuple):
         return next(filter(Path.exists, places), places[-1]).read_text()
 
 
-LEDGER: Final = Library((FOLDER,), (keys.lua_source, limits.lua_source))
-"""What the ledger's scripts are made of."""
+def ledger_library(times: Times) -> Library:
+    """Names what the ledger's scripts are made of, with these times."""
+    return Library((FOLDER,), (keys.lua_source, limits.lua_source, times.lua_source))
 
 
 class Script(NamedTuple):
@@ -76,15 +79,15 @@ def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str], library:
     parts[name] = text
 
 
-def compose(name: str, replaced: Mapping[str, str] | None = None, library: Library = LEDGER) -> Script:
+def compose(name: str, library: Library, replaced: Mapping[str, str] | None = None) -> Script:
     """Reads one script with all it stands on.
 
     Args:
-        name: one of `NAMES`, or of the library's scripts.
-        replaced: helpers to use instead of those in `lua/lib`; tests put their own clock under `now`.
+        name: of one of the library's scripts.
         library: where to look.
+        replaced: helpers to use instead of those in `lua/lib`; tests put their own clock under `now`.
 
-    >>> compose("leave").text.startswith(PRELUDE)
+    >>> compose("leave", ledger_library(TIMES)).text.startswith(PRELUDE)
     True
     """
     body = (library.folders[0] / f"{name}.lua").read_text()
@@ -95,12 +98,13 @@ def compose(name: str, replaced: Mapping[str, str] | None = None, library: Libra
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def compose_all(replaced: Mapping[str, str] | None = None) -> dict[str, Script]:
+def compose_all(replaced: Mapping[str, str] | None = None, *, times: Times = TIMES) -> dict[str, Script]:
     """Reads every script of the ledger by name."""
-    return {name: compose(name, replaced) for name in NAMES}
+    library = ledger_library(times)
+    return {name: compose(name, library, replaced) for name in NAMES}
 
 
 @cache
-def ledger_scripts() -> Mapping[str, Script]:
+def ledger_scripts(times: Times) -> Mapping[str, Script]:
     """Reads every script of the ledger once per process: it takes some milliseconds."""
-    return MappingProxyType(compose_all())
+    return MappingProxyType(compose_all(times=times))

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from shared import keys
 from shared.clock import iso_utc
-from shared.ledger.limits import LEASE_MS, SKEW_MS
+from shared.ledger.times import TIMES, Times
 from shared.names import RunState
 
 SILENT_MS: Final = 10_000
@@ -54,17 +54,18 @@ def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], c
 
     Args:
         now_ms: Redis' time.
-        clock: `at` and `lc` of the clock's hash.
+        clock: `at`, `lc` and `lease` of the clock's hash.
         registered: pairs of name and expiry.
         caps: capacity by name.
     """
-    at, ledger_ms = (int(value or 0) for value in clock)
+    at, ledger_ms, lease_ms = (int(value or 0) for value in clock)
+    times = Times.of(lease_ms / 1000) if lease_ms else TIMES
     passed = max(0, now_ms - at)
     if passed > SILENT_MS:
         return []
-    ledger_now = ledger_ms + min(passed, SKEW_MS)
+    ledger_now = ledger_ms + min(passed, times.skew_ms)
     return [
-        Worker(name.decode(), int(caps.get(name, 0)), max(0.0, ledger_now + LEASE_MS - until) / 1000)
+        Worker(name.decode(), int(caps.get(name, 0)), max(0.0, ledger_now + times.lease_ms - until) / 1000)
         for name, until in registered
         if until > ledger_now
     ]
@@ -105,7 +106,7 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
     """Reads what decides whether a run moves, in two round trips at most."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
-    pipeline.hmget(keys.CLOCK_KEY, ["at", "lc"])
+    pipeline.hmget(keys.CLOCK_KEY, ["at", "lc", "lease"])
     pipeline.zrange(keys.workers_key(kind), 0, -1, withscores=True)
     pipeline.hgetall(keys.capacity_key(kind))
     pipeline.zcard(keys.wait_key(run))
@@ -129,7 +130,7 @@ def workers(client: Any, kind: str) -> list[Worker]:
     """Reads the live workers of a kind."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
-    pipeline.hmget(keys.CLOCK_KEY, ["at", "lc"])
+    pipeline.hmget(keys.CLOCK_KEY, ["at", "lc", "lease"])
     pipeline.zrange(keys.workers_key(kind), 0, -1, withscores=True)
     pipeline.hgetall(keys.capacity_key(kind))
     time, clock, registered, caps = pipeline.execute()

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,7 +17,8 @@ from redis import exceptions
 from shared import keys
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger, limits
-from shared.ledger.scripts import FOLDER, NAMES, compose
+from shared.ledger.scripts import FOLDER, NAMES, compose, ledger_library
+from shared.ledger.times import TIMES
 from shared.target import RedisTarget
 from tests.support.ledger_runs import decide_all, rows_of, state_of, submit_cases
 from tests.support.redis_server import RedisServer
@@ -65,13 +67,15 @@ def ledger(faulty: FaultyRedis) -> Ledger:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_script_is_understood_and_alone(redis_client: "redis.Redis", name: str) -> None:
     """A script is put together from what it names, and compiles."""
-    script = compose(name)
+    script = compose(name, ledger_library(TIMES))
     assert redis_client.script_load(script.text) in {script.sha, script.sha.encode()}
 
 
 FILES = sorted(FOLDER.rglob("*.lua"))
 NAMED = {file.stem for file in FOLDER.glob("lib/*.lua")} | {
-    name for name in [*vars(keys), *vars(limits)] if keys.lua_source(name) or limits.lua_source(name)
+    name
+    for name in [*vars(keys), *vars(limits), *(each.name.upper() for each in fields(TIMES))]
+    if any(source(name) for source in ledger_library(TIMES).sources)
 }
 """Everything that a script can name in its header."""
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from shared import keys
 from shared.answers import AnswerBook
 from shared.ledger.calls import ScriptCaller
-from shared.ledger.limits import LEASE_MS
+from shared.ledger.times import TIMES
 from tests.support.redis_server import RedisServer
 from worker.upstream.scripts import compose_all
 
@@ -42,7 +42,7 @@ class CacheModel:
         if flight and flight[0] != token and flight[1] > self.ledger:
             return [b"follow"]
         self.misses += flight is None
-        self.flights[digest] = (token, self.ledger + LEASE_MS)
+        self.flights[digest] = (token, self.ledger + TIMES.lease_ms)
         return [b"lead"]
 
     def keep(self, digest: str, token: str, answer: bytes) -> list[bytes]:
@@ -58,7 +58,7 @@ class CacheModel:
         """What `renew_flights.lua` does."""
         for digest, token in leads:
             if self.flights.get(digest, ("", 0))[0] == token:
-                self.flights[digest] = (token, self.ledger + LEASE_MS)
+                self.flights[digest] = (token, self.ledger + TIMES.lease_ms)
 
 
 class CacheMachine(RuleBasedStateMachine):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from shared.ledger.limits import LEASE_MS
+from shared.ledger.times import TIMES
 
 Answer = tuple[object, ...]
 
@@ -44,7 +44,7 @@ class BudgetModel:
             self.is_over = self.is_over or is_alone
             return ("over", str(self.spent), str(most)) if is_alone else ("wait",)
         self.is_over = False
-        self.held[call], self.until[call] = amount, self.ledger + LEASE_MS
+        self.held[call], self.until[call] = amount, self.ledger + TIMES.lease_ms
         return ("ok",)
 
     def lapse(self) -> None:
@@ -75,7 +75,7 @@ class BudgetModel:
         """What `renew_holds.lua` does."""
         for call in calls:
             if call in self.until:
-                self.until[call] = self.ledger + LEASE_MS
+                self.until[call] = self.ledger + TIMES.lease_ms
 
     def stored(self) -> dict[str, int]:
         """What the hash of the run's cost should hold."""

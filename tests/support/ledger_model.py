@@ -22,7 +22,8 @@ from shared.ledger import (
     Wake,
 )
 from shared.ledger.base import NAMESPACE_TTL_S
-from shared.ledger.limits import INBOX_DEPTH, LEASE_MS, LOADER_MS, PARK_MS, SUSPECT_STRIKES
+from shared.ledger.limits import INBOX_DEPTH, SUSPECT_STRIKES
+from shared.ledger.times import TIMES
 from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record, Run
 from tests.support.ledger_model_steward import Steward
 
@@ -59,7 +60,7 @@ class LedgerModel(Steward):
             runs[run] = Run(
                 run, kind, namespace or run, key, token, snapshot,
                 ttl_s=ttl_s, namespace_ttl_s=NAMESPACE_TTL_S if namespace else ttl_s, wide=wide,
-                until_ms=self.clock() + LOADER_MS, created_ms=self.state.now_ms,
+                until_ms=self.clock() + TIMES.loader_ms, created_ms=self.state.now_ms,
             )  # fmt: skip
             if key:
                 self.state.idem[key] = run
@@ -86,7 +87,7 @@ class LedgerModel(Steward):
                 found.threads.update(part.thread for part in parts)
             found.plan[chunk] = Plan(0, entry.first, size, parts)
             found.waiting.add(chunk)
-        found.until_ms = self.clock() + LOADER_MS
+        found.until_ms = self.clock() + TIMES.loader_ms
         return len(found.items)
 
     def seal(self, run: str, token: str, total: int, digest: str) -> list[Wake]:
@@ -131,12 +132,12 @@ class LedgerModel(Steward):
             return Claim("paused", self.top_up(found.kind))
         if record.suspect(SUSPECT_STRIKES):
             if worker in self.state.suspects:
-                self.to_parked(found, chunk, self.state.now_ms + PARK_MS)
+                self.to_parked(found, chunk, self.state.now_ms + TIMES.park_ms)
                 return Claim("later", self.top_up(found.kind))
             self.state.suspects[worker] = Lease(run, chunk, token)
         self.ended.discard(token)  # a claim that is sent again after its first lease was over gets a new one
         record.state, record.token, record.worker, record.claimed_ms = "L", token, worker, self.clock()
-        self.kind_of(found).live[run, chunk] = self.clock() + LEASE_MS
+        self.kind_of(found).live[run, chunk] = self.clock() + TIMES.lease_ms
         return self.give(found, chunk, token)
 
     def give(self, run: Run, chunk: str, token: str) -> Claim:
@@ -186,7 +187,7 @@ class LedgerModel(Steward):
             record = self.record(run, chunk)
             if record and record.token == token:
                 found = self.state.runs[run]
-                self.kind_of(found).live[run, chunk] = self.clock() + LEASE_MS
+                self.kind_of(found).live[run, chunk] = self.clock() + TIMES.lease_ms
                 answers.append(found.state)
             else:
                 answers.append("lost")

@@ -3,15 +3,8 @@
 from typing import Any
 
 from shared.ledger import Wake
-from shared.ledger.limits import (
-    BULK,
-    OVERDUE_FACTOR,
-    OVERDUE_MS,
-    SKEW_MS,
-    TOP_UP,
-    WINDOW_FACTOR,
-    WINDOW_FLOOR,
-)
+from shared.ledger.limits import BULK, OVERDUE_FACTOR, TOP_UP, WINDOW_FACTOR, WINDOW_FLOOR
+from shared.ledger.times import TIMES
 from tests.support.ledger_model_state import KindState, Lease, Namespace, Part, Record, Ref, Run, State
 
 
@@ -33,7 +26,7 @@ class Dispatch:
 
     def clock(self) -> int:
         """The ledger clock: never more than two seconds past the last tick."""
-        return self.state.ledger_ms + max(0, min(self.state.now_ms - self.state.tick_ms, SKEW_MS))
+        return self.state.ledger_ms + max(0, min(self.state.now_ms - self.state.tick_ms, TIMES.skew_ms))
 
     def kind_of(self, run: Run) -> KindState:
         """Dispatch of a run's kind."""
@@ -45,7 +38,7 @@ class Dispatch:
 
     def overdue_ms(self, kind: KindState) -> int:
         """After how long an unclaimed wake-up counts as lost."""
-        return max(OVERDUE_MS, OVERDUE_FACTOR * (kind.usual_ms or 0))
+        return max(TIMES.overdue_ms, OVERDUE_FACTOR * (kind.usual_ms or 0))
 
     def undone(self, run: Run, chunk: str) -> list[Any]:
         """Those parts of a chunk that have no result of the chunk's generation."""

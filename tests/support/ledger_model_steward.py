@@ -5,15 +5,8 @@ from typing import Any
 
 from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.ledger import ChunkPlan, Wake
-from shared.ledger.limits import (
-    BULK,
-    KINDS,
-    LEASE_MS,
-    MOST_DOUBLINGS,
-    TICK_MS,
-    TICK_TOP_UP,
-    WIPE_BULK,
-)
+from shared.ledger.limits import BULK, KINDS, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
+from shared.ledger.times import TIMES
 from shared.ledger.wire import again_marks
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_rules import Rules
@@ -29,8 +22,8 @@ class Steward(Rules):
         """Registers a worker, and heals whatever is due unless somebody just did."""
         state, clock = self.state, self.clock()
         for name in kinds:
-            state.kinds[name].workers[worker] = (capacity, clock + LEASE_MS)
-        if state.tick_ms and 0 <= state.now_ms - state.tick_ms < TICK_MS:
+            state.kinds[name].workers[worker] = (capacity, clock + TIMES.lease_ms)
+        if state.tick_ms and 0 <= state.now_ms - state.tick_ms < TIMES.tick_ms:
             return []
         state.tick_ms, state.ledger_ms = state.now_ms, clock
         for run in [run for run in state.runs.values() if run.state in {"cancelling", "loading"}]:

@@ -8,6 +8,7 @@ import msgspec
 from shared import keys
 from shared.ledger import DeadItem
 from shared.ledger.limits import LAYOUT
+from shared.ledger.times import TIMES
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_dispatch import Dispatch
 from tests.support.ledger_model_state import KindState, Namespace, Record, Run, order
@@ -59,7 +60,10 @@ def as_redis(model: Dispatch) -> View:
     """Renders the model; keys that would be empty are left out, as Redis leaves them out."""
     state, view = model.state, View()
     view[keys.CLOCK_KEY] = _texts(
-        at=state.tick_ms or None, lc=state.ledger_ms if state.tick_ms else None, seq=state.serial or None
+        at=state.tick_ms or None,
+        lc=state.ledger_ms if state.tick_ms else None,
+        lease=TIMES.lease_ms if state.tick_ms else None,
+        seq=state.serial or None,
     )
     runs = state.runs.values()
     view[keys.BUSY_KEY] = {run.run for run in runs if run.state in {"loading", "cancelling"}}

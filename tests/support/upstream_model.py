@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final, NamedTuple
 
-from shared.ledger.limits import LEASE_MS
+from shared.ledger.times import TIMES
 from worker.upstream import numbers as n
 from worker.upstream.limiter import BURST_MS, Bound
 
@@ -142,7 +142,7 @@ class UpstreamModel:
             own.pn, own.pt = (0 if own.pn >= n.PROBES else own.pn) + 1, self.now
         own.peak = max(own.peak, len(own.permits) + 1)
         for state in states:
-            state.permits[permit] = self.ledger + LEASE_MS
+            state.permits[permit] = self.ledger + TIMES.lease_ms
             state.n += 1
         return ("go", round(own.era))
 
@@ -233,7 +233,7 @@ class UpstreamModel:
     def renew(self, pairs: Sequence[tuple[str, str]]) -> None:
         """What `renew_calls.lua` does."""
         for name, permit in pairs:
-            self.scopes.setdefault(name, ScopeModel()).permits[permit] = self.ledger + LEASE_MS
+            self.scopes.setdefault(name, ScopeModel()).permits[permit] = self.ledger + TIMES.lease_ms
 
     def _later(self, state: ScopeModel, ready: float, spacing: float, why: str) -> Answer:
         crowd = max(n.CROWD_MS, n.CROWD * spacing)

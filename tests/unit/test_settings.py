@@ -51,6 +51,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("PROCTOR_GRACE_S", "nan", "a number of seconds is needed"),
         ("PROCTOR_GRACE_S", "-3", "a number of seconds is needed"),
         ("PROCTOR_UNSAFE_VALIDATORS", "perhaps", "1 or 0 is needed"),
+        ("PROCTOR_LEASE_S", "0.5", "at least 1 s are needed"),
         ("PROCTOR_PATIENCE_S", "0", "a number of seconds above 0 is needed"),
     ],
 )

@@ -60,15 +60,16 @@ class Budget:
 
     Args:
         port: with this package's scripts.
+        renew_s: between two renewals of what is held.
     """
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, *, renew_s: float = RENEW_S) -> None:
         self._port = port
         self._process = uuid4().hex[:12]
         self._serials = count(1)
         self._held: dict[str, Reservation] = {}
         self._lines: dict[str, Line] = {}
-        port.every(RENEW_S, self._renew)
+        port.every(renew_s, self._renew)
 
     async def reserve(
         self, run: str, model: str, estimate: Estimate, cap_usd: float

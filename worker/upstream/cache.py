@@ -88,16 +88,17 @@ class ResponseCache:
     Args:
         port: with this package's scripts.
         ttl_s: how long an answer is kept.
+        renew_s: between two renewals of what is held.
     """
 
-    def __init__(self, port: Port, *, ttl_s: int = CACHE_TTL_S) -> None:
+    def __init__(self, port: Port, *, ttl_s: int = CACHE_TTL_S, renew_s: float = RENEW_S) -> None:
         self._port = port
         self._ttl_s = ttl_s
         self._process = uuid4().hex[:12]
         self._serials = count(1)
         self._leads: dict[str, Lead] = {}
         self._ended: dict[str, asyncio.Event] = {}
-        port.every(RENEW_S, self._renew)
+        port.every(renew_s, self._renew)
 
     async def find(self, request: ModelRequest) -> ModelReply | Lead | Later:
         """Looks for an answer; waits up to two seconds for one that is under way.

@@ -9,7 +9,7 @@ upstream.close()
 import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger
@@ -25,6 +25,9 @@ from worker.upstream.scripts import compose_all
 
 if TYPE_CHECKING:
     import aiohttp
+
+RENEWALS: Final = 3
+"""Renewals of a permit, a reservation or a question under way, in the time for which each is granted."""
 
 
 class Upstream:
@@ -45,16 +48,16 @@ class Upstream:
         session: "Callable[[], aiohttp.ClientSession]",
         cache_ttl_s: int = CACHE_TTL_S,
     ) -> None:
-        caller = ScriptCaller(
-            ledger.caller.client, patience_s=ledger.caller.patience_s, scripts=compose_all()
-        )
+        scripts = compose_all(times=ledger.times)
+        caller = ScriptCaller(ledger.caller.client, patience_s=ledger.caller.patience_s, scripts=scripts)
+        renew_s = ledger.times.lease_ms / RENEWALS / 1000
         self._port = Port(caller, on_away=on_away)
         self._session = session
-        self.gate = Gate(Limiter(self._port))
+        self.gate = Gate(Limiter(self._port, renew_s=renew_s))
         """The one door."""
-        self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s)
+        self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s, renew_s=renew_s)
         """Answers of models that were given before."""
-        self.budget = Budget(self._port)
+        self.budget = Budget(self._port, renew_s=renew_s)
         """Of runs with a cost cap."""
 
     @cached_property

@@ -111,9 +111,10 @@ class Limiter:
 
     Args:
         port: with this package's scripts.
+        renew_s: between two renewals of what is held.
     """
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, *, renew_s: float = RENEW_S) -> None:
         self._port = port
         self._book = LimitBook(port.caller)
         self._set: Mapping[str, Limits] = {}
@@ -124,7 +125,7 @@ class Limiter:
         self._lines: dict[tuple[str, ...], Line] = {}
         self._is_loaded = False
         port.every(SETTINGS_S, self._load)
-        port.every(RENEW_S, self._renew)
+        port.every(renew_s, self._renew)
 
     @property
     def in_flight(self) -> int:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from shared.ledger.scripts import LEDGER, Library, Script, compose
+from shared.ledger.scripts import Library, Script, compose, ledger_library
+from shared.ledger.times import TIMES, Times
 from worker.upstream import numbers
 
 FOLDER: Final = Path(__file__).parent / "lua"
@@ -13,16 +14,18 @@ NAMES: Final = (
     "look_up", "keep_answer", "renew_flights",
     "reserve", "settle_cost", "renew_holds",
 )  # fmt: skip
-UPSTREAM: Final = Library((FOLDER, *LEDGER.folders), (*LEDGER.sources, numbers.lua_source))
 
 
-def compose_all(replaced: Mapping[str, str] | None = None) -> dict[str, Script]:
+def compose_all(replaced: Mapping[str, str] | None = None, *, times: Times = TIMES) -> dict[str, Script]:
     """Reads every script by name.
 
     Args:
         replaced: helpers to use instead of those in `lua/lib`; tests put their own clock under `now`.
+        times: the ledger's; by default the standard ones.
 
     >>> sorted(compose_all()) == sorted(NAMES)
     True
     """
-    return {name: compose(name, replaced, UPSTREAM) for name in NAMES}
+    ledger = ledger_library(times)
+    library = Library((FOLDER, *ledger.folders), (*ledger.sources, numbers.lua_source))
+    return {name: compose(name, library, replaced) for name in NAMES}

@@ -13,7 +13,7 @@ end
 
 local last = tonumber(call('HGET', CLOCK_KEY, 'at')) or 0
 if last ~= 0 and moment >= last and moment - last < TICK_MS then return {} end
-call('HSET', CLOCK_KEY, 'at', moment, 'lc', ledger_moment)
+call('HSET', CLOCK_KEY, 'at', moment, 'lc', ledger_moment, 'lease', LEASE_MS)
 
 for _, id in ipairs(call('SMEMBERS', BUSY_KEY)) do
   local run = read_run(id)

@@ -1,0 +1,65 @@
+"""The times of the ledger's protocol: one object, from which its scripts are rendered.
+
+All follow from one number, how long a claim lasts, so that they keep their proportions: a lease outlives many
+renewals, a wake-up counts as lost only after leases would have ended, and the ledger clock never runs further
+past a tick than a worker may be late with one.
+
+Every time is written into Redis as a deadline by whoever sets it. So processes with different times may share
+a server: each one's leases last as long as it renews them for.
+"""
+
+from dataclasses import astuple, dataclass, fields
+from typing import Final, Self
+
+from shared.ledger.limits import lua_local
+
+LEASE_S: Final = 15.0
+"""How long a claim lasts unless settings say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long things last in the protocol, in milliseconds."""
+
+    lease_ms: int = 15_000
+    """A claim, a renewal or a worker's registration, on the ledger clock."""
+    loader_ms: int = 60_000
+    """How long a loading run waits for the next batch of its loader, on the ledger clock."""
+    overdue_ms: int = 30_000
+    """The least time after which an unclaimed wake-up counts as lost and is published again."""
+    park_ms: int = 1_000
+    """How long a suspect chunk stands aside when its worker already holds one."""
+    skew_ms: int = 2_000
+    """How far the ledger clock may run past the last tick."""
+    tick_ms: int = 900
+    """A tick does nothing when another ran less than this ago."""
+    period_ms: int = 1_000
+    """Between two ticks, and between two renewals, of one process."""
+
+    @classmethod
+    def of(cls, lease_s: float) -> Self:
+        """Scales all times to leases of another length.
+
+        Args:
+            lease_s: how long a claim lasts.
+
+        >>> Times.of(LEASE_S) == Times()
+        True
+        >>> Times.of(3).lease_ms, Times.of(3).period_ms
+        (3000, 200)
+        """
+        standard = astuple(cls())
+        return cls(*(round(each * lease_s / LEASE_S) for each in standard))
+
+    def lua_source(self, name: str) -> str | None:
+        r"""Renders one time as a Lua local; None when there is no such time.
+
+        >>> Times().lua_source("LEASE_MS"), Times().lua_source("BULK")
+        ('local LEASE_MS = 15000\n', None)
+        """
+        is_time = name.isupper() and name.lower() in {each.name for each in fields(self)}
+        return lua_local(name, getattr(self, name.lower())) if is_time else None
+
+
+TIMES: Final = Times()
+"""Those of leases of 15 s."""
