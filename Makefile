@@ -4,6 +4,8 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE  := shared worker producer tests conftest.py
 WORKERS ?= 2
+# Most tests wait for other processes, so there are more of them than cores; `make test PARALLEL=` runs one by one.
+PARALLEL ?= -n 6
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo run worker up flower doctor bench gallery test test-unit test-integration test-e2e test-chaos cover \
@@ -39,20 +41,21 @@ doctor: $(STAMP) ## say what is missing or wrong on this machine
 ## Prove it
 check: lint types contracts docs-check ## everything that needs no running system: format, lint, types, contracts, docs
 
-test: $(STAMP) ## all tests but the long explorations, against real Redis and real workers
-	@$(BIN)/pytest -m "not slow" $(ARGS)
+test: $(STAMP) ## all tests but the long ones, against real Redis and real workers, in several processes
+	@$(BIN)/pytest -m "not slow" $(PARALLEL) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that start no process and open no socket, with the doctests
-	@$(BIN)/pytest tests/unit shared worker producer $(ARGS)
+	@$(BIN)/pytest tests/unit shared worker producer $(PARALLEL) $(ARGS)
 
 test-integration: $(STAMP) ## the tests against a real Redis
-	@$(BIN)/pytest -m "not slow" tests/contract tests/integration tests/property $(ARGS)
+	@$(BIN)/pytest -m "not slow" tests/contract tests/integration tests/property $(PARALLEL) $(ARGS)
 
 test-e2e: $(STAMP) ## the tests through the real command line, workers and Flower
-	@$(BIN)/pytest -m "not slow" tests/e2e $(ARGS)
+	@$(BIN)/pytest -m "not slow" tests/e2e $(PARALLEL) $(ARGS)
 
-test-chaos: $(STAMP) ## every fault test, the long explorations included
+test-chaos: $(STAMP) ## every fault test and every long one, with the leases that users have
 	@$(BIN)/pytest -m "chaos or slow" --timeout 3600 $(ARGS)
+	@$(BIN)/pytest tests/property --hypothesis-profile long --timeout 3600 $(PARALLEL) $(ARGS)
 
 cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage erase

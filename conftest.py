@@ -1,11 +1,13 @@
 """Turns skips into failures where nothing may be skipped: with `PROCTOR_REQUIRE_TOOLS=1`, as in `.ci/run`.
 
 On a laptop a test whose browser or server is missing is skipped and names it. `PROCTOR_ARTIFACTS` names a
-folder that keeps the screenshots of the session. This file stands above the tests, because it reads its
-variables before tests/conftest.py clears the environment.
+folder that keeps the screenshots of the session. With `--durations` the sum of each folder is printed too.
+This file stands above the tests, because it reads its variables before tests/conftest.py clears the
+environment.
 """
 
 import os
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final, TypeVar
@@ -44,3 +46,27 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Looks at each file's report: a whole file may skip itself too."""
     return _unskipped((yield))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says how long the tests of each folder took; those of several processes run at the same time."""
+    if config.getoption("durations") is None:
+        return
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[folder_of(report.location[0])] += report.duration
+    terminalreporter.section("seconds by folder, over all processes")
+    for folder, total in sorted(seconds.items(), key=lambda each: -each[1]):
+        terminalreporter.write_line(f"{total:8.1f} {folder}")
+
+
+def folder_of(path: str) -> str:
+    """The part of the suite that a test file belongs to.
+
+    >>> folder_of("tests/e2e/test_flower.py"), folder_of("shared/clock.py")
+    ('tests/e2e', 'doctests')
+    """
+    parts = Path(path).parts
+    return "/".join(parts[:2]) if parts[0] == "tests" else "doctests"

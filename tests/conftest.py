@@ -7,12 +7,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import processes as support
 from tests.support.eventually import eventually
@@ -22,8 +25,10 @@ if TYPE_CHECKING:
     import redis
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_")
+SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_", "COLUMNS", "LINES")
 """Prefixes of environment variables that could change what the programs under test do."""
+WAITING: Final = {("tests", folder) for folder in ("chaos", "e2e", "integration")}
+"""Folders whose tests wait for programs most of their time."""
 SURVIVOR_GRACE_S: Final = 8.0
 """How long detached servers may take to notice that their last client is gone."""
 
@@ -34,7 +39,10 @@ def _scrub() -> None:
 
 
 # A loaded machine is slow now and then; that says nothing about the code.
-settings.register_profile("proctor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "proctor", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", settings.get_profile("proctor"), max_examples=1000)
 settings.load_profile("proctor")
 
 # At import: modules that read the environment while they are collected see nothing of the developer's.
@@ -43,6 +51,34 @@ support.mark_this_session()
 # A session in the background of a shell ignores Ctrl-C, and programs inherit that: it would never end them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts tests that wait for programs first, in random order; short ones fill up the end."""
+    items.sort(key=lambda item: item.path.relative_to(ROOT).parts[:2] not in WAITING)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Deals out tests to processes one by one, but those of some files together."""
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)
+
+
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # the library has no types
+    """Keeps the tests of a file that share a fixture of their module, or a browser, in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = ROOT / nodeid.split("::", maxsplit=1)[0]
+        return str(path) if shares_fixtures(path) else nodeid
+
+
+@cache
+def shares_fixtures(path: Path) -> bool:
+    """Whether a file's tests should stay together."""
+    text = path.read_text(encoding="utf-8")
+    return any(sign in text for sign in ('scope="module"', "browser: Browser", "@cache"))
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +158,8 @@ def bare_env(tmp_path: Path) -> dict[str, str]:
         **os.environ,
         "PROCTOR_DATA_DIR": str(tmp_path / "data"),
         "PROCTOR_EMBEDDED_IDLE_S": "1",
+        "PROCTOR_LEASE_S": f"{support.SHORT_LEASE_S:g}",
+        "PROCTOR_PROCESSES": "1",
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
     }

@@ -13,9 +13,19 @@ if TYPE_CHECKING:
     import redis
 
 
+@pytest.fixture(
+    params=[pytest.param(5, id="short leases"), pytest.param(15, id="real leases", marks=pytest.mark.slow)]
+)
+def lease_s(request: pytest.FixtureRequest, processes: Processes) -> int:
+    """Claims last 5 s, so that tests need not wait; in the long form they last as long as for users."""
+    processes.env["PROCTOR_LEASE_S"] = str(request.param)
+    return int(request.param)
+
+
 @pytest.fixture
-def trial(redis_client: "redis.Redis", redis_url: str, processes: Processes) -> Trial:
+def trial(redis_client: "redis.Redis", redis_url: str, processes: Processes, lease_s: int) -> Trial:
     """Runs on the session's server, for faults that do not touch the server."""
+    assert processes.env["PROCTOR_LEASE_S"] == str(lease_s)
     return Trial(redis_client, redis_url, processes)
 
 
@@ -26,7 +36,8 @@ def server(new_redis_server: Callable[..., RedisServer]) -> RedisServer:
 
 
 @pytest.fixture
-def own_trial(server: RedisServer, processes: Processes) -> Iterator[Trial]:
+def own_trial(server: RedisServer, processes: Processes, lease_s: int) -> Iterator[Trial]:
     """Runs on the server of the test's own."""
+    assert processes.env["PROCTOR_LEASE_S"] == str(lease_s)
     with Trial.on(server, processes) as made:
         yield made

@@ -9,7 +9,7 @@ import pytest
 from tests.support.eventually import eventually
 from tests.support.invariants import let_ledger_time_pass
 from tests.support.poisoned_worker import DEATH, POISON
-from tests.support.trial import LEASE_S, Trial, woven_turns
+from tests.support.trial import Trial, woven_turns
 
 pytestmark = pytest.mark.chaos
 
@@ -42,7 +42,7 @@ def test_a_poisoned_turn_is_given_up_after_five_deaths(trial: Trial) -> None:
     deaths = 0
     while dies(trial, run, deaths):
         deaths += 1
-        let_ledger_time_pass(trial.client, LEASE_S + 1)
+        let_ledger_time_pass(trial.client, trial.lease_s + 1)
         assert deaths <= DEATHS
     assert deaths == DEATHS
     trial.finished(run)

@@ -6,10 +6,11 @@ from typing import Final
 import pytest
 
 from shared.ledger.scripts import compose_all
+from shared.ledger.times import Times
 from shared.names import Kind
 from tests.support.eventually import eventually, stays
 from tests.support.invariants import UNACKED, UNACKED_INDEX, let_ledger_time_pass
-from tests.support.processes import Processes
+from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.proxy import Door, Trap
 from tests.support.redis_server import RedisServer
 from tests.support.trial import Stopwatch, Trial, woven_turns
@@ -18,9 +19,8 @@ pytestmark = pytest.mark.chaos
 
 CHUNK_TURNS: Final = 10
 """So small that a few thousand turns have a middle."""
-OVERDUE_S: Final = 30.0
-"""DESIGN: when a wake-up that nobody claimed counts as lost."""
-SCRIPTS: Final = compose_all()
+SCRIPTS: Final = compose_all(times=Times.of(SHORT_LEASE_S))
+"""As the programs under test have them."""
 
 
 def test_a_killed_redis_comes_back_with_everything_that_was_promised(
@@ -37,7 +37,7 @@ def test_a_killed_redis_comes_back_with_everything_that_was_promised(
     server.restart()
     trial.finished(run, within_s=90)
     # A wake-up may be lost that was fetched before the crash and, after it, never claimed.
-    watch.check(OVERDUE_S + 10)
+    watch.check(trial.overdue_s + 10)
     trial.check(run, file)
     trial.nothing_is_left(fetched=True)
     for worker in workers:
@@ -82,10 +82,10 @@ def test_connections_that_break_cost_nothing_but_time(server: RedisServer, proce
             trial.middle(run, share / 20)
             trap = door.trap = Trap(SCRIPTS[name].sha.encode(), lambda: None, after=True)
             # An earlier cut may have taken every wake-up that was on its way: they come again first.
-            eventually(lambda trap=trap: _sprung(trap), OVERDUE_S + 15)  # type: ignore[misc] # the loop's own trap
+            eventually(lambda trap=trap: _sprung(trap), trial.overdue_s + 15)  # type: ignore[misc] # the loop's own trap
             door.cut()
         # Wake-ups were on the connections too. They come again after half a minute, which passes now.
-        let_ledger_time_pass(trial.client, OVERDUE_S)
+        let_ledger_time_pass(trial.client, trial.overdue_s)
         trial.finished(run)
         trial.check(run, file)
         trial.nothing_is_left(fetched=True)
@@ -114,8 +114,8 @@ def test_wake_ups_that_the_broker_loses_come_again(trial: Trial, *, waits: bool)
 
     eventually(only_they_are_left, 20)
     if not waits:
-        let_ledger_time_pass(trial.client, OVERDUE_S)
-    trial.finished(run, within_s=OVERDUE_S + 15)
-    assert monotonic() - lost_at < OVERDUE_S + 10
+        let_ledger_time_pass(trial.client, trial.overdue_s)
+    trial.finished(run, within_s=trial.overdue_s + 15)
+    assert monotonic() - lost_at < trial.overdue_s + 10
     trial.check(run, file)
     trial.nothing_is_left()

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.trial import LEASE_S, Stopwatch, Trial, woven_turns
+from tests.support.trial import Stopwatch, Trial, woven_turns
 
 pytestmark = pytest.mark.chaos
 
@@ -31,7 +31,7 @@ def test_workers_that_are_told_to_end_give_everything_back(trial: Trial, number:
     watch = Stopwatch(trial, run, started_at)
     trial.worker("three@test")
     trial.finished(run)
-    watch.check(LEASE_S - 5)
+    watch.check(trial.lease_s - 1)
     trial.check(run, file)
     trial.nothing_is_left(fetched=number == signal.SIGQUIT)
     assert "Traceback" not in "".join(worker.errors for worker in workers)

@@ -131,7 +131,7 @@ def test_a_streamed_answer_tells_when_it_began(complete: Complete, server: Model
     reply = complete(is_streamed=True)
     assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("größer als ✓", 11, 3)
     assert reply.first_token_ms is not None
-    assert reply.first_token_ms + 100 < reply.latency_ms
+    assert reply.first_token_ms < reply.latency_ms
     assert server.requests[0].body["stream_options"] == {"include_usage": True}
 
 

@@ -23,9 +23,9 @@ def cli(tmp_path: Path, bare_env: dict[str, str]) -> Iterator[Cli]:
     processes.close()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all pages of a file."""
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory, _runtime_folder: None) -> Iterator[Browser]:
+    """One browser for all pages of a session."""
     require_tool("chromium", "google-chrome")
     folder = tmp_path_factory.mktemp("browser")
     processes = Processes(folder, os.environ)

@@ -3,8 +3,12 @@
 import os
 import sys
 
+import pytest
+
 from tests.support.processes import Processes
 from tests.support.tree import ROOT
+
+pytestmark = pytest.mark.slow
 
 
 def test_bench_prints_both_sides_and_their_ratio(processes: Processes) -> None:

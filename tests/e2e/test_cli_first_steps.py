@@ -1,7 +1,6 @@
 """The first minutes with Proctor: demo, init, and the example files themselves."""
 
 import json
-import os
 import signal
 import socket
 from pathlib import Path
@@ -23,7 +22,7 @@ def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
     """`demo` shows all workloads, one decision of each rule, and leaves neither a folder nor a process."""
     folder = tmp_path / "temporary"
     folder.mkdir()
-    reports = tmp_path / "reports"
+    reports, before = tmp_path / "reports", set(marked_processes())
     done = cli("demo", "-o", reports, env={"TMPDIR": str(folder)})
     assert done.code == 0, done
     assert "finished: 61 turns of 8 threads" in done.out
@@ -38,7 +37,7 @@ def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
     rules = [line.split()[1] for line in table.splitlines()[1:]]
     assert rules == ["1", "2", "3", "4", "5", "6", "6"]
     assert [path.name for path in folder.iterdir() if path.name.startswith("proctor-demo")] == []
-    cli.eventually(lambda: not [each for each in marked_processes() if each.pid != os.getpid()])
+    cli.eventually(lambda: set(marked_processes()) <= before)
 
 
 def test_demo_json(cli: Cli) -> None:
@@ -109,6 +108,7 @@ def test_examples_keep_the_contract(name: str) -> None:
 
 def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
     """`up` shows its URLs, works what is submitted elsewhere, and one Ctrl-C ends all of it with code 130."""
+    before = set(marked_processes())
     up = cli.start("up", "--processes", "1", "--no-flower")
     up.wait_for("ready", within_s=20)
     assert "Redis    unix://" in up.errors
@@ -117,7 +117,7 @@ def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
     up.send(signal.SIGINT)
     assert up.wait(15) == 130
     assert "workers |" in up.errors
-    cli.eventually(lambda: not [each for each in marked_processes() if each.pid != os.getpid()])
+    cli.eventually(lambda: set(marked_processes()) <= before)
 
 
 def test_up_obeys_sigterm(cli: Cli) -> None:

@@ -197,6 +197,7 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, kind: str) -> N
     is_clean(browser)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_turns_open_and_filter(browser: Browser, tmp_path: Path) -> None:
     """A large report opens, is searched and sorted in a time that nobody minds."""
     rows = [row for at in range(2_500) for row in conversation(f"thread-{at}", 8 * at)]

@@ -224,6 +224,7 @@ def test_outputs_stand_side_by_side(browser: Browser, tmp_path: Path, artifacts:
     is_clean(browser)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_cases_open_and_filter(browser: Browser, tmp_path: Path) -> None:
     """A large report opens, is searched and is put in order in a time that nobody minds."""
     info = run_info(MODELS[:2], 10_000)

@@ -16,7 +16,7 @@ from tests.support.thread_oracle import (
     policy_of,
     restarts,
 )
-from tests.support.trial import LEASE_S, Trial, woven_turns
+from tests.support.trial import Trial, woven_turns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,8 @@ def test_threads_that_runs_share_keep_their_order(trial: Trial) -> None:
         assert state in {"paused", "cancelling", "cancelled"}
         trial.publisher.publish(wakes)
     workers[victim].kill()
-    let_ledger_time_pass(trial.client, LEASE_S)  # also for the others: whatever they hold is taken from them
+    # Also for the others: whatever they hold is taken from them.
+    let_ledger_time_pass(trial.client, trial.lease_s)
     files["late"] = file_of(trial, "late", *same)
     late = trial.cli("submit", files["late"], "--namespace", NAMESPACE)
     runs["late"] = late.out.strip()

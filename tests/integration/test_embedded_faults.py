@@ -95,6 +95,7 @@ def test_a_frozen_guard_keeps_nobody_out(data_dir: Path, server: RunningServer) 
     os.kill(guard, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_a_loading_server_is_a_server_and_is_waited_for(data_dir: Path) -> None:
     """All callers wait while a big file loads, longer than they would for silence, and get one server."""
     slow = command("EVAL", "for i = 1, 80000 do end return redis.call('incr', KEYS[1])", "1", "count")

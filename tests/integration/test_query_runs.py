@@ -61,9 +61,9 @@ def test_the_delay_is_kept_by_the_whole_fleet(desk: QueryDesk, processes: Proces
     with ScriptedApi(lambda _query, _nth: Step(after_s=0.5)) as api:
         desk.ended(desk.submit_queries(numbered(12), api_url=api.url, concurrency=6, delay_s=0.25))
     times = sorted(request.at_s for request in api.requests)
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert min(gaps) >= 0.2, gaps
-    assert times[-1] - times[0] < 12 * 0.25 + 2.5
+    # A send may be noted some moments after its leave, and the next one at once.
+    early = [number * 0.25 - (at - times[0]) for number, at in enumerate(times)]
+    assert max(early) < 0.2, times
 
 
 def test_four_processes_keep_the_pace_and_width_of_one_run(desk: QueryDesk, processes: Processes) -> None:

@@ -33,7 +33,7 @@ class Targets(NamedTuple):
 def boxes() -> Iterator[Sandboxes]:
     """Sandboxes without the static policy, with short deadlines and little memory."""
     os.environ["GEHEIM"] = SECRET
-    made = Sandboxes(check=None, call_s=0.5, limits=Limits(memory_bytes=128 << 20))
+    made = Sandboxes(check=None, call_s=1.5, limits=Limits(memory_bytes=128 << 20))
     if made.why_unlocked:
         pytest.skip(f"needs a kernel that locks processes: {made.why_unlocked}")
     yield made

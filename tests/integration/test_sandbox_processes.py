@@ -22,7 +22,7 @@ SOURCE: Final = "def is_short(output): return len(output) < 10\n"
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[Sandboxes]:
     """Sandboxes with short deadlines."""
-    made = Sandboxes(call_s=0.5, search_s=0.3)
+    made = Sandboxes(call_s=1.5, search_s=1.0)
     if made.why_unlocked:
         pytest.skip(f"needs a kernel that locks processes: {made.why_unlocked}")
     yield made

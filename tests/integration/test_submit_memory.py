@@ -62,6 +62,8 @@ def peak_of(act: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_memory_is_flat(redis_client: "redis.Redis") -> None:
     """Three times the turns need no more memory, when they are loaded and when they are read and reported."""
     worker = InlineWorker(redis_client)

@@ -18,10 +18,9 @@ from shared.ledger.calls import ScriptCaller
 from shared.limits import LimitBook, Limits, ScopeState
 from shared.target import RedisTarget
 from tests.support.eventually import eventually
-from tests.support.processes import Processes
+from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, Calls, at_last, discipline, keep_time, overlap, soon
-from worker.upstream import limiter as limiter_module
 from worker.upstream.discipline import Upstream
 from worker.upstream.endpoints import api_endpoint, run_scope
 from worker.upstream.failures import Health, Trouble, UpstreamError
@@ -119,7 +118,7 @@ def test_callers_that_wait_hold_no_permit(
     redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Renewing keeps the permits of calls under way, and gives none to those that wait."""
-    monkeypatch.setattr(limiter_module, "RENEW_S", 0.05)
+    monkeypatch.setattr("worker.upstream.discipline.RENEWALS", 100)
     endpoint = api_endpoint(API, limits=Limits(concurrency=2))
 
     async def work(upstream: Upstream) -> None:
@@ -181,7 +180,7 @@ def test_permits_of_a_killed_process_end_with_its_lease(
     finally:
         ended.set()
         timekeeper.join()
-    assert 8 < monotonic() - killed < 25
+    assert SHORT_LEASE_S / 2 < monotonic() - killed < SHORT_LEASE_S + 10
 
 
 def _assert_equal(one: object, other: object) -> None:

@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import psutil
+import pytest
 
 from tests.support.eventually import stays
 from tests.support.processes import Processes
@@ -46,6 +47,7 @@ def test_importing_the_app_starts_nothing(bare_env: dict[str, str], tmp_path: "P
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_start_up_and_memory_are_small(processes: Processes) -> None:
     """Ready after less than 1.5 s of processor time, in less than 120 MB."""
     worker = psutil.Process(start_worker(processes, "-Q", "turns").pid)
@@ -54,6 +56,7 @@ def test_start_up_and_memory_are_small(processes: Processes) -> None:
     assert worker.memory_info().rss < RSS_BYTES
 
 
+@pytest.mark.slow
 def test_a_waiting_worker_costs_next_to_nothing(processes: Processes) -> None:
     """An idle process uses less than a twentieth of one core."""
     started = start_worker(processes, "-Q", "turns")

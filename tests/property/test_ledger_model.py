@@ -5,12 +5,11 @@ The server is real, its clock is the model's, and replies get lost: then the cli
 
 from collections.abc import Callable
 
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from shared.ledger import ChunkPlan, Held, Row, Try
+from tests.support.exploring import machine_settings
 from tests.support.ledger_machine import RUNS, LedgerMachine, decide
 from tests.support.redis_server import RedisServer
 
@@ -206,24 +205,10 @@ class AnyCall(LedgerMachine):
         self.do("backlog")
 
 
-def explore(server: RedisServer, examples: int) -> None:
-    """Lets hypothesis make calls on a server of their own: nothing else may change its clock."""
-    run_state_machine_as_test(
-        type("AnyCallHere", (AnyCall,), {"server": server}),
-        settings=settings(
-            max_examples=examples, stateful_step_count=50, deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )  # fmt: skip
-
-
 def test_scripts_do_what_the_model_does(new_redis_server: Callable[[], RedisServer]) -> None:
     """Any sequence of calls gives the same answers and leaves the same keys as in the model."""
-    explore(new_redis_server(), 25)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_scripts_do_what_the_model_does_for_long(new_redis_server: Callable[[], RedisServer]) -> None:
-    """The same, with a thousand sequences."""
-    explore(new_redis_server(), 1000)
+    server = new_redis_server()  # nothing else may change its clock
+    run_state_machine_as_test(
+        type("AnyCallHere", (AnyCall,), {"server": server}),
+        settings=machine_settings(50),
+    )  # fmt: skip

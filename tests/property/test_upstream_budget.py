@@ -5,7 +5,6 @@ The server is real, the ledger's clock is the test's.
 
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
@@ -13,6 +12,7 @@ from shared import keys
 from shared.costs import NANOS, CostBook
 from shared.ledger.calls import ScriptCaller
 from tests.support.budget_model import BudgetModel
+from tests.support.exploring import machine_settings
 from tests.support.redis_server import RedisServer
 from worker.upstream.scripts import compose_all
 
@@ -156,10 +156,5 @@ def test_budget_scripts_do_what_the_model_does(redis_server: RedisServer) -> Non
     BudgetMachine.server = redis_server
     run_state_machine_as_test(
         BudgetMachine,
-        settings=settings(
-            max_examples=50,
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
+        settings=machine_settings(40),
     )

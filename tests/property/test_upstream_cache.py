@@ -6,7 +6,6 @@ The server is real, the ledger's clock is the test's.
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
@@ -14,6 +13,7 @@ from shared import keys
 from shared.answers import AnswerBook
 from shared.ledger.calls import ScriptCaller
 from shared.ledger.times import TIMES
+from tests.support.exploring import machine_settings
 from tests.support.redis_server import RedisServer
 from worker.upstream.scripts import compose_all
 
@@ -156,10 +156,5 @@ def test_cache_scripts_do_what_the_model_does(redis_server: RedisServer) -> None
     CacheMachine.server = redis_server
     run_state_machine_as_test(
         CacheMachine,
-        settings=settings(
-            max_examples=40,
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
+        settings=machine_settings(40),
     )

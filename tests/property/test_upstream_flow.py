@@ -11,7 +11,7 @@ from itertools import count
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.limits import Limits, Scope
@@ -199,7 +199,6 @@ def test_a_model_at_its_limit_leaves_the_provider_to_the_others() -> None:
     both.check_limit(50, 450)
 
 
-@settings(max_examples=40)
 @given(
     st.tuples(st.floats(0.5, 400), st.one_of(st.none(), st.integers(1, 20))),
     st.floats(0, 0.4),

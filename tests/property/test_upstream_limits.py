@@ -7,13 +7,13 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from shared import keys
 from shared.ledger.calls import ScriptCaller
 from shared.limits import Limits, Scope
+from tests.support.exploring import machine_settings
 from tests.support.ledger_twin import TEST_CLOCK, TEST_CLOCK_KEY
 from tests.support.redis_server import RedisServer
 from tests.support.upstream_model import ScopeModel, UpstreamModel
@@ -171,16 +171,10 @@ class LimiterMachine(RuleBasedStateMachine):
             assert {permit.decode(): until for permit, until in permits} == wanted.permits, name
 
 
-@pytest.mark.parametrize("length", [40])
-def test_limiter_and_breaker_scripts_do_what_the_model_does(redis_server: RedisServer, length: int) -> None:
+def test_limiter_and_breaker_scripts_do_what_the_model_does(redis_server: RedisServer) -> None:
     """Whatever is asked, in whatever order and at whatever time: scripts and model say and keep the same."""
     LimiterMachine.server = redis_server
     run_state_machine_as_test(
         LimiterMachine,
-        settings=settings(
-            max_examples=40,
-            stateful_step_count=length,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
+        settings=machine_settings(40),
     )

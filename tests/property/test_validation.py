@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 from deepdiff import DeepDiff
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenize import tokenize
@@ -176,7 +176,6 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
 @given(
     st.lists(FRAGMENTS, max_size=25).map("".join) | st.text(max_size=40) | OBJECTS.map(json.dumps),
     st.fixed_dictionaries(

@@ -125,8 +125,7 @@ class Browser:
 
     def type(self, selector: str, text: str) -> None:
         """Replaces what a field holds, key by key, as a person does."""
-        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
-        element = f"/element/{found[ELEMENT]}"
+        element = self._find(selector)
         self._call("POST", f"{element}/clear", {})
         self._call("POST", f"{element}/value", {"text": text})
 
@@ -134,20 +133,24 @@ class Browser:
         """Clicks the first element that a CSS selector finds.
 
         Where scrolling brings rows into sight that are laid out only then, the element may move away under
-        the pointer: ChromeDriver notices that something else is there, and the click is made again.
+        the pointer: ChromeDriver notices that something else is there. A page that renews its rows puts
+        another element in its place. In both cases it is looked for and clicked again.
         """
-        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
         moved = None
         for _ in range(CLICKS):
             try:
-                self._call("POST", f"/element/{found[ELEMENT]}/click", {})
+                self._call("POST", f"{self._find(selector)}/click", {})
             except BrowserError as error:
-                if "click intercepted" not in str(error):
+                if not str(error).startswith(("element click intercepted", "stale element reference")):
                     raise
                 moved = error
             else:
                 return
         raise moved or BrowserError(f"{selector} was not clicked")
+
+    def _find(self, selector: str) -> str:
+        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        return f"/element/{found[ELEMENT]}"
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         """One command of the DevTools protocol."""

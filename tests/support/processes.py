@@ -19,6 +19,8 @@ import psutil
 from tests.support.eventually import eventually
 
 MARK_NAME: Final = "TEST_SESSION_MARK"
+SHORT_LEASE_S: Final = 5.0
+"""How long claims of programs under test last: what follows comes soon, in the same proportions."""
 ENDED: Final = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 
 

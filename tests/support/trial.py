@@ -20,6 +20,7 @@ from producer.submit import submit
 from shared import keys
 from shared.broker import Publisher, make_app
 from shared.ledger import Ledger
+from shared.ledger.times import Times
 from shared.runs import RunInfo, RunStore
 from shared.target import RedisTarget
 from tests.support.cli import Cli
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LEASE_S: Final = 15.0
-RECOVERY_S: Final = 20.0
-"""DESIGN: how long the loss of a worker may hold a run up, beside the work that is left."""
+RECOVERY_S: Final = 5.0
+"""How long the loss of a worker may hold a run up beyond its lease, beside the work that is left."""
 MESSAGES: Final = ("ok", "I am afraid that the flight is gone", "thanks", "please change the hotel to Rome")
 SIGNALS: Final = ("decision_made", "answer_provided", "pivot", "open_loop_created")
 
@@ -91,7 +91,9 @@ class Trial:
         self.client: Any = client  # redis-py's own annotations mix str and bytes
         self.processes = processes
         self.cli = Cli(processes)
-        self.ledger = Ledger(client, patience_s=30.0)
+        self.times = Times.of(float(processes.env["PROCTOR_LEASE_S"]))
+        """Of the protocol, as the programs have them."""
+        self.ledger = Ledger(client, patience_s=30.0, times=self.times)
         self.store = RunStore(client, patience_s=30.0)
         self.publisher = Publisher(make_app(RedisTarget.parse(url)), patience_s=10.0)
         self._numbers = count(1)
@@ -142,6 +144,16 @@ class Trial:
             return info.run
 
         return eventually(is_there, 20.0)
+
+    @property
+    def lease_s(self) -> float:
+        """How long a claim lasts."""
+        return self.times.lease_ms / 1000
+
+    @property
+    def overdue_s(self) -> float:
+        """When a wake-up that nobody claimed counts as lost."""
+        return self.times.overdue_ms / 1000
 
     def middle(self, run: str, share: float = 0.1, within_s: float = 30.0) -> RunInfo:
         """Waits until a share of a run is decided, and looks at it."""
@@ -248,9 +260,15 @@ class Stopwatch:
         self.left = info.total - info.done
         rate_s = info.done / (self.at - started_at)
         self.work_s = self.left / rate_s
+        self._recovery_s = trial.lease_s + RECOVERY_S
 
-    def check(self, limit_s: float = RECOVERY_S) -> None:
-        """Asserts that it took no longer than allowed, and the work left at half the speed of before."""
+    def check(self, limit_s: float | None = None) -> None:
+        """Asserts that it took no longer than allowed, and the work left at half the speed of before.
+
+        Args:
+            limit_s: how long the fault may hold the run up; by default as the loss of a worker.
+        """
+        limit_s = limit_s or self._recovery_s
         took_s = monotonic() - self.at
         logger.info("%d turns were left, %.1f s of work: done %.1f s after", self.left, self.work_s, took_s)
         assert took_s < limit_s + 2 * self.work_s, f"{self.left} turns took {took_s:.1f} s"

@@ -12,16 +12,18 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from time import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import aiohttp
 
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger
+from shared.ledger.times import Times
 from shared.limits import Limits
 from shared.target import RedisTarget
 from tests.support.eventually import eventually
+from tests.support.processes import SHORT_LEASE_S
 from worker.upstream.discipline import Upstream
 from worker.upstream.endpoints import Endpoint, api_endpoint
 from worker.upstream.gate import Later, Sent
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     import redis
 
 T = TypeVar("T")
+TIMES: Final = Times.of(SHORT_LEASE_S)
+"""Of the protocol, as programs under test have them."""
 API = "http://api.example"
 
 
@@ -47,7 +51,9 @@ async def discipline(
             sessions.append(aiohttp.ClientSession())
         return sessions[0]
 
-    upstream = Upstream(Ledger(client, patience_s=patience_s), on_away=told.append, session=session)
+    upstream = Upstream(
+        Ledger(client, patience_s=patience_s, times=TIMES), on_away=told.append, session=session
+    )
     try:
         yield upstream
     finally:
@@ -103,11 +109,11 @@ def overlap(spans: list[tuple[float, float]]) -> int:
 
 
 def keep_time(client: "redis.Redis", until: threading.Event) -> threading.Thread:
-    """Ticks each second, as every worker does: without ticks the ledger clock stands still."""
-    ledger = Ledger(client)
+    """Ticks now and then, as every worker does: without ticks the ledger clock stands still."""
+    ledger = Ledger(client, times=TIMES)
 
     def tick() -> None:
-        while not until.wait(0.5):
+        while not until.wait(TIMES.period_ms / 1000):
             ledger.tick("timekeeper", ["cases"], 1)
 
     thread = threading.Thread(target=tick, daemon=True)

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -37,12 +38,19 @@ PLACES: Final = {
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
 def text_of(path: Path) -> str:
     """The file's text; empty for a binary file."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         return ""
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A Python file's syntax tree."""
+    return ast.parse(text_of(path))
 
 
 def first_sentence(path: Path) -> str | None:
@@ -56,7 +64,7 @@ def first_sentence(path: Path) -> str | None:
 
 def functions(path: Path) -> Iterator[Function]:
     """Every function and method of a Python file."""
-    for node in ast.walk(ast.parse(text_of(path))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, Function):
             yield node
 
@@ -83,7 +91,7 @@ def test_no_file_is_long_without_a_reason() -> None:
         f"{shown(path)}: {lines} lines"
         for path in python_files()
         if (lines := len(text_of(path).splitlines())) > MAX_FILE_LINES
-        and not DEFENCE.search(ast.get_docstring(ast.parse(text_of(path))) or "")
+        and not DEFENCE.search(ast.get_docstring(tree_of(path)) or "")
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -104,7 +112,7 @@ def test_nothing_sleeps() -> None:
     wrong = [
         f"{shown(path)}:{node.lineno}"
         for path in python_files()
-        for node in ast.walk(ast.parse(text_of(path)))
+        for node in ast.walk(tree_of(path))
         if (isinstance(node, ast.Attribute) and node.attr == "sleep" and ast.unparse(node.value) == "time")
         or (
             isinstance(node, ast.ImportFrom)
