@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from typing import NoReturn
 
 from producer.cli.errors import TerminatedError
 from producer.cli.main import run
@@ -19,10 +20,20 @@ def obey_signals() -> None:
             signal.signal(number, _interrupt)
 
 
-def main() -> None:
+def leave(code: int) -> NoReturn:
+    """Ends the process with an exit code.
+
+    What is left is the interpreter's own end, in which a late Ctrl-C would be a death by signal: it is
+    ignored.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
+
+
+def main() -> NoReturn:
     """Runs one command and ends the process with its exit code."""
     obey_signals()
-    sys.exit(run(sys.argv[1:]))
+    leave(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

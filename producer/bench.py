@@ -67,10 +67,10 @@ ENV_BYTES: Final = 1 << 20
 
 def main() -> None:
     """Runs one command and ends the process with its exit code."""
-    from producer.__main__ import obey_signals  # noqa: PLC0415 - it imports the whole command line
+    from producer.__main__ import leave, obey_signals  # noqa: PLC0415 - it imports the whole command line
 
     obey_signals()
-    sys.exit(run(sys.argv[1:], os.environ))
+    leave(run(sys.argv[1:], os.environ))
 
 
 def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:

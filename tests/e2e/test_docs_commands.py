@@ -59,7 +59,8 @@ def commands(document: Path) -> list[Command]:
 
 
 def words(text: str) -> str:
-    """A line without what differs from run to run: numbers, times, ids, bars and padding."""
+    """A line without what differs from run to run: figures, ids, marks of significance, bars, padding."""
+    text = text.replace(" *", "")
     text = re.sub(r"\b(?=\w*\d)[\w.:,-]+", "#", text)
     return " ".join(re.sub(r"[━─█▏▎▍▌▋▊▉░▒▓╸╺]+", "-", text).split())
 

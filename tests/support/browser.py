@@ -42,8 +42,8 @@ ARGUMENTS: Final = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 
-CLICKS: Final = 5
-"""How often an element that moves away is clicked at."""
+CLICK_BUDGET_S: Final = 5.0
+"""How long an element that moves away is looked for."""
 
 
 class BrowserError(Exception):
@@ -133,20 +133,10 @@ class Browser:
         """Clicks the first element that a CSS selector finds.
 
         Where scrolling brings rows into sight that are laid out only then, the element may move away under
-        the pointer: ChromeDriver notices that something else is there. A page that renews its rows puts
-        another element in its place. In both cases it is looked for and clicked again.
+        the pointer, and a page that renews its rows puts another element in its place. ChromeDriver notices
+        both; the element is looked for and clicked again.
         """
-        moved = None
-        for _ in range(CLICKS):
-            try:
-                self._call("POST", f"{self._find(selector)}/click", {})
-            except BrowserError as error:
-                if not str(error).startswith(("element click intercepted", "stale element reference")):
-                    raise
-                moved = error
-            else:
-                return
-        raise moved or BrowserError(f"{selector} was not clicked")
+        eventually(lambda: self._call("POST", f"{self._find(selector)}/click", {}), CLICK_BUDGET_S)
 
     def _find(self, selector: str) -> str:
         found = self._call("POST", "/element", {"using": "css selector", "value": selector})
