@@ -59,7 +59,7 @@ test-chaos: $(STAMP) ## every fault test and every long one, with the leases tha
 
 cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m "not slow" $(ARGS)
+	@$(BIN)/coverage run -m pytest -m "not slow" $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
