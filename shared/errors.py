@@ -47,6 +47,12 @@ class ValidatorSecurityError(InputError):
     code = "validator_security"
 
 
+class CheckUnusableError(ProctorError):
+    """A pattern or validator cannot be run, whatever the output: it says nothing about the model."""
+
+    code = "check_unusable"
+
+
 class UnknownRunError(UsageError):
     """No run has this id: mistyped, expired or removed."""
 

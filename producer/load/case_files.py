@@ -16,7 +16,7 @@ DATA_BYTES: Final = 100 << 20
 """The largest file of cases or recorded outputs."""
 SCHEMA_BYTES: Final = 10 << 20
 """The largest schema."""
-VALIDATORS_BYTES: Final = 1 << 20
+VALIDATORS_BYTES: Final = 1 << 18
 """The largest validators file."""
 
 _KEPT_IN: Final = "files that a configuration names stay in its folder, or below; copy it there"

@@ -52,6 +52,11 @@ def check_validators(file: TextFile) -> None:
 
     try:
         check_validator_source(file.text, file.name)
+        # Some mistakes, such as a `return` outside of functions, are only found when code is made of it.
+        compile(file.text, file.name, "exec", dont_inherit=True)
+    except (RecursionError, MemoryError):
+        what = f"{file.name}: the code is nested too deeply to be run"
+        raise InputError(what, hint="write it flatter") from None
     except SyntaxError as error:
         what = f"{file.name}:{error.lineno or 1}: not valid Python: {error.msg}"
         raise InputError(what, hint="correct it: python -m py_compile FILE") from None

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from shared.errors import ValidatorSecurityError
-from worker.sandbox import Reason, Sandbox, SandboxError, Sandboxes
+from shared.errors import CheckUnusableError, ValidatorSecurityError
+from tests.unit.validation.test_policy import ORDINARY
+from worker.sandbox import Reason, Sandbox, SandboxError, Sandboxes, UnusableError
 from worker.validation.pipeline import validate
 
 SOURCE: Final = """
@@ -143,6 +144,50 @@ def test_the_pipeline_takes_it(sandbox: Sandbox) -> None:
     assert validate(case, "a\nb", sandbox=sandbox).passed
     slow = validate({"validator": "loops"}, "loop", sandbox=sandbox)
     assert (slow.status, "timed out" in slow.message) == ("failed_custom", True)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_what_the_policy_takes_the_sandbox_runs(boxes: Sandboxes, name: str) -> None:
+    """An ordinary validator is never failed for what its process lacks, such as an import."""
+    with boxes.batch(ORDINARY[name]) as sandbox:
+        failure = None
+        try:
+            sandbox.call("is_valid_python" if "document" in name else "v", "x")
+        except SandboxError as error:
+            failure = error
+    said = "" if failure is None else failure.message
+    assert failure is None or failure.reason is Reason.EXCEPTION, said
+    assert not said.startswith(("Import", "ModuleNotFound", "Permission", "OSError", "Lookup"))
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "message"),
+    [
+        (
+            "1 / 0",
+            Reason.EXCEPTION,
+            "the validators file cannot be loaded: ZeroDivisionError: division by zero",
+        ),
+        ("import re\nre.no", Reason.EXCEPTION, "the validators file cannot be loaded: AttributeError"),
+        ("while True: pass", Reason.TIMEOUT, "the validators file cannot be loaded: no answer within 0.5 s"),
+        (
+            "x = 'x' * 10 ** 12",
+            Reason.MEMORY,
+            "the validators file cannot be loaded: the validators file needs",
+        ),
+        ("x = 1", Reason.UNKNOWN_VALIDATOR, "the validators file has no function v"),
+    ],
+)
+def test_a_broken_file_is_not_the_models_fault(
+    boxes: Sandboxes, source: str, reason: Reason, message: str
+) -> None:
+    """What would fail for every output passes through the pipeline as an error, not as a failed case."""
+    with boxes.batch(source) as sandbox, pytest.raises(CheckUnusableError, match=message) as caught:
+        validate({"validator": "v"}, "x", sandbox=sandbox)
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes, made in this line
+    assert isinstance(again, UnusableError)
+    assert (again.reason, again.message, again.hint) == (reason, caught.value.message, caught.value.hint)
+    assert again.hint
 
 
 def test_a_refused_file_is_not_run(boxes: Sandboxes) -> None:

@@ -3,6 +3,8 @@
 import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +17,32 @@ from worker.sandbox import Reason, SandboxError, Sandboxes
 from worker.sandbox.keeper import Limits
 from worker.validation.policy import first_problem
 
+STATE_CHANGERS: Final = (
+    "next case: re.search replaced",
+    "next case: json.loads replaced",
+    "next case: len replaced",
+    "next case: a decoder's method replaced",
+    "next case: an escape of JSON changed",
+    "next case: a type registered as another",
+    "next case: a pattern's cache filled",
+    "next case: fields of a tree changed",
+    "next case: a template's pattern changed",
+    "next case: a partial's target changed",
+)
+"""Of the corpus those that change the interpreter and nothing else."""
+SAME_PROCESS: Final = """
+import builtins, sys
+code = compile(sys.stdin.read(), "v", "exec")
+for name, text in (("v", sys.argv[1]), ("honest", "ok")):
+    names = {"__name__": "validators", "__builtins__": builtins}
+    try:
+        exec(code, names)
+        said = names[name](text)
+    except Exception:
+        said = None
+sys.stdout.write("spoilt" if said is not True else "honest")
+"""
+"""Runs two calls as they must not be run: one after the other in one process."""
 SECRET: Final = "geheim-4711"  # noqa: S105 - planted, so that it can be looked for
 CORPUS: Final = hostile_validators()
 
@@ -76,6 +104,7 @@ def test_a_hostile_validator_reaches_nothing(name: str, boxes: Sandboxes, target
         if not name.startswith("at load"):
             assert sandbox.call("honest", "ok") is True
             assert sandbox.call("honest", "no") is False
+            assert sandbox.call("honest", "ok") is True
         assert sandbox.search("^b", "a\nb") == "b"
     assert targets.file.read_text() == SECRET
     assert sorted(each.name for each in targets.file.parent.iterdir()) == ["planted.py", "secret.txt"]
@@ -83,6 +112,14 @@ def test_a_hostile_validator_reaches_nothing(name: str, boxes: Sandboxes, target
         targets.tcp.accept()
     with pytest.raises(BlockingIOError):
         targets.udp.recv(1)
+
+
+@pytest.mark.parametrize("name", STATE_CHANGERS)
+def test_the_honest_validator_has_teeth(name: str, targets: Targets) -> None:
+    """In one process the next case is spoilt by it, so that a process for each call is what keeps it fair."""
+    command = [sys.executable, "-I", "-c", SAME_PROCESS, targets.text]
+    ran = subprocess.run(command, input=CORPUS[name], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.endswith("spoilt")
 
 
 @pytest.mark.parametrize(
@@ -112,11 +149,11 @@ def test_the_failure_says_why(name: str, reason: Reason, boxes: Sandboxes, targe
 
 
 def test_the_static_policy_refuses_nearly_all_of_them() -> None:
-    """What the policy lets through only uses up time or memory, or raises."""
+    """What it lets through uses up time or memory, raises, or changes a process that ends with its call."""
     let_through = {name for name, source in CORPUS.items() if _is_accepted(source)}
     harmless = {"at load: a loop at the top", "at load: an exception at the top", "next case: BaseException"}
     harmless |= {name for name in CORPUS if name.startswith("uses up")}
-    harmless |= {"next case: an exception that cannot be told"}
+    harmless |= {"next case: an exception that cannot be told", *STATE_CHANGERS}
     assert let_through <= harmless
 
 

@@ -9,9 +9,12 @@ from typing import Final
 HONEST: Final = """
 CALLS = []
 def honest(output):
-    import json, math, re
+    import ast, collections.abc, functools, json, math, re, string
     CALLS.append(output)
     fair = re.search('^ok$', output) and json.loads('[1]') == [1] and math.floor(1.5) == 1
+    fair = fair and json.encoder.py_encode_basestring('"') == '"\\\\""' and ast.Name._fields == ('id', 'ctx')
+    fair = fair and not isinstance(output, (collections.abc.Mapping, collections.abc.Callable))
+    fair = fair and string.Template('$a').substitute(a='b') == 'b' and functools.reduce(max, [1, 2]) == 2
     return bool(fair) and len(CALLS) == 1 and isinstance(output, str) and len(output) == 2
 """
 """Goes with each: what the next case asks, true of `ok` and of nothing else in a process unharmed."""
@@ -198,6 +201,22 @@ NEXT_CASE: Final = {
     "BaseException": "raise BaseException('end')",
     "an exception that cannot be told": ("class E(Exception):\n    def __str__(self): raise self\nraise E"),
     "os.abort": "import os\nos.abort()",
+    "a decoder's method replaced": "type(json.JSONDecoder()).decode = lambda self, text: 'x'\nreturn False",
+    "an escape of JSON changed": "json.encoder.ESCAPE_DCT['\"'] = 'x'\nreturn False",
+    "a type registered as another": (
+        "from collections.abc import Callable, Mapping\nMapping.register(str)\nCallable.register(str)\n"
+        "return False"
+    ),
+    "a pattern's cache filled": (
+        "import re\nre._cache.update({k: re.compile('no') for k in list(re._cache)})\n"
+        "re._cache[str, '^ok$', 0] = re.compile('no')\nreturn False"
+    ),
+    "fields of a tree changed": "import ast\nast.Name._fields = ('ctx',)\nreturn False",
+    "a template's pattern changed": (
+        "import re, string\nstring.Template.pattern = re.compile('(?!)')\nreturn False"
+    ),
+    "a partial's target changed": "import functools\nfunctools.reduce = lambda *a: 0\nreturn False",
+    "requests of others read": "import os\nreturn bool(os.read(0, 1 << 16))",
 }
 """Tries to spoil what comes after it."""
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Final
 
 from worker.sandbox import wire
-from worker.sandbox.child import Answer
-from worker.sandbox.failures import Reason, SandboxError
+from worker.sandbox.child import Answer, ending
+from worker.sandbox.failures import Reason, SandboxError, UnusableError
 
 
 def _returned_object(name: str) -> object:
@@ -46,8 +46,11 @@ def failure_of(answer: Answer, what: str) -> SandboxError:
         case wire.MEMORY:
             return SandboxError(Reason.MEMORY, f"{what} needs more memory than it may have")
         case wire.UNKNOWN:
-            return SandboxError(Reason.UNKNOWN_VALIDATOR, f"the validators file has no function {what}")
+            said = f"the validators file has no function {what}"
+            return UnusableError(Reason.UNKNOWN_VALIDATOR, said, hint="define it, or correct the case")
         case wire.BAD_PATTERN:
-            return SandboxError(Reason.BAD_PATTERN, f"no regular expression: {answer.text}")
+            return UnusableError(Reason.BAD_PATTERN, f"no regular expression: {answer.text}")
+        case wire.CRASHED:
+            return SandboxError(Reason.CRASH, f"its process {ending(int(answer.text))}")
         case _:
-            return SandboxError(Reason.FORGED, "it answered something that was not asked")
+            return SandboxError(Reason.FORGED, "it wrote what is no answer where answers are written")

@@ -96,7 +96,7 @@ class Child:
         both.register(self._pipes.answers, select.POLLIN)
         ready = dict(both.poll(max(0.0, deadline - monotonic()) * 1000))
         if not ready:
-            raise _too_slow(limit_s)
+            raise SandboxError(Reason.CRASH, f"its process did not read its request within {limit_s:g} s")
         if ready.get(self._pipes.answers, 0) & select.POLLIN:
             raise _forged()  # it speaks before it was asked
         if ready.get(self._pipes.answers, 0) & GONE:
@@ -137,13 +137,13 @@ class Child:
         """Why a process closed its pipes: the zygote knows how it ended, if that is not gone too."""
         self._close()
         status = self._pipes.zygote.end(self._pipes.pid)
-        return SandboxError(Reason.CRASH, f"its process {_how(status)}")
+        return SandboxError(Reason.CRASH, f"its process {ending(status)}")
 
 
-def _how(status: int) -> str:
+def ending(status: int) -> str:
     """Says how a process ended.
 
-    >>> _how(11), _how(256 * 3)
+    >>> ending(11), ending(256 * 3)
     ('crashed (SIGSEGV)', 'ended itself (exit 3)')
     """
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from shared.errors import ProctorError
+from shared.errors import CheckUnusableError, ProctorError
 
 
 class Reason(StrEnum):
@@ -44,8 +44,14 @@ class SandboxError(ProctorError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.reason, self.message, self.hint)
+        return _again, (type(self), self.reason, self.message, self.hint)
 
 
-def _again(reason: Reason, message: str, hint: str) -> SandboxError:
-    return SandboxError(reason, message, hint=hint)
+class UnusableError(SandboxError, CheckUnusableError):
+    """The pattern or the validators file cannot be run at all, whatever the output is."""
+
+    code = CheckUnusableError.code
+
+
+def _again(kind: type[SandboxError], reason: Reason, message: str, hint: str) -> SandboxError:
+    return kind(reason, message, hint=hint)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from worker.sandbox import wire
 
-PROGRAM: Final = Path(__file__).with_name("zygote.py")
+PROGRAM: Final = Path(__file__).with_name("boot.py")
 START_S: Final = 30.0
 """How long a zygote may take to start, on a machine that is very busy."""
 ORDER_S: Final = 30.0
@@ -85,8 +85,8 @@ class Zygote:
             raise ZygoteLostError(str(error)) from error
         self._control.settimeout(ORDER_S)
 
-    def fork(self, *, is_locked: bool) -> Pipes:
-        """Forks a child.
+    def fork(self, *, is_locked: bool, is_template: bool) -> Pipes:
+        """Forks a child, for a validators file or for patterns.
 
         Raises:
             ZygoteLostError: it is gone.
@@ -94,7 +94,8 @@ class Zygote:
         requests, our_requests = os.pipe()
         our_answers, answers = os.pipe()
         try:
-            pid = self._order(wire.FORK, int(is_locked), [requests, answers])
+            order = wire.TEMPLATE if is_template else wire.SEARCHER
+            pid = self._order(order, int(is_locked), [requests, answers])
         except ZygoteLostError:
             os.close(our_requests)
             os.close(our_answers)

@@ -1,15 +1,12 @@
 """Hands out children to the threads of a worker: one validators file a child, one thread at a time.
 
-What a call can leave behind for the next, and why it does not:
+A call of a validator leaves nothing behind for the next, whatever it does: it runs in a process of its own,
+which the child of its file forks and which is gone before its answer is read (template.py). The child itself
+executes nothing of the file. So the static policy is a courtesy, which finds mistakes early; no verdict rests
+on it.
 
-    names of the file       the file runs from its top for each call, in names of its own
-    the rest of the child   files that the static policy accepts have no way to change it; a file that was not
-                            checked gets a new child for each call
-    bytes in the pipe       an answer carries the random word of its request; with anything else, or more,
-                            the child is ended
-    a child used up         what goes wrong in a child that answered before is tried again in a new one
-
-Patterns are searched in children of their own, where no validator ever ran.
+Patterns are searched in children of their own, where no validator ever ran. A search leaves nothing behind
+but compiled patterns. What goes wrong in a child that answered before is tried again in a new one.
 """
 
 import atexit
@@ -25,7 +22,7 @@ from shared.settings import Settings
 from worker.sandbox import wire
 from worker.sandbox.answers import RETURNED, failure_of
 from worker.sandbox.child import Answer, Child
-from worker.sandbox.failures import Reason, SandboxError
+from worker.sandbox.failures import Reason, SandboxError, UnusableError
 from worker.sandbox.keeper import Limits, Zygote, ZygoteLostError
 from worker.validation.policy import check_validator_source
 
@@ -43,6 +40,10 @@ UNSAFE_HINT: Final = (
     "run workers on Linux 4.14 or later, or, for files that you trust, with "
     "--allow-unsandboxed-validators or PROCTOR_UNSAFE_VALIDATORS=1"
 )
+LOAD_HINT: Final = (
+    "it is run from its top for each call, with the modules that the documentation lists and without "
+    "files or network"
+)
 
 Check = Callable[[str], None]
 
@@ -51,7 +52,7 @@ class Sandboxes:
     """All sandboxes of one worker process; made cheaply, started when first needed, ended with the process.
 
     Args:
-        check: refuses what validators may not do; None checks nothing, and each call gets its own child.
+        check: refuses what validators may not do; None checks nothing.
         call_s: how long a validator may take.
         search_s: how long the search for a pattern may take.
         limits: what a child may use.
@@ -86,8 +87,9 @@ class Sandboxes:
         Raises:
             ValidatorSecurityError: the file does what validators may not.
         """
-        is_shared = source is None or self._is_shared(source)
-        sandbox = Sandbox(self, source, is_shared=is_shared)
+        if source is not None:
+            self._refuse(source)
+        sandbox = Sandbox(self, source)
         try:
             yield sandbox
         finally:
@@ -102,7 +104,8 @@ class Sandboxes:
         """Gives a child that has loaded a source, a used one if there is one.
 
         Raises:
-            SandboxError: there is none to be had, or the source does not load.
+            UnusableError: there is none to be had, or the source does not load.
+            SandboxError: there is none to be had any more, the sandbox is closed.
             ZygoteLostError: the zygote ended at this moment; a second try will start another.
         """
         while not is_new:
@@ -117,18 +120,18 @@ class Sandboxes:
         zygote_now = self._started()
         if source is not None and zygote_now.why_unlocked and not self._may_be_unsafe():
             what = f"validators are not run here: {zygote_now.why_unlocked}"
-            raise SandboxError(Reason.UNAVAILABLE, what, hint=UNSAFE_HINT)
-        child = Child(zygote_now.fork(is_locked=not zygote_now.why_unlocked))
+            raise UnusableError(Reason.UNAVAILABLE, what, hint=UNSAFE_HINT)
+        is_locked = not zygote_now.why_unlocked
+        child = Child(zygote_now.fork(is_locked=is_locked, is_template=source is not PATTERNS))
         if source is not None:
-            _loaded(child.ask(wire.LOAD, source, "", self.call_s), child)
-            child.uses = 0
+            _load(child, source, self.call_s)
         return child
 
-    def give_back(self, child: Child, source: str | None, *, is_shared: bool) -> None:
+    def give_back(self, child: Child, source: str | None) -> None:
         """Takes back a child: keeps it for the next batch, or ends it."""
         spare: list[Child] = []
         with self._lock:
-            if is_shared and not self._is_closed and not child.is_over and child.uses < MAX_USES:
+            if not self._is_closed and not child.is_over and child.uses < MAX_USES:
                 self._idle[child] = source
                 if len(self._idle) > MOST_IDLE:
                     spare.append(self._idle.popitem(last=False)[0])
@@ -166,14 +169,11 @@ class Sandboxes:
             self._is_unsafe_allowed = Settings.from_environment().unsafe_validators
         return self._is_unsafe_allowed
 
-    def _is_shared(self, source: str) -> bool:
-        """Whether calls of this file may share a child."""
-        if self._check is None:
-            return False
-        problem = self._check(source)
+    def _refuse(self, source: str) -> None:
+        """Refuses a file that does what validators may not; each is read once."""
+        problem = None if self._check is None else self._check(source)
         if problem is not None:
             raise ValidatorSecurityError(problem.message, hint=problem.hint)
-        return True
 
 
 class Sandbox:
@@ -182,11 +182,10 @@ class Sandbox:
     Args:
         sandboxes: where children come from.
         source: the validators file's text, if there is one.
-        is_shared: whether its calls may share a child.
     """
 
-    def __init__(self, sandboxes: Sandboxes, source: str | None, *, is_shared: bool) -> None:
-        self._sandboxes, self._source, self._is_shared = sandboxes, source, is_shared
+    def __init__(self, sandboxes: Sandboxes, source: str | None) -> None:
+        self._sandboxes, self._source = sandboxes, source
         self._children: dict[str | None, Child] = {}
 
     def search(self, pattern: str, text: str) -> str | None:
@@ -206,13 +205,12 @@ class Sandbox:
         """Calls a validator and returns what it returned, as far as that can be told.
 
         Raises:
+            UnusableError: it could give none for any output; says why.
             SandboxError: it gave no answer; says why.
         """
         if self._source is None:
-            raise SandboxError(Reason.UNKNOWN_VALIDATOR, "there is no validators file")
+            raise UnusableError(Reason.UNKNOWN_VALIDATOR, "there is no validators file")
         answer = self._ask(self._source, wire.CALL, name, text, self._sandboxes.call_s)
-        if not self._is_shared:
-            self._drop(self._source)
         if answer.kind in RETURNED:
             return RETURNED[answer.kind](answer.text)
         raise failure_of(answer, name)
@@ -221,10 +219,13 @@ class Sandbox:
         """Gives its children back."""
         while self._children:
             source, child = self._children.popitem()
-            self._sandboxes.give_back(child, source, is_shared=source is PATTERNS or self._is_shared)
+            self._sandboxes.give_back(child, source)
 
     def _ask(self, source: str | None, what: bytes, first: str, second: str, limit_s: float) -> Answer:
-        """Asks a child; what goes wrong in a used one, or with its zygote, is tried again in a new one."""
+        """Asks a child; what goes wrong in a used one, or with its zygote, is tried again in a new one.
+
+        A validator that is too slow is not: its process was new.
+        """
         is_new = False
         for is_last in (False, False, True):
             child = self._children.get(source)
@@ -238,14 +239,15 @@ class Sandbox:
                 self._drop(source)
                 if is_last:
                     raise SandboxError(Reason.CRASH, f"the sandbox ended again and again: {error}") from error
-            except SandboxError:
+            except SandboxError as error:
                 self._drop(source)
-                if not was_used:
+                if not was_used or (source is not PATTERNS and error.reason is Reason.TIMEOUT):
                     raise
             else:
-                if answer.kind == wire.MEMORY or child.uses >= MAX_USES:
+                is_used_up = source is PATTERNS and answer.kind == wire.MEMORY
+                if is_used_up or child.uses >= MAX_USES:
                     self._drop(source)
-                if answer.kind != wire.MEMORY or not was_used:
+                if not is_used_up or not was_used:
                     return answer
             is_new = True
         raise SandboxError(Reason.CRASH, "the sandbox ended again and again")
@@ -256,11 +258,22 @@ class Sandbox:
             child.end()
 
 
-def _loaded(answer: Answer, child: Child) -> None:
-    """Proves that a source was loaded."""
-    if answer.kind != wire.DONE:
+def _load(child: Child, source: str, limit_s: float) -> None:
+    """Has a child compile a validators file and run it once from its top.
+
+    Raises:
+        UnusableError: it cannot be run.
+        ZygoteLostError: the child was ended together with its zygote.
+    """
+    try:
+        answer = child.ask(wire.LOAD, source, "", limit_s)
+        child.uses = 0
+        if answer.kind != wire.DONE:
+            raise failure_of(answer, "the validators file")
+    except SandboxError as error:
         child.end()
-        raise failure_of(answer, "the validators file")
+        what = f"the validators file cannot be loaded: {error.message}"
+        raise UnusableError(error.reason, what, hint=LOAD_HINT) from error
 
 
 def _problem_of(check: Check) -> Callable[[str], ValidatorSecurityError | None]:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from shared.case_run import CasePayload, CaseRun, decode_case
 from shared.clock import now_ms
-from shared.errors import ValidatorSecurityError
+from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityError
 from shared.item_rows import CACHED, UNJUDGED
 from shared.names import Outcome, RunState
 from shared.runs import RunStore
@@ -43,7 +43,6 @@ from worker.validation.verdict import ValidationResult
 JUDGING_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
-VALIDATOR_REFUSED: Final = "validator_security"
 SCHEMA_REFUSED: Final = "schema"
 ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
 """What is the same for every call of a run, beside a wrong key."""
@@ -117,10 +116,8 @@ class CasesEngine:
             return Failed(Trouble.TOO_LARGE, what)
         try:
             result = await self._in_thread(self._validate, payload, answer.text)
-        except ValidatorSecurityError as error:
-            return Failed(VALIDATOR_REFUSED, error.message)
-        except SchemaError as error:
-            return Failed(SCHEMA_REFUSED, error.message)
+        except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
+            return _unjudged(error)
         if not result.awaits_judge or not self._run.judges:
             return Validated(answer, result, (), is_unjudged=False)
         return await self._with_judge(item, payload, answer, result)
@@ -232,6 +229,12 @@ class CasesEngine:
         source = self._run.validators.source if self._run.validators and payload.validator else None
         with self._sandboxes.batch(source) as sandbox:
             return before_judge(case, output, sandbox=sandbox)
+
+
+def _unjudged(error: ProctorError) -> Failed:
+    """What is written down where no output could have been judged: the fault is not the model's."""
+    code = SCHEMA_REFUSED if isinstance(error, SchemaError) else error.code
+    return Failed(code, f"{error.message} ({error.hint})" if error.hint else error.message)
 
 
 def _end_after(error: UpstreamError) -> str:

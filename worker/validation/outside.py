@@ -4,6 +4,7 @@ import re
 from typing import Any, Final
 
 from shared.case_words import pattern_error
+from shared.errors import CheckUnusableError
 from worker.validation.verdict import Said, Sandbox, failed, passed
 from worker.validation.words import cut, shown, storable
 
@@ -19,6 +20,9 @@ RETURN_PAIR: Final = 2
 def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Said:
     r"""Searches a text, in the sandbox if there is one.
 
+    Raises:
+        CheckUnusableError: the sandbox says that the pattern cannot be searched in any text.
+
     >>> find_pattern("^b", "a\nb", None).detail["span"]
     [2, 3]
     """
@@ -28,6 +32,8 @@ def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Said:
             return failed(f"the pattern is no regular expression: {problem}", error="bad_pattern")
     try:
         found = re.search(pattern, text, re.MULTILINE) if sandbox is None else sandbox.search(pattern, text)
+    except CheckUnusableError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever stops the search, the pattern was not found
         return _stopped(f"pattern {shown(pattern)}", error)
     if found is None or found is False:
@@ -53,6 +59,9 @@ def _place(found: Any, text: str) -> tuple[list[int] | None, str | None]:
 def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Said:
     """Calls a validator, in the sandbox only: it is code that somebody sent.
 
+    Raises:
+        CheckUnusableError: the sandbox says that it cannot be called for any output.
+
     >>> call_validator("is_short", "text", None).reason
     'validator is_short was not run: there is no sandbox here'
     """
@@ -60,6 +69,8 @@ def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Said:
         return failed(f"validator {cut(name)} was not run: there is no sandbox here", error="unavailable")
     try:
         returned = sandbox.call(name, text)
+    except CheckUnusableError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever stops a validator, it did not accept
         return _stopped(f"validator {cut(name)}", error)
     verdict, said = returned, ""

@@ -88,6 +88,7 @@ def validate(
     Raises:
         pydantic.ValidationError: the mapping is no test case.
         SchemaError: the case's schema cannot be used.
+        CheckUnusableError: the case's pattern or validator cannot be run, whatever the output.
 
     >>> result = validate({"expected": {"capital": "Paris"}}, '{"capital": "Rome"}')
     >>> result.status, result.decided_by
@@ -119,6 +120,7 @@ def before_judge(
     Raises:
         pydantic.ValidationError: the mapping is no test case.
         SchemaError: the case's schema cannot be used.
+        CheckUnusableError: the case's pattern or validator cannot be run, whatever the output.
     """
     work = _Work(_case(case), raw_output, sandbox)
     ended = "" if work.case.has_checks else _why_no_stage(work.case)

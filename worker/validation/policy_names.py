@@ -3,6 +3,8 @@
 A function's own name hides a builtin for good: Python never looks further once a function binds a name. A
 name that is bound at the top of the file, or in a class, may or may not hide one, so there a blocked name
 stays blocked.
+
+This file is longer than 300 lines because it is one visitor, with a method for each kind of node.
 """
 
 import ast
@@ -12,6 +14,7 @@ from typing import Final
 from worker.validation.policy_scopes import (
     Comprehension,
     Member,
+    OwnNames,
     binds,
     bound,
     imports,
@@ -22,6 +25,9 @@ from worker.validation.policy_scopes import (
 from worker.validation.policy_words import (
     ATTRIBUTE_CALLS,
     BLOCKED_NAMES,
+    CALLED_PLAINLY,
+    FOLLOWED_NAMES,
+    FORMATTING,
     MODULES,
     NAMED_AT_RUN_TIME,
     OPEN_DUNDER_NAMES,
@@ -29,6 +35,7 @@ from worker.validation.policy_words import (
     attribute_problem,
     format_problem,
     member_problem,
+    missing_problem,
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -48,7 +55,10 @@ class NamesRules(ast.NodeVisitor):
     def __init__(self, tree: ast.Module) -> None:
         self._imported = dict(imports(tree))
         self._texts = only_texts(tree)
-        self._own: frozenset[str] = frozenset()
+        self._own = OwnNames()
+        self._members: dict[int, tuple[ast.expr, Member | None]] = {}
+        self._format_problems: dict[str, str | None] = {}
+        self._tries = 0
 
     def visit_Import(self, node: ast.Import) -> None:
         """Only modules of the list."""
@@ -69,11 +79,21 @@ class NamesRules(ast.NodeVisitor):
                 raise Refusal(node, f"import of everything from {node.module} is not allowed", IMPORTS)
             if problem := member_problem(module, alias.name):
                 raise Refusal(node, problem, WALK)
+            if not self._tries and (problem := missing_problem(module, alias.name)):
+                raise Refusal(node, problem, IMPORTS)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        """An import that may fail is the file's own business."""
+        self._tries += 1
+        self.generic_visit(node)
+        self._tries -= 1
 
     def visit_Name(self, node: ast.Name) -> None:
         """No blocked builtin, no module as a value, nothing that takes attributes' names."""
         name = node.id
-        if self._is_own(name):
+        if name in FOLLOWED_NAMES and not isinstance(node.ctx, ast.Load):
+            raise Refusal(node, f"{name} may not be set", COMPUTED)
+        if name in self._own:
             return
         if name in BLOCKED_NAMES and isinstance(node.ctx, ast.Load):
             raise Refusal(node, f"{name} is blocked", BLOCKED)
@@ -89,6 +109,8 @@ class NamesRules(ast.NodeVisitor):
         """No special attribute, no module inside a module, no format made at run time."""
         if problem := attribute_problem(node.attr):
             raise Refusal(node, problem, SPECIAL)
+        if node.attr in FOLLOWED_NAMES and not isinstance(node.ctx, ast.Load):
+            raise Refusal(node, f"{node.attr} may not be set", COMPUTED)
         above = self._member(node.value)
         if above is not None:
             if not isinstance(node.ctx, ast.Load):
@@ -99,7 +121,7 @@ class NamesRules(ast.NodeVisitor):
                 if whole is not None:
                     self._check_value(node, whole)
                 return
-        if node.attr in {"format", "format_map"}:
+        if node.attr in FORMATTING:
             self._check_format(node)
         # Names and members were looked at above as what they are for: the left side of a dot.
         if above is None or not isinstance(node.value, ast.Name):
@@ -109,7 +131,7 @@ class NamesRules(ast.NodeVisitor):
         """`getattr` and its kind with names written out; `type` to ask, not to make."""
         called: ast.expr | None = node.func
         arguments = list(node.args)
-        if isinstance(called, ast.Name) and not self._is_own(called.id):
+        if isinstance(called, ast.Name) and called.id not in self._own:
             if called.id in ATTRIBUTE_CALLS:
                 arguments = self._check_attribute_call(node, called.id)
                 called = None
@@ -118,7 +140,10 @@ class NamesRules(ast.NodeVisitor):
         member = None if called is None else self._member(called)
         if member in NAMED_AT_RUN_TIME:
             self._check_named(node, str(member))
-            called = None
+            return
+        if member is not None and member in CALLED_PLAINLY:
+            self._check_plainly_called(node, member)
+            return
         for part in ([] if called is None else [called]) + arguments + list(node.keywords):
             self.visit(part)
 
@@ -136,6 +161,14 @@ class NamesRules(ast.NodeVisitor):
         for name in node.kwd_attrs:
             if problem := attribute_problem(name):
                 raise Refusal(node, problem, SPECIAL)
+            if name in FORMATTING:
+                raise Refusal(node, f"{name} needs a format that is written out", FORMATS)
+        self.generic_visit(node)
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        """Attributes of trees can be set by keyword."""
+        if node.arg in FOLLOWED_NAMES:
+            raise Refusal(node, f"{node.arg} may not be set", COMPUTED)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -173,6 +206,8 @@ class NamesRules(ast.NodeVisitor):
         self._visit_comprehension(node, [node.key, node.value])
 
     def _visit_function(self, node: Function) -> None:
+        if node.name in FOLLOWED_NAMES:
+            raise Refusal(node, f"{node.name} may not be set", COMPUTED)
         annotations = [node.returns] if node.returns else []
         self._visit_all([*node.decorator_list, *outside(node.args), *annotations])
         names = bound(node.args).union(*map(bound, node.body))
@@ -196,24 +231,25 @@ class NamesRules(ast.NodeVisitor):
         self, own: frozenset[str], nodes: Iterable[ast.AST], hidden: frozenset[str] = frozenset()
     ) -> None:
         """Visits a scope with names of its own, where `hidden` ones are not those of the scopes around."""
-        before = self._own
-        self._own = (before - hidden) | own
-        self._visit_all(nodes)
-        self._own = before
+        with self._own.scope(own, hidden):
+            self._visit_all(nodes)
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
         for node in nodes:
             self.visit(node)
 
-    def _is_own(self, name: str) -> bool:
-        """Whether a function around binds this name."""
-        return name in self._own
-
     def _member(self, node: ast.expr) -> Member | None:
-        """The module, or the member of one, that an expression names outright."""
+        """The module, or the member of one, that an expression names outright; each is looked up once."""
         if isinstance(node, ast.Name):
-            return None if self._is_own(node.id) else self._imported.get(node.id)
-        if isinstance(node, ast.Attribute) and (above := self._member(node.value)) is not None:
+            return None if node.id in self._own else self._imported.get(node.id)
+        if not isinstance(node, ast.Attribute):
+            return None
+        if id(node) not in self._members:
+            self._members[id(node)] = node, self._looked_up(node)
+        return self._members[id(node)][1]
+
+    def _looked_up(self, node: ast.Attribute) -> Member | None:
+        if (above := self._member(node.value)) is not None:
             whole = f"{above}.{node.attr}"
             if above.name:
                 return Member(above.module, f"{above.name}.{node.attr}")
@@ -228,7 +264,7 @@ class NamesRules(ast.NodeVisitor):
         """What an allowed module's name may be used for, other than to stand left of a dot."""
         if not member.name and not isinstance(getattr(node, "ctx", None), ast.Store):
             raise Refusal(node, f"module {member} may only be used as {member}.name", WALK)
-        if member in NAMED_AT_RUN_TIME:
+        if member in NAMED_AT_RUN_TIME or member in CALLED_PLAINLY:
             raise Refusal(node, f"{member} may only be called, with names written out", COMPUTED)
 
     def _check_attribute_call(self, node: ast.Call, name: str) -> list[ast.expr]:
@@ -254,18 +290,42 @@ class NamesRules(ast.NodeVisitor):
             for part in each.value.split("."):
                 if problem := attribute_problem(part):
                     raise Refusal(node, problem, SPECIAL)
-                if part in {"format", "format_map"}:
+                if part in FORMATTING:
                     raise Refusal(node, f"{name} may not name {part}", FORMATS)
+        self._visit_all([*node.args, *node.keywords])
+
+    def _check_plainly_called(self, node: ast.Call, member: Member) -> None:
+        """Checks `update_wrapper(wrapper, wrapped)` and `wraps(wrapped)`, which could copy any attribute."""
+        has_stars = any(isinstance(each, ast.Starred) for each in node.args)
+        if (
+            has_stars
+            or len(node.args) > CALLED_PLAINLY[member]
+            or any(keyword.arg not in {"wrapper", "wrapped"} for keyword in node.keywords)
+        ):
+            raise Refusal(node, f"{member} may not be told which attributes to copy", COMPUTED)
         self._visit_all([*node.args, *node.keywords])
 
     def _check_format(self, node: ast.Attribute) -> None:
         """Formats are texts of the file, without attributes that are blocked."""
-        texts = [node.value] if not isinstance(node.value, ast.Name) else self._texts.get(node.value.id, [])
-        for text in texts or [node.value]:
-            if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
-                raise Refusal(node, f"{node.attr} needs a format that is written out", FORMATS)
-            if problem := format_problem(text.value):
-                raise Refusal(node, problem, FORMATS)
+        if isinstance(node.value, ast.Name):
+            name = node.value.id
+            if name not in self._format_problems:
+                self._format_problems[name] = _problem_of_formats(self._texts.get(name) or [node.value])
+            problem = self._format_problems[name]
+        else:
+            problem = _problem_of_formats([node.value])
+        if problem is not None:
+            raise Refusal(node, problem or f"{node.attr} needs a format that is written out", FORMATS)
+
+
+def _problem_of_formats(texts: list[ast.expr]) -> str | None:
+    """Why these may not be formats; empty when one is not written out."""
+    for text in texts:
+        if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+            return ""
+        if problem := format_problem(text.value):
+            return problem
+    return None
 
 
 def _is_question(node: ast.Call) -> bool:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from worker.validation.policy_words import MODULES
@@ -82,18 +83,20 @@ def bound(node: ast.AST) -> frozenset[str]:
 
 
 def walk(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of one scope: of functions and classes inside it the names, of comprehensions no variable."""
-    todo = list(nodes)
+    """All nodes of one scope: of functions and classes in it the names, of comprehensions what `:=` binds.
+
+    Each node is part of one scope, so that all scopes of a file together are walked in time linear in it.
+    """
+    todo = [(node, False) for node in nodes]
     while todo:
-        node = todo.pop()
-        yield node
-        if isinstance(node, SCOPES):
-            continue
-        if isinstance(node, Comprehension):
-            inner = [part for part in ast.walk(node) if isinstance(part, ast.NamedExpr)]
-            todo += [part.target for part in inner]
-            continue
-        todo += list(ast.iter_child_nodes(node))
+        node, is_inside = todo.pop()
+        if not is_inside:
+            yield node
+        elif isinstance(node, ast.NamedExpr):
+            yield node.target
+        if not isinstance(node, SCOPES):
+            is_inside = is_inside or isinstance(node, Comprehension)
+            todo += [(child, is_inside) for child in ast.iter_child_nodes(node)]
 
 
 def outside(arguments: ast.arguments) -> list[ast.expr]:
@@ -102,3 +105,26 @@ def outside(arguments: ast.arguments) -> list[ast.expr]:
     every += [each for each in (arguments.vararg, arguments.kwarg) if each]
     annotations = [each.annotation for each in every if each.annotation]
     return [*arguments.defaults, *(each for each in arguments.kw_defaults if each), *annotations]
+
+
+class OwnNames:
+    """Which names a function around binds, while a file is walked; a scope costs what it names."""
+
+    def __init__(self) -> None:
+        self._inner: dict[str, list[bool]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        found = self._inner.get(name)
+        return bool(found and found[-1])
+
+    @contextmanager
+    def scope(self, own: Iterable[str], hidden: Iterable[str]) -> Iterator[None]:
+        """Enters a scope with names of its own, where `hidden` ones are not those of the scopes around."""
+        entered = [(name, False) for name in hidden] + [(name, True) for name in own]
+        for name, is_own in entered:
+            self._inner.setdefault(name, []).append(is_own)
+        try:
+            yield
+        finally:
+            for name, _ in entered:
+                self._inner[name].pop()

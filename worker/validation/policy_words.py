@@ -13,6 +13,7 @@ import math
 import operator
 import re
 import string
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -20,8 +21,8 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Final
 
-MAX_SOURCE_CHARS: Final = 1 << 20
-"""A longer file is refused unread."""
+MAX_SOURCE_CHARS: Final = 1 << 18
+"""A longer file is refused unread: reading takes time in proportion to its length."""
 
 MODULES: Final[Mapping[str, types.ModuleType]] = MappingProxyType(
     {
@@ -58,6 +59,21 @@ BLOCKED_MEMBERS: Final = frozenset(
 
 NAMED_AT_RUN_TIME: Final = frozenset({("operator", "attrgetter"), ("operator", "methodcaller")})
 """Public names of allowed modules that may be called with attributes written out, and not otherwise."""
+
+CALLED_PLAINLY: Final[Mapping[tuple[str, str], int]] = MappingProxyType(
+    {("functools", "update_wrapper"): 2, ("functools", "wraps"): 1}
+)
+"""Public names of allowed modules that copy attributes: to be called with so many arguments and no others,
+which would name the attributes."""
+
+FOLLOWED_NAMES: Final = frozenset({"_fields", "_attributes"})
+"""Attributes in which `ast` looks up which attributes of an object to follow."""
+
+FORMATTING: Final = frozenset({"format", "format_map"})
+"""Methods of texts that follow attributes named in the text."""
+
+MAX_FORMAT_DEPTH: Final = 2
+"""Formats inside formats that `str.format` follows; with more it raises."""
 
 _COMPARING = "eq ne lt le gt ge hash bool len str repr format contains iter next reversed getitem call"
 _OBJECT = "name qualname doc class init new enter exit post_init add sub mul and or abs int float"
@@ -116,20 +132,33 @@ def member_problem(module: str, name: str) -> str | None:
     return None
 
 
-def format_problem(text: str) -> str | None:
+def missing_problem(module: str, name: str) -> str | None:
+    """Says why a name cannot be imported from an allowed module; None when it can.
+
+    >>> missing_problem("re", "search"), missing_problem("re", "serch")  # doctest: +ELLIPSIS
+    (None, 're has no serch in Python 3...')
+    """
+    if f"{module}.{name}" in MODULES or hasattr(MODULES[module], name):
+        return None
+    return f"{module} has no {name} in Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+def format_problem(text: str, depth: int = 0) -> str | None:
     """Says why a text may not be a format; None when it may.
 
     >>> format_problem("{0.__class__.__init__.__globals__}")
     'attribute __globals__ is blocked'
     >>> format_problem("{:>{width}} of {total.real}, not {")
     """
+    if depth > MAX_FORMAT_DEPTH:
+        return None  # `format` itself will say so
     try:
         fields = [field for _, field, spec, _ in Formatter().parse(text) for field in (field, spec) if field]
     except ValueError:
         return None  # `format` itself will say so
     for field in fields:
         if "{" in field:
-            if problem := format_problem(field):
+            if problem := format_problem(field, depth + 1):
                 return problem
             continue
         for part in field.replace("[", ".").replace("]", "").split(".")[1:]:

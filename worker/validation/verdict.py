@@ -97,7 +97,10 @@ class Judge(Protocol):
 
 
 class Sandbox(Protocol):
-    """Runs what cannot be trusted where it can be stopped; raises when it had to be."""
+    """Runs what cannot be trusted where it can be stopped; raises when it had to be.
+
+    What it raises fails the stage, except for a `CheckUnusableError`: then nothing can be said of the output.
+    """
 
     def search(self, pattern: str, text: str) -> Any:
         """Searches with MULTILINE; None or False is no match, everything else is one, also an empty text."""

@@ -37,7 +37,7 @@ def contains_sql_keywords(output: str) -> bool:
     "a parameter of an enclosing function": (
         "def v(input):\n    def inner(): return input\n    return bool(inner())"
     ),
-    "a lambda's parameter": "long = lambda input: len(input) > 3",
+    "a lambda's parameter": "v = lambda input: len(input) > 3",
     "own variables": "def v(o):\n    vars = o.split()\n    open = o.count('(')\n    return open == len(vars)",
     "comprehension variables": "def v(o): return [input for input in o] != []",
     "a parameter named like a module": (
@@ -65,6 +65,19 @@ def contains_sql_keywords(output: str) -> bool:
         "import functools\n"
         "@functools.lru_cache(maxsize=None)\ndef v(o): return functools.reduce(max, o) > 'a'"
     ),
+    "a decorator": (
+        "import functools\n"
+        "def twice(f):\n    @functools.wraps(f)\n    def g(o): return f(o) and f(o)\n    return g\n"
+        "@twice\ndef v(o): return bool(o)"
+    ),
+    "fields that are read": (
+        "import ast\nfrom collections import namedtuple\nP = namedtuple('P', 'a b')\n"
+        "def v(o): return P._fields == ('a', 'b') and ast.Name._fields[0] == 'id'"
+    ),
+    "an import that may fail": (
+        "try:\n    from typing import not_yet_there\nexcept ImportError:\n    not_yet_there = str\n"
+        "def v(o): return not_yet_there(o) == o"
+    ),
     "operator": (
         "from operator import attrgetter, itemgetter\n"
         "def v(o): return attrgetter('real')(1) == itemgetter(0)([1])"
@@ -80,6 +93,34 @@ def contains_sql_keywords(output: str) -> bool:
     ),
     "methods named like builtins": (
         "class C:\n    def open(self): return 1\n    eval = 2\ndef v(o): return C().open() == 1"
+    ),
+    "singledispatch": (
+        "from __future__ import annotations\nimport functools\n"
+        "@functools.singledispatch\ndef v(o): return False\n"
+        "@v.register\ndef of_text(o: str): return True"
+    ),
+    "singledispatchmethod": (
+        "from functools import singledispatchmethod\n"
+        "class C:\n    @singledispatchmethod\n    def m(self, o): return False\n"
+        "    @m.register(str)\n    def _(self, o): return True\n"
+        "def v(o): return C().m(o)"
+    ),
+    "a protocol": (
+        "from typing import Protocol, runtime_checkable\n"
+        "@runtime_checkable\nclass P(Protocol):\n    def upper(self): ...\n"
+        "def v(o): return isinstance(o, P)"
+    ),
+    "copies and counts": (
+        "import collections\n"
+        "def v(o):\n    copied = collections.UserDict(a=1).copy()\n"
+        "    return copied == {'a': 1} and bool(collections.Counter(o).most_common(1))"
+    ),
+    "a tree's docstring": 'import ast\ndef v(o): return ast.get_docstring(ast.parse(\'"""a"""\')) == \'a\'',
+    "a tree as text": "import ast\ndef v(o): return ast.unparse(ast.parse('f\"{a}\"')) != ''",
+    "named characters": "import re\ndef v(o): return bool(re.search('\\\\N{BULLET}|x', o))",
+    "encodings": "def v(o): return all(o.encode(c) for c in ('cp437', 'utf-16-le', 'latin-1', 'idna'))",
+    "a date": (
+        "import datetime\ndef v(o): return datetime.datetime.strptime('2026', '%Y').strftime('%A') != ''"
     ),
     "a main guard": "def v(o): return True\nif __name__ == '__main__':\n    print(v('x'))",
     "globals of its own": "N = 0\ndef v(o):\n    global N\n    N += 1\n    return N > 0",
@@ -182,6 +223,20 @@ REFUSED = {
     "def v(o): return o.format(1)": "formats",
     "str.format('{0.x}', 1)": "formats",
     "'{x.gi_frame}'.format_map({})": "formats",
+    "match '{0.__globals__}':\n    case str(format=f): f(print)": "formats",
+    "match 'x':\n    case str(format_map=f): pass": "formats",
+    "class A:\n    _fields = ('__globals__',)": "attributes named at run time",
+    "class A:\n    @property\n    def _fields(self): return ['__globals__']": "attributes named at run time",
+    "def v(o):\n    def _fields(): pass": "attributes named at run time",
+    "import ast\nn = ast.AST()\nn._fields = ('__globals__',)": "attributes named at run time",
+    "import ast\nast.AST(_fields=('__globals__',))": "attributes named at run time",
+    "setattr(print, '_attributes', ())": "attributes named at run time",
+    "import functools\nfunctools.update_wrapper(1, print, ('__globals__',))": "attributes named at run time",
+    "import functools as f\nf.update_wrapper(1, print, assigned='x')": "attributes named at run time",
+    "from functools import wraps\nwraps(print, updated=('__globals__',))": "attributes named at run time",
+    "from functools import wraps\nwraps(*[print, ['__globals__']])": "attributes named at run time",
+    "from functools import update_wrapper as u\nlist(map(u, [1], [2], [3]))": "attributes named at run time",
+    "from re import serch": "imports",
     "type('X', (), {})": "classes made by type()",
     "type(*['X', (), {}])": "classes made by type()",
     "-" * 100_000 + "1": "size",

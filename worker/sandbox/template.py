@@ -1,0 +1,118 @@
+"""Runs each call of a validators file in a process of its own, forked from one that has compiled the file.
+
+The template compiles the file and executes nothing of it. For each request it forks a process, which locks
+itself for good, runs the file from its top and one validator of it, writes its answer into a pipe of its own,
+and ends. Only when that process is gone is the answer handed on, so that whatever a call has changed, in the
+interpreter or around it, is gone before the next one begins.
+
+Runs in an isolated interpreter beside zygote.py; standard library only.
+"""
+
+import builtins
+import os
+import types
+from typing import NoReturn
+
+from worker.sandbox import lockdown, serving, wire
+
+MAX_NAME_CHARS = 80
+MAX_ANSWER_BYTES = 1 << 20
+"""More than the longest text that a validator may return; a case that writes more is ended."""
+READ_BYTES = 1 << 16
+PAIR = 2
+
+
+def serve_calls(cage: lockdown.Cage) -> NoReturn:
+    """Answers requests until the pipe ends; `cage` is for the processes of cases."""
+    code: types.CodeType | None = None
+    while True:
+        word, what, first, second = serving.receive()
+        if what == wire.LOAD:
+            try:
+                code = compile(first, "validators.py", "exec", dont_inherit=True)
+            except BaseException as error:  # noqa: BLE001 - whatever the compiler says is an answer
+                serving.send(serving.framed(word, *serving.raised(error)))
+                continue
+        serving.send(_in_own_process(cage, word, code, *(("", "") if what == wire.LOAD else (first, second))))
+
+
+def _in_own_process(
+    cage: lockdown.Cage, word: bytes, code: types.CodeType | None, name: str, text: str
+) -> bytes:
+    """Forks, has the fork run a call, waits for its end, and returns the answer that is handed on."""
+    ours, theirs = os.pipe()
+    case = os.fork()
+    if case == 0:
+        status = 1
+        try:
+            os.close(0)  # no case may read the requests of others
+            os.dup2(theirs, 1)
+            os.close(ours)
+            os.close(theirs)
+            cage.enter()
+            serving.send(serving.framed(word, *_run(code, name, text)))
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(theirs)
+    data = _read_to_end(ours)
+    os.close(ours)
+    return _believed(word, data, os.waitpid(case, 0)[1])
+
+
+def _read_to_end(pipe: int) -> bytes:
+    """Reads what a case writes; what is more than an answer may have is left unread."""
+    parts = []
+    left = MAX_ANSWER_BYTES
+    while left > 0:
+        more = os.read(pipe, READ_BYTES)
+        if not more:
+            break
+        parts.append(more)
+        left -= len(more)
+    return b"".join(parts)
+
+
+def _believed(word: bytes, data: bytes, status: int) -> bytes:
+    """Makes the answer that is handed on: the whole one of a process that ended well, or why not."""
+    is_headed = len(data) >= wire.HEAD.size
+    length = wire.HEAD.unpack_from(data)[0] + wire.COUNT_BYTES if is_headed else wire.HEAD.size
+    if len(data) > length or (is_headed and data[wire.COUNT_BYTES : wire.COUNT_BYTES + len(word)] != word):
+        return serving.framed(word, wire.FORGED)
+    if status or len(data) < length:
+        return serving.framed(word, wire.CRASHED, str(status))
+    return data
+
+
+def _run(code: types.CodeType | None, name: str, text: str) -> tuple[bytes, str]:
+    """Runs the file from its top, then one validator of it; without a name, the file alone."""
+    names: dict[str, object] = {"__name__": "validators", "__builtins__": builtins}
+    try:
+        if code is not None:
+            exec(code, names)  # noqa: S102 - to run it is what this process is for
+        if not name:
+            return wire.DONE, ""
+        validator = names.get(name)
+        if code is None or name == "__builtins__" or not callable(validator):
+            return wire.UNKNOWN, ""
+        return _described(validator(text))
+    except BaseException as error:  # noqa: BLE001 - whatever it raises is an answer
+        return serving.raised(error)
+
+
+def _described(value: object) -> tuple[bytes, str]:  # noqa: PLR0911 - one kind of value a line
+    """Makes an answer of what a validator returned."""
+    most = serving.MAX_SAID_CHARS
+    if value is True:
+        return wire.TRUE, ""
+    if value is False:
+        return wire.FALSE, ""
+    if type(value) is tuple and len(value) == PAIR and type(value[0]) is bool and isinstance(value[1], str):
+        return wire.TRUE_SAID if value[0] else wire.FALSE_SAID, str.__str__(value[1])[:most]
+    if value is None:
+        return wire.NONE, ""
+    if type(value) in {int, float}:
+        return wire.NUMBER, repr(value)[:most]
+    if type(value) is str:
+        return wire.TEXT, value[:most]
+    return wire.OTHER, type(value).__name__[:MAX_NAME_CHARS]
