@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from shared.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, Label
 from shared.case_words import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
 from shared.cases import MAX_ID_CHARS, Encodable, JsonObject, Pattern, Text
+from shared.web_address import NO_ADDRESS, address_problem
 
 MOST_CONCURRENCY: Final = 100
 """Calls at a time that a configuration may ask for."""
@@ -46,9 +47,16 @@ def _list(value: Any) -> Any:
 
 
 def _web_address(text: str) -> str:
-    """Refuses what cannot be asked over HTTP."""
-    if not text.startswith(("http://", "https://")) or not text.isprintable() or " " in text:
+    """Refuses what cannot be asked over HTTP, or must not be stored."""
+    problem = address_problem(text)
+    if problem == NO_ADDRESS:
         raise PydanticCustomError("url", "not a web address: write http://host:port/v1")
+    if problem:
+        raise PydanticCustomError(
+            "url_secret",
+            "{problem}: name the variable that holds the key in api_key_env",
+            {"problem": problem},
+        )
     return text.rstrip("/")
 
 

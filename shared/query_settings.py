@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 from shared.errors import ConfigError
 from shared.query_words import DEFAULT_API_URL, DEFAULT_DELAY_S
+from shared.redis_url import mask_password
+from shared.web_address import NO_ADDRESS, address_problem
 
 DELAY_VARIABLE: Final = "EVAL_DELAY_SECONDS"
 API_URL_VARIABLE: Final = "EVAL_API_URL"
@@ -52,9 +54,15 @@ def api_url(flag: str | None, environment: Mapping[str, str], *, default: str = 
     else:
         origin, value = API_URL_VARIABLE, environment.get(API_URL_VARIABLE, "").strip() or default
     url = value.strip().rstrip("/")
+    problem = address_problem(url)
+    if problem and problem != NO_ADDRESS:
+        raise ConfigError(
+            f"{origin}: {problem}",
+            hint="set a variable where the workers run, and name it: --bearer-env NAME, or --header",
+        )
     if not _is_http(url):
         raise ConfigError(
-            f"{origin}: {value[:200]!r} is no address of an API",
+            f"{origin}: {mask_password(value)[:200]!r} is no address of an API",
             hint=f"give a base URL such as {DEFAULT_API_URL}",
         )
     return url

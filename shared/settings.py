@@ -9,6 +9,7 @@ pydantic: every command imports this file, `--help` too.
 
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
@@ -26,6 +27,8 @@ CACHE_TTL_S: Final = 30 * DAY_S
 MOST_DEFAULT_PROCESSES: Final = 4
 SHORTEST_LEASE_S: Final = 1.0
 """With shorter leases a busy machine's pauses would count as deaths."""
+_HOST: Final = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*|[0-9a-f:]+")
+"""A host's name, all hosts below a name, or an address."""
 FROM_DEFAULT: Final = "default"
 FROM_ENVIRONMENT: Final = "environment"
 
@@ -69,6 +72,28 @@ def _lease_seconds(text: str) -> float:
     if number < SHORTEST_LEASE_S:
         raise ValueError(f"at least {SHORTEST_LEASE_S:g} s are needed")
     return number
+
+
+def _hosts(text: str) -> str:
+    hosts = names_in(text.lower())
+    if not all(_HOST.fullmatch(host) for host in hosts):
+        raise ValueError("hosts alone are needed, such as api.openai.com, *.example.com")
+    return ", ".join(hosts)
+
+
+def _variables(text: str) -> str:
+    if not all(name.isascii() and name.isidentifier() for name in names_in(text)):
+        raise ValueError("names of variables are needed, such as MY_MODEL_PASSWORD")
+    return ", ".join(names_in(text))
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """Reads a list of names, with commas or blanks between them.
+
+    >>> names_in("a, b c"), names_in(None)
+    (('a', 'b', 'c'), ())
+    """
+    return tuple((text or "").replace(",", " ").split())
 
 
 def _yes_or_no(text: str) -> bool:
@@ -159,6 +184,12 @@ class Settings:
     """How long an embedded server waits for a client before it stops."""
     unsafe_validators: bool = _setting(default=False, read=_yes_or_no)
     """Whether this worker runs validators where their process cannot be locked down."""
+    key_variables: str | None = _setting(None, _variables)
+    """Variables that may also be sent as keys, beside `*_API_KEY`, `*_TOKEN` and known providers' ones."""
+    allowed_hosts: str | None = _setting(None, _hosts)
+    """The only hosts that this worker calls, such as `api.openai.com, *.example.com`; without it, all."""
+    block_private: bool = _setting(default=False, read=_yes_or_no)
+    """Whether private and loopback addresses are only called where this worker's own variables name them."""
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )

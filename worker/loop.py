@@ -10,6 +10,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from shared.settings import Settings
+from worker.upstream.reach import Reach, open_session
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -46,16 +49,9 @@ class Loop:
         self.call(self.session)
 
     def session(self) -> "aiohttp.ClientSession":
-        """Returns the process's HTTP session; only on the loop.
-
-        How many requests are under way is decided before they come here, so the session sets no limit.
-        Cookies are not kept: one item's answer must not change another's.
-        """
+        """Returns the process's HTTP session, which calls only what this worker may; only on the loop."""
         if self._session is None:
-            import aiohttp  # noqa: PLC0415 - start-up: 90 ms and 9 MB that a worker of turns does not need
-
-            connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+            self._session = open_session(Reach.of(Settings.from_environment()))
         return self._session
 
     def close(self) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
 from producer.cli.params import MODEL_FLAGS, chain
 from shared.errors import UsageError
 from shared.live_run import LiveRun
+from shared.redis_url import mask_password
 from shared.turn_words import Live
+from shared.web_address import NO_ADDRESS, address_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -175,17 +176,14 @@ def _api_base(text: str) -> str:
     """Proves an endpoint's URL."""
     if not text:
         return ""
-    try:
-        parts = urlsplit(text)
-        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        has_password = bool(parts.username or parts.password)
-    except ValueError:
-        is_good = has_password = False
-    if not is_good:
-        raise UsageError(f"--api-base: {text!r} is no URL", hint="write --api-base http://localhost:8000/v1")
-    if has_password:
+    problem = address_problem(text)
+    if problem == NO_ADDRESS:
         raise UsageError(
-            "--api-base: a password in it would be stored with the run",
+            f"--api-base: {mask_password(text)!r} is no URL", hint="write --api-base http://localhost:8000/v1"
+        )
+    if problem:
+        raise UsageError(
+            f"--api-base: {problem}",
             hint="name the variable that holds the key with --api-key-env",
         )
     return text.rstrip("/")

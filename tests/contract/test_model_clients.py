@@ -21,7 +21,7 @@ from worker.upstream.model import ModelReply, ModelRequest
 
 T = TypeVar("T")
 KEY: Final = "sk-secret-0123456789"
-ENVIRONMENT: Final = {"OPENAI_API_KEY": KEY, "MY_KEY": KEY}
+ENVIRONMENT: Final = {"OPENAI_API_KEY": KEY, "MY_API_KEY": KEY}
 BIG: Final = "x" * 5_100_000
 
 
@@ -77,7 +77,9 @@ def complete(request: pytest.FixtureRequest, bench: Bench, server: ModelServer) 
     """Asks through one of the clients."""
 
     def ask(text: str = "Hi", system: str = "", **more: Any) -> ModelReply:
-        place = {"api_base": server.api_base, "api_key_env": "MY_KEY"} if request.param == "direct" else {}
+        place = (
+            {"api_base": server.api_base, "api_key_env": "MY_API_KEY"} if request.param == "direct" else {}
+        )
         asked = ModelRequest("openai/gpt-4o", system, text, **{"timeout_s": 20.0, **place, **more})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of litellm
@@ -228,7 +230,7 @@ def test_an_answer_is_bounded(complete: Complete, server: ModelServer, *, is_str
 
 def test_keys_go_where_they_belong(bench: Bench, server: ModelServer) -> None:
     """A provider's key goes to the provider; an `api_base` gets the key that is named for it, or none."""
-    for place, variable in (("", ""), (server.api_base, ""), (server.api_base, "MY_KEY")):
+    for place, variable in (("", ""), (server.api_base, ""), (server.api_base, "MY_API_KEY")):
         asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=place, api_key_env=variable)
         bench.run(bench.clients.complete(asked))
     sent = [request.headers.get("Authorization") for request in server.requests]
@@ -238,12 +240,36 @@ def test_keys_go_where_they_belong(bench: Bench, server: ModelServer) -> None:
 def test_a_missing_key_ends_the_run(bench: Bench, server: ModelServer) -> None:
     """The variable is named, and nothing is sent."""
     clients = Clients(lambda: bench.session, {})
-    for place, variable, named in (("", "", "OPENAI_API_KEY"), (server.api_base, "MINE", "MINE")):
+    for place, variable, named in (
+        ("", "", "OPENAI_API_KEY"),
+        (server.api_base, "MINE_API_KEY", "MINE_API_KEY"),
+    ):
         asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=place, api_key_env=variable)
         with pytest.raises(UpstreamError, match=named) as caught:
             bench.run(clients.complete(asked))
         assert caught.value.ends_run
     assert server.requests == []
+
+
+@pytest.mark.parametrize("variable", ["AWS_SECRET_ACCESS_KEY", "HOME", "PROCTOR_REDIS_URL"])
+def test_other_variables_are_sent_to_nobody(bench: Bench, server: ModelServer, variable: str) -> None:
+    """A run that names one ends, with what to do about it; a worker that lists the variable sends it."""
+    asked = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env=variable)
+    with pytest.raises(UpstreamError, match="PROCTOR_KEY_VARIABLES") as caught:
+        bench.run(Clients(lambda: bench.session, {variable: KEY}).complete(asked))
+    assert (caught.value.trouble, caught.value.ends_run) == (Trouble.FORBIDDEN, True)
+    assert KEY not in caught.value.message
+    assert server.requests == []
+    listed = {variable: KEY, "PROCTOR_KEY_VARIABLES": f"OTHER, {variable}"}
+    bench.run(Clients(lambda: bench.session, listed).complete(asked))
+    assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_a_query_of_an_address_stays_behind_the_path(bench: Bench, server: ModelServer) -> None:
+    """An `api_base` with a version in its query is called at the path that the protocol has."""
+    asked = ModelRequest("m", "", "Hi", api_base=f"{server.api_base}/?api-version=2024-10-21")
+    assert bench.run(bench.clients.complete(asked)).text == "Hello"
+    assert server.requests[0].path == "/v1/chat/completions"
 
 
 @pytest.mark.parametrize("is_direct", [True, False])

@@ -25,7 +25,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 def test_each_setting_is_read_from_its_variable() -> None:
     """Every row of `config show` names a variable that really sets it."""
     values = {"data_dir": "/srv/proctor", "redis_url": "redis://db", "broker_url": "redis://queue"}
-    values["unsafe_validators"] = "1"
+    values |= {"unsafe_validators": "1", "block_private": "1", "key_variables": "MY_SECRET"}
     for row in describe(Settings(data_dir=Path("/x"))):
         settings = Settings.from_environment({row.env: values.get(row.name, "7")})
         (found,) = [each for each in describe(settings) if each.name == row.name]
@@ -52,6 +52,12 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         ("PROCTOR_GRACE_S", "-3", "a number of seconds is needed"),
         ("PROCTOR_UNSAFE_VALIDATORS", "perhaps", "1 or 0 is needed"),
         ("PROCTOR_LEASE_S", "0.5", "at least 1 s are needed"),
+        (
+            "PROCTOR_ALLOWED_HOSTS",
+            "https://api.openai.com/v1",
+            "hosts alone are needed, such as api.openai.com, *.example.com",
+        ),
+        ("PROCTOR_KEY_VARIABLES", "MY-KEY", "names of variables are needed, such as MY_MODEL_PASSWORD"),
         ("PROCTOR_PATIENCE_S", "0", "a number of seconds above 0 is needed"),
     ],
 )

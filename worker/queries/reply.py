@@ -36,6 +36,8 @@ class Failure(StrEnum):
     """Nothing, or not everything, within the time limit; a connection that is not made in time as well."""
     LOST = "api_connection_lost"
     """The connection broke after it was made."""
+    FORBIDDEN = "api_forbidden"
+    """This worker may not call the place: nothing was sent. Ends the run."""
     RATE_LIMITED = "api_rate_limited"
     """Status 429."""
     SERVER_ERROR = "api_server_error"
@@ -66,7 +68,7 @@ class Reply:
     @property
     def ends_run(self) -> bool:
         """Whether the document has the whole run stop here, with partial results."""
-        return self.failure is Failure.UNREACHABLE
+        return self.failure in {Failure.UNREACHABLE, Failure.FORBIDDEN}
 
     def as_document(self) -> dict[str, Any]:
         """Returns the four keys of `send_query`."""
@@ -118,6 +120,15 @@ def unreachable(api_url: str, latency_ms: int) -> Reply:
     """
     text = f"Connection refused - backend not running on {api_url}"
     return Reply(None, latency_ms, 0, text, Failure.UNREACHABLE)
+
+
+def forbidden(why: str, latency_ms: int) -> Reply:
+    """Says that this worker may not call the API, and why.
+
+    >>> forbidden("it is a metadata address", 1).error
+    'it is a metadata address'
+    """
+    return Reply(None, latency_ms, 0, why, Failure.FORBIDDEN)
 
 
 def timed_out(latency_ms: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> Reply:

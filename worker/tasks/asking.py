@@ -16,16 +16,22 @@ import aiohttp
 
 from shared.errors import ConfigError
 from shared.query_run import QueryRun
+from shared.scrubbing import without_secrets
+from shared.web_address import with_path
 from worker.queries.fields import FieldMap
 from worker.queries.policy import read_retry_after
 from worker.queries.reply import (
     MAX_REPLY_BYTES,
+    OK,
     Reply,
     connection_lost,
+    forbidden,
     read_reply,
     timed_out,
     unreachable,
 )
+from worker.upstream.credentials import unsendable
+from worker.upstream.reach import ReachError
 
 _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 
@@ -62,7 +68,7 @@ def prepare(run: QueryRun, environment: Mapping[str, str] = os.environ) -> Reque
     """Makes the request of a run's settings.
 
     Raises:
-        ConfigError: a variable that holds a secret is not set in this worker's environment.
+        ConfigError: a variable that holds a secret is not set in this worker, or is none that it sends.
     """
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     headers |= {name: _filled(name, value, environment) for name, value in run.headers.items()}
@@ -70,7 +76,7 @@ def prepare(run: QueryRun, environment: Mapping[str, str] = os.environ) -> Reque
         headers["Authorization"] = f"Bearer {_variable(run.bearer_env, 'the bearer token', environment)}"
     return Request(
         run.method,
-        run.api_url.rstrip("/") + run.path,
+        with_path(run.api_url, run.path),
         run.query_at,
         headers,
         aiohttp.ClientTimeout(total=run.timeout_s, connect=run.timeout_s),
@@ -110,9 +116,14 @@ async def ask(session: aiohttp.ClientSession, request: Request, query: str) -> A
         ) as response:
             status = response.status
             body = await _body(response)
+            if status != OK:
+                text = body.decode(errors="replace")
+                body = without_secrets(text, os.environ).encode(errors="replace")
             wait_s = read_retry_after(response.headers.get("Retry-After"), now_s=time())
             reply = read_reply(status_code=status, body=body, latency_ms=latency_ms(), fields=request.fields)
             return Asked(reply, wait_s)
+    except ReachError as error:
+        return Asked(forbidden(str(error), latency_ms()), None)
     except TimeoutError:
         return Asked(timed_out(latency_ms(), timeout_s=request.timeout.total or 0.0), None)
     except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
@@ -143,6 +154,8 @@ def _filled(name: str, value: str, environment: Mapping[str, str]) -> str:
 
 def _variable(name: str, what: str, environment: Mapping[str, str]) -> str:
     """Reads a variable that has to be there."""
+    if why := unsendable(name, environment):
+        raise ConfigError(f"{what} needs the variable {name}; {why}")
     value = environment.get(name, "").strip()
     if not value or not value.isprintable():
         raise ConfigError(f"{what} needs the variable {name}, which this worker does not have")

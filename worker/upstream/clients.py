@@ -34,6 +34,7 @@ class Clients:
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._environment = environment
+        self._session = session
         self._direct = DirectClient(session, environment)
         self._named: LitellmClient | None = None
 
@@ -48,7 +49,7 @@ class Clients:
         if self._named is None:
             from worker.upstream.litellm_client import LitellmClient  # noqa: PLC0415 - only where it is needed
 
-            self._named = LitellmClient(self._environment)
+            self._named = LitellmClient(self._session, self._environment)
         return await self._named.complete(request)
 
     async def close(self) -> None:

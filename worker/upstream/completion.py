@@ -13,6 +13,8 @@ from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
 
 MAX_REPLY_BYTES: Final = 5_000_000
 """A larger reply is not read to its end."""
+MAX_SHOWN_BYTES: Final = 4_000
+"""Of a reply that is no answer, what may become part of the error."""
 MOST_TOKENS: Final = 1_000_000_000
 _END: Final = b"[DONE]"
 
@@ -35,7 +37,7 @@ def decoded(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        shown = body[:80].decode("utf-8", "replace")
+        shown = body[:MAX_SHOWN_BYTES].decode("utf-8", "replace")  # secrets are found in it before it is cut
         raise UpstreamError(Trouble.INVALID_REPLY, f"the reply is not JSON: {shown!r}") from None
 
 

@@ -1,4 +1,4 @@
-"""API keys: which one a request is sent with, and how they are kept out of everything that people read.
+"""API keys: which one a request is sent with, and which variables of a worker may be sent at all.
 
 api_base with api_key_env      that variable
 api_base without               none: a provider's key is not sent to somebody else's server
@@ -6,10 +6,11 @@ no api_base, with api_key_env  that variable
 no api_base                    the provider's usual variable
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
+from shared.scrubbing import KEY_VARIABLES
+from shared.settings import names_in
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelRequest
 
@@ -47,12 +48,10 @@ OTHER_NAMES: Final = {
     "PERPLEXITYAI_API_KEY": ("PERPLEXITY_API_KEY",),
     "TOGETHERAI_API_KEY": ("TOGETHER_AI_TOKEN",),
 }
-_SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_LOOKS_SECRET: Final = re.compile(
-    r"(?i:bearer)\s+[\w.~+/=-]{6,}|\b(?:sk|pk|gsk|xai|key)-[\w*-]{6,}", re.ASCII
-)
-_SHORTEST: Final = 6
-"""A shorter value of a variable is no secret, and would be found in ordinary words."""
+SENT_ENDINGS: Final = ("_API_KEY", "_TOKEN")
+"""What the names of variables end with that may be sent to an upstream."""
+SENT: Final = frozenset({*PROVIDERS.values(), *(name for names in OTHER_NAMES.values() for name in names)})
+"""Variables of known providers, whatever they end with."""
 
 
 def provider_of(model: str) -> str:
@@ -80,6 +79,26 @@ def variable_of(request: ModelRequest) -> str:
     return PROVIDERS.get(provider_of(request.model), "")
 
 
+def unsendable(name: str, environment: Mapping[str, str]) -> str:
+    """Says why a worker sends a variable to nobody; empty when it may be sent.
+
+    A run names the variable and the place that it is sent to, and a worker's environment also holds what is
+    no business of either.
+
+    >>> unsendable("MY_API_KEY", {}), unsendable("HOME", {"PROCTOR_KEY_VARIABLES": "HOME, OTHER"})
+    ('', '')
+    >>> unsendable("AWS_SECRET_ACCESS_KEY", {})
+    'AWS_SECRET_ACCESS_KEY is not sent by this worker: names of keys end in _API_KEY or _TOKEN, others are \
+listed in its PROCTOR_KEY_VARIABLES'
+    """
+    if f"_{name}".endswith(SENT_ENDINGS) or name in SENT or name in names_in(environment.get(KEY_VARIABLES)):
+        return ""
+    return (
+        f"{name} is not sent by this worker: names of keys end in {' or '.join(SENT_ENDINGS)}, others are "
+        f"listed in its {KEY_VARIABLES}"
+    )
+
+
 def key_of(request: ModelRequest, environment: Mapping[str, str]) -> str:
     """Returns the key that a request is sent with; empty when there is none.
 
@@ -87,6 +106,8 @@ def key_of(request: ModelRequest, environment: Mapping[str, str]) -> str:
     'sk-1'
     """
     variable = variable_of(request)
+    if unsendable(variable, environment):
+        return ""
     names = (variable, *(() if request.api_key_env else OTHER_NAMES.get(variable, ())))
     found = (environment.get(name, "").strip() for name in names if name)
     return next(filter(None, found), "")
@@ -105,6 +126,8 @@ def needed_key(request: ModelRequest, environment: Mapping[str, str]) -> str:
 worker does not have
     """
     key, variable = key_of(request, environment), variable_of(request)
+    if variable and (why := unsendable(variable, environment)):
+        raise UpstreamError(Trouble.FORBIDDEN, f"{request.model}: the variable {why}")
     is_needed = bool(request.api_key_env) or provider_of(request.model) not in ELSEWHERE
     if variable and is_needed and not key:
         text = f"{request.model} needs the variable {variable}, which this worker does not have"
@@ -113,16 +136,3 @@ worker does not have
         text = f"the variable {variable} holds characters that no key has"
         raise UpstreamError(Trouble.UNAUTHORISED, text)
     return key
-
-
-def scrubbed(text: str, environment: Mapping[str, str]) -> str:
-    """Takes out of a text whatever is, or looks like, a secret, and what would harm a terminal.
-
-    >>> scrubbed("bad key abcdefgh, Bearer xyz12345", {"MY_KEY": "abcdefgh"})
-    'bad key ***, ***'
-    """
-    secrets = (value.strip() for name, value in environment.items() if _SECRET_NAME.search(name))
-    for secret in sorted((value for value in secrets if len(value) >= _SHORTEST), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    text = _LOOKS_SECRET.sub("***", text)
-    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from shared.web_address import with_path
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -22,10 +23,11 @@ from worker.upstream.completion import (
     too_large,
     words_of,
 )
-from worker.upstream.credentials import needed_key, scrubbed
-from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
+from worker.upstream.credentials import needed_key
+from worker.upstream.failures import Trouble, UpstreamError, kept_error, trouble_of_status
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.reach import ReachError
 
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000
@@ -56,8 +58,7 @@ class DirectClient:
         try:
             return await self._complete(request)
         except UpstreamError as error:
-            text = scrubbed(error.message, self._environment)
-            raise UpstreamError(error.trouble, text, status=error.status, wait_s=error.wait_s) from None
+            raise kept_error(error, self._environment) from None
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call; texts of errors are as the upstream wrote them."""
@@ -68,6 +69,8 @@ class DirectClient:
         except TimeoutError:
             text = f"{place} gave no answer within {request.timeout_s:g} s"
             raise UpstreamError(Trouble.TIMEOUT, text) from None
+        except ReachError as error:
+            raise UpstreamError(Trouble.FORBIDDEN, str(error)) from None
         except aiohttp.ClientConnectorError as error:
             why = error.os_error.strerror or type(error).__name__
             raise UpstreamError(Trouble.CONNECTION, f"{place} cannot be reached: {why}") from None
@@ -86,7 +89,7 @@ class DirectClient:
             headers["Authorization"] = f"Bearer {key}"
         began = perf_counter()
         async with self._session().post(
-            request.api_base.rstrip("/") + "/chat/completions",
+            with_path(request.api_base, "/chat/completions"),
             data=msgspec.json.encode(body_of(request)),
             headers=headers,
             timeout=aiohttp.ClientTimeout(),

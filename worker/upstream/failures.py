@@ -9,23 +9,24 @@ queues, processes or logs.
     connection      refused, reset, no such host, half a body         yes           sick
     server_error    500 and above                                     yes           sick
     unauthorised    401, 403: ends the run                            no            well
+    forbidden       not asked: this worker may not call it; ends it   no            -
     refused         any other status                                  no            well
     invalid_reply   200 with something that is no answer              no            well
     too_large       200 with more than we take                        no            well
     unpriced        not asked: nobody knows what it would cost        no            -
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
 from shared.errors import ProctorError
+from shared.scrubbing import kept
 
 REQUEST_TIMEOUT: Final = 408
 TOO_MANY_REQUESTS: Final = 429
 UNAUTHORISED: Final = frozenset({401, 403})
 FIRST_SERVER_ERROR: Final = 500
-MESSAGE_CHARS: Final = 300
-"""How much of an upstream's own words is kept: enough to understand, too little to fill a store."""
 
 
 class Trouble(StrEnum):
@@ -41,6 +42,8 @@ class Trouble(StrEnum):
     """The upstream says that it failed."""
     UNAUTHORISED = "upstream_unauthorised"
     """The upstream does not accept our credentials: the same for every other call of the run."""
+    FORBIDDEN = "upstream_forbidden"
+    """This worker may not call the place, or not send it that variable: nothing was sent."""
     REFUSED = "upstream_refused"
     """The upstream does not accept this request."""
     INVALID_REPLY = "upstream_invalid_reply"
@@ -57,6 +60,10 @@ RETRYABLE: Final = frozenset(
     {Trouble.RATE_LIMITED, Trouble.TIMEOUT, Trouble.CONNECTION, Trouble.SERVER_ERROR}
 )
 """What may pass by itself."""
+
+
+ENDS_RUN: Final = frozenset({Trouble.UNAUTHORISED, Trouble.FORBIDDEN})
+"""The same for every other call of the run."""
 
 
 class Health(StrEnum):
@@ -87,7 +94,7 @@ class UpstreamError(ProctorError):
 
     Args:
         trouble: why.
-        message: for people; cut to `MESSAGE_CHARS`.
+        message: for people; what an upstream wrote goes through `kept_error` before it is kept.
         status: HTTP status; 0 when no reply came.
         wait_s: what the upstream asked us to wait, see `worker.upstream.headers`.
     """
@@ -97,7 +104,7 @@ class UpstreamError(ProctorError):
     def __init__(
         self, trouble: Trouble, message: str, *, status: int = 0, wait_s: float | None = None
     ) -> None:
-        super().__init__(message[:MESSAGE_CHARS])
+        super().__init__(message)
         self.trouble = trouble
         self.status = status
         self.wait_s = wait_s
@@ -120,7 +127,7 @@ class UpstreamError(ProctorError):
     @property
     def ends_run(self) -> bool:
         """Whether every other call of the run would fail too."""
-        return self.trouble is Trouble.UNAUTHORISED
+        return self.trouble in ENDS_RUN
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickles by value: an exception's own way loses keyword arguments."""
@@ -129,6 +136,16 @@ class UpstreamError(ProctorError):
 
 def _rebuilt(trouble: str, message: str, status: int, wait_s: float | None) -> UpstreamError:
     return UpstreamError(Trouble(trouble), message, status=status, wait_s=wait_s)
+
+
+def kept_error(error: UpstreamError, environment: Mapping[str, str]) -> UpstreamError:
+    """Makes of an error one that may be kept and shown: without secrets, and then cut.
+
+    >>> kept_error(UpstreamError(Trouble.REFUSED, "no: abcdefgh"), {"MY_KEY": "abcdefgh"}).message
+    'no: ***'
+    """
+    text = kept(error.message, environment)
+    return UpstreamError(error.trouble, text, status=error.status, wait_s=error.wait_s)
 
 
 def trouble_of_status(status: int) -> Trouble:

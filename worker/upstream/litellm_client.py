@@ -10,7 +10,7 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from time import perf_counter, time
 from types import ModuleType
@@ -26,11 +26,18 @@ from worker.upstream.completion import (
     read_completion,
     too_large,
 )
-from worker.upstream.credentials import needed_key, scrubbed
+from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
-from worker.upstream.failures import FIRST_SERVER_ERROR, Trouble, UpstreamError, trouble_of_status
+from worker.upstream.failures import (
+    FIRST_SERVER_ERROR,
+    Trouble,
+    UpstreamError,
+    kept_error,
+    trouble_of_status,
+)
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.reach import reach_error
 
 DEEPEST: Final = 12
 """Causes of an exception that are looked at."""
@@ -40,10 +47,14 @@ class LitellmClient:
     """Calls named providers; all calls of a process are made on one event loop.
 
     Args:
+        session: returns the session that litellm makes its calls with; called on the loop.
         environment: holds the keys.
     """
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, session: Callable[[], aiohttp.ClientSession], environment: Mapping[str, str] = os.environ
+    ) -> None:
+        self._session = session
         self._environment = environment
         self._loading: asyncio.Task[ModuleType] | None = None
 
@@ -57,8 +68,7 @@ class LitellmClient:
             key = needed_key(request, self._environment)
             return await self._call(await self._library(), request, key)
         except UpstreamError as error:
-            text = scrubbed(error.message, self._environment)
-            raise UpstreamError(error.trouble, text, status=error.status, wait_s=error.wait_s) from None
+            raise kept_error(error, self._environment) from None
 
     async def close(self) -> None:
         """Closes litellm's connections and ends its task on the loop."""
@@ -77,7 +87,8 @@ class LitellmClient:
 
     async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
         """Makes one call; everything that goes wrong is said in our own words."""
-        arguments = arguments_of(request) | ({"api_key": key} if key else {})
+        arguments = arguments_of(request) | {"shared_session": self._session()}
+        arguments |= {"api_key": key} if key else {}
         began = perf_counter()
         try:
             async with asyncio.timeout(request.timeout_s):
@@ -149,6 +160,8 @@ def translated(error: Exception, model: str) -> UpstreamError:
     >>> translated(ValueError("odd"), "m").trouble.name
     'INVALID_REPLY'
     """
+    if refusal := reach_error(error):
+        return UpstreamError(Trouble.FORBIDDEN, f"{model}: {refusal}")
     causes = list(_causes(error))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     status = getattr(error, "status_code", None)

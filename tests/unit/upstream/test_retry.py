@@ -195,15 +195,18 @@ def test_errors_survive_pickling(trouble: Trouble) -> None:
     """An error comes out of a pickle as it went in, with everything it knows."""
     error = UpstreamError(trouble, "m" * 1000, status=503, wait_s=2.5)
     back = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own pickle, made on this line
-    assert (back.trouble, back.message, back.status, back.wait_s) == (trouble, "m" * 300, 503, 2.5)
+    assert (back.trouble, back.message, back.status, back.wait_s) == (trouble, "m" * 1000, 503, 2.5)
     assert (back.code, back.retryable, back.health) == (error.code, error.retryable, error.health)
 
 
 def test_what_a_failure_says_about_its_endpoint() -> None:
-    """A refusal of one request says nothing against the endpoint; a run ends with wrong credentials only."""
+    """A refusal of one request says nothing against the endpoint; a run ends where every call would fail."""
     health = {trouble: UpstreamError(trouble, "").health for trouble in Trouble}
     assert health[Trouble.RATE_LIMITED] is Health.BUSY
     assert health[Trouble.TIMEOUT] is Health.SLOW
     assert {health[Trouble.CONNECTION], health[Trouble.SERVER_ERROR]} == {Health.SICK}
     assert {health[t] for t in (Trouble.REFUSED, Trouble.UNAUTHORISED, Trouble.TOO_LARGE)} == {Health.WELL}
-    assert [t for t in Trouble if UpstreamError(t, "").ends_run] == [Trouble.UNAUTHORISED]
+    assert [t for t in Trouble if UpstreamError(t, "").ends_run] == [
+        Trouble.UNAUTHORISED,
+        Trouble.FORBIDDEN,
+    ]

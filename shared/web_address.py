@@ -1,0 +1,44 @@
+"""Proves addresses of models and APIs before they are stored with a run, and puts paths to them; pure."""
+
+import re
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+NO_ADDRESS: Final = "it is no web address"
+_SECRET_PARAMETER: Final = re.compile(r"key|token|secret|passw|credential|sig$|signature", re.IGNORECASE)
+
+
+def address_problem(url: str) -> str:
+    """Says why a URL cannot be called, or must not be stored; empty when there is nothing to say.
+
+    >>> address_problem("http://localhost:8000/v1"), address_problem("localhost:8000")
+    ('', 'it is no web address')
+    >>> address_problem("https://me:secret@api.example.com/v1")
+    'a password in it would be stored with the run'
+    >>> address_problem("https://api.example.com/v1?api-key=1234")
+    'the value of api-key in it would be stored with the run'
+    """
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return NO_ADDRESS
+    if not is_good or not url.isprintable() or " " in url or parts.fragment:
+        return NO_ADDRESS
+    if "@" in parts.netloc:
+        return "a password in it would be stored with the run"
+    names = (name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    secret = next(filter(_SECRET_PARAMETER.search, names), "")
+    return f"the value of {secret} in it would be stored with the run" if secret else ""
+
+
+def with_path(base: str, path: str) -> str:
+    """Puts a path to the end of an address's path, before its query.
+
+    >>> with_path("http://localhost:8000/v1/", "/chat/completions")
+    'http://localhost:8000/v1/chat/completions'
+    >>> with_path("https://me.example.com/openai?api-version=1", "/chat/completions")
+    'https://me.example.com/openai/chat/completions?api-version=1'
+    """
+    parts = urlsplit(base)
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))

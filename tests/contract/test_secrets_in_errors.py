@@ -1,0 +1,91 @@
+"""Tests that an upstream which repeats the key in its errors puts no part of it into what is kept."""
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+
+from shared.query_run import QueryRun
+from tests.support.model_server import ModelServer, Say
+from tests.support.scripted_api import ScriptedApi, Step
+from worker.tasks import asking
+from worker.upstream.clients import Clients
+from worker.upstream.failures import UpstreamError
+from worker.upstream.model import ModelRequest
+
+T = TypeVar("T")
+KEY: Final = "q7Rt+Zz0/4Lm=9Xw2Kp8Vb5Nc1"
+MOST_PART: Final = 5
+"""So many letters of a key in a row may be chance."""
+WRITTEN: Final = {
+    "plain": KEY,
+    "in a URL": quote(KEY, safe=""),
+    "in base64": b64encode(f":{KEY}".encode()).decode()[2:],
+}
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """A provider, on the loopback."""
+    with ModelServer() as started:
+        yield started
+
+
+def with_session(work: Callable[[aiohttp.ClientSession], Awaitable[T]]) -> T:
+    """Does something with an HTTP session."""
+
+    async def run() -> T:
+        async with aiohttp.ClientSession() as session:
+            return await work(session)
+
+    return asyncio.run(run())
+
+
+def has_part(text: str, form: str) -> bool:
+    """Whether more of a key than chance explains stands in a text."""
+    return any(form[at : at + MOST_PART] in text for at in range(len(form) - MOST_PART + 1))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("before", [0, 100, 275, 290])
+@pytest.mark.parametrize("status", [400, 200])
+def test_a_long_error_with_the_key(server: ModelServer, name: str, before: int, status: int) -> None:
+    """A refusal, or a reply that is no answer, is cut after the key is out of it, wherever the key stands."""
+    said = f"{'e' * before} {WRITTEN[name]} {'e' * 500}"
+    body = {"error": {"message": said}} if status != 200 else said
+    server.script = lambda _prompt, _nth: Say(status=status, body=body)
+    request = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env="SOME_API_KEY")
+
+    async def ask(session: aiohttp.ClientSession) -> UpstreamError:
+        with pytest.raises(UpstreamError) as caught:
+            await Clients(lambda: session, {"SOME_API_KEY": KEY}).complete(request)
+        return caught.value
+
+    error = with_session(ask)
+    assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert not has_part(error.message, WRITTEN[name])
+    assert 0 < len(error.message) <= 300
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("before", [0, 175, 190])
+def test_a_refusal_of_a_query_with_the_token(monkeypatch: pytest.MonkeyPatch, name: str, before: int) -> None:
+    """The first 200 letters of an API's refusal are kept after its token is out of them."""
+    monkeypatch.setenv("ASK_TOKEN", KEY)
+    said = f"{'e' * before} {WRITTEN[name]} {'e' * 500}"
+    with ScriptedApi(lambda _query, _nth: Step(403, said)) as api:
+        run = QueryRun(api_url=api.url, bearer_env="ASK_TOKEN")
+
+        async def ask(session: aiohttp.ClientSession) -> asking.Asked:
+            return await asking.ask(session, asking.prepare(run), "How?")
+
+        asked = with_session(ask)
+        assert api.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert asked.reply.status_code == 403
+    assert len(asked.reply.error or "") == 200
+    assert not has_part(json.dumps(asked.reply.as_document()), WRITTEN[name])

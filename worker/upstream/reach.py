@@ -1,0 +1,228 @@
+"""Decides which places a worker may call, and holds every connection to it when it is made.
+
+    link-local, cloud metadata          never
+    the worker's own hosts              always: those in its variables *_BASE_URL and *_API_BASE
+    other hosts                         those of PROCTOR_ALLOWED_HOSTS; all, while that is not set
+    private and loopback addresses      unless PROCTOR_BLOCK_PRIVATE=1
+
+A name is judged by the addresses that it resolves to at that moment, of which only the judged ones are
+called, and each redirect that somebody follows is judged again.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from shared.settings import Settings, names_in, variable_of
+
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
+
+Address = IPv4Address | IPv6Address
+
+METADATA: Final = (
+    "169.254.0.0/16 fe80::/10 fd00:ec2::/32 fd20:ce::/32 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32"
+)
+"""Link-local networks, and where clouds (AWS, Google, Alibaba, Azure, Oracle) identify a machine."""
+_METADATA: Final = tuple(map(ip_network, METADATA.split()))
+_NAT64: Final = ip_network("64:ff9b::/96")
+_OWN_HOST: Final = ("_BASE_URL", "_API_BASE")
+"""What variables that name a host of the worker's own end with."""
+
+
+DEEPEST: Final = 12
+"""Causes of an exception that are looked at."""
+
+
+class ReachError(Exception):
+    """A place may not be called from here; says why, and how to allow it where that can be done.
+
+    No `OSError`: HTTP clients would take it for a connection that failed.
+    """
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which places may be called."""
+
+    allowed: tuple[str, ...] = ()
+    """Hosts, or `*.` and the end of hosts; empty: all."""
+    own: frozenset[str] = frozenset()
+    """The worker's own hosts."""
+    is_private_blocked: bool = False
+    """Whether private and loopback addresses are only called where they are the worker's own hosts."""
+
+    @classmethod
+    def of(cls, settings: Settings, environment: Mapping[str, str] = os.environ) -> "Reach":
+        """Reads it from settings, and the worker's own hosts from its environment."""
+        named = (value for name, value in environment.items() if name.upper().endswith(_OWN_HOST))
+        own = frozenset(filter(None, map(_host_of, named)))
+        return cls(names_in(settings.allowed_hosts), own, settings.block_private)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The hosts that are allowed by their whole names."""
+        return frozenset(host for host in self.allowed if not host.startswith("*."))
+
+    def check_host(self, host: str) -> None:
+        """Refuses a host that may not be called, by its name; an address is judged as one.
+
+        Raises:
+            ReachError: it may not be.
+        """
+        name = host.lower().rstrip(".")
+        address = _address_of(name)
+        if address is not None:
+            self.check_address(name, address)
+        if not self.allowed or name in self.own or name in self.names:
+            return
+        if any(name.endswith(end[1:]) for end in self.allowed if end.startswith("*.")):
+            return
+        variable = variable_of("allowed_hosts")
+        raise ReachError(f"{name} is none of the hosts that this worker may call; add it to {variable}")
+
+    def check_address(self, host: str, address: Address) -> None:
+        """Refuses an address that may not be called, in whatever form it is written.
+
+        Raises:
+            ReachError: it may not be.
+        """
+        for each in _meant(address):
+            if any(each in network for network in _METADATA):
+                raise ReachError(f"{_shown(host, address)} is a link-local or metadata address; never called")
+            is_private = not each.is_global or each.is_multicast
+            if is_private and self.is_private_blocked and host.lower().rstrip(".") not in self.own:
+                raise ReachError(
+                    f"{_shown(host, address)} is a private address, which {variable_of('block_private')} "
+                    "blocks; allow it in a variable of the worker that ends in _BASE_URL"
+                )
+
+
+def reach_error(error: BaseException) -> ReachError | None:
+    """Finds among the causes of an exception that a place may not be called."""
+    found: BaseException | None = error
+    for _ in range(DEEPEST):
+        if found is None or isinstance(found, ReachError):
+            return found
+        found = getattr(found, "os_error", None) or found.__cause__ or found.__context__
+    return None
+
+
+def open_session(reach: Reach, names: "AbstractResolver | None" = None) -> "aiohttp.ClientSession":
+    """Opens an HTTP session that keeps to it; only on a loop.
+
+    How many requests are under way is decided before they come here, so the session sets no limit.
+    Cookies are not kept: one item's answer must not change another's.
+
+    Args:
+        reach: which places may be called.
+        names: looks up hosts; None: as the system does.
+    """
+    import aiohttp  # noqa: PLC0415 - start-up: 90 ms and 9 MB that a worker of turns does not need
+
+    async def check(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.ClientResponse:
+        """Looks at the host of each request, redirected ones included."""
+        reach.check_host(request.url.host or "")
+        response: aiohttp.ClientResponse = await handler(request)
+        return response
+
+    resolver = _checked(names or aiohttp.DefaultResolver(), reach)
+    connector = aiohttp.TCPConnector(
+        limit=0, ttl_dns_cache=60, resolver=resolver, socket_factory=_make_socket
+    )
+    return aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), middlewares=(check,)
+    )
+
+
+def _checked(names: "AbstractResolver", reach: Reach) -> "AbstractResolver":
+    """Makes a resolver that hands on those addresses of a name that may be called."""
+    from aiohttp import abc  # noqa: PLC0415 - as above
+
+    class Resolver(abc.AbstractResolver):
+        """Looks up names."""
+
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[abc.ResolveResult]:
+            """Looks up a name.
+
+            Raises:
+                ReachError: none of its addresses may be called.
+            """
+            good, refused = [], None
+            for found in await names.resolve(host, port, family):
+                try:
+                    reach.check_address(host, ip_address(found["host"].partition("%")[0]))
+                    good.append(found)
+                except ReachError as error:
+                    refused = error
+            if not good and refused is not None:
+                raise refused
+            return good
+
+        async def close(self) -> None:
+            """Ends it."""
+            await names.close()
+
+    return Resolver()
+
+
+def _make_socket(place: tuple[Any, ...]) -> socket.socket:
+    """Makes the socket of a connection: the last moment, whatever led here."""
+    family, kind, protocol, _, (host, *_) = place
+    if isinstance(host, str) and (address := _address_of(host)) is not None:
+        Reach().check_address(host, address)
+    return socket.socket(family, kind, protocol)
+
+
+def _host_of(url: str) -> str:
+    """The host in a variable's value: a URL, or a host with or without a port."""
+    try:
+        return (urlsplit(url if "://" in url else f"//{url}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _address_of(host: str) -> Address | None:
+    """The address that a host is; None when it is a name.
+
+    >>> _address_of("[::1]"), _address_of("localhost"), _address_of("0x7f000001")
+    (IPv6Address('::1'), None, IPv4Address('127.0.0.1'))
+    """
+    text = host.strip("[]").partition("%")[0]
+    try:
+        return ip_address(text)
+    except ValueError:
+        pass
+    try:  # how the C library reads numbers: 127.1, 2130706433, 0x7f000001
+        return IPv4Address(socket.inet_aton(text)) if text[:1].isdigit() else None
+    except OSError:
+        return None
+
+
+def _meant(address: Address) -> list[Address]:
+    """An address, and the IPv4 address that is inside of it.
+
+    >>> _meant(IPv6Address("::ffff:169.254.169.254")), _meant(IPv6Address("64:ff9b::7f00:1"))[1]
+    ([IPv4Address('169.254.169.254')], IPv4Address('127.0.0.1'))
+    """
+    if isinstance(address, IPv4Address):
+        return [address]
+    if address.ipv4_mapped is not None:
+        return [address.ipv4_mapped]
+    inside = [address.sixtofour, *(address.teredo or ())[1:]]
+    if address in _NAT64:
+        inside.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return [address, *(each for each in inside if each is not None)]
+
+
+def _shown(host: str, address: Address) -> str:
+    """A host with the address that is meant."""
+    return host if _address_of(host) is not None else f"{host} ({address})"
