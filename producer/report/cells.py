@@ -14,6 +14,10 @@ _MARKDOWN: Final = str.maketrans(
 )
 """Everything that starts code, strong text, a link, an image, HTML or the next cell."""
 _FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets take the full-width forms too
+_CONTROLS: Final = {
+    number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160)) if chr(number) not in "\t\n\r"
+}
+"""What a terminal that shows the file would obey, written out."""
 _ODD_STARTS: Final = ("\t", "\r", "\n")
 
 
@@ -40,14 +44,19 @@ def markdown(text: Any, limit: int | None = None) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """Returns a value for a spreadsheet; text that a spreadsheet would run gets an apostrophe in front.
+    r"""Returns a value for a spreadsheet; text that a spreadsheet would run gets an apostrophe in front.
+
+    Control characters are written out, except for tabs and ends of lines.
+
+    >>> csv_cell("\x1b[2J one\ttwo\x9b")
+    '\\x1b[2J one\ttwo\\x9b'
 
     Numbers and truth values are the program's own and stay what they are; null is an empty cell.
     """
     if value is None:
         return ""
     if isinstance(value, str):
-        text = value.replace("\0", "").encode(errors="backslashreplace").decode()
+        text = value.replace("\0", "").translate(_CONTROLS).encode(errors="backslashreplace").decode()
         runs = text.lstrip().startswith(_FORMULA) or text.startswith(_ODD_STARTS)
         return f"'{text}" if runs else text
     return value

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from shared.case_words import pointer
-from worker.validation.words import shown
+from worker.validation.words import shown, shown_apart
 
 MAX_SHOWN_ENTRIES: Final = 5
 """Differences that a message names."""
@@ -48,7 +48,8 @@ class Entry(NamedTuple):
         where = pointer(self.path) or "the whole"
         if self.kind == "changed":
             note = " (another type)" if self.is_type_change else ""
-            return f"{where}: expected {shown(self.expected)}, found {shown(self.actual)}{note}"
+            expected, actual = shown_apart(self.expected, self.actual)
+            return f"{where}: expected {expected}, found {actual}{note}"
         if self.kind == "missing":
             return f"{where}: missing, expected {shown(self.expected)}"
         if self.kind == "unexpected":

@@ -19,8 +19,10 @@ SYSTEM: Final = (
 
 _QUOTES: Final = "\"'\u201c\u201d\u2018\u2019"
 _LEADING: Final = f" \t\r\n*_`#>([{{{_QUOTES}"
-_FIRST_WORD: Final = re.compile(rf"([^\W_]+)(?:[*_`.,:;!)\]}}{_QUOTES}]|\s|[\u2013\u2014-](?!\w)|$)")
-"""A word with what may follow it; `PASS/FAIL` and `PASS-ish` are neither."""
+_FIRST_WORD: Final = re.compile(
+    rf"([^\W_]+)(?:[*_`.,:;!)\]}}{_QUOTES}]+(?![^\W_])|\s|[\u2013\u2014-](?!\w)|$)"
+)
+"""A word with what may follow it; `PASS/FAIL`, `PASS_NOT` and `PASS-ish` are neither."""
 _LINE_ENDS: Final = str.maketrans({"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -61,8 +63,8 @@ def read_verdict(reply: str) -> Verdict:
 
     >>> read_verdict("**PASS**"), read_verdict("fail: the city differs"), read_verdict("I cannot PASS this")
     ('pass', 'fail', 'unclear')
-    >>> read_verdict("PASS/FAIL"), read_verdict("Passed"), read_verdict("")
-    ('unclear', 'unclear', 'unclear')
+    >>> read_verdict("PASS/FAIL"), read_verdict("Passed"), read_verdict("PASS_NOT"), read_verdict("")
+    ('unclear', 'unclear', 'unclear', 'unclear')
     """
     match = _FIRST_WORD.match(reply.lstrip(_LEADING))
     word = match.group(1).upper() if match else ""

@@ -2,9 +2,12 @@
 
 import json
 from typing import Any, Final
+from unicodedata import normalize
 
 MAX_SHOWN_CHARS: Final = 120
 """Characters of a value inside a message."""
+MAX_CONTEXT_CHARS: Final = 20
+"""Characters that are shown before the place where two texts differ."""
 
 
 def shown(value: Any, limit: int = MAX_SHOWN_CHARS) -> str:
@@ -20,6 +23,27 @@ def shown(value: Any, limit: int = MAX_SHOWN_CHARS) -> str:
     except (TypeError, ValueError, RecursionError):
         text = f"a value of type {type(value).__name__}"
     return cut(text, limit)
+
+
+def shown_apart(one: Any, other: Any) -> tuple[str, str]:
+    r"""Writes two different values so that people see the difference.
+
+    Characters that look alike are escaped; long texts that begin alike are shown from where they differ.
+
+    >>> shown_apart("caf\u00e9", "cafe\u0301")
+    ('"caf\\u00e9"', '"cafe\\u0301"')
+    >>> shown_apart("a" * 200, "a" * 199 + "b")[1]
+    '"…aaaaaaaaaaaaaaaaaaaab"'
+    """
+    if shown(one) == shown(other) and isinstance(one, str) and isinstance(other, str):
+        pairs = enumerate(zip(one, other, strict=False))
+        at = next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
+        start = max(0, at - MAX_CONTEXT_CHARS)
+        one, other = (f"…{text[start:]}" if start else text for text in (one, other))
+    said = shown(one), shown(other)
+    if normalize("NFKC", said[0]) != normalize("NFKC", said[1]):
+        return said
+    return cut(json.dumps(one)), cut(json.dumps(other))
 
 
 def cut(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
