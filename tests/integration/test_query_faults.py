@@ -185,7 +185,8 @@ def test_retry_asks_again_for_errors_only(desk: QueryDesk, processes: Processes)
 
 def test_other_apis_are_asked_in_their_own_words(desk: QueryDesk, processes: Processes) -> None:
     """Method, path, places of fields, headers and a bearer token from the worker's environment are used."""
-    start_worker(processes, "-Q", "queries", env={**processes.env, "API_TOKEN": "geheim", "TENANT": "blue"})
+    own = {"API_TOKEN": "geheim", "TENANT": "blue", "PROCTOR_KEY_VARIABLES": "TENANT"}
+    start_worker(processes, "-Q", "queries", env={**processes.env, **own})
     reply = {"out": {"text": "yes"}, "hits": [{"id": "BK-1"}], "refs": ["r"]}
     with ScriptedApi(lambda _query, _nth: Step(body=reply)) as api:
         run = desk.submit_queries(
