@@ -78,6 +78,15 @@ def _yes_or_no(text: str) -> bool:
     return words[text.lower()]
 
 
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"one of {', '.join(words)} is needed")
+        return text.lower()
+
+    return read
+
+
 def _seconds(text: str) -> float:
     try:
         number = float(text)
@@ -159,6 +168,10 @@ class Settings:
     """How long an embedded server waits for a client before it stops."""
     unsafe_validators: bool = _setting(default=False, read=_yes_or_no)
     """Whether this worker runs validators where their process cannot be locked down."""
+    log_format: str = _setting("auto", _one_of("auto", "console", "json"))
+    """How workers log: `console`, `json`, or `auto`: console on a terminal, JSON elsewhere."""
+    log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"))
+    """The least level that workers log."""
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )

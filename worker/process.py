@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Final
 
+from shared import tracing
 from shared.broker import Publisher
 from shared.errors import ProctorError
 from shared.heartbeat import Heartbeat
@@ -137,8 +138,9 @@ class WorkerProcess:
 
     def give_up(self, error: ProctorError) -> None:
         """Ends the process because what it stands on does not answer: nothing can be given back."""
-        logger.error("%s; this process ends", error.message.rstrip("."))
+        logger.error("worker gives up", extra={"reason": error.message, "exit_code": error.exit_code})
         self.heartbeat.stop()
+        tracing.close()
         os._exit(error.exit_code)
 
     def give_back(self) -> None:
@@ -161,17 +163,21 @@ class WorkerProcess:
         if "upstream" in self.__dict__:
             self.upstream.close()
         self.loop.close()
+        tracing.close()
+        logger.info("worker stopped")
 
     def _watch_the_end(self) -> None:
         asked = self._asked.get()
-        logger.info("ending: nothing new is begun, what runs has %g s", self.settings.grace_s)
+        logger.info(
+            "worker draining", extra={"grace_s": self.settings.grace_s, "chunks": len(self.chunks.held())}
+        )
         self.on_drain()
         deadline = monotonic() + self.settings.grace_s
         with suppress(Empty):
             while asked is not _Ask.AT_ONCE:
                 asked = self._asked.get(timeout=max(0.0, deadline - monotonic()))
         why = "asked to end at once" if asked is _Ask.AT_ONCE else "the grace period is over"
-        logger.warning("%s: giving back what is unfinished", why)
+        logger.warning("worker stops now", extra={"reason": why, "chunks": len(self.chunks.held())})
         self.hurry()
 
     def _leave_now(self) -> None:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
+from shared import tracing
 from shared.case_run import CasePayload, CaseRun, decode_case
 from shared.clock import now_ms
 from shared.errors import ValidatorSecurityError
@@ -116,7 +117,8 @@ class CasesEngine:
             what = f"the output has {len(answer.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
             return Failed(Trouble.TOO_LARGE, what)
         try:
-            result = await self._in_thread(self._validate, payload, answer.text)
+            with tracing.span("validate"):
+                result = await self._in_thread(self._validate, payload, answer.text)
         except ValidatorSecurityError as error:
             return Failed(VALIDATOR_REFUSED, error.message)
         except SchemaError as error:
@@ -150,7 +152,7 @@ class CasesEngine:
     def refuse(self, item: Item, code: str, message: str) -> Judged:
         """Makes the result of a case without a verdict."""
         document = case_document(decode_case(item.payload), None, Told())
-        return Judged(Outcome.ERROR, case_line(document, code, message))
+        return Judged(Outcome.ERROR, case_line(document, code, message), code=str(code))
 
     @property
     def _after_failure(self) -> str:

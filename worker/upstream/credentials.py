@@ -1,4 +1,4 @@
-"""API keys: which one a request is sent with, and how they are kept out of everything that people read.
+"""API keys: which one a request is sent with.
 
 api_base with api_key_env      that variable
 api_base without               none: a provider's key is not sent to somebody else's server
@@ -6,7 +6,6 @@ no api_base, with api_key_env  that variable
 no api_base                    the provider's usual variable
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -47,12 +46,6 @@ OTHER_NAMES: Final = {
     "PERPLEXITYAI_API_KEY": ("PERPLEXITY_API_KEY",),
     "TOGETHERAI_API_KEY": ("TOGETHER_AI_TOKEN",),
 }
-_SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_LOOKS_SECRET: Final = re.compile(
-    r"(?i:bearer)\s+[\w.~+/=-]{6,}|\b(?:sk|pk|gsk|xai|key)-[\w*-]{6,}", re.ASCII
-)
-_SHORTEST: Final = 6
-"""A shorter value of a variable is no secret, and would be found in ordinary words."""
 
 
 def provider_of(model: str) -> str:
@@ -113,16 +106,3 @@ worker does not have
         text = f"the variable {variable} holds characters that no key has"
         raise UpstreamError(Trouble.UNAUTHORISED, text)
     return key
-
-
-def scrubbed(text: str, environment: Mapping[str, str]) -> str:
-    """Takes out of a text whatever is, or looks like, a secret, and what would harm a terminal.
-
-    >>> scrubbed("bad key abcdefgh, Bearer xyz12345", {"MY_KEY": "abcdefgh"})
-    'bad key ***, ***'
-    """
-    secrets = (value.strip() for name, value in environment.items() if _SECRET_NAME.search(name))
-    for secret in sorted((value for value in secrets if len(value) >= _SHORTEST), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    text = _LOOKS_SECRET.sub("***", text)
-    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from worker.scrubbing import scrubbed
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -22,15 +23,13 @@ from worker.upstream.completion import (
     too_large,
     words_of,
 )
-from worker.upstream.credentials import needed_key, scrubbed
+from worker.upstream.credentials import needed_key
 from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
 from worker.upstream.headers import requested_wait_s
-from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.model import ModelReply, ModelRequest, served_name
 
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000
-PREFIXES: Final = ("openai/", "custom_openai/", "hosted_vllm/", "lm_studio/", "llamafile/")
-"""These say which protocol is spoken, and are no part of the name that the server knows."""
 
 
 class DirectClient:
@@ -115,10 +114,9 @@ def body_of(request: ModelRequest) -> dict[str, Any]:
     >>> body_of(ModelRequest("openai/mine", "", "Hi", temperature=0))
     {'model': 'mine', 'messages': [{'role': 'user', 'content': 'Hi'}], 'temperature': 0}
     """
-    prefix = next((prefix for prefix in PREFIXES if request.model.startswith(prefix)), "")
     body = {
         **request.parameters,
-        "model": request.model.removeprefix(prefix),
+        "model": served_name(request.model),
         "messages": messages_of(request),
     }
     if request.temperature is not None:

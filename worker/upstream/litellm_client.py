@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from worker.scrubbing import scrubbed
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -26,7 +27,7 @@ from worker.upstream.completion import (
     read_completion,
     too_large,
 )
-from worker.upstream.credentials import needed_key, scrubbed
+from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
 from worker.upstream.failures import FIRST_SERVER_ERROR, Trouble, UpstreamError, trouble_of_status
 from worker.upstream.headers import requested_wait_s
