@@ -58,7 +58,7 @@ class PromptConsumer(Consumer):
             super().on_connection_error_after_connected(exc)
         except Exception as error:  # noqa: BLE001 - the connection is lost already; a new one is made next
             self.connection = None
-            logger.debug("closing failed", extra={"reason": repr(error)})
+            logger.debug("connection not closed", extra={"reason": repr(error)})
 
 
 def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object, **options: Any) -> None:

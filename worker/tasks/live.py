@@ -153,7 +153,7 @@ class LiveVisit:
             case Broken(RedisUnreachableError() as error):
                 raise error
             case Broken(error):
-                logger.error("asking failed", extra={"thread_id": talk.thread}, exc_info=error)
+                logger.error("engine failed", extra={"thread_id": talk.thread}, exc_info=error)
                 self._advance(talk, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
             case _:
                 pass  # left as it was
