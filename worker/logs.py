@@ -44,6 +44,8 @@ EVENT_WIDTH: Final = 18
 """Cells of a terminal that an event's name takes at least."""
 MOST_A_SECOND: Final = 50
 """Lines of one event and process in one second below `error`; the next line says how many were left out."""
+MOST_OF_LIBRARIES: Final = 5
+"""The same for what a library has to say again and again."""
 
 Event = MutableMapping[str, Any]
 
@@ -67,7 +69,7 @@ class Flood(logging.Filter):
             if second != self._second:
                 self._second, self._counts = second, {}
             count = self._counts[name] = self._counts.get(name, 0) + 1
-            if count > MOST_A_SECOND:
+            if count > (MOST_A_SECOND if _is_ours(record) else MOST_OF_LIBRARIES):
                 self._left_out[name] = self._left_out.get(name, 0) + 1
                 return False
             left_out = self._left_out.pop(name, 0)
@@ -153,9 +155,13 @@ class _Origin:
         for left_behind in ("message", "asctime"):  # of another handler's formatter, on the record
             event.pop(left_behind, None)
         event["worker"] = self._name
-        if record.name.partition(".")[0] not in OURS and record.levelno >= self._least:
+        if not _is_ours(record) and record.levelno >= self._least:
             event["logger"] = record.name
         return {**event, **tracing.identity()}
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] in OURS
 
 
 def _in_order(_logger: object, _method: str, event: Event) -> Event:

@@ -79,6 +79,7 @@ class WorkerProcess:
         self.heartbeat = Heartbeat(settings.data_dir, name)
         self.on_drain: Callable[[], object] = bool
         """Called once when the drain begins, from a thread of its own; the lifecycle wakes Celery's loop."""
+        self._has_left = False
         self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
         # The one kind of queue that a signal handler may put into, also while it interrupts another `put`.
         self._asked: SimpleQueue[_Ask] = SimpleQueue()
@@ -164,7 +165,9 @@ class WorkerProcess:
             self.upstream.close()
         self.loop.close()
         tracing.close()
-        logger.info("worker stopped")
+        if not self._has_left:  # a process in a hurry may come here from two threads
+            self._has_left = True
+            logger.info("worker stopped")
 
     def _watch_the_end(self) -> None:
         asked = self._asked.get()

@@ -100,7 +100,8 @@ def test_a_run_over_three_processes_is_one_trace(
 ) -> None:
     """Submitted here, begun by one worker and retried by another: one trace, links right, no content."""
     with Provider() as server:
-        model = {"api_base": server.api_base, "api_key_env": "MY_MODEL_KEY"}
+        prices = {"prompt_per_million": 100, "completion_per_million": 200}
+        model = {"api_base": server.api_base, "api_key_env": "MY_MODEL_KEY", "prices": prices}
         cases = [{"input": PROMPT, "expected": {"said": 1}}]
         models = dict.fromkeys(("openai/alpha", "beta", "judge"), model)
         path = bench(tmp_path, server, cases, models=["openai/alpha", "beta"], model_configs=models)
@@ -182,6 +183,7 @@ def check_calls(spans: list[Seen], server: ModelServer) -> None:
         "http.request.resend_count": 1,
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 3,
+        "proctor.cost_usd": 0.0017,
     }
 
 

@@ -71,6 +71,8 @@ def test_a_run_with_failures_is_told_in_events(
     assert (failed["attempt"], busy["attempt"]) == (1, 2)
     [refused] = of(worker, "call failed")
     assert (refused["item"], refused["reason"], refused["status"]) == ("1", "upstream_refused", 400)
+    [connected] = [line for line in logged(worker) if line.get("logger", "").startswith("celery.")]
+    assert connected["event"].startswith("Connected to")
     chunks = {line["chunk"] for line in of(worker, "chunk claimed")}
     assert chunks == {line["chunk"] for line in of(worker, "chunk given back")}
     assert [line["event"] for line in logged(worker)][-2:] == ["worker draining", "worker stopped"]

@@ -204,8 +204,7 @@ class Models:
         async def send() -> Sent[ModelReply]:
             bill.usd = None
             with on_send():
-                reply = await self._complete(request, resend)
-            reply = self._priced(request, reply, scope)
+                reply = await self._complete(request, scope, resend)
             bill.usd, bill.is_answer = reply.cost_usd, True
             return Sent(reply, tokens=tokens_of(reply))
 
@@ -222,15 +221,15 @@ class Models:
                 bill.usd = 0.0
             raise
 
-    async def _complete(self, request: ModelRequest, resend: int) -> ModelReply:
-        """Makes one call, in a span where tracing is on."""
+    async def _complete(self, request: ModelRequest, scope: AskScope, resend: int) -> ModelReply:
+        """Makes one call, in a span where tracing is on, and prices it."""
         if not tracing.is_on():
-            return await self._clients.complete(request)
+            return self._priced(request, await self._clients.complete(request), scope)
         attributes = chat_attributes(request, resend)
         name = f"chat {attributes['gen_ai.request.model']}"
         with tracing.span(name, attributes, kind="client") as span:
             try:
-                reply = await self._clients.complete(request)
+                reply = self._priced(request, await self._clients.complete(request), scope)
             except UpstreamError as error:
                 span.fail(error.code)
                 span.set({"http.response.status_code": error.status or None})
