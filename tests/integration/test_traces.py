@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from shared import tracing
 from tests.support.case_runs import bench
 from tests.support.cli import PROCTOR
 from tests.support.eventually import eventually
@@ -42,6 +41,14 @@ def collector() -> Iterator[Collector]:
 def desk(redis_client: "redis.Redis", redis_url: str, tmp_path: Path) -> QueryDesk:
     """A producer on the session's server, in this process, which makes no spans."""
     return QueryDesk(redis_client, redis_url, tmp_path)
+
+
+@pytest.fixture
+def turns(tmp_path: Path) -> Path:
+    """A file of one turn."""
+    path = tmp_path / "turns.jsonl"
+    path.write_text('{"threadId": "t", "message": "ok"}\n')
+    return path
 
 
 @pytest.fixture
@@ -245,53 +252,26 @@ def test_the_usual_variables_decide_what_is_sampled(
     collector: Collector,
     env: dict[str, str],
     processes: Processes,
-    tmp_path: Path,
+    turns: Path,
 ) -> None:
     """A run that its submitter does not sample is not sampled by workers either."""
-    path = tmp_path / "turns.jsonl"
-    path.write_text('{"threadId": "t", "message": "ok"}\n')
     worker = start_worker(processes, "-Q", "turns", env=env)
-    run = submitted(processes, path, {**env, "OTEL_TRACES_SAMPLER": "parentbased_always_off"})
+    run = submitted(processes, turns, {**env, "OTEL_TRACES_SAMPLER": "parentbased_always_off"})
     eventually(lambda: _is_finished(desk, run))
     assert worker.stop() == 0
     assert collector.spans == []
 
 
 def test_a_collector_that_is_away_costs_seconds_and_no_words(
-    env: dict[str, str], processes: Processes, tmp_path: Path
+    env: dict[str, str], processes: Processes, turns: Path
 ) -> None:
     """The run is submitted as ever, in time, and nothing of the exporter's troubles is shown."""
-    path = tmp_path / "turns.jsonl"
-    path.write_text('{"threadId": "t", "message": "ok"}\n')
     done = processes.run(
-        *PROCTOR, "submit", path, env={**env, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+        *PROCTOR, "submit", turns, env={**env, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
     )
     assert done.popen.returncode == 0
     assert done.output.startswith("run-")
     assert [line for line in done.errors.splitlines() if "worker" not in line] == []
-
-
-def test_without_the_packages_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The endpoint is named, the extra is not installed: what to install is said, nothing is traced."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.delitem(sys.modules, "shared.otel", raising=False)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    told: list[str] = []
-    tracing.start(instance="here", on_problem=told.append)
-    [sentence] = told
-    assert "OpenTelemetry is not installed; `pip install 'proctor[otel]'`" in sentence
-    assert not tracing.is_on()
-
-
-def test_a_protocol_that_is_not_supported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra brings HTTP only; whoever asks for gRPC learns why no traces come."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    told: list[str] = []
-    tracing.start(instance="here", on_problem=told.append)
-    assert told == ["no traces: OTEL_EXPORTER_OTLP_PROTOCOL=grpc, and only http/protobuf is supported"]
 
 
 def test_where_tracing_is_off_nothing_of_it_is_loaded(processes: Processes) -> None:
