@@ -94,8 +94,10 @@ docs-check: $(STAMP) ## a docstring on everything, and documents that say what t
 
 lock: ## choose newer versions within pyproject.toml's ranges (needs uv)
 	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --output-file requirements.lock
-	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --all-extras --group dev \
+	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --group dev \
 	  --output-file requirements-dev.lock
+	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --extra otel \
+	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) --output-file requirements-otel.lock
 
 LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
@@ -110,8 +112,9 @@ distclean: clean ## clean, and remove .venv
 	@rm -rf $(VENV)
 
 # The environment: uv when it is there (seconds), else venv and pip (a minute). The stamp makes a repeated `make` instant.
+# OpenTelemetry lies beside the rest, for the tests of traces: redis-py imports it wherever it finds it.
 # Bytecode is made here, once: uv makes none, and without it every command and every worker compiles a second long.
-$(STAMP): pyproject.toml requirements-dev.lock
+$(STAMP): pyproject.toml requirements-dev.lock requirements-otel.lock
 	@set -e; python=; \
 	for each in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
 	  if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python="$$each"; break; fi; \
@@ -132,5 +135,6 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	fi; \
 	$$install --require-hashes --requirement requirements-dev.lock; \
 	$$install --no-deps --no-build-isolation --editable .; \
+	$$install --no-deps --require-hashes --target $(VENV)/otel --requirement requirements-otel.lock; \
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib shared worker producer || true; \
 	touch $@

@@ -16,6 +16,7 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import PurePath
 from secrets import token_hex
+from socket import gethostname
 from threading import Event
 from time import monotonic
 from typing import Final, Protocol
@@ -25,6 +26,7 @@ from producer.load.detect import detect_kind, loader_for
 from producer.load.loads import Load
 from producer.load.source import Source
 from producer.options import Publishes, SubmitOptions, SubmittedRun
+from shared import tracing
 from shared.clock import now_ms
 from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
 from shared.ledger import Ledger, Opened
@@ -93,6 +95,14 @@ class _Submit:
         self._pause = Event()
 
     def run(self) -> SubmittedRun:
+        """Loads, as the first span of the run's trace."""
+        tracing.start(instance=f"{self._token}@{gethostname()}", on_problem=self._options.on_warning)
+        with tracing.span("submit", {"proctor.kind": self._kind}, kind="producer") as span:
+            submitted = self._load_until_kept()
+            span.set({"proctor.run": submitted.run, "proctor.items": submitted.total})
+            return submitted
+
+    def _load_until_kept(self) -> SubmittedRun:
         """Loads until Redis keeps what it confirmed; a stream can be loaded once."""
         for attempt in range(1, LOADS + 1):
             try:
@@ -253,6 +263,7 @@ def _snapshot(source: Source, options: SubmitOptions, load: Load) -> bytes:
         "submitted_ms": now_ms(),
         "source": PurePath(source.name).name,
         **load.snapshot,
+        **({tracing.SNAPSHOT_KEY: context} if (context := tracing.traceparent()) else {}),
         "options": {"idempotency_key": options.idempotency_key, "chunk_turns": options.chunk_turns},
     }
     return json.dumps(settings).encode()

@@ -192,9 +192,9 @@ class Publisher:
 
     def _note(self, error: Exception | None) -> None:
         if error is not None and not self._is_away:
-            logger.warning("broker does not answer (%s); %d wake-up calls wait", error, len(self._kept))
+            logger.warning("broker away", extra={"reason": str(error), "waiting": len(self._kept)})
         elif error is None and self._is_away:
-            logger.info("broker answers again; waiting wake-up calls are sent")
+            logger.info("broker back")
         self._is_away = error is not None
 
 

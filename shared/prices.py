@@ -81,5 +81,5 @@ def _table() -> dict[str, Listed]:
             return {}
         return msgspec.json.decode(Path(spec.origin).with_name(TABLE).read_bytes(), type=dict[str, Listed])
     except (OSError, ValueError) as error:
-        logger.warning("the table of prices cannot be read: %s", error)
+        logger.warning("prices unreadable", extra={"reason": str(error)})
         return {}

@@ -103,6 +103,15 @@ def _yes_or_no(text: str) -> bool:
     return words[text.lower()]
 
 
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"one of {', '.join(words)} is needed")
+        return text.lower()
+
+    return read
+
+
 def _seconds(text: str) -> float:
     try:
         number = float(text)
@@ -190,6 +199,10 @@ class Settings:
     """The only hosts that this worker calls, such as `api.openai.com, *.example.com`; without it, all."""
     block_private: bool = _setting(default=False, read=_yes_or_no)
     """Whether private and loopback addresses are only called where this worker's own variables name them."""
+    log_format: str = _setting("auto", _one_of("auto", "console", "json"))
+    """How workers log: `console`, `json`, or `auto`: console on a terminal, JSON elsewhere."""
+    log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"))
+    """The least level that workers log."""
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import redis
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_", "COLUMNS", "LINES")
+SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_", "OTEL_", "COLUMNS", "LINES")
 """Prefixes of environment variables that could change what the programs under test do."""
 WAITING: Final = {("tests", folder) for folder in ("chaos", "e2e", "integration")}
 """Folders whose tests wait for programs most of their time."""

@@ -4,13 +4,14 @@ Importing this connects to nothing and starts nothing: without a URL in the envi
 place where the data folder's embedded server is, or will be.
 """
 
-from celery import Celery
+from celery import Celery, signals
 
 from shared.broker import make_app
 from shared.embedded.places import socket_path
 from shared.settings import Settings
 from shared.target import RedisTarget
 from worker.lifecycle import Lifecycle, register_tasks
+from worker.logs import keep_logs
 
 
 def broker_of(settings: Settings) -> RedisTarget:
@@ -30,6 +31,7 @@ def make_worker_app(settings: Settings) -> Celery:
     """Makes the app with our tasks and our part in the life of a worker."""
     made = make_app(broker_of(settings))
     made.conf.worker_consumer = "worker.consumer:PromptConsumer"
+    signals.setup_logging.connect(keep_logs)
     register_tasks(made)
     made.steps["worker"].add(Lifecycle)
     return made

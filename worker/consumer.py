@@ -32,7 +32,7 @@ class PromptConsumer(Consumer):
         def tell(error: Exception, _pause_s: float) -> None:
             nonlocal is_told
             if not is_told:
-                logger.warning("the broker does not answer (%s); asking again until it does", error)
+                logger.warning("broker away", extra={"reason": f"the broker does not answer ({error})"})
             is_told = True
 
         conn.ensure_connection(
@@ -53,12 +53,12 @@ class PromptConsumer(Consumer):
 
     def on_connection_error_after_connected(self, exc: Any) -> None:
         """Closes what is left of a lost connection, whatever goes wrong with that."""
-        logger.warning("the connection to the broker is lost (%s)", exc)
+        logger.warning("broker away", extra={"reason": f"the connection to the broker is lost ({exc})"})
         try:
             super().on_connection_error_after_connected(exc)
         except Exception as error:  # noqa: BLE001 - the connection is lost already; a new one is made next
             self.connection = None
-            logger.debug("closing the lost connection failed: %r", error)
+            logger.debug("connection not closed", extra={"reason": repr(error)})
 
 
 def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object, **options: Any) -> None:
@@ -67,9 +67,9 @@ def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object,
     The broker delivers the message again, and the ledger says that there is nothing to do.
     """
     if acknowledge.__self__.channel.closed:  # type: ignore[attr-defined] # a bound method of the message
-        logger.debug("the connection of a message is gone; it will come again")
+        logger.debug("wake-up not acknowledged", extra={"reason": "its connection is gone"})
         return
     try:
         acknowledge(log, (), **options)  # no errors for it to log, at length, by itself
     except Exception as error:  # noqa: BLE001 - whoever reads from the connection next notices the loss
-        logger.warning("a wake-up call could not be acknowledged (%s); it will come again", error)
+        logger.warning("wake-up not acknowledged", extra={"reason": str(error)})

@@ -19,6 +19,7 @@ from typing import Any
 from celery import Celery, bootsteps, signals
 from celery.worker import state
 
+from shared import __version__, tracing
 from shared.broker import Publisher
 from shared.errors import ProctorError
 from shared.ledger import Ledger, Wake
@@ -29,7 +30,7 @@ from shared.settings import Settings
 from shared.target import Connection, resolve_target
 from worker.process import WorkerProcess
 from worker.steward import Steward
-from worker.tasks.chunk import ChunkRunner, Summary
+from worker.tasks.chunk import ChunkRunner, Summary, trace_parents
 from worker.tasks.registry import WORK, slots_for
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,8 @@ class Lifecycle(bootsteps.StartStopStep):
         try:
             connection = self._connection or resolve_target(self._settings)
         except ProctorError as error:
-            logger.error("%s", error.message)  # noqa: TRY400 - a wrong URL is no programming error
+            # No traceback: a wrong URL is no programming error.
+            logger.error("worker cannot start", extra={"reason": error.message})  # noqa: TRY400 - see above
             raise SystemExit(error.exit_code) from error
         client = connection.target.client()
         settings = self._settings
@@ -111,9 +113,11 @@ class Lifecycle(bootsteps.StartStopStep):
         )
         store = RunStore(client)
         _processes.append(process)
-        _runners.append(ChunkRunner(process, {kind: WORK[kind].make(process, store) for kind in self._slots}))
+        handlers = {kind: WORK[kind].make(process, store) for kind in self._slots}
+        _runners.append(ChunkRunner(process, handlers, parent_of=trace_parents(store)))
         process.on_drain = lambda: _stop_consuming(worker)
         process.watch()
+        tracing.start(instance=process.name, on_problem=_warn_of_traces)
         _take_over_signals(process)
         signals.worker_ready.connect(_say_ready, weak=False)
         self._steward = Steward(process, is_burst=self._burst)
@@ -153,7 +157,21 @@ def _take_over_signals(process: WorkerProcess) -> None:
         signal.signal(number, on_signal)
 
 
+def _warn_of_traces(problem: str) -> None:
+    logger.warning("traces off", extra={"reason": problem})
+
+
 def _say_ready(sender: Any, **_options: Any) -> None:
+    process = _processes[-1]
+    logger.info(
+        "worker started",
+        extra={
+            "pid": os.getpid(),
+            "kinds": ",".join(process.slots),
+            "in_flight": process.room.most,
+            "version": __version__,
+        },
+    )
     # Exactly this line, without a prefix: whoever started us waits for it.
     sys.stderr.write(f"ready {sender.hostname}\n")
     sys.stderr.flush()

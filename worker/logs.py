@@ -1,14 +1,31 @@
-"""Sets up what a worker process says: one readable line per event on standard error, under its node name.
+"""Sets up what a worker process logs: events with fields, readable on a terminal, JSON everywhere else.
 
-    12:30:05 turns-1.4711 info: nothing left to do
+    12:30:05 [info ] item retried     run=r1 item=3 attempt=1 reason=upstream_timeout pause_s=1.3
+    {"timestamp": "…", "level": "info", "event": "item retried", "worker": "cases-1.4711@host", …}
+
+Modules log with the standard library, `logger.info("item retried", extra={"reason": …})`, and structlog
+renders: so libraries' lines, Celery's included, look the same, and nothing but a worker loads structlog.
+Names of events and fields are an interface: docs/operations.md lists them.
 
 Celery's own lines about every single task are left out: Flower shows tasks, and a line for each chunk would
 be thousands a second.
 """
 
 import logging
+import os
 import sys
-from typing import Final
+import threading
+from collections.abc import MutableMapping
+from time import monotonic
+from typing import Any, Final, TextIO
+
+import structlog
+from structlog.stdlib import ExtraAdder, ProcessorFormatter
+
+from shared import tracing
+from shared.settings import Settings
+from worker.scrubbing import Scrubber, secrets_of
+from worker.tracebacks import Tracebacks
 
 LEAST: Final = {
     "celery.worker.strategy": logging.WARNING,
@@ -21,29 +38,137 @@ LEAST: Final = {
     "py.warnings": logging.ERROR,
 }
 """The least level that is written of loggers which say too much."""
+OURS: Final = ("shared", "worker")
+"""Loggers that follow `PROCTOR_LOG_LEVEL` below `info`; libraries do not."""
+EVENT_WIDTH: Final = 18
+"""Cells of a terminal that an event's name takes at least."""
+MOST_A_SECOND: Final = 50
+"""Lines of one event and process in one second below `error`; the next line says how many were left out."""
+MOST_OF_LIBRARIES: Final = 5
+"""The same for what a library has to say again and again."""
+
+Event = MutableMapping[str, Any]
 
 
-class LevelInWords(logging.Formatter):
-    """Writes the level in small letters, as our other messages do."""
+class Flood(logging.Filter):
+    """Bounds how often one event is written: a storm of refusals must not become a storm of lines."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        """Writes one line, and a traceback below it where there is one."""
-        record.levelword = record.levelname.lower()
-        return super().format(record)
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._second = 0
+        self._counts: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Lets a line pass, with the number of those left out before it."""
+        if record.levelno >= logging.ERROR:
+            return True
+        with self._lock:
+            second, name = int(monotonic()), str(record.msg)
+            if second != self._second:
+                self._second, self._counts = second, {}
+            count = self._counts[name] = self._counts.get(name, 0) + 1
+            if count > (MOST_A_SECOND if _is_ours(record) else MOST_OF_LIBRARIES):
+                self._left_out[name] = self._left_out.get(name, 0) + 1
+                return False
+            left_out = self._left_out.pop(name, 0)
+        if left_out:
+            record.left_out = left_out
+        return True
 
 
-def set_up_logs(name: str) -> None:
+def set_up_logs(name: str, settings: Settings) -> None:
     """Sends every record of this process to standard error.
 
     Args:
-        name: the node name; its host is left out, as the log is read on the host.
+        name: the node name.
+        settings: format and level, and the URLs whose passwords must not be shown.
     """
-    handler = logging.StreamHandler(sys.stderr)
-    node = name.partition("@")[0]
-    handler.setFormatter(LevelInWords(f"%(asctime)s {node} %(levelword)s: %(message)s", datefmt="%H:%M:%S"))
+    handler = make_handler(name, settings, sys.stderr)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)
-    for logger, level in LEAST.items():
-        logging.getLogger(logger).setLevel(level)
+    for ours in OURS:
+        logging.getLogger(ours).setLevel(level)
+    for logger, least in LEAST.items():
+        logging.getLogger(logger).setLevel(max(level, least))
+
+
+def keep_logs(**_options: object) -> None:
+    """Answers Celery's `setup_logging` signal, so that it leaves the loggers as they are.
+
+    A plain `celery worker` comes here without `set_up_logs` before; it logs in the same way.
+    """
+    if not any(isinstance(each.formatter, ProcessorFormatter) for each in logging.getLogger().handlers):
+        set_up_logs(f"worker.{os.getpid()}", Settings.from_environment())
+
+
+def make_handler(name: str, settings: Settings, stream: TextIO) -> logging.Handler:
+    """Makes what writes the records of a process.
+
+    Args:
+        name: the node name; for people without its host, as that is the one before which they sit.
+        settings: as `set_up_logs` takes them.
+        stream: where to.
+    """
+    is_terminal = stream.isatty()
+    is_console = settings.log_format == "console" or (settings.log_format == "auto" and is_terminal)
+    scrub = Scrubber(secrets_of(os.environ, settings.redis_url, settings.broker_url))
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(Flood())
+    time: dict[str, Any] = {"fmt": "%H:%M:%S", "utc": False} if is_console else {"fmt": "iso", "utc": True}
+    render: Any = structlog.processors.JSONRenderer()
+    if is_console:
+        colors = is_terminal and not os.environ.get("NO_COLOR")
+        render = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=EVENT_WIDTH, sort_keys=False)
+    handler.setFormatter(
+        ProcessorFormatter(
+            processors=[
+                structlog.contextvars.merge_contextvars,
+                ExtraAdder(),
+                structlog.stdlib.add_log_level,
+                _Origin(name, is_console=is_console),
+                Tracebacks(),
+                structlog.processors.TimeStamper(key="timestamp", **time),
+                ProcessorFormatter.remove_processors_meta,
+                _in_order,
+                scrub,  # last, so that nothing comes in behind it
+                render,
+            ]
+        )
+    )
+    return handler
+
+
+class _Origin:
+    """A structlog processor that says where a line comes from: process, library, trace."""
+
+    def __init__(self, name: str, *, is_console: bool) -> None:
+        self._name = name.partition("@")[0] if is_console else name
+        self._least = logging.WARNING if is_console else logging.NOTSET
+
+    def __call__(self, _logger: object, _method: str, event: Event) -> Event:
+        record: logging.LogRecord = event["_record"]
+        for left_behind in ("message", "asctime"):  # of another handler's formatter, on the record
+            event.pop(left_behind, None)
+        event["worker"] = self._name
+        if not _is_ours(record) and record.levelno >= self._least:
+            event["logger"] = record.name
+        return {**event, **tracing.identity()}
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] in OURS
+
+
+def _in_order(_logger: object, _method: str, event: Event) -> Event:
+    """Puts first what every line has.
+
+    >>> list(_in_order(None, "", {"run": "r1", "event": "e", "level": "info", "timestamp": "t"}))
+    ['timestamp', 'level', 'event', 'run']
+    """
+    first = {name: event.pop(name) for name in ("timestamp", "level", "event", "worker") if name in event}
+    return {**first, **event}

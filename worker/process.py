@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Final
 
+from shared import tracing
 from shared.broker import Publisher
 from shared.errors import ProctorError
 from shared.heartbeat import Heartbeat
@@ -78,6 +79,7 @@ class WorkerProcess:
         self.heartbeat = Heartbeat(settings.data_dir, name)
         self.on_drain: Callable[[], object] = bool
         """Called once when the drain begins, from a thread of its own; the lifecycle wakes Celery's loop."""
+        self._has_left = False
         self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
         # The one kind of queue that a signal handler may put into, also while it interrupts another `put`.
         self._asked: SimpleQueue[_Ask] = SimpleQueue()
@@ -137,8 +139,9 @@ class WorkerProcess:
 
     def give_up(self, error: ProctorError) -> None:
         """Ends the process because what it stands on does not answer: nothing can be given back."""
-        logger.error("%s; this process ends", error.message.rstrip("."))
+        logger.error("worker gives up", extra={"reason": error.message, "exit_code": error.exit_code})
         self.heartbeat.stop()
+        tracing.close()
         os._exit(error.exit_code)
 
     def give_back(self) -> None:
@@ -161,17 +164,23 @@ class WorkerProcess:
         if "upstream" in self.__dict__:
             self.upstream.close()
         self.loop.close()
+        tracing.close()
+        if not self._has_left:  # a process in a hurry may come here from two threads
+            self._has_left = True
+            logger.info("worker stopped")
 
     def _watch_the_end(self) -> None:
         asked = self._asked.get()
-        logger.info("ending: nothing new is begun, what runs has %g s", self.settings.grace_s)
+        logger.info(
+            "worker draining", extra={"grace_s": self.settings.grace_s, "chunks": len(self.chunks.held())}
+        )
         self.on_drain()
         deadline = monotonic() + self.settings.grace_s
         with suppress(Empty):
             while asked is not _Ask.AT_ONCE:
                 asked = self._asked.get(timeout=max(0.0, deadline - monotonic()))
         why = "asked to end at once" if asked is _Ask.AT_ONCE else "the grace period is over"
-        logger.warning("%s: giving back what is unfinished", why)
+        logger.warning("worker stops now", extra={"reason": why, "chunks": len(self.chunks.held())})
         self.hurry()
 
     def _leave_now(self) -> None:

@@ -35,7 +35,7 @@ def start(arguments: Sequence[str]) -> int:
         if options.unsandboxed_validators:
             os.environ[variable_of("unsafe_validators")] = "1"  # where the sandbox looks
         settings = Settings.from_environment()
-        set_up_logs(f"supervisor.{os.getpid()}" if options.supervise else options.name)
+        set_up_logs(f"supervisor.{os.getpid()}" if options.supervise else options.name, settings)
         return _supervise(options, settings) if options.supervise else _work(options, settings)
     except ProctorError as error:
         sys.stderr.write(f"error: {error.message}\n")

@@ -56,7 +56,7 @@ class Periodic(threading.Thread):
             except RedisUnreachableError as error:
                 self._on_away(error)
             except Exception:
-                logger.exception("%s: this round failed, the next follows", self.name)
+                logger.exception("round failed", extra={"job": self.name})
             self._stop_asked.wait(self._every_s)
 
     def stop(self) -> None:

@@ -167,7 +167,9 @@ class Supervisor:
         pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** max(0, child.deaths - 1))
         child.start_at = monotonic() + pause_s
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        logger.warning("%s %s; it is started again in %g s", child.name, how, pause_s)
+        reason = f"{how}; it is started again in {pause_s:g} s"
+        extra = {"ended": child.name, "reason": reason, "exit_code": code, "pause_s": pause_s}
+        logger.warning("worker ended", extra=extra)
 
     def _release(self, child: Child) -> None:
         if child.process is not None and child.process.stdin is not None:
@@ -194,7 +196,10 @@ class Supervisor:
                 deadline, is_hurried = monotonic() + HURRIED_S, True
                 self._tell(signal.SIGQUIT)
             if monotonic() >= deadline:
-                logger.warning("processes that did not end in time are killed")
+                left = [child.name for child in self._children if child.exit_code is None and child.process]
+                logger.warning(
+                    "worker killed", extra={"ended": ",".join(left), "reason": "it did not end in time"}
+                )
                 self._tell(signal.SIGKILL)
                 deadline = float("inf")
             self._wait(max(0.0, min(deadline - monotonic(), MARGIN_S)))

@@ -4,6 +4,7 @@ The producer never imports the worker: it starts it as a program. A child gets a
 Ctrl-C reaches us alone and we decide who stops when.
 """
 
+import json
 import os
 import signal
 import socket
@@ -237,4 +238,17 @@ def last_words(path: Path) -> str:
             text = log.read().decode(errors="replace")
     except OSError:
         return ""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    return next((_as_told(line.strip()) for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _as_told(line: str) -> str:
+    """Returns a line of a log for people.
+
+    >>> _as_told('{"event": "worker gives up", "reason": "Redis does not answer"}'), _as_told("error: no")
+    ('worker gives up: Redis does not answer', 'error: no')
+    """
+    try:
+        event = json.loads(line)
+        return ": ".join(str(event[name]) for name in ("event", "reason") if event.get(name))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return line

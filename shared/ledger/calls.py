@@ -4,6 +4,8 @@ Every script may run twice with the same arguments, because a reply can be lost 
 call that got no answer is simply sent again.
 """
 
+import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from random import uniform
 from threading import Event
@@ -34,6 +36,36 @@ REFUSED: Final = (
 """Connection errors that no waiting mends."""
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())  # commands say it in their own way; workers have a handler
+
+
+class Outage:
+    """Logs once that the server is away and once that it is back, whichever thread notices."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.since_s = 0.0
+        """When it began, by the monotonic clock; 0 while the server answers."""
+
+    def begin(self, error: Exception) -> None:
+        """Notes a call that got no answer."""
+        with self._lock:
+            if self.since_s:
+                return
+            self.since_s = monotonic()
+        logger.warning("redis away", extra={"reason": str(error)})
+
+    def end(self) -> None:
+        """Notes an answer."""
+        with self._lock:
+            since_s, self.since_s = self.since_s, 0.0
+        if since_s:
+            logger.info("redis back", extra={"away_s": round(monotonic() - since_s, 1)})
+
+
+_outage = Outage()
 
 
 class ScriptCaller:
@@ -109,13 +141,18 @@ class ScriptCaller:
         deadline, pause_s = 0.0, FIRST_PAUSE_S
         while True:
             try:
-                return call()
+                answer = call()
             except exceptions.RedisError as error:
                 if not passes(error):
                     raise
+                _outage.begin(error)
                 deadline = deadline or monotonic() + self.patience_s
                 if isinstance(error, REFUSED) or monotonic() + pause_s > deadline:
                     raise unreachable(error) from error
+            else:
+                if _outage.since_s:
+                    _outage.end()
+                return answer
             self._pause.wait(uniform(pause_s / 2, pause_s))  # noqa: S311 - spreads the load, guards nothing
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

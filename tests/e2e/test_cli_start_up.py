@@ -17,7 +17,7 @@ from tests.support.tree import ROOT
 
 BUDGET_S: Final = 0.15
 HEAVY: Final = re.compile(
-    r"^(redis|celery|kombu|pydantic|pydantic_core|rich|litellm|flower|aiohttp|deepdiff|msgspec)(\.|$)"
+    r"^(redis|celery|kombu|pydantic|pydantic_core|rich|litellm|flower|aiohttp|deepdiff|msgspec|structlog|opentelemetry)(\.|$)"
 )
 
 

@@ -51,6 +51,7 @@ def test_a_restart_of_redis_is_waited_for(server: RedisServer, processes: Proces
     assert worker.is_running()
     assert "Traceback" not in worker.errors
     assert "the connection to the broker is lost" in worker.errors
+    assert worker.errors.count('"redis away"') == worker.errors.count('"redis back"') >= 1
 
 
 @pytest.mark.chaos
@@ -74,7 +75,8 @@ def test_patience_ends_in_one_line_and_a_new_process(server: RedisServer, proces
     desk = begin(server, "r1")
     server.terminate()
     supervisor.wait_for("ended with exit code 3")
-    assert "error: Redis does not answer" in supervisor.errors
+    assert '"event": "worker gives up"' in supervisor.errors
+    assert '"reason": "Redis does not answer' in supervisor.errors
     server.start()
     ready(supervisor, 2)
     every_turn_once(desk, "r1")

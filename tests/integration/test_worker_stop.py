@@ -108,6 +108,6 @@ def test_the_second_sigterm_does_not_wait(
     worker = working(desk, processes)
     server.freeze()
     worker.terminate()
-    worker.wait_for("ending")  # two signals that are sent at once may be delivered as one
+    worker.wait_for("worker draining")  # two signals that are sent at once may be delivered as one
     worker.terminate()
     assert worker.wait(within_s=12) == 0

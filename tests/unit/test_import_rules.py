@@ -21,6 +21,8 @@ HOMES: Final = {
     "celery": ("shared.broker", "worker"),
     "kombu": ("shared.broker", "worker"),
     "litellm": (),
+    "structlog": ("worker.logs", "worker.tasks"),
+    "opentelemetry": ("shared.otel",),
 }
 """Libraries that are imported at run time by these modules and packages, and by no others."""
 

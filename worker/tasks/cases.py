@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
+from shared import tracing
 from shared.case_run import CasePayload, CaseRun, decode_case
 from shared.clock import now_ms
 from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityError
@@ -115,7 +116,8 @@ class CasesEngine:
             what = f"the output has {len(answer.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
             return Failed(Trouble.TOO_LARGE, what)
         try:
-            result = await self._in_thread(self._validate, payload, answer.text)
+            with tracing.span("validate"):
+                result = await self._in_thread(self._validate, payload, answer.text)
         except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
             return _unjudged(error)
         if not result.awaits_judge or not self._run.judges:
@@ -147,7 +149,7 @@ class CasesEngine:
     def refuse(self, item: Item, code: str, message: str) -> Judged:
         """Makes the result of a case without a verdict."""
         document = case_document(decode_case(item.payload), None, Told())
-        return Judged(Outcome.ERROR, case_line(document, code, message))
+        return Judged(Outcome.ERROR, case_line(document, code, message), code=str(code))
 
     @property
     def _after_failure(self) -> str:

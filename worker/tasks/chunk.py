@@ -7,12 +7,18 @@ left to run out, so that the ledger's poison rule counts it, takes it apart, and
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Protocol, TypedDict
 
+from structlog.contextvars import bound_contextvars
+
+from shared import tracing
 from shared.clock import now_ms
-from shared.errors import RedisUnreachableError
-from shared.ledger import Wake
+from shared.errors import ProctorError, RedisUnreachableError
+from shared.ledger import Claim, Wake
 from shared.names import Kind
+from shared.runs import RunStore
 from worker.chunks import Lease
 from worker.process import WorkerProcess
 
@@ -22,6 +28,10 @@ MOST_FAILURES: Final = 5
 """After so many failures in this process a chunk is left to the poison rule."""
 REMEMBERED: Final = 1_000
 """Chunks whose failures are remembered; the oldest are forgotten."""
+RUNS: Final = 256
+"""Runs whose traces a process remembers."""
+PREFIX: Final = "proctor."
+"""Of our own attributes of spans."""
 
 logger = logging.getLogger(__name__)
 
@@ -53,15 +63,42 @@ class ChunkRunner:
     Args:
         process: the process.
         handlers: for each of its kinds.
+        parent_of: finds the context of a run's trace; asked only where tracing is on.
     """
 
-    def __init__(self, process: WorkerProcess, handlers: dict[Kind, Handler]) -> None:
+    def __init__(
+        self,
+        process: WorkerProcess,
+        handlers: dict[Kind, Handler],
+        *,
+        parent_of: Callable[[str], str] | None = None,
+    ) -> None:
         self._process = process
         self._handlers = handlers
+        self._parent_of = parent_of
         self._failures: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def run(self, wake: Wake) -> Summary:
         """Works on one chunk and says in a few words what came of it."""
+        with bound_contextvars(run=wake.run, chunk=wake.chunk), self._span(wake) as span:
+            summary = self._run(wake)
+            _describe(span, summary)
+            return summary
+
+    def _span(self, wake: Wake) -> tracing.Span:
+        if not tracing.is_on():
+            return tracing.OFF
+        attributes: dict[str, tracing.Value | None] = {
+            f"{PREFIX}run": wake.run,
+            f"{PREFIX}kind": wake.kind,
+            f"{PREFIX}chunk": wake.chunk,
+            f"{PREFIX}items": wake.items,
+            f"{PREFIX}worker": self._process.name,
+        }
+        parent = self._parent_of(wake.run) if self._parent_of else ""
+        return tracing.span("chunk", attributes, kind="consumer", parent=parent)
+
+    def _run(self, wake: Wake) -> Summary:
         kind = Kind(wake.kind)
         with self._process.slot(kind) as is_free:
             if not is_free:
@@ -78,16 +115,20 @@ class ChunkRunner:
                 return self._failed(lease, error)
             else:
                 self._failures.pop((lease.run, lease.chunk), None)
+                logger.debug(
+                    "chunk given back", extra={"decided": summary.get("decided"), "state": str(lease.state)}
+                )
                 return summary
             finally:
+                if lease.is_lost:
+                    logger.warning("lease lost")
                 self._process.chunks.close(lease)
 
     def _failed(self, lease: Lease, error: Exception) -> Summary:
         failures = self._count_failure(lease)
-        logger.error(
-            "run %s, chunk %s: failure %d in this process", lease.run, lease.chunk, failures, exc_info=error
-        )
+        logger.error("chunk failed", extra={"failures": failures}, exc_info=error)
         if failures >= MOST_FAILURES:
+            logger.error("chunk left to the poison rule", extra={"failures": failures})
             return {"chunk": lease.chunk, "decided": 0, "status": "failed too often, left to the poison rule"}
         delay_ms = FIRST_DELAY_MS * 2 ** (failures - 1)
         try:
@@ -95,7 +136,7 @@ class ChunkRunner:
                 lease.run, lease.chunk, lease.token, [], back=True, due_ms=now_ms() + delay_ms
             )
         except Exception:  # what broke the work may break the giving back; the lease ends by itself
-            logger.exception("run %s, chunk %s: could not be given back", lease.run, lease.chunk)
+            logger.exception("chunk not given back")
         else:
             self._process.publish(committed.wakes)
         return {"chunk": lease.chunk, "decided": 0, "status": f"failed, tried again after {delay_ms} ms"}
@@ -107,3 +148,38 @@ class ChunkRunner:
         while len(self._failures) > REMEMBERED:
             self._failures.popitem(last=False)
         return failures
+
+
+def _describe(span: tracing.Span, summary: Summary) -> None:
+    decided, retried, status = summary.get("decided"), summary.get("retried"), summary.get("status")
+    span.set({f"{PREFIX}decided": decided, f"{PREFIX}retried": retried, f"{PREFIX}status": status})
+
+
+def claim_chunk(process: WorkerProcess, lease: Lease) -> Claim:
+    """Asks the ledger for a chunk and publishes what it has to be told of; a chunk that we get is held."""
+    with tracing.span("claim") as span:
+        claim = process.ledger.claim(lease.run, lease.chunk, lease.token, process.name)
+        span.set({f"{PREFIX}status": claim.status})
+    process.publish(claim.wakes)
+    if claim.status == "ok":
+        lease.is_held = True
+        logger.debug("chunk claimed", extra={"items": lease.items})
+        if claim.suspect:
+            logger.warning("poison suspected", extra={"reason": "leases on this chunk ran out before"})
+    return claim
+
+
+def trace_parents(store: RunStore) -> Callable[[str], str]:
+    """Finds the contexts of runs' traces, where their snapshots have one."""
+
+    @lru_cache(RUNS)
+    def known(run: str) -> str:
+        return str(store.info(run).snapshot.get(tracing.SNAPSHOT_KEY, ""))
+
+    def parent_of(run: str) -> str:
+        try:
+            return known(run)
+        except ProctorError:  # removed, or Redis is away: the claim says so
+            return ""
+
+    return parent_of

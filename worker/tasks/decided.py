@@ -5,13 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from shared import tracing
 from shared.clock import now_ms
 from shared.ledger import ClaimedBatch, PartCommit, ThreadCommit
 from shared.rows import Block, pack_block
 from worker.breakpoint.codec import DecidedBlock, ThreadOutcome
 from worker.chunks import LOST, Lease
 from worker.process import WorkerProcess
-from worker.tasks.chunk import Summary
+from worker.tasks.chunk import PREFIX, Summary
 
 GROUP_TURNS: Final = 1_000
 """Turns after which what is decided is committed: a usual chunk is one commit, a huge one several."""
@@ -84,16 +85,18 @@ def commit(
     """
     if lease.is_lost:
         return ()
-    committed = process.ledger.commit_threads(
-        lease.run,
-        lease.chunk,
-        lease.token,
-        group.threads,
-        back=back,
-        hold=hold,
-        due_ms=now_ms() + delay_ms if delay_ms else 0,
-        tally=group.tally,
-    )
+    with tracing.span("commit") as span:
+        committed = process.ledger.commit_threads(
+            lease.run,
+            lease.chunk,
+            lease.token,
+            group.threads,
+            back=back,
+            hold=hold,
+            due_ms=now_ms() + delay_ms if delay_ms else 0,
+            tally=group.tally,
+        )
+        span.set({f"{PREFIX}threads": len(group.threads), f"{PREFIX}status": committed.status})
     process.publish(committed.wakes)
     if committed.status == LOST:
         lease.state = LOST

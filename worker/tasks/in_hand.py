@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from shared import tracing
 from shared.clock import now_ms
 from shared.ledger import ClaimedItem
 from worker.chunks import Lease
@@ -81,7 +82,7 @@ class Item(Begun):
         claimed: what the ledger knows of it.
     """
 
-    __slots__ = ("attempts", "claimed", "lease", "payload")
+    __slots__ = ("attempts", "claimed", "lease", "payload", "span")
 
     def __init__(self, lease: Lease, claimed: ClaimedItem) -> None:
         super().__init__()
@@ -90,6 +91,8 @@ class Item(Begun):
         self.payload = claimed.payload
         self.attempts = claimed.attempts
         """Attempts so far; whoever makes one counts it here."""
+        self.span = tracing.OFF
+        """Of the work on it, until it is judged."""
 
 
 T = TypeVar("T", bound=Begun)

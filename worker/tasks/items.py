@@ -17,6 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
+from structlog.contextvars import bind_contextvars
+
+from shared import tracing
 from shared.clock import now_ms
 from shared.costs import MOST_USD
 from shared.item_rows import CODE_OF_OUTCOME, ItemRow, pack_item
@@ -24,7 +27,7 @@ from shared.ledger import Row, Try
 from shared.names import Outcome, RunState
 from worker.chunks import LOST, Lease
 from worker.process import WorkerProcess
-from worker.tasks.chunk import Summary
+from worker.tasks.chunk import PREFIX, Summary, claim_chunk
 from worker.tasks.in_hand import Broken, Ended, InHand, Item, Left, Postponed
 
 LOOK_S: Final = 0.25
@@ -55,6 +58,8 @@ class Judged(NamedTuple):
     """Of its code."""
     ends_run: str = ""
     """How the run is to end after this result: `aborted` or `incomplete`; empty when it goes on."""
+    code: str = ""
+    """Error code, of a result without an answer."""
 
 
 class Stopped(NamedTuple):
@@ -116,12 +121,10 @@ class ItemsHandler:
 
     def _claim(self, lease: Lease) -> Summary:
         process, summary = self._process, Summary(chunk=lease.chunk, decided=0, retried=0)
-        claim = process.ledger.claim(lease.run, lease.chunk, lease.token, process.name)
-        process.publish(claim.wakes)
+        claim = claim_chunk(process, lease)
         if claim.status != "ok":
             summary["status"] = claim.status
             return summary
-        lease.is_held = True
         _Visit(process, self._engine_of(lease.run), lease, summary).work(
             [Item(lease, claimed) for claimed in claim.items]
         )
@@ -138,9 +141,7 @@ class _Visit:
 
     def work(self, items: Sequence[Item]) -> None:
         """Has the items worked on and commits them as they end."""
-        in_hand = InHand(
-            self._process.loop, self._process.room, items, self._engine.work, most=self._engine.most
-        )
+        in_hand = InHand(self._process.loop, self._process.room, items, self._work_on, most=self._engine.most)
         in_hand.start()
         is_over = False
         try:
@@ -154,6 +155,13 @@ class _Visit:
         finally:
             if not is_over:
                 in_hand.stop(is_hard=True)
+
+    async def _work_on(self, item: Item) -> Any:
+        """Has the engine work on an item; logs and spans of whatever it calls carry the item's index."""
+        bind_contextvars(item=item.claimed.index)  # in the item's own task, with which it goes
+        item.span = tracing.span("item", {f"{PREFIX}item": item.claimed.index})
+        with item.span.current():
+            return await self._engine.work(item)
 
     def _stop_if_asked(self, in_hand: InHand[Item]) -> None:
         """Stops the items when the run or the process is to stop, once gently and once hard at most."""
@@ -169,16 +177,21 @@ class _Visit:
         group = _Group()
         for item, end in ended.worked:
             if isinstance(end, Left):
+                item.span.end()
                 continue
             if isinstance(end, Stopped):
+                item.span.end()
                 group.ends_run = group.ends_run or end.ends_run
                 continue
             if isinstance(end, Postponed):
+                item.span.set({f"{PREFIX}attempts": end.attempts, f"{PREFIX}postponed_s": end.wait_s})
+                item.span.end()
                 due_ms = now_ms() + round(1000 * end.wait_s)
                 self._due_ms = min(self._due_ms or due_ms, due_ms)
                 group.tries.append(Try(item.claimed.index, end.attempts, due_ms, end.error))
                 continue
             judged = self._judge(item, end)
+            _end_span(item, judged)
             group.rows.append(_row(item, judged))
             group.tally[TALLY[judged.outcome]] += 1
             if item.attempts > 1 or item.claimed.generation:
@@ -198,7 +211,7 @@ class _Visit:
                 raise  # not this item's fault: another time, or another process
             except Exception as failure:  # noqa: BLE001 - whatever it is, it must not stop the other items
                 error = failure
-        logger.error("run %s, item %s: the engine failed", item.lease.run, item.claimed.index, exc_info=error)
+        logger.error("engine failed", extra={"item": item.claimed.index}, exc_info=error)
         return self._engine.refuse(item, INTERNAL, f"the engine failed: {type(error).__name__}")
 
     def _commit(self, group: _Group, *, is_last: bool) -> None:
@@ -211,6 +224,7 @@ class _Visit:
         self._write(group.rows, group.tries, group.tally, is_back=is_back)
         if group.ends_run and not lease.is_lost:
             state, wakes = self._process.ledger.control(lease.run, group.ends_run)
+            log_end(lease.run, group.ends_run)
             lease.state = state
             self._process.publish(wakes)
             if is_last:
@@ -220,16 +234,18 @@ class _Visit:
         self, rows: Sequence[Row], tries: Sequence[Try], tally: Mapping[str, int], *, is_back: bool
     ) -> None:
         lease, summary = self._lease, self._summary
-        committed = self._process.ledger.commit(
-            lease.run,
-            lease.chunk,
-            lease.token,
-            rows,
-            back=is_back,
-            due_ms=self._due_ms if is_back and self._stopped is None else 0,
-            tries=tries,
-            tally=tally,
-        )
+        with tracing.span("commit", {f"{PREFIX}items": len(rows)}) as span:
+            committed = self._process.ledger.commit(
+                lease.run,
+                lease.chunk,
+                lease.token,
+                rows,
+                back=is_back,
+                due_ms=self._due_ms if is_back and self._stopped is None else 0,
+                tries=tries,
+                tally=tally,
+            )
+            span.set({f"{PREFIX}status": committed.status})
         self._process.publish(committed.wakes)
         if committed.status == LOST:
             lease.state = summary["status"] = LOST
@@ -238,6 +254,19 @@ class _Visit:
         lease.is_held = not is_back
         summary["decided"] += sum(committed.accepted)
         summary["retried"] += tally.get("retried", 0) + len(tries)
+
+
+def log_end(run: str, end: str) -> None:
+    """Logs that a run ends before all its items have results."""
+    level = logging.ERROR if end == RunState.ABORTED else logging.WARNING
+    logger.log(level, "run ends early", extra={"run": run, "state": str(end)})
+
+
+def _end_span(item: Item, judged: Judged) -> None:
+    item.span.set({f"{PREFIX}outcome": str(judged.outcome), f"{PREFIX}attempts": item.attempts})
+    if judged.outcome is Outcome.ERROR:
+        item.span.fail(judged.code or "error")
+    item.span.end()
 
 
 def _micros(usd: float) -> int:

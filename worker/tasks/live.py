@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Final
 
+from structlog.contextvars import bind_contextvars
+
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.ledger import Try
@@ -28,7 +30,7 @@ from worker.process import WorkerProcess
 from worker.tasks.chunk import Summary
 from worker.tasks.decided import Group, commit
 from worker.tasks.in_hand import Broken, InHand, Worked
-from worker.tasks.items import GENTLE_STATES, LOOK_S
+from worker.tasks.items import GENTLE_STATES, LOOK_S, log_end
 from worker.tasks.talks import Talk, call_of, request_of, scope_of
 from worker.upstream.asked import Answered, Gone, Parked
 from worker.upstream.budget import OverBudget
@@ -107,6 +109,7 @@ class LiveVisit:
         """Has the model asked; on the loop."""
         assert talk.question is not None  # noqa: S101 - a talk is begun with a question only
         run = talk.of.run
+        bind_contextvars(run=run, thread_id=talk.thread)
         told = self._told_of(run)
         if told is None:
             raise LookupError(f"run {run} has no model")
@@ -123,7 +126,7 @@ class LiveVisit:
             thread=talk.thread, state=talk.state, batches=talk.batches, known=talk.known, answer=answer
         )
         for failure in step.failures:
-            logger.error("thread %r: deciding a turn failed", talk.thread, exc_info=failure)
+            logger.error("engine failed", extra={"thread_id": talk.thread}, exc_info=failure)
         if step.outcome.blocks:
             self._steps.append((talk, step))
         elif step.question is not None:
@@ -150,7 +153,7 @@ class LiveVisit:
             case Broken(RedisUnreachableError() as error):
                 raise error
             case Broken(error):
-                logger.error("thread %r: asking failed", talk.thread, exc_info=error)
+                logger.error("engine failed", extra={"thread_id": talk.thread}, exc_info=error)
                 self._advance(talk, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
             case _:
                 pass  # left as it was
@@ -172,6 +175,7 @@ class LiveVisit:
         self._note()
         for run, end in self._ends.items():
             state, wakes = self._process.ledger.control(run, end)
+            log_end(run, end)
             self._process.publish(wakes)
             if run == self._lease.run and not self._lease.is_lost:
                 self._lease.state = state

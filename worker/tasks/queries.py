@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shared import tracing
 from shared.clock import now_ms
 from shared.errors import ConfigError
 from shared.limits import Limits
@@ -30,6 +31,7 @@ from worker.tasks.items import ItemsHandler, Judged
 from worker.upstream.endpoints import api_endpoint, run_scope
 from worker.upstream.failures import Health
 from worker.upstream.gate import Gate, Later, Sent
+from worker.upstream.watching import http_attributes, log_failure
 
 SHORT_WAIT_S: Final = 2.0
 """Longer waits free the slot."""
@@ -70,6 +72,7 @@ class QueriesEngine:
             has_breaker=False,
             timeout_s=run.timeout_s + GRACE_S,
         )
+        self._target = http_attributes(run.api_url, run.method, run.path)
         self._policy = RetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
         self._loop = loop
         self._request: Request | None = None
@@ -94,6 +97,7 @@ class QueriesEngine:
                 retries=item.attempts - 1,
                 retry_after_s=asked.retry_after_s,
             )
+            self._log(item, asked.reply, wait_s)
             if wait_s is None:
                 return asked.reply
             if wait_s > SHORT_WAIT_S:
@@ -102,11 +106,26 @@ class QueriesEngine:
 
     async def _send(self, item: Item, request: Request, query: str) -> Sent[Asked]:
         """Sends a query once."""
-        with item.calling():
+        with item.calling(), tracing.span(self._run.method, self._target, kind="client") as span:
             asked = await ask(self._loop.session(), request, query)
+            span.set({"http.response.status_code": asked.reply.status_code or None})
+            if asked.reply.failure is not None:
+                span.fail(str(asked.reply.failure))
         item.attempts += 1
         health = HEALTH.get(asked.reply.failure, Health.WELL)
         return Sent(asked, health, asked.retry_after_s if health is Health.BUSY else None)
+
+    def _log(self, item: Item, reply: Reply, wait_s: float | None) -> None:
+        """Logs a failure, and whether another attempt follows."""
+        if reply.failure is None:
+            return
+        fields = {
+            "endpoint": self._endpoint.scopes[0].key,
+            "reason": str(reply.failure),
+            "attempt": item.attempts,
+            "status": reply.status_code or None,
+        }
+        log_failure(fields, wait_s)
 
     def judge(self, item: Item, answer: Reply | ConfigError) -> Judged:
         """Runs the six checks; a failure to connect ends the run."""
@@ -124,7 +143,7 @@ class QueriesEngine:
     def refuse(self, item: Item, code: str, message: str) -> Judged:
         """Makes the result of a query without a reply."""
         result = query_result(msgspec.json.decode(item.payload), Reply(None, 0, 0, message))
-        return Judged(Outcome.ERROR, result_line(result, code))
+        return Judged(Outcome.ERROR, result_line(result, code), code=str(code))
 
 
 def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:

@@ -40,9 +40,7 @@ def decide_one_by_one(
         known: requests answered before.
         error: what it raised, for the log.
     """
-    logger.error(
-        "thread %r: deciding it failed; its turns are decided one by one", claimed.thread, exc_info=error
-    )
+    logger.error("thread decided one by one", extra={"thread_id": claimed.thread}, exc_info=error)
     state, blocks, requests = claimed.memento, [], []
     for batch in batches:
         count = len(unpack_batch(batch.payload)[0])
@@ -65,7 +63,7 @@ def _decide_one(thread: str, state: bytes, batch: Batch, known: MutableMapping[s
     except Exception as error:
         indexes, body = unpack_batch(batch.payload)
         index = indexes[batch.offset]
-        logger.exception("run %s, turn %d of the input: the engine failed", batch.policy.run, index)
+        logger.exception("engine failed", extra={"run": batch.policy.run, "item": index})
         [turn] = decode_turns(body.split(b"\n")[batch.offset])
         message_id = (turn.message_id if turn else None) or f"{thread}#{index}"
         refusal = Refusal(INTERNAL, f"the engine failed: {type(error).__name__}")

@@ -17,7 +17,7 @@ from shared.runs import RunStore
 from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread, request_ids
 from worker.chunks import Lease
 from worker.process import WorkerProcess
-from worker.tasks.chunk import Summary
+from worker.tasks.chunk import Summary, claim_chunk
 from worker.tasks.decided import Group, commit
 from worker.tasks.live import LiveVisit
 from worker.tasks.rescue import decide_one_by_one
@@ -59,13 +59,11 @@ class TurnsHandler:
         summary: Summary = {"chunk": lease.chunk, "decided": 0, "threads": 0, "retried": 0}
         is_over = False
         while not is_over:
-            claim = self._process.ledger.claim(lease.run, lease.chunk, lease.token, self._process.name)
-            self._process.publish(claim.wakes)
+            claim = claim_chunk(self._process, lease)
             if claim.status != "ok":
                 if claim.status != "done" or not summary["decided"]:
                     summary["status"] = claim.status
                 return summary
-            lease.is_held = True
             is_over = self._visit(lease, claim, summary)
         return summary
 

@@ -26,13 +26,11 @@ from worker.upstream.completion import (
 from worker.upstream.credentials import needed_key
 from worker.upstream.failures import Trouble, UpstreamError, kept_error, trouble_of_status
 from worker.upstream.headers import requested_wait_s
-from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.model import ModelReply, ModelRequest, served_name
 from worker.upstream.reach import ReachError
 
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000
-PREFIXES: Final = ("openai/", "custom_openai/", "hosted_vllm/", "lm_studio/", "llamafile/")
-"""These say which protocol is spoken, and are no part of the name that the server knows."""
 
 
 class DirectClient:
@@ -118,10 +116,9 @@ def body_of(request: ModelRequest) -> dict[str, Any]:
     >>> body_of(ModelRequest("openai/mine", "", "Hi", temperature=0))
     {'model': 'mine', 'messages': [{'role': 'user', 'content': 'Hi'}], 'temperature': 0}
     """
-    prefix = next((prefix for prefix in PREFIXES if request.model.startswith(prefix)), "")
     body = {
         **request.parameters,
-        "model": request.model.removeprefix(prefix),
+        "model": served_name(request.model),
         "messages": messages_of(request),
     }
     if request.temperature is not None:

@@ -13,11 +13,16 @@ and a call that is under way is broken off.
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
+from shared.clock import now_ms
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.failures import Health, Trouble, UpstreamError
 from worker.upstream.limiter import Later, Limiter
+from worker.upstream.watching import Holds
+
+BREAKER: Final = "breaker"
+"""Why a call is put off while its endpoint keeps failing, as begin.lua says it."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -47,6 +52,7 @@ class Gate:
 
     def __init__(self, limiter: Limiter) -> None:
         self._limiter = limiter
+        self._holds = Holds()
 
     async def call(
         self,
@@ -73,6 +79,8 @@ class Gate:
         """
         permit = await self._limiter.begin(endpoint, owner=owner, tokens=tokens)
         if isinstance(permit, Later):
+            if permit.reason == BREAKER:
+                self._holds.note("breaker open", endpoint.scopes[0].key, (permit.due_ms - now_ms()) / 1000)
             return permit
         health, wait_s, used, began = Health.UNKNOWN, None, None, perf_counter()
         try:
@@ -89,5 +97,7 @@ class Gate:
             health, wait_s, used = sent.health, sent.wait_s, sent.tokens
             return sent.value
         finally:
+            if wait_s:
+                self._holds.note("upstream paused", endpoint.scopes[0].key, wait_s)
             latency_ms = 1000 * (perf_counter() - began)
             self._limiter.end(permit, health, latency_ms=latency_ms, wait_s=wait_s, tokens=used)

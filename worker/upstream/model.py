@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
+
+PREFIXES: Final = ("openai/", "custom_openai/", "hosted_vllm/", "lm_studio/", "llamafile/")
+"""These say which protocol is spoken, and are no part of the name that the server knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,16 @@ class ModelRequest:
     """Other parameters of the request, such as `max_tokens` or `response_format`."""
     repeat: int = 0
     """Which repetition it is: repetitions are different questions."""
+
+
+def served_name(model: str) -> str:
+    """Returns the name by which an OpenAI-compatible server knows a model.
+
+    >>> served_name("openai/mine"), served_name("meta-llama/Llama-3")
+    ('mine', 'meta-llama/Llama-3')
+    """
+    prefix = next((prefix for prefix in PREFIXES if model.startswith(prefix)), "")
+    return model.removeprefix(prefix)
 
 
 class ModelReply(msgspec.Struct, frozen=True, gc=False):

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from shared import tracing
 from shared.clock import now_ms
 from shared.limits import account_of
 from worker.upstream.asked import Answered, Asked, AskScope, Gone, Parked
@@ -32,6 +33,7 @@ from worker.upstream.model import ModelClient, ModelReply, ModelRequest
 from worker.upstream.numbers import WAIT_MS
 from worker.upstream.retry import GiveUp, History, after_failure
 from worker.upstream.size import Size, size_of
+from worker.upstream.watching import chat_attributes, log_call_failure, reply_attributes
 
 GRACE_S: Final = 5.0
 """The client's own time limit, which knows more about the call, comes so much before the gate's."""
@@ -65,6 +67,8 @@ class _Question(NamedTuple):
     size: Size
     estimate: Estimate | None
     """What it may cost; None without a cap."""
+    resend: int = 0
+    """Calls that were made for it before."""
 
 
 class _Bill:
@@ -155,14 +159,20 @@ class Models:
         question = _Question(request, scope, on_send, size, estimate)
         while True:
             try:
-                called = await self._reserve_and_call(question)
+                resend = history.attempts + history.throttled
+                called = await self._reserve_and_call(
+                    question._replace(resend=resend) if resend else question
+                )
             except UpstreamError as error:
+                attempt = history.attempts + 1
                 history, step = after_failure(
                     scope.rules, history, error.trouble, now_ms=now_ms(), wait_s=error.wait_s
                 )
                 if isinstance(step, GiveUp):
+                    log_call_failure(request, error, attempt, None)
                     return Gone(error, history)
                 wait_ms = step.ms - now_ms()
+                log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
                 if wait_ms > WAIT_MS:
                     return Parked(step.ms, error.code, history)
                 await asyncio.sleep(max(0, wait_ms) / 1000)
@@ -189,13 +199,12 @@ class Models:
 
     async def _call(self, question: _Question, bill: _Bill) -> ModelReply | Later:
         """Makes one call through the gate, and writes its bill."""
-        request, scope, on_send, size, _ = question
+        request, scope, on_send, size, _, resend = question
 
         async def send() -> Sent[ModelReply]:
             bill.usd = None
             with on_send():
-                reply = await self._clients.complete(request)
-            reply = self._priced(request, reply, scope)
+                reply = await self._complete(request, scope, resend)
             bill.usd, bill.is_answer = reply.cost_usd, True
             return Sent(reply, tokens=tokens_of(reply))
 
@@ -211,6 +220,22 @@ class Models:
             if error.trouble not in BILLED:
                 bill.usd = 0.0
             raise
+
+    async def _complete(self, request: ModelRequest, scope: AskScope, resend: int) -> ModelReply:
+        """Makes one call, in a span where tracing is on, and prices it."""
+        if not tracing.is_on():
+            return self._priced(request, await self._clients.complete(request), scope)
+        attributes = chat_attributes(request, resend)
+        name = f"chat {attributes['gen_ai.request.model']}"
+        with tracing.span(name, attributes, kind="client") as span:
+            try:
+                reply = self._priced(request, await self._clients.complete(request), scope)
+            except UpstreamError as error:
+                span.fail(error.code)
+                span.set({"http.response.status_code": error.status or None})
+                raise
+            span.set(reply_attributes(reply))
+        return reply
 
     def _estimate(self, request: ModelRequest, size: Size, scope: AskScope) -> Estimate | None:
         """Estimates what a call may cost; None when its price is not known."""

@@ -38,7 +38,7 @@ class _Job(NamedTuple):
 
 
 def _end_of_process(error: RedisUnreachableError) -> None:
-    logger.error("%s", error.message)
+    logger.error("redis unreachable", extra={"reason": error.message})
 
 
 class Port:
@@ -140,7 +140,7 @@ class Port:
             if call.answer is not None:
                 waiting.append((call.answer, answer))
             elif isinstance(answer, Exception) and failure is None:
-                logger.error("script %s failed: %s", call.name, answer)
+                logger.error("script failed", extra={"script": call.name, "reason": str(answer)})
         if waiting:
             loop = waiting[0][0].get_loop()
             if not loop.is_closed():
@@ -154,7 +154,7 @@ class Port:
             self._on_away(error)
             return error
         except Exception as error:
-            logger.exception("upstream scripts: this round failed, the next follows")
+            logger.exception("round failed", extra={"job": "upstream scripts"})
             return error
         return None
 

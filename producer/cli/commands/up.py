@@ -1,5 +1,7 @@
 """`proctor up`: Redis, workers and Flower in the foreground, one log, ended in order by one Ctrl-C."""
 
+import sys
+
 import click
 
 from producer.cli.context import Session, pass_session
@@ -15,6 +17,7 @@ from producer.cli.services import (
 )
 from producer.cli.together import Together
 from producer.cli.wording import plural
+from shared.settings import variable_of
 
 FLOWER_GRACE_S = 3.0
 
@@ -50,6 +53,8 @@ def command(
         check_port("127.0.0.1", flower_port)
     settings, output, connection = session.settings, session.output, session.connection
     environment = child_environment(settings)
+    if settings.log_format == "auto" and sys.stderr.isatty():
+        environment[variable_of("log_format")] = "console"  # workers write into a pipe, which people read
     workers = worker_command(settings, processes=processes, in_flight=in_flight, with_parent=True)
     with Together(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")

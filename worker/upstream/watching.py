@@ -1,0 +1,145 @@
+"""What logs and traces say of calls to upstreams: which, how they failed, what follows; never what was said.
+
+Attributes follow OpenTelemetry's semantic conventions for generative AI clients and for HTTP clients.
+"""
+
+import logging
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from shared import tracing
+from worker.upstream.credentials import provider_of
+from worker.upstream.failures import UpstreamError
+from worker.upstream.model import ModelReply, ModelRequest, served_name
+
+PROVIDER_NAMES: Final = {
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "cohere_chat": "cohere",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
+"""Providers that the conventions call otherwise than litellm."""
+OPENAI: Final = "openai"
+"""Also whoever speaks its protocol and has no name of their own, as the conventions have it."""
+MOST_HOLDS: Final = 256
+"""Endpoints whose pauses are remembered."""
+
+logger = logging.getLogger(__name__)
+
+
+def chat_attributes(request: ModelRequest, resend: int) -> dict[str, tracing.Value | None]:
+    """Describes a call of a model.
+
+    Args:
+        request: the question.
+        resend: calls that were made for the same item before.
+
+    >>> chat_attributes(ModelRequest("gemini/pro", "", "Hi"), 0)["gen_ai.provider.name"]
+    'gcp.gemini'
+    """
+    provider = "" if request.api_base else provider_of(request.model)
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider) or OPENAI,
+        "gen_ai.request.model": served_name(request.model).removeprefix(f"{provider}/"),
+        "gen_ai.request.temperature": request.temperature,
+        "gen_ai.request.max_tokens": _number(request.parameters.get("max_tokens")),
+        "gen_ai.request.stream": request.is_streamed or None,
+        "http.request.resend_count": resend or None,
+        **_server(request.api_base),
+    }
+
+
+def reply_attributes(reply: ModelReply) -> dict[str, tracing.Value | None]:
+    """Describes an answer by its figures.
+
+    >>> reply_attributes(ModelReply("Hi", 5, prompt_tokens=3))["gen_ai.usage.input_tokens"]
+    3
+    """
+    first_ms = reply.first_token_ms
+    return {
+        "gen_ai.usage.input_tokens": reply.prompt_tokens,
+        "gen_ai.usage.output_tokens": reply.completion_tokens,
+        "gen_ai.response.time_to_first_chunk": None if first_ms is None else first_ms / 1000,
+        "proctor.cost_usd": reply.cost_usd,
+    }
+
+
+def http_attributes(url: str, method: str, path: str) -> dict[str, tracing.Value | None]:
+    """Describes a request to an API; not by its URL, which holds the query where that is sent by GET.
+
+    >>> http_attributes("http://me:secret@api.example:8000", "POST", "/query")["server.address"]
+    'api.example'
+    """
+    return {"http.request.method": method, "url.template": path, **_server(url)}
+
+
+def log_failure(fields: Mapping[str, Any], wait_s: float | None) -> None:
+    """Logs a call that failed, and notes it in the trace.
+
+    Args:
+        fields: endpoint or model, reason, attempt, status.
+        wait_s: seconds until the next attempt; None: there is none.
+    """
+    known = {name: value for name, value in fields.items() if value is not None}
+    if wait_s is None:
+        logger.warning("call failed", extra=known)
+        return
+    pause_s = round(wait_s, 3)
+    logger.info("item retried", extra={**known, "pause_s": pause_s})
+    tracing.event(
+        "retry", {**{f"proctor.{name}": each for name, each in known.items()}, "proctor.pause_s": pause_s}
+    )
+
+
+def log_call_failure(request: ModelRequest, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
+    """Logs a call of a model that failed: `log_failure` with what is known of it."""
+    fields = {
+        "model": request.model,
+        "reason": error.code,
+        "attempt": attempt,
+        "status": error.status or None,
+    }
+    log_failure(fields, wait_s)
+
+
+class Holds:
+    """Logs each pause of an endpoint and each opening of its breaker once, however many calls meet it."""
+
+    def __init__(self) -> None:
+        self._until_s: dict[tuple[str, str], float] = {}
+
+    def note(self, event: str, endpoint: str, pause_s: float) -> None:
+        """Logs that an endpoint is left alone for a while, unless that was known."""
+        now, key = monotonic(), (event, endpoint)
+        known_s = self._until_s.get(key, 0.0)
+        if len(self._until_s) >= MOST_HOLDS:
+            self._until_s = {each: until for each, until in self._until_s.items() if until > now}
+        self._until_s[key] = max(known_s, now + pause_s)
+        if known_s <= now:
+            logger.warning(event, extra={"endpoint": endpoint, "pause_s": round(pause_s, 1)})
+
+
+def _server(url: str) -> dict[str, tracing.Value | None]:
+    """Names the server of a URL, without what may be secret in it.
+
+    >>> _server("http://localhost:8000/v1"), _server(""), _server("http://[")
+    ({'server.address': 'localhost', 'server.port': 8000}, {}, {})
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return {}
+    return {"server.address": host, "server.port": port} if host else {}
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
