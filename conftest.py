@@ -36,10 +36,18 @@ def _unskipped(report: Report) -> Report:
     return report
 
 
+def _sendable(report: pytest.TestReport) -> pytest.TestReport:
+    """The same report without halves of characters in what was captured: xdist sends reports as UTF-8."""
+    report.sections = [
+        (title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections
+    ]
+    return report
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Looks at each test's report."""
-    return _unskipped((yield))
+    return _sendable(_unskipped((yield)))
 
 
 @pytest.hookimpl(wrapper=True)
