@@ -17,7 +17,7 @@ from shared.embedded.places import DATA_DIR_HINT, MAX_SOCKET_PATH_BYTES, prepare
 from shared.embedded.program import find_program
 from shared.errors import NoServerError, ProctorError
 from shared.fitness import OLDEST_SERVER, server_version, why_unsuitable
-from shared.target import read_config
+from shared.reach import read_config
 
 if TYPE_CHECKING:
     import redis

@@ -71,9 +71,10 @@ def _work(options: Options, settings: Settings) -> int:
         raise UsageError(
             f"-Q {','.join(options.kinds)}: this version works on {', '.join(registry.WORK)} only"
         )
-    celery_worker = import_module("worker.app").app.Worker(
+    app = import_module("worker.app").app
+    celery_worker = app.Worker(
         hostname=options.name,
-        queues=[str(kind) for kind in slots],
+        queues=[app.wake_queues.name(kind) for kind in slots],
         pool="threads",
         concurrency=registry.threads_for(slots),
         without_mingle=True,
