@@ -4,9 +4,9 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from shared.access import channels
 from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError, RedisUnsuitableError
 from shared.fitness import why_unsuitable
-from shared.keys import PREFIX
 
 if TYPE_CHECKING:
     import redis
@@ -139,9 +139,36 @@ def check_server(client: "redis.Redis") -> None:
     if unfit is not None:
         raise RedisUnsuitableError(f"Redis at {_place(client)} {unfit.what}", hint=unfit.mend)
     try:
-        client.publish(f"{PREFIX}access", b"")  # nobody listens: whether we may is what is asked
+        # Nobody listens there: whether we may is what is asked.
+        client.publish(channels(_database(client))[-1].replace("*", "access"), b"")
     except NoPermissionError as error:
         raise refused(_place(client), error) from error
+
+
+def check_listening(client: "redis.Redis") -> None:
+    """Makes sure that our user may listen to remote control and events, as workers and Flower do.
+
+    Raises:
+        RedisDeniedError: its access rules deny it.
+        RedisUnreachableError: the server went away while it was asked.
+    """
+    from redis.exceptions import NoPermissionError, RedisError  # noqa: PLC0415 - as in `RedisTarget.client`
+
+    try:
+        with client.pubsub() as listener:
+            for channel in channels(_database(client)):
+                listener.psubscribe(channel)
+                listener.parse_response()
+    except NoPermissionError as error:
+        raise refused(_place(client), error) from error
+    except (RedisError, OSError) as error:
+        raise RedisUnreachableError(
+            f"Redis at {_place(client)} does not answer: {error}", hint=UNREACHABLE_HINT
+        ) from error
+
+
+def _database(client: "redis.Redis") -> int:
+    return int(client.connection_pool.connection_kwargs.get("db") or 0)
 
 
 def read_config(client: "redis.Redis", name: str) -> str | None:
