@@ -42,8 +42,8 @@ def commands(version: tuple[int, ...]) -> tuple[str, ...]:
 def channels(database: int) -> tuple[str, ...]:
     """Lists the channels of remote control and events, which Celery names after the database.
 
-    They are listed one by one because `PSUBSCRIBE` is allowed for exactly the patterns of the user, and not for
-    those that a wider one would cover.
+    They are listed one by one because `PSUBSCRIBE` is allowed for exactly the patterns of the user, and not
+    for those that a wider one would cover.
 
     >>> channels(0)
     ('proctor:/0.celery.pidbox', 'proctor:/0.celeryev/*')

@@ -1,4 +1,4 @@
-"""A Redis user with exactly the rights that `proctor doctor --acl` prints runs everything; what it lacks is told."""
+"""A Redis user with the rights that `proctor doctor --acl` prints runs everything; a missing one is told."""
 
 import re
 import sys
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import redis
 
-PASSWORD: Final = "s3cret"
+PASSWORD: Final = "s3cret"  # noqa: S105 - of servers that live for a test
 CALL: Final = re.compile(r"\b(?:redis\.)?p?call\(\s*'([A-Za-z]+)'")
 RARE: Final = {
     "select": "a URL with a database other than 0",
@@ -120,7 +120,7 @@ def test_a_right_that_is_taken_away_is_no_outage(admin: "redis.Redis", url: str,
         ledger = Ledger(client, patience_s=30.0)
         admin.execute_command("ACL", "SETUSER", "proctor", change)
         with pytest.raises(RedisDeniedError, match="denies our user a right"):
-            ledger.open("r1", kind="turns", namespace="", key="", token="t", snapshot=b"{}", ttl_s=60)
+            ledger.open("r1", kind="turns", namespace="", key="", token="t", snapshot=b"{}", ttl_s=60)  # noqa: S106 - a claim
 
 
 def test_a_worker_without_its_rights_ends_in_one_line(
@@ -137,7 +137,7 @@ def test_a_worker_without_its_rights_ends_in_one_line(
 def test_a_worker_that_may_not_listen_does_not_start(
     admin: "redis.Redis", url: str, processes: Processes
 ) -> None:
-    """A wider pattern does not allow PSUBSCRIBE, whose patterns Redis compares literally: one line says so."""
+    """Redis compares patterns of PSUBSCRIBE literally, so a wider one is not enough: one line says so."""
     admin.execute_command("ACL", "SETUSER", "proctor", "resetchannels", "&proctor:*")
     worker = processes.start(sys.executable, "-m", "worker", env={**processes.env, "PROCTOR_REDIS_URL": url})
     assert worker.wait(20) == 3, worker.said()
@@ -152,3 +152,11 @@ def test_a_database_that_is_not_there_is_named(server: RedisServer, tmp_path: "P
     with pytest.raises(RedisUnsuitableError, match="does not have the database of the URL") as caught:
         resolve_target(settings)
     assert "databases" in caught.value.hint
+
+
+def test_doctor_prints_the_line(admin: "redis.Redis", url: str, processes: Processes) -> None:
+    """The line fits the server's version and the URL's database, and is all that is printed."""
+    command = Smoke(processes, f"{url}?db=2").start("doctor", "--acl")
+    assert command.wait(20) == 0, command.said()
+    assert command.output.strip() == acl_line(server_version(admin.info()), database=2)
+    assert not command.errors

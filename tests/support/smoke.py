@@ -88,8 +88,14 @@ class Smoke:
             infos = [self.finished(self._submitted(each)) for each in started]
         return {info.kind: info for info in infos}
 
-    def check_all_kinds(self) -> None:
-        """Runs each kind and asserts what came of it."""
+    def check_all_kinds(self, *, with_worker: bool = False) -> None:
+        """Runs each kind and asserts what came of it.
+
+        Args:
+            with_worker: start one first.
+        """
+        if with_worker:
+            self.worker()
         runs = self.all_kinds()
         assert sum(runs["turns"].tally.get(word, 0) for word in ("must", "should", "skip")) == TURNS
         assert runs["cases"].tally["passed"] == runs["cases"].total == 2 * len(CASES)
