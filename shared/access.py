@@ -63,8 +63,8 @@ def acl_line(
         password: its password.
 
     >>> acl_line((7, 0)).split()[:8]
-    ['ACL', 'SETUSER', 'proctor', 'reset', 'on', '>PASSWORD', '~proctor:*', '&proctor:/0.celery.pidbox']
+    ['ACL', 'SETUSER', 'proctor', 'reset', 'on', '>PASSWORD', 'resetchannels', '~proctor:*']
     """
     listening = " ".join(f"&{channel}" for channel in channels(database))
     rights = " ".join(f"+{command}" for command in commands(version))
-    return f"ACL SETUSER {user} reset on >{password} ~{PREFIX}* {listening} {rights}"
+    return f"ACL SETUSER {user} reset on >{password} resetchannels ~{PREFIX}* {listening} {rights}"

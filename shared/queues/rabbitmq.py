@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
 
 from shared.amqp_target import REPLY_TIMEOUT_S, AmqpTarget, errors_of, limit_replies
 from shared.errors import BrokerUnreachableError, BrokerUnsuitableError
@@ -50,7 +49,6 @@ class RabbitQueues:
         self._connection: Connection | None = None
         self._failure: BrokerUnreachableError | None = None
         self._look_again_at = 0.0
-        self._confirms: WeakKeyDictionary[Any, Confirms] = WeakKeyDictionary()
 
     def name(self, kind: Kind) -> str:
         """Returns `proctor.<kind>`.
@@ -87,10 +85,9 @@ class RabbitQueues:
         """
         try:
             channel: Any = producer.channel
-            if channel not in self._confirms:
-                self._confirms[channel] = Confirms(channel)
+            confirms: Confirms = getattr(channel, "confirms", None) or Confirms(channel)
             yield
-            self._confirms[channel].wait()
+            confirms.wait()
         except Exception:
             connection: Any = producer.connection
             connection.collect()
@@ -104,16 +101,16 @@ class RabbitQueues:
             BrokerUnreachableError: the broker does not answer, or refuses our user.
         """
         with self._target.connection() as connection:
-            limit_replies(connection.connection)
             for kind in Kind:
                 try:
+                    limit_replies(connection.connection)
                     self._queue(kind)(connection.default_channel).declare()
                 except errors_of(connection) as error:
                     if getattr(error, "reply_code", None) != PRECONDITION_FAILED:
                         raise self._target.unreachable(error) from error
                     raise BrokerUnsuitableError(
                         f"queue {self.name(kind)} of {self._target.display} is not ours: {error}",
-                        hint="delete it (`rabbitmqctl delete_queue NAME`) or use a virtual host of our own; "
+                        hint="delete it (`rabbitmqctl delete_queue NAME`) or use a virtual host of its own; "
                         "what was in it comes again",
                     ) from error
 
@@ -179,6 +176,7 @@ class Confirms:
         self._refused = 0
         channel.events["basic_ack"].add(self._on_ack)
         channel.events["basic_nack"].add(self._on_nack)
+        channel.confirms = self  # for the next batch
         channel.basic_publish = self.publish  # as py-amqp itself does to confirm one message at a time
 
     def publish(self, *arguments: Any, **options: Any) -> Any:

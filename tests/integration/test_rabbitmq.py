@@ -1,8 +1,10 @@
 """RabbitMQ as the broker: runs from submit to result, a killed worker, a broker that goes and comes back."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,10 +16,13 @@ from shared.ledger import Wake
 from shared.names import Kind
 from shared.queues import queues_on
 from shared.target import parse_broker, probe_broker
+from tests.support.certificates import make_certificates
 from tests.support.eventually import eventually
 from tests.support.invariants import let_ledger_time_pass
 from tests.support.processes import Processes
-from tests.support.rabbit_server import RabbitServer
+from tests.support.query_desk import numbered
+from tests.support.rabbit_server import RabbitServer, free_ports
+from tests.support.scripted_api import ScriptedApi, Step
 from tests.support.smoke import Smoke
 
 if TYPE_CHECKING:
@@ -143,3 +148,31 @@ def test_a_refusal_is_no_outage(rabbit: RabbitServer, change: tuple[str, str]) -
         probe_broker(parse_broker(wrong), 5.0)
     assert "virtual host" in caught.value.hint
     assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_tls_and_a_consumer_timeout(processes: Processes, redis_url: str, tmp_path: Path) -> None:
+    """Over TLS with a client certificate: a chunk that takes longer than RabbitMQ waits is done once."""
+    made = make_certificates(tmp_path)
+    [port] = free_ports(1)
+    options = "ssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n" + "".join(
+        f"ssl_options.{name} = {path}\n"
+        for name, path in (
+            ("cacertfile", made.authority),
+            ("certfile", made.certificate),
+            ("keyfile", made.key),
+        )
+    )
+    strict = "[{rabbit, [{consumer_timeout, 1000}, {channel_tick_interval, 1000}]}]."
+    with RabbitServer(f"listeners.ssl.1 = 127.0.0.1:{port}\n{options}", strict):
+        smoke = Smoke(processes, redis_url, f"amqps://guest:guest@localhost:{port}?{made.query}")
+        worker = smoke.worker()
+        with ScriptedApi(lambda _query, _nth: Step(after_s=4.0)) as api:
+            file = tmp_path / "baselines.json"
+            file.write_text(json.dumps({"version": "1.0", "queries": numbered(1)}))
+            smoke.finished(smoke.submit(file, "--api-url", api.url))
+            worker.wait_for("PRECONDITION_FAILED")
+            smoke.check_all_kinds()
+            assert len(api.requests) == 1
+        assert worker.is_running()
+        assert "Traceback" not in worker.errors
