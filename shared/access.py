@@ -22,7 +22,9 @@ LEDGER: Final = (
 """Commands of the ledger, its readers and the limits."""
 TRANSPORT: Final = ("brpop rpop watch unwatch psubscribe punsubscribe",)
 """Commands that only Celery's transport needs."""
-SINCE_7_2: Final = "waitaof client|setinfo"
+INTRODUCTION: Final = "client|setinfo"
+"""How the client library introduces itself. Redis 7.0 has no such subcommand and refuses its name in a rule."""
+SINCE_7_2: Final = "waitaof"
 """Commands that older servers do not know, and whose names they refuse."""
 
 
@@ -36,6 +38,8 @@ def commands(version: tuple[int, ...]) -> tuple[str, ...]:
     (False, True)
     """
     newer = (SINCE_7_2,) if version >= (7, 2) else ()
+    if not (7, 0) <= version < (7, 2):
+        newer = (*newer, INTRODUCTION)
     return tuple(sorted(" ".join((*LEDGER, *TRANSPORT, *newer)).split()))
 
 

@@ -27,6 +27,8 @@ PASSING: Final = (
 )
 PASSING_WORDS: Final = ("BUSY ", "MISCONF ", "NOREPLICAS ", "TRYAGAIN ")
 """Beginnings of other answers that pass: a long script runs, the disk is full, replicas are away."""
+DENIED_WORDS: Final = ("ACL failure in script", "The user executing the script can't")
+"""In answers to a script that may not do what it does; the second ones are those before Redis 7.2."""
 REFUSED: Final = (
     exceptions.AuthenticationError,
     exceptions.AuthorizationError,
@@ -138,7 +140,7 @@ def is_denial(error: Exception) -> bool:
     >>> is_denial(exceptions.NoPermissionError("User a has no permissions to run the 'ping' command"))
     True
     """
-    return isinstance(error, exceptions.NoPermissionError) or "ACL failure in script" in str(error)
+    return isinstance(error, exceptions.NoPermissionError) or any(word in str(error) for word in DENIED_WORDS)
 
 
 def denied(error: Exception) -> RedisDeniedError:
