@@ -23,7 +23,7 @@ LEDGER: Final = (
 TRANSPORT: Final = ("brpop rpop watch unwatch psubscribe punsubscribe",)
 """Commands that only Celery's transport needs."""
 INTRODUCTION: Final = "client|setinfo"
-"""How the client library introduces itself. Redis 7.0 has no such subcommand and refuses its name in a rule."""
+"""How the client library introduces itself. Redis 7.0 does not have it and refuses its name in a rule."""
 SINCE_7_2: Final = "waitaof"
 """Commands that older servers do not know, and whose names they refuse."""
 

@@ -2,7 +2,7 @@
 
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shared.access import channels
 from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError, RedisUnsuitableError
@@ -154,8 +154,9 @@ def check_listening(client: "redis.Redis") -> None:
     """
     from redis.exceptions import NoPermissionError, RedisError  # noqa: PLC0415 - as in `RedisTarget.client`
 
+    untyped: Any = client  # redis-py has no types here
     try:
-        with client.pubsub() as listener:
+        with untyped.pubsub() as listener:
             for channel in channels(_database(client)):
                 listener.psubscribe(channel)
                 listener.parse_response()

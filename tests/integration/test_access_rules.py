@@ -22,8 +22,6 @@ from worker.upstream.scripts import compose_all as upstream_scripts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import redis
-
 PASSWORD: Final = "s3cret"  # noqa: S105 - of servers that live for a test
 CALL: Final = re.compile(r"\b(?:redis\.)?p?call\(\s*'([A-Za-z]+)'")
 RARE: Final = {
@@ -49,8 +47,8 @@ def server(new_redis_server: Callable[..., RedisServer]) -> RedisServer:
 
 
 @pytest.fixture
-def admin(server: RedisServer) -> Iterator["redis.Redis"]:
-    """The default user, who may do all."""
+def admin(server: RedisServer) -> Iterator[Any]:
+    """A client of the default user, who may do all; redis-py has no types for what is done with it."""
     with server.client(decode_responses=True) as client:
         yield client
 
@@ -61,14 +59,12 @@ def url(server: RedisServer) -> str:
     return f"unix://proctor:{PASSWORD}@{server.socket}"
 
 
-def denials(admin: "redis.Redis") -> list[str]:
+def denials(admin: Any) -> list[str]:
     """What the server refused since the log was emptied."""
     return [f"{entry['reason']} {entry['object']} {entry['username']}" for entry in admin.acl_log()]
 
 
-def test_the_rights_are_enough_and_none_is_left_over(
-    admin: "redis.Redis", url: str, processes: Processes
-) -> None:
+def test_the_rights_are_enough_and_none_is_left_over(admin: Any, url: str, processes: Processes) -> None:
     """All kinds, looking, changing limits, removing: nothing is refused, and every right has its use."""
     admin.config_resetstat()
     smoke = Smoke(processes, url)
@@ -102,9 +98,7 @@ def test_the_rights_are_enough_and_none_is_left_over(
     ("change", "what"),
     [("-ping", "'ping' command"), ("-info", "'info' command"), ("resetchannels", "channel")],
 )
-def test_a_missing_right_is_no_outage(
-    admin: "redis.Redis", url: str, tmp_path: "Path", change: str, what: str
-) -> None:
+def test_a_missing_right_is_no_outage(admin: Any, url: str, tmp_path: "Path", change: str, what: str) -> None:
     """At the start: at once, exit code 3, the right that is missing and where to find all of them."""
     admin.execute_command("ACL", "SETUSER", "proctor", change)
     with pytest.raises(RedisDeniedError, match=what) as caught:
@@ -114,7 +108,7 @@ def test_a_missing_right_is_no_outage(
 
 
 @pytest.mark.parametrize("change", ["-evalsha", "-hset", "resetkeys"])
-def test_a_right_that_is_taken_away_is_no_outage(admin: "redis.Redis", url: str, change: str) -> None:
+def test_a_right_that_is_taken_away_is_no_outage(admin: Any, url: str, change: str) -> None:
     """While working: the ledger does not wait for what no waiting mends."""
     with RedisTarget.parse(url).client() as client:
         ledger = Ledger(client, patience_s=30.0)
@@ -123,9 +117,7 @@ def test_a_right_that_is_taken_away_is_no_outage(admin: "redis.Redis", url: str,
             ledger.open("r1", kind="turns", namespace="", key="", token="t", snapshot=b"{}", ttl_s=60)  # noqa: S106 - a claim
 
 
-def test_a_worker_without_its_rights_ends_in_one_line(
-    admin: "redis.Redis", url: str, processes: Processes
-) -> None:
+def test_a_worker_without_its_rights_ends_in_one_line(admin: Any, url: str, processes: Processes) -> None:
     """Rights taken away under a worker: exit code 3 and one line, no traceback."""
     worker = Smoke(processes, url).worker()
     admin.execute_command("ACL", "SETUSER", "proctor", "-evalsha", "-eval")
@@ -134,9 +126,7 @@ def test_a_worker_without_its_rights_ends_in_one_line(
     assert "Traceback" not in worker.errors
 
 
-def test_a_worker_that_may_not_listen_does_not_start(
-    admin: "redis.Redis", url: str, processes: Processes
-) -> None:
+def test_a_worker_that_may_not_listen_does_not_start(admin: Any, url: str, processes: Processes) -> None:
     """Redis compares patterns of PSUBSCRIBE literally, so a wider one is not enough: one line says so."""
     admin.execute_command("ACL", "SETUSER", "proctor", "resetchannels", "&proctor:*")
     worker = processes.start(sys.executable, "-m", "worker", env={**processes.env, "PROCTOR_REDIS_URL": url})
@@ -154,7 +144,7 @@ def test_a_database_that_is_not_there_is_named(server: RedisServer, tmp_path: "P
     assert "databases" in caught.value.hint
 
 
-def test_doctor_prints_the_line(admin: "redis.Redis", url: str, processes: Processes) -> None:
+def test_doctor_prints_the_line(admin: Any, url: str, processes: Processes) -> None:
     """The line fits the server's version and the URL's database, and is all that is printed."""
     command = Smoke(processes, f"{url}?db=2").start("doctor", "--acl")
     assert command.wait(20) == 0, command.said()
