@@ -91,7 +91,8 @@ def test_the_rights_are_enough_and_none_is_left_over(admin: Any, url: str, proce
     scripts = {**compose_all(), **upstream_scripts()}
     called = {name.lower() for script in scripts.values() for name in CALL.findall(script.text)}
     assert called <= known
-    assert known - called - used - set(RARE) == set()
+    left = known - called - used - set(RARE)
+    assert not {name for name in left if name.partition("|")[0] not in used}  # 6.2 counts no subcommands
 
 
 @pytest.mark.parametrize(
