@@ -9,32 +9,21 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from celery import Celery
-from kombu import Producer, Queue
-from kombu.exceptions import KombuError
 from kombu.utils.uuid import uuid
 
-from shared.keys import PREFIX
+from shared.amqp_target import errors_of
 from shared.names import TASKS, Kind
+from shared.queues import Queues, queues_on
+from shared.queues.base import CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
-    import redis
-
     from shared.ledger import Wake
-    from shared.target import RedisTarget
+    from shared.target import BrokerTarget
 
-VISIBILITY_TIMEOUT_S: Final = 3600
-"""After this an unacknowledged message comes again. Above every chunk's time: leases do the recovering."""
-SOCKET_TIMEOUT_S: Final = 30
-"""A broker that is silent for longer is treated as gone."""
-CONNECT_TIMEOUT_S: Final = 5
-"""For opening one connection."""
-BATCH_MESSAGES: Final = 500
-"""Messages that travel in one pipeline."""
 KEPT_WAKES: Final = 10_000
 """Wake-up calls kept while the broker is away; older ones are left to the overdue rule."""
 RETRY_S: Final = 0.2
@@ -43,45 +32,43 @@ RETRY_S: Final = 0.2
 logger = logging.getLogger(__name__)
 
 
-def make_app(target: "RedisTarget") -> Celery:
+class App(Celery):
+    """A Celery app together with the queues of its broker."""
+
+    wake_queues: Queues
+
+
+def make_app(target: "BrokerTarget") -> App:
     """Makes the Celery app that workers, producers and Flower share; connects to nothing.
 
     Args:
-        target: the broker's server.
+        target: the broker.
     """
-    app = Celery("proctor", set_as_current=False)
+    app = App("proctor", set_as_current=False)
+    app.wake_queues = queues_on(target)
     app.conf.update(settings(target))
     return app
 
 
-def settings(target: "RedisTarget") -> dict[str, object]:
+def settings(target: "BrokerTarget") -> dict[str, object]:
     """Lists every Celery setting that differs from the default."""
-    return {**_broker_settings(target), **_TASK_SETTINGS, **_WORKER_SETTINGS}
-
-
-def _broker_settings(target: "RedisTarget") -> dict[str, object]:
+    queues = queues_on(target)
     return {
-        "broker_url": target.celery_url,
-        "broker_connection_timeout": CONNECT_TIMEOUT_S,
-        "broker_connection_retry": True,
-        "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,  # the ledger's patience ends a worker, not a count
-        "broker_transport_options": {
-            "visibility_timeout": VISIBILITY_TIMEOUT_S,
-            "socket_timeout": SOCKET_TIMEOUT_S,
-            "socket_connect_timeout": CONNECT_TIMEOUT_S,
-            "socket_keepalive": True,
-            "health_check_interval": 25,
-            "global_keyprefix": PREFIX,
-            "priority_steps": [0],  # one list per queue, so that its length is the queue's length
-            # One quick second try for a connection that is opened to publish; the publisher waits, not kombu.
-            "max_retries": 1,
-            "interval_start": 0,
-            # No retry_on_timeout: it silently switches batch publishing off.
-            **target.transport_options,
-        },
+        **_CONNECTION_SETTINGS,
+        **_TASK_SETTINGS,
+        **_WORKER_SETTINGS,
+        **queues.celery_settings(),
+        "task_routes": {name: {"queue": queues.name(kind)} for kind, name in TASKS.items()},
+        "task_default_queue": queues.name(Kind.TURNS),
     }
 
+
+_CONNECTION_SETTINGS: Final[dict[str, object]] = {
+    "broker_connection_timeout": CONNECT_TIMEOUT_S,
+    "broker_connection_retry": True,
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,  # the ledger's patience ends a worker, not a count
+}
 
 _TASK_SETTINGS: Final[dict[str, object]] = {
     "accept_content": ["json"],  # never pickle
@@ -92,9 +79,6 @@ _TASK_SETTINGS: Final[dict[str, object]] = {
     "timezone": "UTC",
     "result_backend": None,  # results go to the ledger; Flower has the task's value from its event
     "task_ignore_result": True,
-    "task_queues": tuple(Queue(kind.value, routing_key=kind.value) for kind in Kind),
-    "task_routes": {name: {"queue": kind.value} for kind, name in TASKS.items()},
-    "task_default_queue": Kind.TURNS.value,
     "task_create_missing_queues": False,
     "task_acks_late": True,
     "task_reject_on_worker_lost": True,
@@ -115,7 +99,6 @@ _WORKER_SETTINGS: Final[dict[str, object]] = {
     "worker_redirect_stdouts": False,
     "worker_cancel_long_running_tasks_on_connection_loss": False,
     "worker_enable_prefetch_count_reduction": False,  # a chunk that still runs is no reason to fetch less
-    "worker_detect_quorum_queues": False,  # RabbitMQ only
 }
 
 
@@ -135,7 +118,7 @@ class Publisher:
             lets its steward's `flush` send what was kept; a producer waits.
     """
 
-    def __init__(self, app: Celery, *, patience_s: float = 0.0) -> None:
+    def __init__(self, app: App, *, patience_s: float = 0.0) -> None:
         self._app = app
         self._patience_s = patience_s
         self._kept: deque[_Kept] = deque(maxlen=KEPT_WAKES)
@@ -143,8 +126,7 @@ class Publisher:
         self._pause = threading.Event()
         self._is_away = False
         # Asked of the transport once; reading them connects to nothing.
-        transport_errors = cast("tuple[type[Exception], ...]", app.connection_for_write().connection_errors)
-        self._errors: tuple[type[Exception], ...] = (KombuError, *transport_errors)
+        self._errors = errors_of(app.connection_for_write())
 
     def publish(self, wakes: "Sequence[Wake]") -> None:
         """Publishes wake-up calls, also those that earlier calls could not.
@@ -176,8 +158,8 @@ class Publisher:
         return True
 
     def _send(self, batch: Sequence[_Kept]) -> None:
-        amqp = self._app.amqp
-        with self._app.producer_pool.acquire(block=True) as producer, _batch(producer):
+        amqp, queues = self._app.amqp, self._app.wake_queues
+        with self._app.producer_pool.acquire(block=True) as producer, queues.batch(producer):
             for (kind, run, chunk, items, first), task_id in batch:
                 message = amqp.as_task_v2(
                     task_id,
@@ -187,8 +169,13 @@ class Publisher:
                     create_sent_event=True,
                     ignore_result=True,
                 )
-                # The default exchange needs no binding, hence no declaration.
-                amqp.send_task_message(producer, TASKS[Kind(kind)], message, queue=kind, declare=[])
+                amqp.send_task_message(
+                    producer,
+                    TASKS[Kind(kind)],
+                    message,
+                    queue=queues.name(Kind(kind)),
+                    declare=None if queues.declares else [],  # None: the queue itself
+                )
 
     def _note(self, error: Exception | None) -> None:
         if error is not None and not self._is_away:
@@ -196,19 +183,3 @@ class Publisher:
         elif error is None and self._is_away:
             logger.info("broker back")
         self._is_away = error is not None
-
-
-def _batch(producer: Producer) -> AbstractContextManager[object]:
-    return cast("AbstractContextManager[object]", producer.batch(BATCH_MESSAGES))  # type: ignore[attr-defined] # new in kombu 5.7, unknown to the stubs
-
-
-def queue_lengths(client: "redis.Redis") -> dict[str, int]:
-    """Counts the wake-up calls of each kind that no worker has taken yet.
-
-    Args:
-        client: connected to the broker's server.
-    """
-    pipeline = client.pipeline(transaction=False)
-    for kind in Kind:
-        pipeline.llen(f"{PREFIX}{kind.value}")
-    return {kind.value: int(length) for kind, length in zip(Kind, pipeline.execute(), strict=True)}

@@ -17,7 +17,7 @@ from shared.embedded.places import DATA_DIR_HINT, MAX_SOCKET_PATH_BYTES, prepare
 from shared.embedded.program import find_program
 from shared.errors import NoServerError, ProctorError
 from shared.fitness import OLDEST_SERVER, server_version, why_unsuitable
-from shared.target import read_config
+from shared.reach import read_config
 
 if TYPE_CHECKING:
     import redis
@@ -63,12 +63,15 @@ def check_machine(data_dir: Path, *, embedded: bool) -> list[Check]:
     return checks
 
 
-def check_server_of(client: "redis.Redis", *, workers: Mapping[str, int] | None = None) -> list[Check]:
+def check_server_of(
+    client: "redis.Redis", *, workers: Mapping[str, int] | None = None, behind_sentinels: bool = False
+) -> list[Check]:
     """Looks at a server that answers.
 
     Args:
         client: a client of ours.
         workers: live workers by kind, when they are known.
+        behind_sentinels: whether sentinels may make another server the master.
 
     Raises:
         redis.RedisError: it answers no longer.
@@ -83,6 +86,8 @@ def check_server_of(client: "redis.Redis", *, workers: Mapping[str, int] | None 
         check_memory(info),
         check_clock(float(seconds) + float(micros) / 1e6, time()),
     ]
+    if behind_sentinels:
+        checks.append(check_replicas(info))
     return checks if workers is None else [*checks, check_workers(workers)]
 
 
@@ -246,6 +251,26 @@ def check_memory(info: Mapping[str, Any]) -> Check:
     if used * 100 > most * MOST_MEMORY_PCT:
         return Check("memory", "warn", detail, "remove runs (proctor runs rm RUN) or raise maxmemory")
     return Check("memory", "ok", detail)
+
+
+def check_replicas(info: Mapping[str, Any]) -> Check:
+    """Judges whether a fail-over keeps what the master has confirmed.
+
+    >>> check_replicas({"connected_slaves": 1}).status
+    'warn'
+    >>> check_replicas({"connected_slaves": 2, "min_slaves_good_slaves": 2}).detail
+    '2 replicas, 2 of them up to date'
+    """
+    replicas = int(info.get("connected_slaves", 0))
+    if "min_slaves_good_slaves" not in info:  # the server leaves it out while the setting is 0
+        fix = "set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on every server of the group"
+        what = "min-replicas-to-write is 0: a master that was replaced goes on taking writes, which are lost"
+        return Check("replicas", "warn", what, fix)
+    good = int(info["min_slaves_good_slaves"])
+    detail = f"{replicas} replicas, {good} of them up to date"
+    if good == 0:
+        return Check("replicas", "fail", f"{detail}: the server refuses writes", "start a replica")
+    return Check("replicas", "ok", detail)
 
 
 def check_clock(server_s: float, here_s: float) -> Check:

@@ -3,7 +3,10 @@
 A message says what happened, which value, where; `hint` says how to mend it.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+DENIED_HINT: Final = "`proctor doctor --acl` prints the rights that Proctor's user needs"
+"""What mends a `RedisDeniedError`."""
 
 
 class ProctorError(Exception):
@@ -85,10 +88,30 @@ class RedisUnreachableError(InfrastructureError):
     code = "redis_unreachable"
 
 
+class RedisDeniedError(RedisUnreachableError):
+    """Redis answers, and its access rules (ACL) refuse our user a command, key or channel."""
+
+    code = "redis_denied"
+    retryable = False
+
+
 class RedisUnsuitableError(InfrastructureError):
     """The server answers but cannot carry the ledger: too old, a cluster, or it evicts keys."""
 
     code = "redis_unsuitable"
+    retryable = False
+
+
+class BrokerUnreachableError(InfrastructureError):
+    """A broker of its own does not answer within its time limit, or refuses our user."""
+
+    code = "broker_unreachable"
+
+
+class BrokerUnsuitableError(InfrastructureError):
+    """The broker answers but cannot carry wake-ups: its queues exist with other settings."""
+
+    code = "broker_unsuitable"
     retryable = False
 
 

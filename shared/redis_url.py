@@ -157,14 +157,29 @@ def _read_login(parts: SplitResult) -> tuple[str | None, str | None]:
     return unquote(username) or None, unquote(password) or None
 
 
-def _read_host(url: str, text: str, default_port: int) -> tuple[str, int]:
+def read_host(text: str, default_port: int) -> tuple[str, int]:
+    """Reads `HOST` or `HOST:PORT`; an IPv6 address stands in brackets.
+
+    Raises:
+        ValueError: it is neither; the message says why.
+
+    >>> read_host("[::1]:7000", 6379)
+    ('::1', 7000)
+    """
     found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]+))(?::(\d{1,5}))?", text)
     if found is None:
-        _refuse(url, f"{text!r} is no HOST or HOST:PORT" if text else "it names no host")
+        raise ValueError(f"{text!r} is no HOST or HOST:PORT" if text else "it names no host")
     port = int(found.group(3) or default_port)
     if not 0 < port < 2**16:
-        _refuse(url, f"there is no port {port}")
+        raise ValueError(f"there is no port {port}")
     return unquote(found.group(1) or found.group(2)), port
+
+
+def _read_host(url: str, text: str, default_port: int) -> tuple[str, int]:
+    try:
+        return read_host(text, default_port)
+    except ValueError as error:
+        _refuse(url, str(error))
 
 
 def _read_db(url: str, text: str) -> int:

@@ -168,7 +168,7 @@ class Settings:
     redis_url: str | None = _setting(None, _text, secret=True)
     """The ledger's server; without one, an embedded server is started."""
     broker_url: str | None = _setting(None, _text, secret=True)
-    """The queue's server, if it is not the ledger's."""
+    """The broker, if it is not the ledger's server: Redis, Valkey or RabbitMQ."""
     grace_s: float = _setting(25.0, _seconds)
     """How long a worker that is told to stop lets its running items finish."""
     results_ttl_s: int = _setting(30 * DAY_S, _positive_whole)

@@ -1,18 +1,18 @@
 """One Redis server as we use it: its URL in every form, clients for it, and whether it can carry the ledger.
 
 `resolve_target` is the one place that decides which server that is: `--redis`, else the environment, else the
-embedded server of the data folder.
+embedded server of the data folder. It also decides which server is the broker: by default the same.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Event, Thread
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
-from shared.errors import RedisUnreachableError, RedisUnsuitableError
-from shared.fitness import why_unsuitable
+from shared.amqp_target import AmqpTarget
+from shared.amqp_url import is_amqp
+from shared.queues.rabbitmq import RabbitQueues
+from shared.reach import check_server, ping_until
 from shared.redis_url import RedisUrl, mask_password, parse_redis_url
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ SOCKET_TIMEOUT_S: Final = 10.0
 """A server that is silent for longer is treated as gone; the ledger then asks again."""
 CONNECT_TIMEOUT_S: Final = 2.0
 """For opening one connection."""
-PAUSE_S: Final = 0.05
-"""Between two attempts to reach a server."""
-UNREACHABLE_HINT: Final = (
-    "start it, or correct --redis or PROCTOR_REDIS_URL; without a URL, Proctor starts a server of its own"
-)
 
 
 class Closeable(Protocol):
@@ -119,14 +114,30 @@ class RedisTarget:
         return {name.removeprefix("sentinel_"): value for name, value in self.url.options.items()}
 
 
+BrokerTarget: TypeAlias = RedisTarget | AmqpTarget
+"""A server that can carry wake-ups."""
+
+
+def parse_broker(url: str) -> BrokerTarget:
+    """Reads the URL of a broker: Redis in any of its forms, or RabbitMQ.
+
+    Raises:
+        ConfigError: it names neither; the message holds it with its password masked.
+
+    >>> parse_broker("amqp://mq.example").display
+    'amqp://guest:***@mq.example:5672'
+    """
+    return AmqpTarget.parse(url) if is_amqp(url) else RedisTarget.parse(url)
+
+
 @dataclass(frozen=True)
 class Connection:
-    """The Redis in use."""
+    """The servers in use."""
 
     target: RedisTarget
     """The ledger's server."""
-    broker: RedisTarget
-    """The queue's server; usually the same."""
+    broker: BrokerTarget
+    """The broker; usually the same server."""
     embedded: bool
     """Whether the ledger's server is the data folder's own."""
     lease: Closeable
@@ -138,21 +149,26 @@ class _NoLease:
         """A server of somebody else needs no lease."""
 
 
-def resolve_target(settings: "Settings", *, redis_flag: str | None = None) -> Connection:
+def resolve_target(
+    settings: "Settings", *, redis_flag: str | None = None, with_broker: bool = True
+) -> Connection:
     """Decides which Redis is used, and makes sure that it answers and is fit for us.
 
     Args:
         settings: what the environment says.
         redis_flag: value of `--redis`, which wins over the environment; for the queue too.
+        with_broker: whether to look at a broker of its own, too.
 
     Raises:
         ConfigError: a URL names no server, or the data folder cannot be used.
         RedisUnreachableError: the server does not answer within its time limit.
+        RedisDeniedError: its access rules refuse our user something that we need.
         RedisUnsuitableError: the server is too old, a cluster, or evicts keys.
+        BrokerUnreachableError: a RabbitMQ broker does not answer, or refuses our user.
         NoServerError: no URL is given, and there is no server program to start.
     """
     broker_url = settings.broker_url if redis_flag is None else None
-    broker = RedisTarget.parse(broker_url) if broker_url else None
+    broker = parse_broker(broker_url) if broker_url else None
     url = settings.redis_url if redis_flag is None else redis_flag
     if url is not None:
         target = RedisTarget.parse(url)
@@ -163,13 +179,33 @@ def resolve_target(settings: "Settings", *, redis_flag: str | None = None) -> Co
 
         server = ensure(settings.data_dir, idle_s=settings.embedded_idle_s)
         target, lease = server.target, server
-    if broker is not None and broker != target:
+    if with_broker and broker is not None and broker != target:
         try:
-            _probe(broker, settings.connect_patience_s)
+            probe_broker(broker, settings.connect_patience_s)
         except BaseException:
             lease.close()
             raise
     return Connection(target, broker or target, url is None, lease)
+
+
+def probe_broker(broker: BrokerTarget, patience_s: float) -> None:
+    """Makes sure that a broker of its own answers and is fit for us.
+
+    Args:
+        broker: another server than the ledger's.
+        patience_s: how long to wait for it.
+
+    Raises:
+        RedisUnreachableError: it is a Redis server that does not answer in time.
+        RedisUnsuitableError: it is a Redis server that is too old, a cluster, or evicts keys.
+        BrokerUnreachableError: it is RabbitMQ and does not answer in time, or refuses our user.
+        BrokerUnsuitableError: it is RabbitMQ, and a queue of ours exists with other settings.
+    """
+    if isinstance(broker, AmqpTarget):
+        broker.probe(patience_s)
+        RabbitQueues(broker).declare()
+    else:
+        _probe(broker, patience_s)
 
 
 def _probe(target: RedisTarget, patience_s: float) -> None:
@@ -179,101 +215,3 @@ def _probe(target: RedisTarget, patience_s: float) -> None:
         check_server(client)
     finally:
         client.close()
-
-
-def ping_until(client: "redis.Redis", patience_s: float, *, where: str = "") -> None:
-    """Waits until the server answers and has loaded its data.
-
-    Args:
-        client: any client of ours.
-        patience_s: a hard limit, whatever name servers, firewalls and frozen servers do.
-        where: the server's URL for the error message, default what the client knows.
-
-    Raises:
-        RedisUnreachableError: it does not answer, or refuses our credentials.
-    """
-    # In a thread of its own, because neither a name look-up nor a reply that trickles in has a time limit.
-    attempt = _Attempt(client, monotonic() + patience_s)
-    attempt.start()
-    attempt.join(patience_s + PAUSE_S)
-    if attempt.answered:
-        return
-    attempt.given_up.set()
-    place = where or _place(client)
-    if attempt.refusal is not None:
-        raise RedisUnreachableError(
-            f"Redis at {place} refuses us: {attempt.refusal}", hint="correct user and password in the URL"
-        )
-    why = attempt.failure or "it is silent"
-    raise RedisUnreachableError(
-        f"Redis at {place} does not answer within {patience_s:g} s: {why}", hint=UNREACHABLE_HINT
-    )
-
-
-class _Attempt(Thread):
-    """Asks a server until it answers, the time is over, or there is no sense in asking again."""
-
-    def __init__(self, client: "redis.Redis", deadline: float) -> None:
-        super().__init__(name="redis-ping", daemon=True)
-        self.client = client
-        self.deadline = deadline
-        self.given_up = Event()
-        self.answered = False
-        self.failure: str | None = None
-        self.refusal: str | None = None
-
-    def run(self) -> None:
-        """Pings."""
-        while not self._is_over() and monotonic() < self.deadline:
-            self.given_up.wait(PAUSE_S)
-
-    def _is_over(self) -> bool:
-        from redis.exceptions import AuthenticationError  # noqa: PLC0415 - start-up: see `client`
-
-        try:
-            self.answered = bool(self.client.ping())
-        except AuthenticationError as error:
-            self.refusal = str(error)
-        except Exception as error:  # noqa: BLE001 - host names fail in ways that are no RedisError
-            self.failure = str(error).strip().rstrip(".") or type(error).__name__
-        return self.answered or self.refusal is not None or self.given_up.is_set()
-
-
-def _place(client: "redis.Redis") -> str:
-    known = client.connection_pool.connection_kwargs
-    if "path" in known:
-        return f"unix://{known['path']}"
-    if "host" in known:
-        return f"redis://{known['host']}:{known.get('port', 6379)}"
-    return "the sentinels' master"
-
-
-def check_server(client: "redis.Redis") -> None:
-    """Refuses a server that answers but cannot carry the ledger.
-
-    Raises:
-        RedisUnsuitableError: it is older than 6.2, a cluster, a sentinel, a replica, or evicts keys.
-        RedisUnreachableError: it went away while it was asked.
-    """
-    from redis.exceptions import RedisError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
-
-    try:
-        info = client.info()
-    except (RedisError, OSError) as error:
-        raise RedisUnreachableError(
-            f"Redis at {_place(client)} does not answer: {error}", hint=UNREACHABLE_HINT
-        ) from error
-    unfit = why_unsuitable(info)
-    if unfit is not None:
-        raise RedisUnsuitableError(f"Redis at {_place(client)} {unfit.what}", hint=unfit.mend)
-
-
-def read_config(client: "redis.Redis", name: str) -> str | None:
-    """Reads one setting of the server; None where it does not tell, as managed services do not."""
-    from redis.exceptions import ResponseError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
-
-    try:
-        found = client.config_get(name).get(name)
-    except ResponseError:
-        return None
-    return found.decode() if isinstance(found, bytes) else found

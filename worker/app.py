@@ -4,18 +4,18 @@ Importing this connects to nothing and starts nothing: without a URL in the envi
 place where the data folder's embedded server is, or will be.
 """
 
-from celery import Celery, signals
+from celery import signals
 
-from shared.broker import make_app
+from shared.broker import App, make_app
 from shared.embedded.places import socket_path
 from shared.settings import Settings
-from shared.target import RedisTarget
+from shared.target import BrokerTarget, parse_broker
 from worker.lifecycle import Lifecycle, register_tasks
 from worker.logs import keep_logs
 
 
-def broker_of(settings: Settings) -> RedisTarget:
-    """Tells which server carries the wake-up calls.
+def broker_of(settings: Settings) -> BrokerTarget:
+    """Returns the broker that the settings name.
 
     Raises:
         ConfigError: a URL names no server.
@@ -24,10 +24,10 @@ def broker_of(settings: Settings) -> RedisTarget:
     'redis://db.example:6379/0'
     """
     url = settings.broker_url or settings.redis_url or f"unix://{socket_path(settings.data_dir)}"
-    return RedisTarget.parse(url)
+    return parse_broker(url)
 
 
-def make_worker_app(settings: Settings) -> Celery:
+def make_worker_app(settings: Settings) -> App:
     """Makes the app with our tasks and our part in the life of a worker."""
     made = make_app(broker_of(settings))
     made.conf.worker_consumer = "worker.consumer:PromptConsumer"

@@ -19,11 +19,22 @@ FIRST_PAUSE_S: Final = 1
 """Between the first two attempts; each later pause is longer by as much."""
 LONGEST_PAUSE_S: Final = 2
 
+_Blueprint: Any = Consumer.Blueprint
+DELAYED_DELIVERY: Final = "celery.worker.consumer.delayed_delivery:DelayedDelivery"
+
 logger = logging.getLogger(__name__)
 
 
 class PromptConsumer(Consumer):
     """Takes wake-up calls from the broker."""
+
+    class Blueprint(_Blueprint):  # type: ignore[misc] # the stubs make it a variable
+        """The steps of a consumer, without Celery's delayed delivery.
+
+        It would declare 28 queues and exchanges on RabbitMQ for tasks with an ETA, and ours have none.
+        """
+
+        default_steps = tuple(step for step in _Blueprint.default_steps if step != DELAYED_DELIVERY)
 
     def ensure_connected(self, conn: Connection) -> Connection:
         """Waits until the broker answers, for as long as the process lives: the ledger's patience ends it."""
@@ -66,10 +77,15 @@ def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object,
 
     The broker delivers the message again, and the ledger says that there is nothing to do.
     """
-    if acknowledge.__self__.channel.closed:  # type: ignore[attr-defined] # a bound method of the message
+    if _is_closed(acknowledge.__self__.channel):  # type: ignore[attr-defined] # a bound method of the message
         logger.debug("wake-up not acknowledged", extra={"reason": "its connection is gone"})
         return
     try:
         acknowledge(log, (), **options)  # no errors for it to log, at length, by itself
     except Exception as error:  # noqa: BLE001 - whoever reads from the connection next notices the loss
         logger.warning("wake-up not acknowledged", extra={"reason": str(error)})
+
+
+def _is_closed(channel: Any) -> bool:
+    """Whether a message can no longer be acknowledged: Redis' channels say `closed`, RabbitMQ's `is_open`."""
+    return not channel.is_open if hasattr(channel, "is_open") else bool(channel.closed)

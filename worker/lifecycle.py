@@ -87,9 +87,12 @@ class Lifecycle(bootsteps.StartStopStep):
         self._burst = burst
         self._settings = Settings.from_environment()
         queues = worker.app.amqp.queues
-        queues.deselect([kind for kind in Kind if kind not in WORK and kind in queues.consume_from])
+        kinds = {worker.app.wake_queues.name(kind): kind for kind in Kind}
+        queues.deselect(
+            [name for name, kind in kinds.items() if kind not in WORK and name in queues.consume_from]
+        )
         self._in_flight = in_flight or worker.concurrency
-        self._slots = slots_for(map(Kind, queues.consume_from), self._in_flight)
+        self._slots = slots_for([kinds[name] for name in queues.consume_from], self._in_flight)
         self._process: WorkerProcess | None = None
         self._steward: Steward | None = None
 

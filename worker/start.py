@@ -8,8 +8,9 @@ from importlib import import_module
 from typing import Final
 
 from shared.errors import ProctorError, UsageError
+from shared.reach import check_listening
 from shared.settings import Settings, variable_of
-from shared.target import resolve_target
+from shared.target import RedisTarget, resolve_target
 from worker.keeper import keep_server
 from worker.logs import set_up_logs
 from worker.options import Options, read_options
@@ -61,6 +62,9 @@ def _work(options: Options, settings: Settings) -> int:
     if options.stop_on_eof:
         die_with_parent()
     connection = resolve_target(settings)
+    if isinstance(connection.broker, RedisTarget):
+        with connection.broker.client() as client:
+            check_listening(client)
     lifecycle = import_module("worker.lifecycle")
     registry = import_module("worker.tasks.registry")
     if options.stop_on_eof:
@@ -71,9 +75,10 @@ def _work(options: Options, settings: Settings) -> int:
         raise UsageError(
             f"-Q {','.join(options.kinds)}: this version works on {', '.join(registry.WORK)} only"
         )
-    celery_worker = import_module("worker.app").app.Worker(
+    app = import_module("worker.app").app
+    celery_worker = app.Worker(
         hostname=options.name,
-        queues=[str(kind) for kind in slots],
+        queues=[app.wake_queues.name(kind) for kind in slots],
         pool="threads",
         concurrency=registry.threads_for(slots),
         without_mingle=True,

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
+from producer.cli.errors import describe
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
 from shared.errors import InfrastructureError, UsageError
 from shared.heartbeat import oldest_beat_s
+from shared.names import Kind
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from shared.broker import Publisher
     from shared.ledger import Ledger
+    from shared.queues import Queues
     from shared.runs import RunStore
     from shared.target import Connection
 
@@ -50,7 +53,19 @@ class Session:
         """The Redis in use: flag, else environment, else embedded (started when it is not running)."""
         from shared.target import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-        return resolve_target(self.settings, redis_flag=self.options.redis)
+        # Most commands only look at the ledger, and do so while a broker of its own is away.
+        return resolve_target(self.settings, redis_flag=self.options.redis, with_broker=False)
+
+    def require_broker(self) -> None:
+        """Makes sure that a broker of its own answers, before work is begun that needs it.
+
+        Raises:
+            InfrastructureError: it does not answer, or is unfit.
+        """
+        from shared.target import probe_broker  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+        if self._has_own_broker:
+            probe_broker(self.connection.broker, self.settings.connect_patience_s)
 
     @cached_property
     def client(self) -> redis.Redis:
@@ -58,10 +73,28 @@ class Session:
         return self.connection.target.client()
 
     @cached_property
-    def broker_client(self) -> redis.Redis:
-        """A client of the broker's server, which is the ledger's unless the environment says otherwise."""
-        connection = self.connection
-        return self.client if connection.broker == connection.target else connection.broker.client()
+    def queues(self) -> Queues:
+        """The broker's queues; the broker is the ledger's server unless the environment says otherwise."""
+        from shared.queues import queues_on  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+        return queues_on(self.connection.broker, client=None if self._has_own_broker else self.client)
+
+    def queue_lengths(self) -> dict[Kind, int | None]:
+        """Counts the wake-ups that no worker has taken yet; None while a broker of its own does not answer.
+
+        Raises:
+            redis.RedisError: the broker is the ledger's server, and it does not answer.
+        """
+        try:
+            return {**self.queues.lengths()}
+        except Exception as error:
+            if describe(error) is None or not self._has_own_broker:
+                raise
+            return dict.fromkeys(Kind)
+
+    @property
+    def _has_own_broker(self) -> bool:
+        return self.connection.broker != self.connection.target
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -131,12 +164,14 @@ class Session:
         with suppress(InfrastructureError):  # whoever waits for Redis has a patience of his own
             from shared.target import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-            before, self.connection = self.connection, resolve_target(self.settings)
+            before, self.connection = self.connection, resolve_target(self.settings, with_broker=False)
             before.lease.close()
 
     def close(self) -> None:
         """Lets go of Redis; an embedded server without clients stops by itself."""
-        connection = self.__dict__.get("connection")
+        queues, connection = self.__dict__.get("queues"), self.__dict__.get("connection")
+        if queues is not None:
+            queues.close()
         if connection is not None:
             connection.lease.close()
 

@@ -6,13 +6,33 @@ from typing import Final
 from producer.cli.context import Session
 from producer.cli.errors import describe
 from producer.load.detect import LOADERS
+from shared.access import acl_line
 from shared.checks import Check, check_machine, check_server_of
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
+from shared.fitness import server_version
 from shared.target import RedisTarget
 
+NEWEST_SERVER: Final = (8, 0)
+"""What a server that cannot be asked is taken for."""
 EXIT_WELL: Final = 0
 EXIT_MACHINE: Final = 1
 EXIT_SERVER: Final = 3
+
+
+def access_rules(session: Session) -> str:
+    """Writes the ACL command for the server in use; for a new one when none can be asked."""
+    url = session.settings.redis_url
+    if url is None:
+        return acl_line(NEWEST_SERVER)
+    target = RedisTarget.parse(url)
+    try:
+        with closing(target.client()) as client:
+            version = server_version(client.info("server"))
+    except Exception as error:
+        if describe(error) is None:
+            raise
+        version = NEWEST_SERVER
+    return acl_line(version, database=target.url.db)
 
 
 def diagnose(session: Session) -> tuple[list[Check], int]:
@@ -34,13 +54,27 @@ def _look_at_server(session: Session) -> list[Check]:
         connection = session.connection
         workers = {kind.value: session.count_workers(kind) for kind in LOADERS}
         place = f"{connection.target.display}{' (embedded)' if connection.embedded else ''}"
-        return [Check("server", "ok", place), *check_server_of(session.client, workers=workers)]
+        is_sentinels = connection.target.url.scheme == "sentinel"
+        found = check_server_of(session.client, workers=workers, behind_sentinels=is_sentinels)
+        return [Check("server", "ok", place), *found, *_look_at_broker(session)]
     except RedisUnsuitableError as error:
         return [Check("server", "fail", error.message, error.hint), *_look_closer(session.settings.redis_url)]
     except ConfigError:
         raise
     except ProctorError as error:
         return [Check("server", "fail", error.message, error.hint)]
+
+
+def _look_at_broker(session: Session) -> list[Check]:
+    """Looks at a broker of its own; none when the ledger's server is the broker."""
+    broker = session.connection.broker
+    if broker == session.connection.target:
+        return []
+    try:
+        session.require_broker()
+    except ProctorError as error:
+        return [Check("broker", "fail", error.message, error.hint)]
+    return [Check("broker", "ok", broker.display)]
 
 
 def _look_closer(url: str | None) -> list[Check]:

@@ -88,6 +88,11 @@ def _of_redis(error: BaseException) -> Failure | None:
     unreachable = isinstance(error, client.ConnectionError | client.TimeoutError)
     code = "redis_unreachable" if unreachable else "redis_unsuitable"
     text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, client.NoPermissionError):
+        hint = "`proctor doctor --acl` prints the rights that Proctor's user needs"
+        return Failure(
+            "redis_denied", f"Redis denies our user a right: {text}", hint, InfrastructureError.exit_code
+        )
     verb = "Redis does not answer" if unreachable else "Redis refused a command"
     return Failure(code, f"{verb}: {text}", "see `proctor doctor`", InfrastructureError.exit_code)
 

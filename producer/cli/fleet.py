@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from shared.keys import (
     CLOCK_KEY,
     DEAD_KEY,
-    PREFIX,
     capacity_key,
     live_key,
     parked_key,
@@ -18,7 +17,7 @@ from shared.names import Kind
 from shared.runs import waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import redis
 
@@ -39,8 +38,8 @@ class Queue(NamedTuple):
     """What of one kind waits and runs."""
 
     kind: str
-    queued: int
-    """Wake-up calls that no worker has taken yet."""
+    queued: int | None
+    """Wake-up calls that no worker has taken yet; None while the broker does not answer."""
     handed_out: int
     """Chunks that are published or being worked on."""
     delayed: int
@@ -60,13 +59,13 @@ class Overview(NamedTuple):
     """Items in the dead set."""
 
 
-def queue_key(kind: str) -> str:
-    """List of the broker that holds the wake-up calls of one kind, as `shared.broker` names it."""
-    return f"{PREFIX}{kind}"
+def read_overview(client: redis.Redis, lengths: Mapping[Kind, int | None]) -> Overview:
+    """Returns all queues, workers and the size of the dead set.
 
-
-def read_overview(client: redis.Redis, broker: redis.Redis) -> Overview:
-    """Returns all queues, workers and the size of the dead set."""
+    Args:
+        client: of the ledger's server.
+        lengths: of the broker's queues.
+    """
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
     pipeline.hmget(CLOCK_KEY, ["at", "lc", "lease"])
@@ -84,8 +83,7 @@ def read_overview(client: redis.Redis, broker: redis.Redis) -> Overview:
     for kind, start in zip(Kind, range(0, len(rest), 5), strict=True):
         registered, capacity, live, parked, ring = rest[start : start + 5]
         found = waiting.live_workers(now_ms, clock, registered, capacity)
-        queued = int(broker.llen(queue_key(kind)))
-        queues.append(Queue(kind, queued, int(live), int(parked), int(ring), len(found)))
+        queues.append(Queue(kind, lengths[kind], int(live), int(parked), int(ring), len(found)))
         _add_workers(workers, kind, found)
     return Overview(queues, sorted(workers.values()), int(dead))
 

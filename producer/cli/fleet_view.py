@@ -92,7 +92,8 @@ def screen_lines(
 
 def plain_line(document: Document, rates: Mapping[str, float | None]) -> str:
     """Writes one look as one line of a log."""
-    queued = sum(queue["queued"] for queue in document["queues"])
+    lengths = [queue["queued"] for queue in document["queues"]]
+    queued = None if None in lengths else sum(lengths)
     said = [f"workers {len(document['workers'])} queue {count(queued)} dead {count(document['dead'])}"]
     for run in document["runs"]:
         if run["run_id"] in rates:

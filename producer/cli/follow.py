@@ -9,14 +9,13 @@ from typing import Final, TypeVar
 from producer.cli.context import Session
 from producer.cli.crew import Crew
 from producer.cli.errors import describe
-from producer.cli.fleet import queue_key
 from producer.cli.live import View
 from producer.cli.looking import Looker
 from producer.cli.progress import Meter, Progress
 from producer.cli.wording import duration
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
-from shared.names import RunState
+from shared.names import Kind, RunState
 from shared.runs import RunInfo
 
 LOOK_EVERY_S: Final = 0.2
@@ -99,6 +98,7 @@ class Follower:
         store = self._session.impatient_store
         info = store.info(self._run)
         workers = self._session.count_workers(info.kind)
+        queued = self._session.queue_lengths()[Kind(info.kind)]
         self._looker.look(info)
         self._away_since_s = None
         self._last = Progress(
@@ -109,20 +109,22 @@ class Follower:
             tally=info.tally,
             elapsed_s=max(0.0, ((info.finished_ms or now_ms()) - (info.sealed_ms or info.created_ms)) / 1000),
             workers=workers,
-            queued=self._session.broker_client.llen(queue_key(info.kind)),
+            queued=queued,
             rate_s=self._meter.rate(monotonic(), info.done),
             source=info.source,
             kind=info.kind,
-            why=self._why(info, workers),
+            why=self._why(info, workers, queued),
             calls=self._looker.calls,
         )
         self._view.show(self._last)
         return info
 
-    def _why(self, info: RunInfo, workers: int) -> str:
+    def _why(self, info: RunInfo, workers: int, queued: int | None) -> str:
         """Says why the run does not move; empty when it does or has ended."""
         if info.is_final:
             return ""
+        if queued is None:
+            return "the broker does not answer; waiting for it"
         if (
             not workers
             and info.state == RunState.RUNNING

@@ -65,8 +65,8 @@ class Progress:
     elapsed_s: float
     workers: int
     """Worker processes alive."""
-    queued: int
-    """Wake-up calls that no worker has taken yet."""
+    queued: int | None
+    """Wake-up calls that no worker has taken yet; None while the broker does not answer."""
     rate_s: float | None = None
     """Items a second of late; None until two looks were taken."""
     source: str = ""

@@ -34,6 +34,7 @@ def redo(
     info = find_run(session, run)
     positions = None if indexes is None else _positions(run, indexes)
     retry = retry_turns if info.kind == Kind.TURNS else retry_items
+    session.require_broker()
     retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions)
     if detach and session.options.json:
         document = {

@@ -124,6 +124,7 @@ class Submission:
             on_wait=view.say,
             on_warning=lambda warning: view.say(f"warning: {warning}"),
         )
+        session.require_broker()
         submitted = submit(session.ledger, session.publisher, self.source, kind=self.kind(), options=options)
         if submitted.duplicate:
             view.say(f"this key was submitted before: {submitted.run}")

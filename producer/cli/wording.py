@@ -9,13 +9,13 @@ _THOUSAND: Final = 1000
 _UNITS: Final = ("kB", "MB", "GB", "TB")
 
 
-def count(number: int) -> str:
-    """Writes a count with thousands apart.
+def count(number: int | None) -> str:
+    """Writes a count with thousands apart; a question mark for one that could not be had.
 
-    >>> count(1234567)
-    '1,234,567'
+    >>> count(1234567), count(None)
+    ('1,234,567', '?')
     """
-    return f"{number:,}"
+    return "?" if number is None else f"{number:,}"
 
 
 def plural(number: int, noun: str) -> str:

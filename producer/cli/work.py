@@ -104,6 +104,7 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     if info.is_final and is_done:
         return tell_ending(session, info, options.files, gates=options.gates)
     if info.is_final:
+        session.require_broker()
         again = retry_turns if info.kind == Kind.TURNS else retry_items
         again(session.ledger, session.publisher, session.store, run, errors=False)
     if info.state == RunState.PAUSED:

@@ -187,6 +187,7 @@ class _Evaluation:
             patience_s=settings.patience_s,
             await_disk=False,  # the baselines are a file; nothing is lost that cannot be submitted again
         )
+        self._session.require_broker()
         source, publisher = Source(BASELINES_PATH), self._session.publisher
         return submit(self._session.ledger, publisher, source, kind=Kind.QUERIES, options=options).run
 

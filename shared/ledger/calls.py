@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import redis
 from redis import exceptions
 
-from shared.errors import RedisUnreachableError
+from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError
 from shared.ledger.scripts import Script
 
 FIRST_PAUSE_S: Final = 0.02
@@ -29,6 +29,8 @@ PASSING: Final = (
 )
 PASSING_WORDS: Final = ("BUSY ", "MISCONF ", "NOREPLICAS ", "TRYAGAIN ")
 """Beginnings of other answers that pass: a long script runs, the disk is full, replicas are away."""
+DENIED_WORDS: Final = ("ACL failure in script", "The user executing the script can't")
+"""In answers to a script that may not do what it does; the second ones are those before Redis 7.2."""
 REFUSED: Final = (
     exceptions.AuthenticationError,
     exceptions.AuthorizationError,
@@ -111,7 +113,7 @@ class ScriptCaller:
             try:
                 return [self.run(calls[0][0], *calls[0][1])]
             except exceptions.ResponseError as error:
-                return [error]
+                return [error]  # no denial: `run` has raised that as an error of ours
 
         def once() -> list[Any]:
             new = {name for name, _ in calls} - self._loaded
@@ -126,7 +128,7 @@ class ScriptCaller:
                 if isinstance(answer, exceptions.NoScriptError):
                     name, args = calls[place]
                     answers[place] = self.client.eval(self._scripts[name].text, 0, *args)
-                elif isinstance(answer, Exception) and passes(answer):
+                elif isinstance(answer, Exception) and (passes(answer) or is_denial(answer)):
                     raise answer
             return answers
 
@@ -137,12 +139,15 @@ class ScriptCaller:
 
         Raises:
             RedisUnreachableError: no answer within the patience.
+            RedisDeniedError: access rules refuse a command of it.
         """
         deadline, pause_s = 0.0, FIRST_PAUSE_S
         while True:
             try:
                 answer = call()
             except exceptions.RedisError as error:
+                if is_denial(error):
+                    raise denied(error) from error
                 if not passes(error):
                     raise
                 _outage.begin(error)
@@ -164,6 +169,24 @@ def passes(error: Exception) -> bool:
     (True, False)
     """
     return isinstance(error, PASSING) or str(error).startswith(PASSING_WORDS)
+
+
+def is_denial(error: Exception) -> bool:
+    """Whether the server's access rules (ACL) refused a command, also one inside a script.
+
+    >>> is_denial(exceptions.NoPermissionError("User a has no permissions to run the 'ping' command"))
+    True
+    """
+    return isinstance(error, exceptions.NoPermissionError) or any(word in str(error) for word in DENIED_WORDS)
+
+
+def denied(error: Exception) -> RedisDeniedError:
+    """Says for people that access rules refuse a command; no waiting mends that.
+
+    >>> denied(exceptions.NoPermissionError("No permissions to access a key")).message
+    'Redis denies our user a right: No permissions to access a key'
+    """
+    return RedisDeniedError(f"Redis denies our user a right: {error}", hint=DENIED_HINT)
 
 
 def unreachable(error: Exception) -> RedisUnreachableError:

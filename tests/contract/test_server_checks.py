@@ -7,8 +7,9 @@ import pytest
 
 from shared import checks
 from shared.errors import RedisUnreachableError, RedisUnsuitableError
+from shared.reach import check_server
 from shared.settings import Settings
-from shared.target import RedisTarget, check_server, resolve_target
+from shared.target import RedisTarget, resolve_target
 from tests.support.fake_redis import FakeRedis
 from tests.support.redis_server import RedisServer
 

@@ -3,14 +3,16 @@
 import json
 from base64 import b64decode
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from celery.app.defaults import NAMESPACES, flatten
 
-from shared.broker import Publisher, make_app, queue_lengths, settings
+from shared.broker import Publisher, make_app, settings
 from shared.ledger import Wake
-from shared.target import RedisTarget
+from shared.queues import queues_on
+from shared.target import RedisTarget, parse_broker
 from tests.support.redis_server import RedisServer
 
 if TYPE_CHECKING:
@@ -24,11 +26,12 @@ def published(client: "redis.Redis", kind: str) -> list[dict[str, Any]]:
     return [json.loads(raw) for raw in reversed(client.lrange(f"proctor:{kind}", 0, -1))]
 
 
-def test_every_setting_is_one_that_celery_knows() -> None:
+@pytest.mark.parametrize("url", ["redis://db.example", "amqps://mq.example"])
+def test_every_setting_is_one_that_celery_knows(url: str) -> None:
     """A setting with a typing mistake would be taken silently and change nothing."""
     options: Any = flatten(NAMESPACES)
     known = {name for name, _ in options}
-    assert not set(settings(RedisTarget.parse("redis://db.example"))) - known
+    assert not set(settings(parse_broker(url))) - known
 
 
 def test_a_message_holds_ids_only(redis_client: "redis.Redis", redis_url: str) -> None:
@@ -46,7 +49,8 @@ def test_each_kind_has_one_queue(redis_client: "redis.Redis", redis_url: str) ->
     """A queue's length is the length of one list, which scaling by queue length can read."""
     publisher = Publisher(make_app(RedisTarget.parse(redis_url)))
     publisher.publish([WAKE, WAKE._replace(kind="cases"), WAKE._replace(kind="queries"), WAKE])
-    assert queue_lengths(redis_client) == {"turns": 2, "cases": 1, "queries": 1}
+    with closing(queues_on(RedisTarget.parse(redis_url))) as queues:
+        assert queues.lengths() == {"turns": 2, "cases": 1, "queries": 1}
     assert [redis_client.llen(f"proctor:{kind}") for kind in ("turns", "cases", "queries")] == [2, 1, 1]
 
 

@@ -12,8 +12,9 @@ import pytest
 from celery import Celery
 
 from shared.errors import ConfigError, RedisUnreachableError
+from shared.reach import ping_until
 from shared.settings import Settings
-from shared.target import RedisTarget, ping_until, resolve_target
+from shared.target import RedisTarget, resolve_target
 from tests.support.embedded import end_servers_of
 from tests.support.redis_server import RedisServer
 
@@ -65,7 +66,7 @@ def test_the_queue_may_be_another_server(
     other = new_redis_server()
     connection = resolve_target(Settings(data_dir=tmp_path, redis_url=redis_url, broker_url=other.url))
     assert connection.target.redis_url == redis_url
-    assert connection.broker.redis_url == other.url
+    assert connection.broker == RedisTarget.parse(other.url)
     with pytest.raises(RedisUnreachableError, match=r"redis://127\.0\.0\.1:1/0"):
         resolve_target(
             Settings(
@@ -121,7 +122,9 @@ def test_wrong_credentials_are_told_at_once(
     """A wrong or missing password is not waited for, and not shown."""
     server = new_redis_server()
     with server.client() as client:
-        client.acl_setuser("x", enabled=True, passwords="+right", keys=["*"], categories=["+@all"])
+        client.acl_setuser(
+            "x", enabled=True, passwords="+right", keys=["*"], channels=["*"], categories=["+@all"]
+        )
     begun = monotonic()
     error = unreachable(f"unix://x:geheim@{server.socket}", tmp_path, 5.0)
     assert monotonic() - begun < 2.0

@@ -15,7 +15,7 @@ CURRENT = {
 
 
 class FakeRedis:
-    """Answers `PING` and `INFO`, anything else with an error; on a free port of loopback."""
+    """Answers `PING`, `INFO` and `PUBLISH`, anything else with an error; on a free port of loopback."""
 
     def __init__(self, info: Mapping[str, str], *, ping: bytes = b"+PONG\r\n") -> None:
         self.info = {**CURRENT, **info}
@@ -46,6 +46,8 @@ class FakeRedis:
         if name == b"INFO":
             text = "\r\n".join(f"{key}:{value}" for key, value in self.info.items())
             return f"${len(text)}\r\n{text}\r\n".encode()
+        if name == b"PUBLISH":
+            return b":0\r\n"
         return b"-ERR unknown command\r\n"
 
     def _handler(self) -> type[StreamRequestHandler]:

@@ -16,10 +16,11 @@ from tests.support.tree import ROOT, python_files
 PACKAGES: Final = ("shared", "worker", "producer")
 
 HOMES: Final = {
-    "redis": ("shared.target", "shared.ledger", "shared.runs", "shared.embedded"),
+    "redis": ("shared.reach", "shared.target", "shared.ledger", "shared.runs", "shared.embedded"),
+    "amqp": (),
     "valkey": (),
     "celery": ("shared.broker", "worker"),
-    "kombu": ("shared.broker", "worker"),
+    "kombu": ("shared.amqp_target", "shared.broker", "shared.queues", "worker"),
     "litellm": (),
     "structlog": ("worker.logs", "worker.tasks"),
     "opentelemetry": ("shared.otel",),

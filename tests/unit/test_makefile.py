@@ -24,7 +24,7 @@ def make(folder: Path, *args: str, path: str | None = None) -> subprocess.Comple
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
     """A checkout without an environment, and a `bin/` with a shell but no Python in it."""
-    for name in ("Makefile", "pyproject.toml", "requirements-dev.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements-dev.lock", "requirements-otel.lock"):
         shutil.copy(ROOT / name, tmp_path / name)
     programs = tmp_path / "bin"
     programs.mkdir()

@@ -2,6 +2,8 @@
 
 import json
 
+import click
+
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.options import command as declare
@@ -12,15 +14,23 @@ _STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @declare()
+@click.option(
+    "--acl", "only_acl", is_flag=True, help="Print the ACL command that makes a Redis user for Proctor."
+)
 @pass_session
-def command(session: Session) -> int:
+def command(session: Session, *, only_acl: bool) -> int:
     """Check this machine and its Redis: one line each, and below it how to mend it.
+
+    With --acl it checks nothing and prints one line for redis-cli, in which PASSWORD is to be replaced.
 
     Exits 0 when nothing failed, 3 when a server did, 1 when something else did. Warnings fail nothing.
     """
-    from producer.cli.diagnosis import diagnose  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.diagnosis import access_rules, diagnose  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     output = session.output
+    if only_acl:
+        output.data(access_rules(session))
+        return 0
     checks, code = diagnose(session)
     if session.options.json:
         rows = [check._asdict() for check in checks]

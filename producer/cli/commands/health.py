@@ -1,4 +1,4 @@
-"""`proctor health worker|redis`: answers a probe by its exit code; words only when something is wrong."""
+"""`proctor health worker|redis|broker`: answers a probe by its exit code, with words only on failure."""
 
 import click
 
@@ -42,5 +42,14 @@ def worker(session: Session, *, max_age_s: float) -> int:
 @pass_session
 def redis(session: Session) -> int:
     """Does Redis answer, and can it carry the ledger?"""
+    session.client.ping()
+    return 0
+
+
+@command.command()
+@pass_session
+def broker(session: Session) -> int:
+    """Does the broker answer, be it Redis or RabbitMQ?"""
+    session.require_broker()
     session.client.ping()
     return 0

@@ -49,7 +49,7 @@ def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]
     from producer.cli.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.listing import reasons, run_as_dict  # noqa: PLC0415 - same
 
-    overview = read_overview(session.client, session.broker_client)
+    overview = read_overview(session.client, session.queue_lengths())
     runs = store.list(limit=limit) if limit else []
     why, connection = reasons(store, runs), session.connection
     return {
@@ -69,7 +69,7 @@ def _tell(session: Session, limit: int) -> None:
     from producer.cli.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.listing import print_runs, reasons  # noqa: PLC0415 - same
 
-    overview = read_overview(session.client, session.broker_client)
+    overview = read_overview(session.client, session.queue_lengths())
     runs = session.store.list(limit=limit) if limit else []
     connection, output = session.connection, session.output
     _print_queues(output, overview)
@@ -81,8 +81,12 @@ def _tell(session: Session, limit: int) -> None:
         output.warn("no worker is alive; start one with `proctor worker`")
     if overview.dead:
         output.data(f"{plural(overview.dead, 'dead item')}, see `proctor dead list`")
+    if any(queue.queued is None for queue in overview.queues):
+        output.warn(f"the broker at {connection.broker.display} does not answer")
     kind = "embedded Redis" if connection.embedded else "Redis"
     output.data(output.paint(f"{kind} at {connection.target.display}", "dim"))
+    if connection.broker != connection.target:
+        output.data(output.paint(f"broker at {connection.broker.display}", "dim"))
 
 
 def _print_queues(output: Output, overview: "Overview") -> None:
