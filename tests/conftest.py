@@ -67,7 +67,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # the library has no types
-    """Keeps the tests of a file that share a fixture of their module, or a browser, in one process."""
+    """Keeps the tests of a file that share a fixture of their own, or a browser, in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = ROOT / nodeid.split("::", maxsplit=1)[0]
@@ -78,7 +78,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # the library has n
 def shares_fixtures(path: Path) -> bool:
     """Whether a file's tests should stay together."""
     text = path.read_text(encoding="utf-8")
-    return any(sign in text for sign in ('scope="module"', "browser: Browser", "@cache"))
+    return any(sign in text for sign in ('scope="module"', 'scope="session"', "browser: Browser", "@cache"))
 
 
 @pytest.fixture(autouse=True)

@@ -48,7 +48,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "doctor": "Check this machine and its Redis.",
         "config": "Show the settings in force and where they come from.",
         "flower": "Start Flower, which shows workers and tasks in a browser.",
-        "health": "Answer a probe: is the worker alive, is Redis well?",
+        "health": "Answer a probe: is the worker alive, does Redis or a page answer?",
         "completion": "Print the completion script for a shell.",
     },
 }

@@ -55,6 +55,14 @@ def child_environment(settings: Settings) -> dict[str, str]:
     return environment
 
 
+def flower_environment(settings: Settings) -> dict[str, str]:
+    """Returns the environment of Flower: that of a child, with the login, which no command line shows."""
+    environment = child_environment(settings)
+    if settings.flower_auth:
+        environment["FLOWER_BASIC_AUTH"] = settings.flower_auth
+    return environment
+
+
 def worker_command(
     settings: Settings,
     *,

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.processes import Process, Processes
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
@@ -53,13 +54,6 @@ class Shop:
         assert rows
         assert "No " not in rows[0]
         return rows
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def status_of(address: str, method: str, path: str) -> int:

@@ -48,10 +48,10 @@ def test_a_run_with_failures_is_told_in_events(
     """Retries, failures and pauses of a run stand in the log with run, chunk, item and attempt."""
     desk = Desk(redis_client, redis_url)
     with ModelServer(say) as server:
-        model = {"api_base": server.api_base, "api_key_env": "MY_MODEL_KEY"}
+        model = {"api_base": server.api_base, "api_key_env": "MY_MODEL_API_KEY"}
         cases = [{"input": PROMPT}, {"input": f"{PROMPT} refused"}]
         path = bench(tmp_path, server, cases, models=["alpha"], model_configs={"alpha": model})
-        env = {**processes.env, "MY_MODEL_KEY": KEY, "PROCTOR_LOG_LEVEL": "debug"}
+        env = {**processes.env, "MY_MODEL_API_KEY": KEY, "PROCTOR_LOG_LEVEL": "debug"}
         worker = start_worker(processes, "-Q", "cases", env=env)
         run = submit(desk.ledger, desk.publisher, Source(str(path)), options=SubmitOptions()).run
         eventually(lambda: _is_finished(desk, run))

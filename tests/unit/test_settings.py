@@ -26,12 +26,12 @@ def test_each_setting_is_read_from_its_variable() -> None:
     """Every row of `config show` names a variable that really sets it."""
     values = {"data_dir": "/srv/proctor", "redis_url": "redis://db", "broker_url": "redis://queue"}
     values |= {"unsafe_validators": "1", "block_private": "1", "key_variables": "MY_SECRET"}
-    values |= {"log_format": "json", "log_level": "debug"}
+    values |= {"log_format": "json", "log_level": "debug", "flower_auth": "alice:7"}
     for row in describe(Settings(data_dir=Path("/x"))):
         settings = Settings.from_environment({row.env: values.get(row.name, "7")})
         (found,) = [each for each in describe(settings) if each.name == row.name]
         assert found.origin == "environment"
-        assert str(found.value) in {values.get(row.name), "7", "7.0", "True"}
+        assert str(found.value) in {values.get(row.name), "7", "7.0", "True", "alice:***"}
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -91,9 +91,23 @@ def test_a_secret_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("login", [HIDDEN, f":{HIDDEN}", f"alice:{HIDDEN} ,", f"alice:{HIDDEN},b:c"])
+def test_a_login_that_cannot_be_used_is_not_shown(login: str) -> None:
+    """The error about Flower's login names the variable and the form, and nothing of the login."""
+    with pytest.raises(ConfigError, match=r"PROCTOR_FLOWER_AUTH=.*USER:PASSWORD is needed") as caught:
+        Settings.from_environment({"PROCTOR_FLOWER_AUTH": login, "HOME": "/srv"})
+    assert HIDDEN not in str(caught.value)
+
+
 def test_no_listing_shows_a_password() -> None:
-    """Neither `config show` nor a settings object in a traceback holds the password."""
-    settings = Settings.from_environment({"PROCTOR_REDIS_URL": f"redis://u:{HIDDEN}@db/0", "HOME": "/srv"})
+    """Neither `config show` nor a settings object in a traceback holds a password."""
+    settings = Settings.from_environment(
+        {
+            "PROCTOR_REDIS_URL": f"redis://u:{HIDDEN}@db/0",
+            "PROCTOR_FLOWER_AUTH": f"alice:{HIDDEN}",
+            "HOME": "/srv",
+        }
+    )
     assert HIDDEN not in repr(settings)
     assert HIDDEN not in str(describe(settings))
     assert "redis://u:***@db/0" in str(describe(settings))

@@ -1,10 +1,25 @@
 """`proctor flower`: starts Flower with our columns, read-only and on loopback unless told otherwise."""
 
+import os
+from ipaddress import ip_address
+
 import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options import command as declare
-from producer.cli.services import PACKAGES_ROOT, become, check_port, child_environment, flower_command
+from producer.cli.services import PACKAGES_ROOT, become, check_port, flower_command, flower_environment
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 @declare()
@@ -15,7 +30,7 @@ from producer.cli.services import PACKAGES_ROOT, become, check_port, child_envir
     "--address",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; put a login in front before you open it.",
+    help="Address to listen on; set PROCTOR_FLOWER_AUTH=USER:PASSWORD before you open it.",
 )  # fmt: skip - one option, one paragraph
 @click.option("--url-prefix", default="", help="Path under which a proxy serves it.")
 @click.option("--allow-control", is_flag=True, help="Let the page stop workers and revoke tasks.")
@@ -27,6 +42,14 @@ def command(session: Session, *, port: int, address: str, url_prefix: str, allow
     """
     check_port(address, port)
     session.client.ping()  # a wrong URL is told here, in one line
+    if (
+        not is_loopback(address)
+        and not session.settings.flower_auth
+        and "FLOWER_BASIC_AUTH" not in os.environ
+    ):
+        session.output.warn(
+            f"Flower on {address} asks for no login: set PROCTOR_FLOWER_AUTH or PROCTOR_FLOWER_AUTH_FILE"
+        )
     session.output.note(f"Flower: http://{address}:{port}/{url_prefix.strip('/')}")
     program = flower_command(address=address, port=port, url_prefix=url_prefix, allow_control=allow_control)
-    become(program, child_environment(session.settings), cwd=PACKAGES_ROOT)
+    become(program, flower_environment(session.settings), cwd=PACKAGES_ROOT)

@@ -1,9 +1,10 @@
-"""`proctor health worker|redis|broker`: answers a probe by its exit code, with words only on failure."""
+"""`proctor health worker|redis|broker|http`: answers a probe by its exit code, with words only on failure."""
 
 import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options import group
+from shared.errors import UsageError
 from shared.heartbeat import oldest_beat_s
 
 
@@ -53,3 +54,36 @@ def broker(session: Session) -> int:
     session.require_broker()
     session.client.ping()
     return 0
+
+
+@command.command()
+@click.argument("url")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds to wait for the answer.",
+)
+@pass_session
+def http(session: Session, *, url: str, timeout_s: float) -> int:
+    """Does the page at URL answer with a status of success?
+
+    For images without curl: http://127.0.0.1:5555/healthcheck is Flower's page, and
+    http://127.0.0.1:9464/metrics that of the exporter.
+    """
+    import urllib.request  # noqa: PLC0415 - start-up: the other probes need no HTTP
+    from http.client import HTTPException  # noqa: PLC0415 - same
+
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"{url!r} is no address of a page", hint="begin it with http:// or https://")
+    try:
+        # No proxy: a probe asks its own machine.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(url, timeout=timeout_s):
+            return 0
+    except (OSError, HTTPException, ValueError) as error:  # URLError and HTTPError are OSErrors
+        session.output.warn(f"{url} does not answer well: {error}")
+        return 1

@@ -13,6 +13,7 @@ from producer.cli.services import (
     check_port,
     child_environment,
     flower_command,
+    flower_environment,
     worker_command,
 )
 from producer.cli.together import Together
@@ -69,7 +70,11 @@ def command(
             program = flower_command(address="127.0.0.1", port=flower_port)
             together.add(
                 Child.start(
-                    "flower", program, environment=environment, grace_s=FLOWER_GRACE_S, cwd=PACKAGES_ROOT
+                    "flower",
+                    program,
+                    environment=flower_environment(settings),
+                    grace_s=FLOWER_GRACE_S,
+                    cwd=PACKAGES_ROOT,
                 )
             )
         output.note("Ctrl-C ends all of it; runs are kept")
