@@ -51,8 +51,8 @@ check-deploy: $(STAMP) $(DEPLOY_STAMP) ## every file of deploy/ against its vali
 	@$(BIN)/pytest -q -n 2 --dist loadfile tests/deploy $(ARGS)
 	@$(BIN)/python -m tests.deploy.check
 
-test: $(STAMP) ## all tests but the long ones, against real Redis and real workers, in several processes
-	@$(BIN)/pytest -m "not slow" $(PARALLEL) $(ARGS)
+test: $(STAMP) ## all tests but the long ones and those of deploy/, against real Redis and real workers
+	@$(BIN)/pytest -m "not slow" --ignore tests/deploy $(PARALLEL) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that start no process and open no socket, with the doctests
 	@$(BIN)/pytest tests/unit shared worker producer $(PARALLEL) $(ARGS)
@@ -69,7 +69,7 @@ test-chaos: $(STAMP) ## every fault test and every long one, with the leases tha
 
 cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m "not slow" $(PARALLEL) $(ARGS)
+	@$(BIN)/coverage run -m pytest -m "not slow" --ignore tests/deploy $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
