@@ -28,6 +28,7 @@ from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record
 from tests.support.ledger_model_steward import Steward
 
 LOST = Committed("lost", [], "", [])
+OUTCOMES = {"passed", "failed", "error", "must", "should", "skip"}
 
 
 class LedgerModel(Steward):
@@ -75,6 +76,7 @@ class LedgerModel(Steward):
         """Writes a part of a loading run."""
         found = self.state.runs.get(run)
         if found is None or found.token != token or found.state != "loading":
+            self.state.counters["fenced loader"] += 1
             raise LoadLostError(f"run {run} is not ours")
         found.items.update(items)
         for chunk, entry in plan.items():
@@ -94,6 +96,7 @@ class LedgerModel(Steward):
         """Ends the loading, if all is there."""
         found = self.state.runs.get(run)
         if found is None or found.token != token:
+            self.state.counters["fenced loader"] += 1
             raise LoadLostError(f"run {run} is not ours")
         if found.state == "loading":
             turns = sum(plan.size for plan in found.plan.values())
@@ -204,6 +207,7 @@ class LedgerModel(Steward):
         """Writes results of cases or queries."""
         record = self.record(run, chunk)
         if record is None or record.token != token:
+            self.state.counters["fenced worker"] += 1
             return LOST
         found, accepted = self.state.runs[run], []
         for row in rows:
@@ -220,7 +224,13 @@ class LedgerModel(Steward):
             found.tried = True
         if any(accepted):
             found.tally.update(tally or {})
+            self.count_outcomes(found.kind, tally or {})
         return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)
+
+    def count_outcomes(self, kind: str, tally: Mapping[str, int]) -> None:
+        """Counts how items ended."""
+        for word in OUTCOMES & tally.keys():
+            self.state.counters[f"items {kind} {word}"] += tally[word]
 
     def accept(self, run: Run, row: Row, token: str) -> None:
         """Writes one result."""
@@ -241,11 +251,13 @@ class LedgerModel(Steward):
         """Writes decided turns, each thread as a whole or not at all."""
         record = self.record(run, chunk)
         if record is None or record.token != token:
+            self.state.counters["fenced worker"] += 1
             return LOST
         found, lease, written = self.state.runs[run], Lease(run, chunk, token), set[str]()
         accepted = [self.accept_thread(found, lease, row, written) for row in threads]
         for of in written & (tally or {}).keys():
             self.state.runs[of].tally.update((tally or {})[of])
+            self.count_outcomes(found.kind, (tally or {})[of])
         if any(accepted) and (record.strikes or 0) > SUSPECT_STRIKES:
             record.strikes = SUSPECT_STRIKES
         return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)

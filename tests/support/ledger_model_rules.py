@@ -18,6 +18,7 @@ class Rules(Dispatch):
     def expire(self, run: Run, chunk: str) -> None:
         """A lease ran out."""
         left, record, plan = self.undone(run, chunk), run.chunks[chunk], run.plan[chunk]
+        self.state.counters[f"steward {run.kind} lease_ended"] += 1
         if not left or run.state == "cancelling":
             self.drop(run, chunk)
             return
@@ -56,6 +57,7 @@ class Rules(Dispatch):
         self.end_lease(run, chunk)
         del run.chunks[chunk], run.plan[chunk]
         self.join_ring(run)
+        self.state.counters[f"steward {run.kind} chunk_split"] += 1
 
     def poison_item(self, run: Run, index: str, generation: int, strikes: int) -> None:
         """Writes the error of an item that no worker survived."""
@@ -64,6 +66,7 @@ class Rules(Dispatch):
         run.tries.pop(index, None)
         run.done += 1
         run.tally["error"] += 1
+        self.state.counters.update([f"items {run.kind} error", f"steward {run.kind} item_poisoned"])
         self.bury(run, index, generation, strikes, code="poison", payload=run.items[index])
 
     def poison_turn(self, namespace: str, name: str, strikes: int) -> None:
@@ -76,6 +79,7 @@ class Rules(Dispatch):
         generation = self.take(namespace, name, PartCommit(offset, 1, pack_block(block)), None)
         thread.pos += 1
         run.tally["error"] += 1
+        self.state.counters.update([f"items {run.kind} error", f"steward {run.kind} item_poisoned"])
         self.bury(run, str(index), generation, strikes, code="poison", payload=line)
 
     # ---- turns
