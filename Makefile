@@ -29,7 +29,7 @@ run: $(STAMP) ## decide FILE: make run FILE=turns.jsonl ARGS='-o decisions.jsonl
 worker: $(STAMP) ## start WORKERS worker processes (2) in the foreground; Ctrl-C drains them
 	@$(BIN)/proctor worker --processes $(WORKERS) $(ARGS)
 
-up: $(STAMP) ## start Redis, workers and Flower together in the foreground
+up: $(STAMP) ## start Redis, workers, Flower and metrics together in the foreground
 	@$(BIN)/proctor up $(ARGS)
 
 flower: $(STAMP) ## open the window on the workers: Flower, read-only, on loopback

@@ -109,7 +109,7 @@ def test_examples_keep_the_contract(name: str) -> None:
 def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
     """`up` shows its URLs, works what is submitted elsewhere, and one Ctrl-C ends all of it with code 130."""
     before = set(marked_processes())
-    up = cli.start("up", "--processes", "1", "--no-flower")
+    up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
     up.wait_for("ready", within_s=20)
     assert "Redis    unix://" in up.errors
     run = cli("submit", EXAMPLES / "turns.jsonl").out.strip()
@@ -122,7 +122,7 @@ def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
 
 def test_up_obeys_sigterm(cli: Cli) -> None:
     """A service manager's SIGTERM ends `up` with code 0."""
-    up = cli.start("up", "--processes", "1", "--no-flower")
+    up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
     up.wait_for("ready", within_s=20)
     up.terminate()
     assert up.wait(15) == 0
