@@ -63,12 +63,13 @@ cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS) and the sandbox
+bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS), the sandbox and a scrape
 	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_kill
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
+	@$(BIN)/python -m tests.benchmarks.bench_scrape
 
 gallery: $(STAMP) ## make the pictures of docs/gallery.md anew (needs Chromium)
 	@$(BIN)/python -m tests.support.gallery

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -57,20 +57,22 @@ class FleetCollector(Collector):
 
 def metric_of(family: Family, look: Look | None) -> Metric:
     """Reads one family; without Redis it has no samples, but for the one that says so."""
+    samples = family.read(look) if look else ()
+    metric: Any
     if family.type is Type.HISTOGRAM:
-        histogram = HistogramMetricFamily(family.name, family.help, labels=family.labels)
-        for labels, value in family.read(look) if look else ():
-            assert isinstance(value, Buckets)  # noqa: S101 - narrows the type; the families are ours
-            buckets = list(zip(BOUNDS, map(float, value.cumulative), strict=True))
-            histogram.add_metric(labels, buckets=buckets, sum_value=value.sum_s)
-        return histogram
+        metric = HistogramMetricFamily(family.name, family.help, labels=family.labels)
+        for labels, value in samples:
+            if isinstance(value, Buckets):
+                buckets = list(zip(BOUNDS, map(float, value.cumulative), strict=True))
+                metric.add_metric(labels, buckets=buckets, sum_value=value.sum_s)
+        return cast("Metric", metric)
     make = CounterMetricFamily if family.type is Type.COUNTER else GaugeMetricFamily
     metric = make(family.name, family.help, labels=family.labels)
-    for labels, value in family.read(look) if look else ():
+    for labels, value in samples:
         metric.add_metric(labels, value)
     if look is None and family is FAMILIES[0]:
         metric.add_metric((), 0)
-    return metric
+    return cast("Metric", metric)
 
 
 def registry_of(client: "redis.Redis") -> CollectorRegistry:

@@ -21,7 +21,7 @@ OUTCOMES: Final = {
 }
 """How items of each kind end, as the ledger counts them."""
 OPEN_STATES: Final = tuple(state for state in RunState if state not in FINAL_STATES)
-CHUNK_STATES: Final = ("waiting", "published", "leased", "delayed")
+CHUNK_STATES: Final = ("published", "leased", "delayed")
 WORKER_STATES: Final = ("ready", "silent")
 
 
@@ -130,10 +130,10 @@ FAMILIES: Final = (
         _by_kind(lambda look, kind: look.backlog.get(kind, 0)),
     ),
     Family(
-        "proctor_oldest_waiting_seconds",
+        "proctor_oldest_item_age_seconds",
         Type.GAUGE,
         ("kind",),
-        "Age of the oldest items that were not handed out yet; 0 when none wait.",
+        "Time since the oldest items without a result were submitted or retried; 0 without any.",
         _by_kind(lambda look, kind: look.oldest_s.get(kind, 0)),
     ),
     Family(
@@ -147,7 +147,7 @@ FAMILIES: Final = (
         "proctor_chunks",
         Type.GAUGE,
         ("kind", "state"),
-        "Open chunks: waiting, published to the broker, leased by a worker, or delayed until a time.",
+        "Chunks handed out: published to the broker, leased by a worker, or delayed until a time.",
         _pairs(CHUNK_STATES, lambda look, kind, state: look.chunks.get((kind, state), 0)),
     ),
     Family(

@@ -1,4 +1,4 @@
-"""Takes one look at the whole fleet: a few round trips, each of a bounded size, and nothing is changed.
+"""Takes one look at the whole fleet: three round trips, and nothing is changed.
 
 Gauges are read from the ledger itself, so they cannot drift; counters are those of `shared.counters`.
 """
@@ -13,16 +13,15 @@ from shared import keys
 from shared.counters import MOST_UPSTREAMS, OTHER, upstream_label
 from shared.ledger.calls import ScriptCaller
 from shared.limits import ScopeState, scope_state
-from shared.names import Kind
+from shared.names import FINAL_STATES, Kind
 from shared.runs.waiting import live_workers
 
-SLICE: Final = 500
-"""Runs or chunks that one script looks at: it holds the server for about a millisecond."""
 SILENT_S: Final = 5.0
 """A worker that ticks each second and was not heard of for so long counts as silent."""
 RUN_PREFIX: Final = "run:"
 """Begins the scopes of single runs, which metrics leave out."""
-RUN_FIELDS: Final = 5
+RUN_FIELDS: Final = ("kind", "state", "goal", "done", "sealed", "again")
+LEASED: Final = b"L"
 KIND_ANSWERS: Final = 4
 MOST_SCOPES: Final = 4 * MOST_UPSTREAMS
 """Scopes that are looked at; each account of an upstream has its own."""
@@ -48,7 +47,7 @@ class Look:
     backlog: Mapping[str, int]
     """Items without a result, by kind."""
     oldest_s: Mapping[str, float]
-    """By kind, how long the oldest items wait that were not handed out yet."""
+    """By kind, how long the oldest items without a result have been there."""
     runs: Mapping[tuple[str, str], int]
     """Unfinished runs by kind and state."""
     chunks: Mapping[tuple[str, str], int]
@@ -84,12 +83,15 @@ class _Fleet:
         self.slots = Counter[str]()
 
     def add_run(self, row: "_RunRow") -> None:
-        """Adds an unfinished run."""
-        self.runs[row.kind, row.state] += 1
-        self.backlog[row.kind] += max(0, row.left)
-        self.chunks[row.kind, "waiting"] += row.waiting
-        if row.waiting and row.since_ms:
-            self.oldest_ms[row.kind] = min(row.since_ms, self.oldest_ms.get(row.kind, row.since_ms))
+        """Adds a run, unless it has ended meanwhile."""
+        if row.kind is None or row.state.decode() in FINAL_STATES:
+            return
+        kind, since_ms = row.kind.decode(), int(row.again or row.sealed or 0)
+        left = max(0, int(row.goal) - int(row.done))
+        self.runs[kind, row.state.decode()] += 1
+        self.backlog[kind] += left
+        if left and since_ms:
+            self.oldest_ms[kind] = min(since_ms, self.oldest_ms.get(kind, since_ms))
 
     def add_kind(self, kind: str, found: "_KindRow", leased: int, now_ms: int, clock: Sequence[Any]) -> None:
         """Adds dispatch and workers of a kind."""
@@ -109,16 +111,19 @@ def take_look(caller: ScriptCaller) -> Look:
     Raises:
         RedisUnreachableError: Redis stayed away for longer than the caller's patience.
     """
-    answers = caller.patiently(lambda: _read(caller.client))
-    (seconds, micros), clock, dead, runs, scopes, counters, calls, memory, *rest = answers
+    client = caller.client
+    answers = caller.patiently(lambda: _read(client))
+    (seconds, micros), clock, dead, opened, busy, scopes, counters, calls, memory, *rest = answers
     now_ms = int(seconds) * 1000 + int(micros) // 1000
     kinds = {kind: _KindRow(*row) for kind, row in zip(Kind, _groups(rest, KIND_ANSWERS), strict=True)}
-    rows, leased = _measure(caller, sorted(runs), {kind: row.live for kind, row in kinds.items()})
-    fleet = _Fleet()
-    for run in rows:
+    live = [member for row in kinds.values() for member in row.live]
+    runs, states = caller.patiently(lambda: _read_runs(client, sorted(opened | busy), live))
+    fleet, states_left = _Fleet(), iter(states)
+    for run in runs:
         fleet.add_run(run)
     for kind, row in kinds.items():
-        fleet.add_kind(kind, row, leased[kind], now_ms, clock)
+        leased = sum(state == LEASED for state in islice(states_left, len(row.live)))
+        fleet.add_kind(kind, row, leased, now_ms, clock)
     return Look(
         backlog=fleet.backlog,
         oldest_s={kind: max(0.0, (now_ms - since_ms) / 1000) for kind, since_ms in fleet.oldest_ms.items()},
@@ -142,7 +147,8 @@ def _read(client: Any) -> list[Any]:
         pipeline.time()
         pipeline.hmget(keys.CLOCK_KEY, "at", "lc")
         pipeline.zcard(keys.DEAD_KEY)
-        pipeline.sunion(keys.OPEN_KEY, keys.BUSY_KEY)
+        pipeline.smembers(keys.OPEN_KEY)
+        pipeline.smembers(keys.BUSY_KEY)
         pipeline.zrange(keys.SCOPES_KEY, 0, -1)
         pipeline.hgetall(keys.COUNTERS_KEY)
         pipeline.hgetall(keys.CALL_COUNTERS_KEY)
@@ -167,37 +173,33 @@ class _KindRow(NamedTuple):
 
 
 class _RunRow(NamedTuple):
-    """What `measure_runs.lua` returns of one run."""
+    """What is read of each unfinished run."""
 
-    kind: str
-    state: str
-    left: int
-    waiting: int
-    since_ms: int
+    kind: bytes | None
+    """None: it was removed meanwhile."""
+    state: bytes
+    goal: bytes
+    done: bytes
+    sealed: bytes | None
+    again: bytes | None
+    """When a retry began it anew."""
 
 
-def _measure(
-    caller: ScriptCaller, runs: Sequence[bytes], live: Mapping[Kind, Sequence[bytes]]
-) -> tuple[list[_RunRow], Counter[Kind]]:
-    """Sums up unfinished runs, and counts the leased ones among the chunks that were handed out."""
-    plan: list[tuple[str, Kind | None, list[Any]]] = [
-        ("measure_runs", None, list(some)) for some in _groups(runs, SLICE)
-    ]
-    for kind, members in live.items():
-        for some in _groups(members, SLICE):
-            names = [name for member in some for name in member.split(b" ")]
-            plan += [("measure_chunks", kind, names)]
-    rows, leased = list[_RunRow](), Counter[Kind]()
-    answers = caller.run_many([(name, arguments) for name, _, arguments in plan]) if plan else []
-    for (_, kind, _), answer in zip(plan, answers, strict=True):
-        if isinstance(answer, Exception):
-            raise answer
-        if kind is not None:
-            leased[kind] += int(answer)
-            continue
-        for name, state, left, waiting, since_ms in _groups(answer, RUN_FIELDS):
-            rows.append(_RunRow(name.decode(), state.decode(), int(left), int(waiting), int(since_ms)))
-    return rows, leased
+def _read_runs(
+    client: Any, runs: Sequence[bytes], live: Sequence[bytes]
+) -> tuple[list[_RunRow], list[bytes | None]]:
+    """Reads unfinished runs, and the states of chunks that were handed out.
+
+    Plain commands rather than a script: together they cost the server less, and none holds it up.
+    """
+    with client.pipeline(transaction=False) as pipeline:
+        for name in runs:
+            pipeline.hmget(keys.run_key(name.decode()), RUN_FIELDS)
+        for member in live:
+            run, chunk = member.decode().split(" ")
+            pipeline.hget(keys.chunk_key(run, chunk), "st")
+        answers = pipeline.execute()
+    return [_RunRow(*fields) for fields in answers[: len(runs)]], answers[len(runs) :]
 
 
 def _upstreams(caller: ScriptCaller, scopes: Sequence[str], now_ms: int) -> dict[str, UpstreamState]:

@@ -25,7 +25,6 @@ NAMES: Final = (
     "open", "load", "seal", "discard",
     "claim", "renew", "commit", "commit_threads",
     "tick", "leave", "control", "retry", "remove",
-    "measure_runs", "measure_chunks",
 )  # fmt: skip
 PRELUDE: Final = "local call = redis.call\n"
 USES: Final = "-- uses:"
