@@ -128,7 +128,16 @@ def test_up_obeys_sigterm(cli: Cli) -> None:
     assert up.wait(15) == 0
 
 
-@pytest.mark.parametrize("command", [["up", "--flower-port"], ["flower", "--port"]], ids=["up", "flower"])
+PORTS: Final = (
+    ["up", "--flower-port"],
+    ["up", "--no-flower", "--metrics-port"],
+    ["flower", "--port"],
+    ["metrics", "--port"],
+)
+"""Commands that listen, with the option that names the port."""
+
+
+@pytest.mark.parametrize("command", PORTS, ids=" ".join)
 def test_taken_port_is_one_line(cli: Cli, command: list[str]) -> None:
     """A port that is in use is one line and exit code 2, before anything is started."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -136,3 +145,4 @@ def test_taken_port_is_one_line(cli: Cli, command: list[str]) -> None:
         done = cli(*command, str(port))
     assert done.code == 2
     assert done.err.startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
+    assert f"choose another {command[-1]}" in done.err
