@@ -71,7 +71,7 @@ bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_AR
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
 	@$(BIN)/python -m tests.benchmarks.bench_scrape
 
-gallery: $(STAMP) ## make the pictures of docs/gallery.md anew (needs Chromium)
+gallery: $(STAMP) ## make the pictures of the docs anew (needs Chromium and Prometheus)
 	@$(BIN)/python -m tests.support.gallery
 
 ## Keep it clean

@@ -100,15 +100,17 @@ def start_fleet(cli: Cli) -> tuple[Process, str]:
     return up, found[1]
 
 
-def keep_busy(cli: Cli, folder: Path, *, cases: int = CASES) -> None:
+def keep_busy(cli: Cli, folder: Path, *, cases: int = CASES, alpha_rpm: int = 6000) -> None:
     """Runs a bench twice: with refused calls, a limit that parks items, and then from the cache."""
 
-    def script(_prompt: str, nth: int) -> Say:
-        """Turns every first call of a case away, which counts for both models."""
-        return Say("slowly", 429, {"Retry-After": "1"}) if nth == 1 else Say('{"n": 1}', after_s=0.1)
+    def script(prompt: str, nth: int) -> Say:
+        """Turns the first call of each fifth case away."""
+        is_refused = nth == 1 and prompt.endswith(("0", "5"))
+        return Say("slowly", 429, {"Retry-After": "1"}) if is_refused else Say('{"n": 1}', after_s=0.1)
 
     with ModelServer(script) as server:
         path = bench(folder, server, [{"input": f"case {at}", "expected": {"n": 1}} for at in range(cases)])
+        cli("limits", "set", "alpha", "--rpm", str(alpha_rpm))
         cli("limits", "set", "beta", "--rpm", "120")
         for _ in range(2):
             done = cli("run", path, "-q", "--json", within_s=90)

@@ -127,7 +127,7 @@ def test_the_dashboard_shows_every_family() -> None:
 
 
 def test_provisioning_names_what_is_there() -> None:
-    """The provisioned data source has the type that the dashboard asks for, and the provider reads a folder."""
+    """The provisioned data source has the type that the dashboard asks for; the provider reads a folder."""
     folder = DEPLOY / "grafana" / "provisioning"
     [source] = yaml.safe_load((folder / "datasources" / "prometheus.yml").read_text())["datasources"]
     [provider] = yaml.safe_load((folder / "dashboards" / "proctor.yml").read_text())["providers"]
