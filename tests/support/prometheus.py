@@ -94,7 +94,7 @@ def queries() -> Iterator[Query]:
 def start_fleet(cli: Cli) -> tuple[Process, str]:
     """Starts `proctor up` with one worker process; returns it, and where its metrics are."""
     up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
-    up.wait_for("ready", within_s=30)
+    up.wait_for("ready", within_s=60)
     found = METRICS.search(up.errors)
     assert found, up.said()
     return up, found[1]
