@@ -18,10 +18,12 @@ from producer.metrics.families import FAMILIES, Buckets, Family, Type
 from producer.metrics.look import Look, take_look
 from shared.counters import LATENCY_BOUNDS_S
 from shared.errors import RedisUnreachableError
-from shared.ledger.calls import ScriptCaller
+from shared.ledger import Ledger
 
 if TYPE_CHECKING:
     import redis
+
+    from shared.ledger.calls import ScriptCaller
 
 PATH: Final = "/metrics"
 PATIENCE_S: Final = 2.0
@@ -38,10 +40,10 @@ class FleetCollector(Collector):
     """Reads the fleet at each scrape.
 
     Args:
-        caller: a connection with the ledger's scripts.
+        caller: a connection; `Ledger.caller` is one.
     """
 
-    def __init__(self, caller: ScriptCaller) -> None:
+    def __init__(self, caller: "ScriptCaller") -> None:
         self._caller = caller
 
     def collect(self) -> Iterator[Metric]:
@@ -78,7 +80,7 @@ def metric_of(family: Family, look: Look | None) -> Metric:
 def registry_of(client: "redis.Redis") -> CollectorRegistry:
     """Makes the registry of one fleet; it reads nothing before the first scrape."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(FleetCollector(ScriptCaller(client, patience_s=PATIENCE_S)))
+    registry.register(FleetCollector(Ledger(client, patience_s=PATIENCE_S).caller))
     return registry
 
 

@@ -155,7 +155,7 @@ FAMILIES: Final = (
         "proctor_workers",
         Type.GAUGE,
         ("kind", "state"),
-        "Registered worker processes: ready, or silent for 5 s (draining, frozen or dead).",
+        "Registered worker processes: ready, or silent for a third of a lease (draining, frozen or dead).",
         _pairs(WORKER_STATES, lambda look, kind, state: look.workers.get((kind, state), 0)),
     ),
     Family(

@@ -12,12 +12,13 @@ from typing import Any, Final, NamedTuple
 from shared import keys
 from shared.counters import MOST_UPSTREAMS, OTHER, upstream_label
 from shared.ledger.calls import ScriptCaller
+from shared.ledger.times import LEASE_S
 from shared.limits import ScopeState, scope_state
 from shared.names import FINAL_STATES, Kind
 from shared.runs.waiting import live_workers
 
-SILENT_S: Final = 5.0
-"""A worker that ticks each second and was not heard of for so long counts as silent."""
+SILENT_LEASES: Final = 1 / 3
+"""A worker that was not heard of for this part of a lease (5 s of 15 s) counts as silent."""
 RUN_PREFIX: Final = "run:"
 """Begins the scopes of single runs, which metrics leave out."""
 RUN_FIELDS: Final = ("kind", "state", "goal", "done", "sealed", "again")
@@ -99,7 +100,8 @@ class _Fleet:
         self.chunks[kind, "published"] = len(found.live) - leased
         self.chunks[kind, "delayed"] = int(found.parked)
         workers = live_workers(now_ms, clock, found.registered, found.capacity)
-        ready = [worker for worker in workers if worker.heard_s < SILENT_S]
+        silent_s = SILENT_LEASES * (int(clock[2]) / 1000 if clock[2] else LEASE_S)
+        ready = [worker for worker in workers if worker.heard_s < silent_s]
         self.workers[kind, "ready"] = len(ready)
         self.workers[kind, "silent"] = len(found.registered) - len(ready)
         self.slots[kind] = sum(worker.capacity for worker in ready)
@@ -145,7 +147,7 @@ def _read(client: Any) -> list[Any]:
     """Reads what is of a bounded size."""
     with client.pipeline(transaction=False) as pipeline:
         pipeline.time()
-        pipeline.hmget(keys.CLOCK_KEY, "at", "lc")
+        pipeline.hmget(keys.CLOCK_KEY, "at", "lc", "lease")
         pipeline.zcard(keys.DEAD_KEY)
         pipeline.smembers(keys.OPEN_KEY)
         pipeline.smembers(keys.BUSY_KEY)
