@@ -28,7 +28,6 @@ from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record
 from tests.support.ledger_model_steward import Steward
 
 LOST = Committed("lost", [], "", [])
-OUTCOMES = {"passed", "failed", "error", "must", "should", "skip"}
 
 
 class LedgerModel(Steward):
@@ -226,11 +225,6 @@ class LedgerModel(Steward):
             found.tally.update(tally or {})
             self.count_outcomes(found.kind, tally or {})
         return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)
-
-    def count_outcomes(self, kind: str, tally: Mapping[str, int]) -> None:
-        """Counts how items ended."""
-        for word in OUTCOMES & tally.keys():
-            self.state.counters[f"items {kind} {word}"] += tally[word]
 
     def accept(self, run: Run, row: Row, token: str) -> None:
         """Writes one result."""

@@ -1,6 +1,6 @@
 """The rules for what goes wrong and for turns, as the ledger's model states them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.ledger import DeadItem, PartCommit
@@ -8,6 +8,9 @@ from shared.ledger.limits import POISON_STRIKES, SUSPECT_STRIKES
 from shared.rows import Block, pack_block, unpack_batch, unpack_block
 from tests.support.ledger_model_dispatch import Dispatch
 from tests.support.ledger_model_state import Lease, Part, Plan, Record, Ref, Run
+
+OUTCOMES = {"passed", "failed", "error", "must", "should", "skip"}
+"""Words of a tally that say how items ended."""
 
 
 class Rules(Dispatch):
@@ -83,6 +86,11 @@ class Rules(Dispatch):
         self.bury(run, str(index), generation, strikes, code="poison", payload=line)
 
     # ---- turns
+
+    def count_outcomes(self, kind: str, tally: Mapping[str, int]) -> None:
+        """Counts how items ended."""
+        for word in OUTCOMES & tally.keys():
+            self.state.counters[f"items {kind} {word}"] += tally[word]
 
     def indexes(self, ref: Ref) -> list[int]:
         """Places in the input of a batch's turns."""
