@@ -1,8 +1,7 @@
 """`proctor up`: Redis, workers, Flower and metrics in the foreground, ended in order by one Ctrl-C."""
 
-from contextlib import AbstractContextManager, nullcontext
-
 import sys
+from contextlib import AbstractContextManager, nullcontext
 
 import click
 
