@@ -35,7 +35,7 @@ run: $(STAMP) ## decide FILE: make run FILE=turns.jsonl ARGS='-o decisions.jsonl
 worker: $(STAMP) ## start WORKERS worker processes (2) in the foreground; Ctrl-C drains them
 	@$(BIN)/proctor worker --processes $(WORKERS) $(ARGS)
 
-up: $(STAMP) ## start Redis, workers and Flower together in the foreground
+up: $(STAMP) ## start Redis, workers, Flower and metrics together in the foreground
 	@$(BIN)/proctor up $(ARGS)
 
 flower: $(STAMP) ## open the window on the workers: Flower, read-only, on loopback
@@ -73,14 +73,15 @@ cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS) and the sandbox
+bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS), the sandbox and a scrape
 	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_kill
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
+	@$(BIN)/python -m tests.benchmarks.bench_scrape
 
-gallery: $(STAMP) ## make the pictures of docs/gallery.md anew (needs Chromium)
+gallery: $(STAMP) ## make the pictures of the docs anew (needs Chromium and Prometheus)
 	@$(BIN)/python -m tests.support.gallery
 
 ## Keep it clean

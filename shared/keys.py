@@ -11,6 +11,7 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
     limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
     cache:hits cache:a:{digest} cache:f:{digest}                                 answers of models
+    counters counters:calls counters:upstreams counters:batch:{process}          counters of the fleet
 
 Names of runs, namespaces and chunks hold neither colons nor spaces (`shared.ledger` refuses others);
 names of threads and scopes are free text, which is why they stand last.
@@ -183,6 +184,19 @@ SCOPES_KEY: Final = PREFIX + "limits:used"
 """Sorted set: scopes that were called through lately, by the time of the first call, epoch milliseconds."""
 CACHE_HITS_KEY: Final = PREFIX + "cache:hits"
 """Hash: `hits`, `misses` and `stored` answers of models, for display."""
+
+
+COUNTERS_KEY: Final = PREFIX + "counters"
+"""Hash: what has happened in the ledger since it was made, by the names of `shared.counters`; only grows."""
+CALL_COUNTERS_KEY: Final = PREFIX + "counters:calls"
+"""Hash: the same for calls to upstreams, `upstream counter [label]`; only grows."""
+COUNTED_KEY: Final = PREFIX + "counters:upstreams"
+"""Set: upstreams that are counted under their own name, `MOST_UPSTREAMS` at most."""
+
+
+def counted_batch_key(process: str) -> str:
+    """String: the number of the last batch of counts that a process has sent."""
+    return f"{PREFIX}counters:batch:{process}"
 
 
 def scope_key(scope: str) -> str:

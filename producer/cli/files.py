@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from shared.errors import UsageError
 from shared.names import Kind
 
-FORMATS: Final = ("md", "json", "jsonl", "csv", "html", "junit")
+FORMATS: Final = ("md", "json", "jsonl", "csv", "html", "junit", "github")
 _OF_SUFFIX: Final = {
     ".md": "md",
     ".markdown": "md",
@@ -20,7 +20,7 @@ _OF_SUFFIX: Final = {
     ".htm": "html",
     ".xml": "junit",
 }
-_SUFFIX_OF: Final = {"junit": "xml"}
+_SUFFIX_OF: Final = {"junit": "xml", "github": "md"}
 """Of formats that are not named like their files."""
 
 

@@ -19,7 +19,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "run": "Run a file: submit it, work on it, watch it, report.",
         "submit": "Put a file into the queue and print the run's id.",
         "worker": "Start workers and keep them running.",
-        "up": "Redis, workers and Flower in the foreground.",
+        "up": "Redis, workers, Flower and metrics in the foreground.",
     },
     "Look": {
         "status": "Queues, workers, runs and dead items.",
@@ -48,6 +48,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "doctor": "Check this machine and its Redis.",
         "config": "Show the settings in force and where they come from.",
         "flower": "Start Flower, which shows workers and tasks in a browser.",
+        "metrics": "Serve metrics for Prometheus.",
         "health": "Answer a probe: is the worker alive, does Redis or a page answer?",
         "completion": "Print the completion script for a shell.",
     },

@@ -9,7 +9,7 @@ from producer.cli.context import Session
 from producer.cli.wording import count, plural
 from producer.document import document_of, pages_of, totals_of
 from producer.report.formats import format_of
-from producer.report.protocol import Totals
+from producer.report.protocol import Report, Totals
 from producer.report.screens import SCREENS
 from shared.runs import RunInfo
 
@@ -27,14 +27,27 @@ def print_results(
     only_failed: bool,
     first: int | None,
     gates: Sequence[Gate] = (),
+    more: Sequence[Report] = (),
 ) -> dict[str, Any]:
-    """Prints results in one of the formats of reports and returns the run's document."""
+    """Prints results in one of the formats of reports and returns the run's document.
+
+    Args:
+        session: the way to Redis.
+        info: the run.
+        name: of the format.
+        only_failed: leave the other items out.
+        first: most items; None for all.
+        gates: what must not be true of the run.
+        more: what else reads the results.
+    """
     out = sys.stdout.buffer
-    report, totals = format_of(info.kind, name)(out, info), totals_of(info.kind)
+    reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
     for page in _pages(session, info, totals, only_failed=only_failed, first=first):
-        report.page(page)
+        for report in reports:
+            report.page(page)
     document = document_of(info, totals, gates=gates)
-    report.end(document)
+    for report in reports:
+        report.end(document)
     out.flush()
     return document
 

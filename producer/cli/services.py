@@ -110,8 +110,13 @@ def flower_command(
     return [*command, f"--url_prefix={url_prefix}"] if url_prefix else command
 
 
-def check_port(address: str, port: int) -> None:
+def check_port(address: str, port: int, *, option: str = "--port") -> None:
     """Finds out whether a port can be listened on, before a child fails with a traceback.
+
+    Args:
+        address: of this machine.
+        port: 0 is any that is free.
+        option: names the port on the command line, for the hint.
 
     Raises:
         UsageError: it is taken, or the address is not one of this machine.
@@ -122,7 +127,7 @@ def check_port(address: str, port: int) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(
-            f"cannot listen on {address}:{port}: {reason}", hint="choose another --port"
+            f"cannot listen on {address}:{port}: {reason}", hint=f"choose another {option}"
         ) from None
 
 

@@ -35,6 +35,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "md": _later("to_markdown", "MarkdownReport"),
     "html": _later("turns.to_html", "TurnsHtmlReport"),
     "junit": _later("to_junit", "TurnsJunitReport"),
+    "github": _later("github", "GithubReport"),
     "traces": _later("to_traces", "TracesReport"),
     "all traces": _later("to_traces", "AllTracesReport"),
 }
@@ -47,6 +48,7 @@ QUERY_FORMATS: Final[Mapping[str, Format]] = {
     "md": _later("queries.reports", "QueriesMarkdownReport"),
     "html": _later("queries.to_html", "QueriesHtmlReport"),
     "junit": _later("to_junit", "QueriesJunitReport"),
+    "github": _later("github", "GithubReport"),
 }
 """Of queries: JSON, CSV and Markdown are those of the evaluation harness document."""
 
@@ -57,6 +59,7 @@ CASE_FORMATS: Final[Mapping[str, Format]] = {
     "md": _later("cases.to_markdown", "CasesMarkdownReport"),
     "html": _later("cases.to_html", "CasesHtmlReport"),
     "junit": _later("to_junit", "CasesJunitReport"),
+    "github": _later("github", "GithubReport"),
 }
 """Of cases: CSV begins with the columns of the documented tool."""
 

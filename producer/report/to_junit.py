@@ -40,7 +40,7 @@ class CasesJunitReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
-        self._junit.add_all((case.item.model, _case(case)) for case in case_rows.opened(rows))
+        self._junit.add_all((case.item.model, case_test(case)) for case in case_rows.opened(rows))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the file."""
@@ -60,7 +60,7 @@ class QueriesJunitReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
-        self._junit.add_all(map(_query, query_rows.opened(rows)))
+        self._junit.add_all(map(query_test, query_rows.opened(rows)))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the file."""
@@ -86,7 +86,7 @@ class TurnsJunitReport:
 
     def page(self, rows: Sequence[TurnRow]) -> None:
         """Takes some rows."""
-        self._junit.add(self._suite, self._blocks(rows) if self._is_big else map(_turn, rows))
+        self._junit.add(self._suite, self._blocks(rows) if self._is_big else map(turn_test, rows))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the file."""
@@ -103,7 +103,7 @@ class TurnsJunitReport:
             if row.code[:1] in ORDINARY:
                 self._decided += 1
             elif row.code:
-                yield _turn(row)
+                yield turn_test(row)
             else:
                 self._skipped += 1
 
@@ -118,7 +118,7 @@ class TurnsJunitReport:
         self._decided = self._skipped = 0
 
 
-def _case(case: OpenedCase) -> JunitTest:
+def case_test(case: OpenedCase) -> JunitTest:
     """Makes a test of a case."""
     row, item, result = case.row, case.item, case.result
     name = f"case {item.case + 1}" + (f" ({item.id})" if item.id else "")
@@ -138,7 +138,7 @@ def _case(case: OpenedCase) -> JunitTest:
     return JunitTest(item.model, name, "failure", time_s, status, case.message or status, "\n".join(body))
 
 
-def _query(query: OpenedQuery) -> tuple[str, JunitTest]:
+def query_test(query: OpenedQuery) -> tuple[str, JunitTest]:
     """Makes a test of a query, with its category."""
     # Of a query that was never sent the row has its input, with the same keys.
     told = query.result or _decode(query.row.line)
@@ -168,7 +168,7 @@ def _query_test(query: OpenedQuery, category: str, name: str) -> JunitTest:
     return JunitTest(category, name, "failure", time_s, "failed_checks", why, "\n".join(body))
 
 
-def _turn(row: TurnRow) -> JunitTest:
+def turn_test(row: TurnRow) -> JunitTest:
     """Makes a test of a turn; only a model's answer takes time that is worth telling."""
     [turn] = opened([row])
     if turn.result is None:

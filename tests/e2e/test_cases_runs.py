@@ -59,6 +59,20 @@ def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
         4,
     )
     assert [model["cached"] for model in again["summary"]["models"]] == [7, 7]
+    _check_github_report(cli, told["run_id"], tmp_path / "summary.md")
+
+
+def _check_github_report(cli: Cli, run: str, path: Path) -> None:
+    """The summary is all that stdout or the file gets, and annotations are on stderr."""
+    printed = cli("report", run, "--format", "github")
+    assert printed.code == 0, printed
+    assert printed.out.startswith(f"## Proctor: {run}\n")
+    assert printed.out.count("<details>") == 10
+    assert [line.split(" ")[0] for line in printed.err.splitlines()] == ["::warning"] * 10
+    kept = cli("report", run, "--format", "github", "-o", path, "--fail-on", "pass_rate<0.9")
+    assert (kept.code, kept.out) == (1, f"{path}\n"), kept
+    assert kept.err.startswith("::error title=Proctor::a gate was missed: pass_rate is ")
+    assert path.read_text(encoding="utf-8").startswith(printed.out[:20])
 
 
 def test_freeform_shows_outputs_by_prompt(cli: Cli, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_examples_keep_the_contract(name: str) -> None:
 def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
     """`up` shows its URLs, works what is submitted elsewhere, and one Ctrl-C ends all of it with code 130."""
     before = set(marked_processes())
-    up = cli.start("up", "--processes", "1", "--no-flower")
+    up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
     up.wait_for("ready", within_s=20)
     assert "Redis    unix://" in up.errors
     run = cli("submit", EXAMPLES / "turns.jsonl").out.strip()
@@ -122,13 +122,22 @@ def test_up_starts_everything_and_ends_in_order(cli: Cli) -> None:
 
 def test_up_obeys_sigterm(cli: Cli) -> None:
     """A service manager's SIGTERM ends `up` with code 0."""
-    up = cli.start("up", "--processes", "1", "--no-flower")
+    up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
     up.wait_for("ready", within_s=20)
     up.terminate()
     assert up.wait(15) == 0
 
 
-@pytest.mark.parametrize("command", [["up", "--flower-port"], ["flower", "--port"]], ids=["up", "flower"])
+PORTS: Final = (
+    ["up", "--flower-port"],
+    ["up", "--no-flower", "--metrics-port"],
+    ["flower", "--port"],
+    ["metrics", "--port"],
+)
+"""Commands that listen, with the option that names the port."""
+
+
+@pytest.mark.parametrize("command", PORTS, ids=" ".join)
 def test_taken_port_is_one_line(cli: Cli, command: list[str]) -> None:
     """A port that is in use is one line and exit code 2, before anything is started."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -136,3 +145,4 @@ def test_taken_port_is_one_line(cli: Cli, command: list[str]) -> None:
         done = cli(*command, str(port))
     assert done.code == 2
     assert done.err.startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
+    assert f"choose another {command[-1]}" in done.err

@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/gallery.md: runs the demo and photographs its pages in headless Chromium.
+"""Makes the pictures of the docs: photographs the demo's pages, and Prometheus' own, in headless Chromium.
 
 `make gallery` writes them; look at them before you commit them.
 """
@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from tests.support.gallery_prometheus import draw
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
@@ -34,6 +35,7 @@ def main() -> None:
                 stderr=subprocess.DEVNULL,
             )
             sys.stdout.write(f"{target}: {target.stat().st_size >> 10} kB\n")
+    draw(PICTURES / "prometheus.png")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ class LedgerModel(Steward):
         """Writes a part of a loading run."""
         found = self.state.runs.get(run)
         if found is None or found.token != token or found.state != "loading":
+            self.state.counters["fenced loader"] += 1
             raise LoadLostError(f"run {run} is not ours")
         found.items.update(items)
         for chunk, entry in plan.items():
@@ -94,6 +95,7 @@ class LedgerModel(Steward):
         """Ends the loading, if all is there."""
         found = self.state.runs.get(run)
         if found is None or found.token != token:
+            self.state.counters["fenced loader"] += 1
             raise LoadLostError(f"run {run} is not ours")
         if found.state == "loading":
             turns = sum(plan.size for plan in found.plan.values())
@@ -204,6 +206,7 @@ class LedgerModel(Steward):
         """Writes results of cases or queries."""
         record = self.record(run, chunk)
         if record is None or record.token != token:
+            self.state.counters["fenced worker"] += 1
             return LOST
         found, accepted = self.state.runs[run], []
         for row in rows:
@@ -220,6 +223,7 @@ class LedgerModel(Steward):
             found.tried = True
         if any(accepted):
             found.tally.update(tally or {})
+            self.count_outcomes(found.kind, tally or {})
         return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)
 
     def accept(self, run: Run, row: Row, token: str) -> None:
@@ -241,11 +245,13 @@ class LedgerModel(Steward):
         """Writes decided turns, each thread as a whole or not at all."""
         record = self.record(run, chunk)
         if record is None or record.token != token:
+            self.state.counters["fenced worker"] += 1
             return LOST
         found, lease, written = self.state.runs[run], Lease(run, chunk, token), set[str]()
         accepted = [self.accept_thread(found, lease, row, written) for row in threads]
         for of in written & (tally or {}).keys():
             self.state.runs[of].tally.update((tally or {})[of])
+            self.count_outcomes(found.kind, (tally or {})[of])
         if any(accepted) and (record.strikes or 0) > SUSPECT_STRIKES:
             record.strikes = SUSPECT_STRIKES
         return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)

@@ -202,6 +202,7 @@ class Dispatch:
         complete = run.done == run.goal and run.state != "cancelling"
         run.state = "finished" if complete else run.to or "incomplete"
         run.finished_ms = self.state.now_ms
+        self.state.counters[f"runs {run.kind} {run.state}"] += 1
         run.tries.clear()
         self.kind_of(run).ring.pop(run.run, None)
         run.expires_ms = self.state.now_ms + run.ttl_s * 1000 if run.ttl_s else None

@@ -1,6 +1,6 @@
 """The rules for what goes wrong and for turns, as the ledger's model states them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.ledger import DeadItem, PartCommit
@@ -8,6 +8,9 @@ from shared.ledger.limits import POISON_STRIKES, SUSPECT_STRIKES
 from shared.rows import Block, pack_block, unpack_batch, unpack_block
 from tests.support.ledger_model_dispatch import Dispatch
 from tests.support.ledger_model_state import Lease, Part, Plan, Record, Ref, Run
+
+OUTCOMES = {"passed", "failed", "error", "must", "should", "skip"}
+"""Words of a tally that say how items ended."""
 
 
 class Rules(Dispatch):
@@ -18,6 +21,7 @@ class Rules(Dispatch):
     def expire(self, run: Run, chunk: str) -> None:
         """A lease ran out."""
         left, record, plan = self.undone(run, chunk), run.chunks[chunk], run.plan[chunk]
+        self.state.counters[f"steward {run.kind} lease_ended"] += 1
         if not left or run.state == "cancelling":
             self.drop(run, chunk)
             return
@@ -56,6 +60,7 @@ class Rules(Dispatch):
         self.end_lease(run, chunk)
         del run.chunks[chunk], run.plan[chunk]
         self.join_ring(run)
+        self.state.counters[f"steward {run.kind} chunk_split"] += 1
 
     def poison_item(self, run: Run, index: str, generation: int, strikes: int) -> None:
         """Writes the error of an item that no worker survived."""
@@ -64,6 +69,7 @@ class Rules(Dispatch):
         run.tries.pop(index, None)
         run.done += 1
         run.tally["error"] += 1
+        self.state.counters.update([f"items {run.kind} error", f"steward {run.kind} item_poisoned"])
         self.bury(run, index, generation, strikes, code="poison", payload=run.items[index])
 
     def poison_turn(self, namespace: str, name: str, strikes: int) -> None:
@@ -76,9 +82,15 @@ class Rules(Dispatch):
         generation = self.take(namespace, name, PartCommit(offset, 1, pack_block(block)), None)
         thread.pos += 1
         run.tally["error"] += 1
+        self.state.counters.update([f"items {run.kind} error", f"steward {run.kind} item_poisoned"])
         self.bury(run, str(index), generation, strikes, code="poison", payload=line)
 
     # ---- turns
+
+    def count_outcomes(self, kind: str, tally: Mapping[str, int]) -> None:
+        """Counts how items ended."""
+        for word in OUTCOMES & tally.keys():
+            self.state.counters[f"items {kind} {word}"] += tally[word]
 
     def indexes(self, ref: Ref) -> list[int]:
         """Places in the input of a batch's turns."""

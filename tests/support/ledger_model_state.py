@@ -94,6 +94,7 @@ class Run:
     total: int = 0
     sealed_ms: int | None = None
     finished_ms: int | None = None
+    again_ms: int | None = None
     expires_ms: int | None = None
     tally: Counter[str] = field(default_factory=Counter)
     items: dict[str, bytes] = field(default_factory=dict)
@@ -173,6 +174,7 @@ class State:
     kinds: dict[str, KindState] = field(default_factory=lambda: {kind: KindState() for kind in KINDS})
     suspects: dict[str, Lease] = field(default_factory=dict)
     dead: dict[tuple[str, str], DeadItem] = field(default_factory=dict)
+    counters: Counter[str] = field(default_factory=Counter)
 
 
 def order(chunk: str) -> int:

@@ -84,6 +84,7 @@ class Steward(Rules):
                 kind.live[run_id, chunk] = clock + self.overdue_ms(kind) * 2**record.repeated
                 plan = run.plan[chunk]
                 wakes.append(Wake(run.kind, run_id, chunk, plan.size, plan.first))
+                self.state.counters[f"steward {run.kind} wake_repeated"] += 1
 
     def heal_parked(self, name: str) -> None:
         """Lets delayed chunks wait again when they are due."""
@@ -150,6 +151,7 @@ class Steward(Rules):
         found.generation, found.operation, found.goal = found.generation + 1, operation, found.goal + again
         if over:
             found.state, found.finished_ms, found.expires_ms = "running", None, None
+            found.again_ms = self.state.now_ms
             self.use_namespace(found)
         self.join_ring(found)
         return self.top_up(found.kind)

@@ -65,6 +65,7 @@ def as_redis(model: Dispatch) -> View:
         lease=TIMES.lease_ms if state.tick_ms else None,
         seq=state.serial or None,
     )
+    view[keys.COUNTERS_KEY] = _texts(**state.counters)
     runs = state.runs.values()
     view[keys.BUSY_KEY] = {run.run for run in runs if run.state in {"loading", "cancelling"}}
     view[keys.OPEN_KEY] = {run.run for run in runs if run.state not in FINAL_STATES | {"loading"}}
@@ -108,7 +109,7 @@ def _run_keys(run: Run, dead: set[str]) -> Iterator[tuple[str, Any]]:
             until=run.until_ms, gen=run.generation, done=run.done, goal=run.goal, total=run.total,
             created=run.created_ms, snap=run.snapshot, ttl=run.ttl_s, ns_ttl=run.namespace_ttl_s,
             to=run.to, digest=run.digest, sealed=run.sealed_ms, finished=run.finished_ms, op=run.operation,
-            tried=1 if run.tried else None, wide=run.wide or None,
+            tried=1 if run.tried else None, wide=run.wide or None, again=run.again_ms,
         ),
         **{f"n:{word}": _text(amount) for word, amount in run.tally.items()},
     }  # fmt: skip

@@ -15,6 +15,7 @@ import msgspec
 
 from shared import tracing
 from shared.clock import now_ms
+from shared.counters import Call
 from shared.errors import ConfigError
 from shared.limits import Limits
 from shared.names import Outcome, RunState
@@ -28,6 +29,7 @@ from worker.queries.verdict import outcome, query_result
 from worker.tasks.asking import Asked, Request, ask, prepare
 from worker.tasks.in_hand import Item, Postponed
 from worker.tasks.items import ItemsHandler, Judged
+from worker.upstream.counts import OK
 from worker.upstream.endpoints import api_endpoint, run_scope
 from worker.upstream.failures import Health
 from worker.upstream.gate import Gate, Later, Sent
@@ -100,6 +102,7 @@ class QueriesEngine:
             self._log(item, asked.reply, wait_s)
             if wait_s is None:
                 return asked.reply
+            self._gate.counts.add(self._run.api_url, Call.RETRIES + (asked.reply.failure or "other"))
             if wait_s > SHORT_WAIT_S:
                 return Postponed(item.attempts, wait_s, asked.reply.error or "")
             await asyncio.sleep(wait_s)
@@ -113,7 +116,8 @@ class QueriesEngine:
                 span.fail(str(asked.reply.failure))
         item.attempts += 1
         health = HEALTH.get(asked.reply.failure, Health.WELL)
-        return Sent(asked, health, asked.retry_after_s if health is Health.BUSY else None)
+        wait_s = asked.retry_after_s if health is Health.BUSY else None
+        return Sent(asked, health, wait_s, result=asked.reply.failure or OK)
 
     def _log(self, item: Item, reply: Reply, wait_s: float | None) -> None:
         """Logs a failure, and whether another attempt follows."""

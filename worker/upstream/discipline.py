@@ -77,4 +77,5 @@ class Upstream:
 
     def close(self) -> None:
         """Ends its thread, after what was said before; nothing can be called any more."""
+        self.gate.counts.close()
         self._port.close()

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from shared.clock import now_ms
+from worker.upstream.counts import OK
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.failures import Health, Trouble, UpstreamError
 from worker.upstream.limiter import Later, Limiter
@@ -26,6 +27,9 @@ BREAKER: Final = "breaker"
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+CANCELLED: Final = "cancelled"
+"""The result of a call that we broke off."""
 
 __all__ = ["Gate", "Later", "Sent"]
 
@@ -41,6 +45,8 @@ class Sent(NamedTuple, Generic[T_co]):
     """What the upstream asked us to wait: nobody calls it before."""
     tokens: int | None = None
     """What the call really used; None: not known, the estimate stands."""
+    result: str = OK
+    """How it is counted: `OK`, or why there is no answer."""
 
 
 class Gate:
@@ -53,6 +59,8 @@ class Gate:
     def __init__(self, limiter: Limiter) -> None:
         self._limiter = limiter
         self._holds = Holds()
+        self.counts = limiter.counts
+        """What becomes of calls, for metrics."""
 
     async def call(
         self,
@@ -82,22 +90,23 @@ class Gate:
             if permit.reason == BREAKER:
                 self._holds.note("breaker open", endpoint.scopes[0].key, (permit.due_ms - now_ms()) / 1000)
             return permit
-        health, wait_s, used, began = Health.UNKNOWN, None, None, perf_counter()
+        health, wait_s, used, result, began = Health.UNKNOWN, None, None, CANCELLED, perf_counter()
         try:
             async with asyncio.timeout(endpoint.timeout_s):
                 sent = await send()
         except UpstreamError as error:
-            health, wait_s = error.health, error.wait_s
+            health, wait_s, result = error.health, error.wait_s, error.code
             raise
         except TimeoutError:
-            health = Health.SLOW
+            health, result = Health.SLOW, Trouble.TIMEOUT
             text = f"no answer within {endpoint.timeout_s:g} s"
             raise UpstreamError(Trouble.TIMEOUT, text) from None
         else:
-            health, wait_s, used = sent.health, sent.wait_s, sent.tokens
+            health, wait_s, used, result = sent.health, sent.wait_s, sent.tokens, sent.result
             return sent.value
         finally:
             if wait_s:
                 self._holds.note("upstream paused", endpoint.scopes[0].key, wait_s)
-            latency_ms = 1000 * (perf_counter() - began)
-            self._limiter.end(permit, health, latency_ms=latency_ms, wait_s=wait_s, tokens=used)
+            latency_s = perf_counter() - began
+            self.counts.call_ended(endpoint.scopes[0].key, result, latency_s)
+            self._limiter.end(permit, health, latency_ms=1000 * latency_s, wait_s=wait_s, tokens=used)

@@ -20,7 +20,9 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
+from shared.counters import Call
 from shared.limits import LimitBook, Limits, Scope
+from worker.upstream.counts import MICROS, Counts
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.failures import Health
 from worker.upstream.line import Line, Turn
@@ -38,6 +40,8 @@ MOST_LINES: Final = 256
 """Endpoints with a line of their own; idle lines beyond are forgotten."""
 NO_TICKET: Final = "0"
 NO_BREAKER: Final = -1
+FULL: Final = "full"
+"""Why a call waits that waits for another one to end."""
 
 
 class Later(NamedTuple):
@@ -75,6 +79,15 @@ class Bound(NamedTuple):
     def is_any(self) -> bool:
         """Whether anything is bounded."""
         return bool(self.request_ms or self.token_ms or self.most)
+
+
+def upstream_of(permit: Permit) -> str:
+    """Names where a call goes, as counters do: its own scope without the account.
+
+    >>> upstream_of(Permit("p:1", (Bound("openai/gpt-4o 1f2e3d4c", 0, 0, 0, 0),), 0, -1))
+    'openai/gpt-4o'
+    """
+    return permit.bounds[0].name.partition(" ")[0]
 
 
 def bound_of(scope: Scope, limits: Limits) -> Bound:
@@ -116,6 +129,8 @@ class Limiter:
 
     def __init__(self, port: Port, *, renew_s: float = RENEW_S) -> None:
         self._port = port
+        self.counts = Counts(port)
+        """What becomes of calls, for metrics."""
         self._book = LimitBook(port.caller)
         self._set: Mapping[str, Limits] = {}
         self._bounds: Callable[[Endpoint], tuple[Bound, ...]] = self._remembering()
@@ -177,6 +192,8 @@ class Limiter:
             tokens: what it really used; None leaves the estimate.
         """
         self._held.pop(permit.name, None)
+        if wait_s:
+            self.counts.add(upstream_of(permit), Call.PAUSES)
         more = 0 if tokens is None else tokens - permit.tokens
         flat: list[str | float] = [len(permit.bounds)]
         for bound in permit.bounds:
@@ -190,8 +207,10 @@ class Limiter:
     async def _ask(self, permit: Permit, *, has_breaker: bool) -> int | Later:
         """Asks until there is an answer that is no waiting; returns the breaker's era."""
         line, turn, flat = self._line(permit.bounds), None, flat_of(permit.bounds, permit.tokens)
-        deadline, ticket, wait_s = monotonic() + WAIT_MS / 1000, NO_TICKET, WAIT_MS / 1000
+        began, why = monotonic(), ""
+        deadline, ticket, wait_s = began + WAIT_MS / 1000, NO_TICKET, WAIT_MS / 1000
         if line.callers:
+            why = FULL
             turn = await line.wait(wait_s, is_first=False)
         while True:
             wait_s = max(0.0, deadline - monotonic())
@@ -203,17 +222,24 @@ class Limiter:
                 case [b"go", era]:
                     if turn is Turn.TIME:
                         line.let_in(turn)  # where there was room for one there may be more
+                    if why:
+                        self._count_wait(permit, why, monotonic() - began)
                     return int(era)
-                case [b"wait", int(wait_ms), bytes(text), _]:
-                    ticket = text.decode()
+                case [b"wait", int(wait_ms), bytes(text), bytes(reason)]:
+                    ticket, why = text.decode(), why or reason.decode()
                     await asyncio.sleep(wait_ms / 1000)
                 case [b"full", int(wait_ms)]:
-                    line.look_s = wait_ms / 1000
+                    line.look_s, why = wait_ms / 1000, why or FULL
                     turn = await line.wait(wait_s, is_first=turn is not None)
-                case [b"later", int(wait_ms), bytes(why)]:
-                    return Later(now_ms() + wait_ms, why.decode())
+                case [b"later", int(wait_ms), bytes(reason)]:
+                    self.counts.add(upstream_of(permit), Call.DENIALS + reason.decode())
+                    return Later(now_ms() + wait_ms, reason.decode())
                 case _:
                     raise ScriptFailedError(f"begin.lua answered {answer!r}")
+
+    def _count_wait(self, permit: Permit, why: str, waited_s: float) -> None:
+        self.counts.add(upstream_of(permit), Call.WAITS + why)
+        self.counts.add(upstream_of(permit), Call.WAITS_US, round(MICROS * waited_s))
 
     def _line(self, bounds: tuple[Bound, ...]) -> Line:
         names = tuple(bound.name for bound in bounds)

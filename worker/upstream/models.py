@@ -22,6 +22,8 @@ import msgspec
 
 from shared import tracing
 from shared.clock import now_ms
+from shared.costs import MOST_USD, to_nanos
+from shared.counters import Call
 from shared.limits import account_of
 from worker.upstream.asked import Answered, Asked, AskScope, Gone, Parked
 from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
@@ -39,6 +41,9 @@ GRACE_S: Final = 5.0
 """The client's own time limit, which knows more about the call, comes so much before the gate's."""
 ENDPOINTS: Final = 256
 """Endpoints that a process remembers."""
+
+MOST_TOKENS: Final = 1_000_000_000
+"""A provider that counts more for one call is wrong: the counters leave it out."""
 
 OnSend = Callable[[], AbstractContextManager[Any]]
 
@@ -138,9 +143,11 @@ class Models:
             return await self._ask(request, scope, history, on_send)
         found = await self._cache.find(request)
         if isinstance(found, ModelReply):
+            self._gate.counts.add(request.model, Call.CACHE + "hit")
             return Answered(found, history)
         if isinstance(found, Later):
             return Parked(found.due_ms, found.reason, history)
+        self._gate.counts.add(request.model, Call.CACHE + "miss")
         asked: Asked | None = None
         try:
             asked = await self._ask(request, scope, history, on_send)
@@ -171,6 +178,7 @@ class Models:
                 if isinstance(step, GiveUp):
                     log_call_failure(request, error, attempt, None)
                     return Gone(error, history)
+                self._gate.counts.add(request.model, Call.RETRIES + error.code)
                 wait_ms = step.ms - now_ms()
                 log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
                 if wait_ms > WAIT_MS:
@@ -206,6 +214,7 @@ class Models:
             with on_send():
                 reply = await self._complete(request, scope, resend)
             bill.usd, bill.is_answer = reply.cost_usd, True
+            self._count(request.model, reply)
             return Sent(reply, tokens=tokens_of(reply))
 
         endpoint = self._endpoint(
@@ -236,6 +245,15 @@ class Models:
                 raise
             span.set(reply_attributes(reply))
         return reply
+
+    def _count(self, model: str, reply: ModelReply) -> None:
+        """Counts what an answer has used, as far as that is known."""
+        counts = self._gate.counts
+        if reply.cost_usd is not None and 0 < reply.cost_usd <= MOST_USD:
+            counts.add(model, Call.COST_NANOS, to_nanos(reply.cost_usd))
+        for type_, tokens in (("prompt", reply.prompt_tokens), ("completion", reply.completion_tokens)):
+            if tokens is not None and 0 < tokens <= MOST_TOKENS:
+                counts.add(model, Call.TOKENS + type_, tokens)
 
     def _estimate(self, request: ModelRequest, size: Size, scope: AskScope) -> Estimate | None:
         """Estimates what a call may cost; None when its price is not known."""

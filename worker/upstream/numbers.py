@@ -5,7 +5,10 @@ from collections.abc import Callable
 from random import random
 from typing import Final
 
+from shared.counters import MOST_UPSTREAMS
 from shared.ledger.limits import lua_local
+
+__all__ = ["MOST_UPSTREAMS"]  # for the scripts, which find it here
 
 WAIT_MS: Final = 2_000
 """Longest wait that is worth holding a slot for; with a longer one an item is parked."""

@@ -13,6 +13,7 @@ NAMES: Final = (
     "begin", "end", "renew_calls",
     "look_up", "keep_answer", "renew_flights",
     "reserve", "settle_cost", "renew_holds",
+    "add_counts",
 )  # fmt: skip
 
 

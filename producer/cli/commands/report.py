@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,12 @@ from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.files import FORMATS, plan_files
 from producer.cli.options import command as declare
 from producer.cli.params import gate_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from producer.report.github import Annotations
+    from shared.runs import RunInfo
 
 
 @declare()
@@ -29,7 +36,11 @@ from producer.cli.params import gate_options
 def command(
     session: Session, *, run: str, paths: tuple[Path, ...], format_name: str | None, gates: tuple[str, ...]
 ) -> int:
-    """Write a report of RUN and print its path; without -o print the report itself, as Markdown."""
+    """Write a report of RUN and print its path; without -o print the report itself, as Markdown.
+
+    --format github is Markdown for the summary of a GitHub Actions job, with annotations on stderr, where the
+    runner reads them too: `proctor report RUN --format github >> "$GITHUB_STEP_SUMMARY"`.
+    """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli.ending import exit_of_gates, tell_gates, write_reports  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.find import find_run  # noqa: PLC0415 - same
@@ -39,13 +50,17 @@ def command(
     wanted = [parse_gate(text) for text in gates]
     info = find_run(session, run)
     check_gates(wanted, info.kind)
+    annotations = _annotations(info, format_name)
     if not files:
         default = "json" if session.options.json else "md"
         name = format_name or default
-        document = print_results(session, info, name, only_failed=False, first=None, gates=wanted)
+        document = print_results(
+            session, info, name, only_failed=False, first=None, gates=wanted, more=annotations
+        )
+        _annotate(session, annotations)
         tell_gates(session.output, document)
         return exit_of_gates(document)
-    document = write_reports(session, info, files, gates=wanted)
+    document = write_reports(session, info, files, annotations, gates=wanted)
     code = exit_of_gates(document)
     if session.options.json:
         written = {
@@ -59,5 +74,21 @@ def command(
     else:
         for file in files:
             session.output.data(str(file.path))
+    _annotate(session, annotations)
     tell_gates(session.output, document)
     return code
+
+
+def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotations]":
+    """Begins to collect annotations, where they are wanted."""
+    if format_name != "github":
+        return ()
+    from producer.report.github import Annotations  # noqa: PLC0415 - start-up: only this format needs it
+
+    return (Annotations(info),)
+
+
+def _annotate(session: Session, annotations: "Sequence[Annotations]") -> None:
+    """Writes annotations to stderr, also when quiet: stdout may be the summary."""
+    for line in (line for each in annotations for line in each.lines):
+        session.output.tell(line)

@@ -1,6 +1,7 @@
-"""`proctor up`: Redis, workers and Flower in the foreground, one log, ended in order by one Ctrl-C."""
+"""`proctor up`: Redis, workers, Flower and metrics in the foreground, ended in order by one Ctrl-C."""
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 
 import click
 
@@ -21,6 +22,7 @@ from producer.cli.wording import plural
 from shared.settings import variable_of
 
 FLOWER_GRACE_S = 3.0
+LOOPBACK = "127.0.0.1"
 
 
 @declare()
@@ -41,23 +43,40 @@ FLOWER_GRACE_S = 3.0
     "--flower-port", type=click.IntRange(1, 65535), default=5555, show_default=True, help="Flower's port."
 )
 @click.option("--no-flower", is_flag=True, help="Without Flower.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=9464,
+    show_default=True,
+    help="Port of the metrics; 0 takes a free one.",
+)
+@click.option("--no-metrics", is_flag=True, help="Without metrics.")
 @pass_session
 def command(
-    session: Session, *, processes: int | None, in_flight: int | None, flower_port: int, no_flower: bool
+    session: Session,
+    *,
+    processes: int | None,
+    in_flight: int | None,
+    flower_port: int,
+    no_flower: bool,
+    metrics_port: int,
+    no_metrics: bool,
 ) -> int:
-    """Run Redis, workers and Flower together until Ctrl-C.
+    """Run Redis, workers, Flower and the metrics exporter together until Ctrl-C.
 
     For one machine: `proctor submit FILE` in another terminal finds them, as every command does. Without a
     URL the Redis is the embedded one of the data folder.
     """
     if not no_flower:
-        check_port("127.0.0.1", flower_port)
+        check_port(LOOPBACK, flower_port, option="--flower-port")
+    if not no_metrics:
+        check_port(LOOPBACK, metrics_port, option="--metrics-port")
     settings, output, connection = session.settings, session.output, session.connection
     environment = child_environment(settings)
     if settings.log_format == "auto" and sys.stderr.isatty():
         environment[variable_of("log_format")] = "console"  # workers write into a pipe, which people read
     workers = worker_command(settings, processes=processes, in_flight=in_flight, with_parent=True)
-    with Together(output) as together:
+    with _metrics(session, None if no_metrics else metrics_port) as taken, Together(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")
         output.note(f"workers  {plural(processes or settings.processes, 'process')}")
         together.add(
@@ -66,8 +85,8 @@ def command(
             )
         )
         if not no_flower:
-            output.note(f"Flower   http://127.0.0.1:{flower_port}")
-            program = flower_command(address="127.0.0.1", port=flower_port)
+            output.note(f"Flower   http://{LOOPBACK}:{flower_port}")
+            program = flower_command(address=LOOPBACK, port=flower_port)
             together.add(
                 Child.start(
                     "flower",
@@ -77,6 +96,8 @@ def command(
                     cwd=PACKAGES_ROOT,
                 )
             )
+        if taken is not None:
+            output.note(f"metrics  http://{LOOPBACK}:{taken}/metrics")
         output.note("Ctrl-C ends all of it; runs are kept")
         try:
             together.watch(essential="workers")
@@ -87,3 +108,12 @@ def command(
                 "stopped; runs are kept", hint="`proctor up` goes on with them"
             ) from None
     return 0
+
+
+def _metrics(session: Session, port: int | None) -> "AbstractContextManager[int | None]":
+    """Serves metrics from a thread of this process, which ends with it; None: does not."""
+    if port is None:
+        return nullcontext()
+    from producer.metrics.exporter import serving  # noqa: PLC0415 - start-up: `--help` must not load it
+
+    return serving(session.client, LOOPBACK, port)

@@ -5,8 +5,12 @@
 --       index, attempts, ms until the next try, error per try; word and amount per tally word
 -- Returns {ok, wakes, state of the run, 1 or 0 per row} · {lost, {}}: the chunk is not this worker's any more
 -- uses: run_key, chunk_key, results_key, redo_key, tries_key, items_key, now, read_run, bury, unbury, finish_commit
+-- uses: add_count, count_outcome
 local id, chunk = ARGV[1], ARGV[2]
-if call('HGET', chunk_key(id, chunk), 'own') ~= ARGV[3] then return {'lost', {}} end
+if call('HGET', chunk_key(id, chunk), 'own') ~= ARGV[3] then
+  add_count('fenced worker')
+  return {'lost', {}}
+end
 local run, results, redo, tries = read_run(id), results_key(id), redo_key(id), tries_key(id)
 
 -- An item is open for a generation while a retry asks for it, and for the load while it has no result.
@@ -45,7 +49,10 @@ end
 
 if done > 0 then
   call('HINCRBY', run_key(id), 'done', done)
-  for word = at, at + 2 * ARGV[8] - 1, 2 do call('HINCRBY', run_key(id), 'n:' .. ARGV[word], ARGV[word + 1]) end
+  for word = at, at + 2 * ARGV[8] - 1, 2 do
+    call('HINCRBY', run_key(id), 'n:' .. ARGV[word], ARGV[word + 1])
+    count_outcome(run.kind, ARGV[word], ARGV[word + 1])
+  end
 end
 local wakes = ARGV[4] == 'back' and finish_commit(run, chunk, tonumber(ARGV[5])) or {}
 return {'ok', wakes, run.state, rows}

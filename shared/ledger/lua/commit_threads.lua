@@ -9,10 +9,14 @@
 -- Returns {ok, wakes, state of the run, 1 or 0 per thread} · {lost, {}}: the chunk is not this worker's any more
 -- uses: run_key, chunk_key, results_key, owners_key, positions_key, mementos_key, requests_key, inbox_key
 -- uses: SUSPECT_STRIKES, read_run, position, batch_generation, sliced, account_dead, finish_commit
+-- uses: add_count, count_outcome
 local id, chunk, token = ARGV[1], ARGV[2], ARGV[3]
 local record = chunk_key(id, chunk)
 local field = call('HMGET', record, 'own', 'k')
-if field[1] ~= token then return {'lost', {}} end
+if field[1] ~= token then
+  add_count('fenced worker')
+  return {'lost', {}}
+end
 
 local run, lease = read_run(id), id .. ' ' .. chunk .. ' ' .. token
 local tallies, threads = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -91,6 +95,7 @@ if #new_positions > 0 then
   for tally = 8, first - 1, 3 do
     if done[ARGV[tally]] then
       call('HINCRBY', run_key(ARGV[tally]), 'n:' .. ARGV[tally + 1], ARGV[tally + 2])
+      count_outcome(run.kind, ARGV[tally + 1], ARGV[tally + 2])
     end
   end
   if (tonumber(field[2]) or 0) > SUSPECT_STRIKES then call('HSET', record, 'k', SUSPECT_STRIKES) end

@@ -9,7 +9,7 @@
 -- Returns {ok, wakes} · {none}: nothing to be asked for · {changed}: another retry came between · {no, state} ·
 --         {unknown}
 -- uses: run_key, items_key, plan_key, wait_key, results_key, redo_key, batches_key, idem_key, EXPIRING_KEY
--- uses: OPEN_KEY, TOP_UP, is_final, order, read_run, run_keys, use_namespace, join_ring, top_up
+-- uses: OPEN_KEY, TOP_UP, is_final, now, order, read_run, run_keys, use_namespace, join_ring, top_up
 local run = read_run(ARGV[1])
 if not run then return {'unknown'} end
 local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key')
@@ -71,7 +71,7 @@ call('HSET', run_key(run.id), 'gen', generation, 'op', ARGV[2])
 call('HINCRBY', run_key(run.id), 'goal', again)
 if over then
   run.state = 'running'
-  call('HSET', run_key(run.id), 'state', 'running')
+  call('HSET', run_key(run.id), 'state', 'running', 'again', now())
   call('HDEL', run_key(run.id), 'finished')
   for _, key in ipairs(run_keys(run.id)) do call('PERSIST', key) end
   if field[3] ~= '' then call('PERSIST', idem_key(field[3])) end

@@ -1,6 +1,6 @@
 -- A lease ran out: its worker is gone, or too slow to say that it is there.
 -- uses: chunk_key, owners_key, SUSPECT_STRIKES, POISON_STRIKES, plan_entry, undone, drop, close, explode
--- uses: poison_item, poison_turn, to_wait
+-- uses: poison_item, poison_turn, to_wait, add_count
 local function strike(run, chunk, left)
   local record = chunk_key(run.id, chunk)
   local field = call('HMGET', record, 'own', 'k')
@@ -17,6 +17,7 @@ end
 local function expire(run, chunk)
   local generation, first, _, parts = plan_entry(run, chunk)
   local left = undone(run, generation, parts)
+  add_count('steward ' .. run.kind .. ' lease_ended')
   if #left == 0 or run.state == 'cancelling' then return drop(run, chunk, left) end
   local strikes = strike(run, chunk, left)
   if #left > 1 and strikes >= SUSPECT_STRIKES then

@@ -1,5 +1,6 @@
 -- Takes a chunk apart into chunks of one part each, all of them suspects.
 -- uses: plan_key, chunk_key, wait_key, admitted_key, SUSPECT_STRIKES, order, unlease, join_ring
+-- uses: add_count
 local function explode(run, chunk, generation, first, left)
   for at, part in ipairs(left) do
     local piece, label, count = chunk .. '/' .. at - 1, first, 1
@@ -18,4 +19,5 @@ local function explode(run, chunk, generation, first, left)
   call('SREM', admitted_key(run.id), chunk)
   call('HDEL', plan_key(run.id), chunk)
   join_ring(run)
+  add_count('steward ' .. run.kind .. ' chunk_split')
 end

@@ -2,7 +2,7 @@
 -- overdue, and lets delayed chunks wait again when they are due.
 -- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, plan_key, BULK, OVERDUE_MS, OVERDUE_FACTOR
 -- uses: MOST_DOUBLINGS, pace_key, now, clock, read_run, plan_entry, undone, expire, to_wait, add_wake
--- uses: measure_window, repeat_wakes
+-- uses: measure_window, repeat_wakes, add_count
 local function parse(member)
   return string.match(member, '^(%S+) (%S+)$')
 end
@@ -29,6 +29,7 @@ local function wake_again(run, chunk, member, wakes)
   call('HSET', record, 'pub', repeated)
   call('ZADD', live_key(run.kind), clock() + pause, member)
   add_wake(wakes, run, chunk, call('HGET', plan_key(run.id), chunk))
+  add_count('steward ' .. run.kind .. ' wake_repeated')
 end
 
 local function heal(kind, wakes)

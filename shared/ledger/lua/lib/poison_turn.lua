@@ -1,7 +1,7 @@
 -- Writes the error of the turn at a thread's front (of whichever run it is): no worker survived it.
 -- Its block holds the thread's stored state in place of a result.
 -- uses: inbox_key, positions_key, mementos_key, items_key, results_key, run_key, now, position
--- uses: batch_generation, batch_turn, bury
+-- uses: batch_generation, batch_turn, bury, add_count
 local function poison_turn(namespace, thread, strikes)
   local box, positions = inbox_key(namespace, thread), positions_key(namespace)
   local id, batch, count = string.match(call('LINDEX', box, 0), '^(%S+) (%S+) (%d+)$')
@@ -14,6 +14,8 @@ local function poison_turn(namespace, thread, strikes)
   call('HSET', results_key(id), last and batch or batch .. ':' .. offset, generation .. '|' .. block)
   call('HINCRBY', run_key(id), 'done', 1)
   call('HINCRBY', run_key(id), 'n:error', 1)
+  add_count('items turns error')
+  add_count('steward turns item_poisoned')
   if last then call('LPOP', box) end
   call('HSET', positions, thread, at + 1 .. ' ' .. (last and 0 or offset + 1))
   bury(id, index, 'turns', generation, strikes, 'poison', line, '')

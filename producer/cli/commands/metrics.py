@@ -1,0 +1,41 @@
+"""`proctor metrics`: serves the fleet's metrics to Prometheus, on loopback unless told otherwise."""
+
+import threading
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import InterruptedByUserError, TerminatedError
+from producer.cli.options import command as declare
+from producer.cli.services import check_port
+
+
+@declare()
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; the page has no login.",
+)  # fmt: skip - one option, one paragraph
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=9464, show_default=True, help="Port; 0 takes a free one."
+)
+@pass_session
+def command(session: Session, *, host: str, port: int) -> int:
+    """Serve metrics for Prometheus at /metrics: backlog, workers, outcomes, calls, latency, cost.
+
+    Each scrape reads Redis, so one exporter is enough for a fleet, and more of them say the same.
+    """
+    from producer.metrics.exporter import PATH, serving  # noqa: PLC0415 - start-up: only this command needs it
+
+    check_port(host, port)
+    session.client.ping()  # a wrong URL is told here, in one line
+    try:
+        with serving(session.client, host, port) as taken:
+            session.output.note(f"metrics: http://{host}:{taken}{PATH}")
+            threading.Event().wait()
+    except TerminatedError:
+        return 0
+    except KeyboardInterrupt:
+        raise InterruptedByUserError("stopped") from None
+    return 0

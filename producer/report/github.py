@@ -1,0 +1,173 @@
+"""Writes a run for GitHub Actions: Markdown for the job's summary, and annotations as workflow commands.
+
+The summary is a file (`$GITHUB_STEP_SUMMARY`) and annotations are lines that the runner reads in a step's
+output, so they are two reports. What failed is folded. Texts of models and of input files are hostile: in the
+summary they are escaped HTML, in annotations escaped data, and neither holds what the runner would obey.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import chain
+from typing import Any, BinaryIO, Final
+
+from producer.aggregate.gates import gate_line
+from producer.report import case_rows, query_rows
+from producer.report.cells import plain
+from producer.report.junit import JunitTest
+from producer.report.screens import SCREENS
+from producer.report.to_junit import case_test, query_test, turn_test
+from shared.names import Kind
+from shared.runs import RunInfo
+
+MOST_FAILURES: Final = 100
+"""Failures in the summary, of which GitHub takes a megabyte for a step."""
+MOST_ANNOTATIONS: Final = 10
+"""Errors, and warnings, that GitHub shows for a step."""
+NAME_CHARS: Final = 200
+MESSAGE_CHARS: Final = 500
+BODY_CHARS: Final = 4_000
+
+_TESTS: Final[Mapping[Kind, Callable[[Iterable[Any]], Iterator[JunitTest]]]] = {
+    Kind.TURNS: lambda rows: map(turn_test, rows),
+    Kind.CASES: lambda rows: map(case_test, case_rows.opened(rows)),
+    Kind.QUERIES: lambda rows: (test for _, test in map(query_test, query_rows.opened(rows))),
+}
+
+
+class _Failures:
+    """Keeps the first failures of a run, those without a verdict apart from the others."""
+
+    def __init__(self, info: RunInfo, most: int) -> None:
+        self.info, self._most = info, most
+        self.errors, self.failures = list[JunitTest](), list[JunitTest]()
+
+    def page(self, rows: Sequence[Any]) -> None:
+        """Keeps those of some rows."""
+        for code, kept in (("x", self.errors), ("f", self.failures)):
+            some = [row for row in rows if row.code.startswith(code)][: self._most - len(kept)]
+            kept.extend(_TESTS[self.info.kind](some))
+
+
+class GithubReport(_Failures):
+    """Writes the summary of a job.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        super().__init__(info, MOST_FAILURES)
+        self._out = out
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the Markdown."""
+        counts = document["counts"]
+        lines = [f"## Proctor: {html(self.info.run)}", "", f"{html(_verdict(document))}", ""]
+        lines += _table(
+            ["outcome", "items"], [[word, f"{number:,}"] for word, number in counts.items() if number]
+        )
+        lines += [f"- {html(gate_line(gate))}" for gate in document.get("gates", ())] + [""]
+        lines += _folded("Summary", SCREENS[self.info.kind].summary(document), is_open=True)
+        for heading, kept, number in (
+            ("Without a verdict", self.errors, counts["error"]),
+            ("Failed", self.failures, counts.get("failed", 0)),
+        ):
+            if kept:
+                lines += [f"### {heading}", ""]
+                lines += chain.from_iterable(map(_failure, kept))
+            if number > len(kept):
+                lines += [
+                    f"{number - len(kept):,} more: `proctor results {html(self.info.run)} --failed`",
+                    "",
+                ]
+        self._out.write("\n".join(lines).encode(errors="replace"))
+
+
+class Annotations(_Failures):
+    """Makes the annotations of a run: lines for a step's output.
+
+    Args:
+        info: the run.
+    """
+
+    def __init__(self, info: RunInfo) -> None:
+        super().__init__(info, MOST_ANNOTATIONS)
+        self.lines = list[str]()
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Makes the lines: missed gates and items without a verdict are errors, the rest are warnings."""
+        gates = [gate_line(gate) for gate in document.get("gates", ()) if not gate["met"]]
+        errors = [command("error", line, title="Proctor") for line in gates]
+        errors += [_annotation("error", test) for test in self.errors]
+        warnings = [_annotation("warning", test) for test in self.failures]
+        self.lines = errors[:MOST_ANNOTATIONS] + warnings[:MOST_ANNOTATIONS]
+
+
+def html(text: Any, limit: int | None = None) -> str:
+    """Returns text as one line of HTML that is no Markdown and no workflow command.
+
+    >>> html("<b>a|b</b> ::error::x ##[error]y *z*")
+    '&lt;b&gt;a&#124;b&lt;/b&gt; &#58;:error&#58;:x &#35;#&#91;error&#93;y &#42;z&#42;'
+    """
+    return _quiet(plain(str(text), limit)).translate(_MARKDOWN)
+
+
+def command(name: str, text: str, *, title: str) -> str:
+    r"""Writes a workflow command.
+
+    >>> command("error", "100 %\n::warning::x", title="a,b:c")
+    '::error title=a%2Cb%3Ac::100 %25%0A::warning::x'
+    """
+    escaped = title.translate(_DATA).replace(":", "%3A").replace(",", "%2C")
+    return f"::{name} title={escaped}::{text.translate(_DATA)}"
+
+
+_DATA: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_MARKDOWN: Final = str.maketrans({sign: f"&#{ord(sign)};" for sign in "\\`*_~[]|!@"})
+"""What Markdown would read; the pieces of entities are not among them."""
+
+
+def _quiet(text: str) -> str:
+    """Escapes HTML, and what the runner takes for a command in the output of a step."""
+    return escape(text).replace("::", "&#58;:").replace("##[", "&#35;#[")
+
+
+def _verdict(document: Mapping[str, Any]) -> str:
+    """Says in a line how the run ended."""
+    counts, state = document["counts"], document["state"]
+    good = counts["passed"] + counts["decided"]
+    return f"{state}: {good:,} of {counts['total']:,} items are good, exit code {document['exit']}"
+
+
+def _failure(test: JunitTest) -> list[str]:
+    """Writes one item, folded."""
+    name = f"{html(test.classname, NAME_CHARS)}: {html(test.name, NAME_CHARS)}"
+    told = f"{name} ({html(test.type, NAME_CHARS)})" if test.type else name
+    return _folded(told, "\n".join(filter(None, (test.message[:MESSAGE_CHARS], test.body))), is_html=True)
+
+
+def _folded(title: str, text: str, *, is_open: bool = False, is_html: bool = False) -> list[str]:
+    """Folds a text under a line; inside `pre` an escaped text means nothing to Markdown."""
+    shown = text if len(text) <= BODY_CHARS else text[:BODY_CHARS] + "..."
+    printed = "".join(sign for sign in shown if sign == "\n" or sign.isprintable())
+    return [
+        f"<details{' open' * is_open}><summary>{title if is_html else html(title)}</summary>",
+        "",
+        f"<pre>{_quiet(printed)}</pre>",
+        "",
+        "</details>",
+        "",
+    ]
+
+
+def _annotation(level: str, test: JunitTest) -> str:
+    """Makes the annotation of one item."""
+    title = plain(f"{test.classname}: {test.name}", NAME_CHARS)
+    return command(level, plain(test.message or test.type, MESSAGE_CHARS) or test.ending, title=title)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Writes a table of our own words and numbers, and a blank line after it."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines] + [""]
