@@ -8,7 +8,7 @@ WORKERS ?= 2
 PARALLEL ?= -n 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench gallery test test-unit test-integration test-e2e test-chaos cover \
+.PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos cover \
         check format lint types contracts docs-check lock dist clean distclean
 
 help:
@@ -69,6 +69,9 @@ bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_AR
 	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_kill
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
+
+scaling: $(STAMP) ## write the tables and pictures of docs/scaling.md from what bench_costs measured
+	@$(BIN)/python -m tests.benchmarks.scaling
 
 gallery: $(STAMP) ## make the pictures of docs/gallery.md anew (needs Chromium)
 	@$(BIN)/python -m tests.support.gallery
