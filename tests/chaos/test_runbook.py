@@ -78,7 +78,7 @@ def model() -> Iterator[KeyedModel]:
 def keyed_run(trial: Trial, model: KeyedModel) -> str:
     """Submits cases whose model wants a key, ten at a time."""
     cases = [{"input": f"question {number}", "regex_pattern": "ok"} for number in range(CASES)]
-    place = {"api_base": model.api_base, "api_key_env": "TEST_MODEL_KEY"}
+    place = {"api_base": model.api_base, "api_key_env": "TEST_API_KEY"}
     config = {"judge_model": None, "concurrency": 10, "cache": False}
     more: dict[str, Any] = {"model_configs": {"alpha": place}, "config": config}
     path = bench(trial.processes.folder, model, cases, models=["alpha"], **more)
@@ -89,7 +89,7 @@ def keyed_run(trial: Trial, model: KeyedModel) -> str:
 
 def worker_with(key: str, trial: Trial) -> Process:
     """Starts a worker that has this key."""
-    return start_worker(trial.processes, "-Q", "cases", env={**trial.processes.env, "TEST_MODEL_KEY": key})
+    return start_worker(trial.processes, "-Q", "cases", env={**trial.processes.env, "TEST_API_KEY": key})
 
 
 def test_a_full_redis_holds_the_run_up_and_no_more(own_trial: Trial) -> None:
