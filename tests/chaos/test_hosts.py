@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from shared import keys
+from shared.ledger.times import LEASE_S
 from tests.support.cli import PROCTOR, Cli
 from tests.support.eventually import eventually, stays
 from tests.support.hosts import Host, Network
@@ -18,7 +19,7 @@ from tests.support.model_server import Say
 from tests.support.processes import Process, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.thread_oracle import Row, check_etags
-from tests.support.trial import LEASE_S, Trial
+from tests.support.trial import Trial
 from tests.support.turn_files import write_turns
 from tests.support.workers import READY_S
 
@@ -152,7 +153,7 @@ def fleet(tmp_path: Path, bare_env: dict[str, str]) -> Iterator[Fleet]:
         url = f"redis://:{LOGIN.replace(' ', '%20')}@{redis.address}:{PORT}/0"
         folder = tmp_path / "fleet"
         folder.mkdir()
-        processes = Processes(folder, {**bare_env, "PROCTOR_REDIS_URL": url})
+        processes = Processes(folder, {**bare_env, "PROCTOR_REDIS_URL": url, "PROCTOR_LEASE_S": str(LEASE_S)})
         model = CountingModel()
         model.listener = network.hosts["model"].listener()
         try:
