@@ -13,7 +13,7 @@ DEPLOY_LOCKS := tests/deploy/requirements-check.lock tests/deploy/requirements-k
 ACTIONLINT   := tests/deploy/actionlint
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench gallery test test-unit test-integration test-e2e test-chaos cover \
+.PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos cover \
         check check-deploy format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
@@ -80,6 +80,9 @@ bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_AR
 	@$(BIN)/python -m tests.benchmarks.bench_kill
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
 	@$(BIN)/python -m tests.benchmarks.bench_scrape
+
+scaling: $(STAMP) ## write the tables and pictures of docs/scaling.md from what bench_costs measured
+	@$(BIN)/python -m tests.benchmarks.scaling
 
 gallery: $(STAMP) ## make the pictures of the docs anew (needs Chromium and Prometheus)
 	@$(BIN)/python -m tests.support.gallery

@@ -3,7 +3,7 @@
 On a laptop a test whose browser or server is missing is skipped and names it. `PROCTOR_ARTIFACTS` names a
 folder that keeps the screenshots of the session. With `--durations` the sum of each folder is printed too.
 This file stands above the tests, because it reads its variables before tests/conftest.py clears the
-environment.
+environment. Only what the machine forbids may be skipped there: no installation mends that.
 """
 
 import os
@@ -16,6 +16,8 @@ import pytest
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 NOTHING_SKIPPED: Final = os.environ.get("PROCTOR_REQUIRE_TOOLS") == "1"
+FORBIDDEN: Final = "Skipped: not permitted here: "
+"""How the reason begins where the kernel or the user's rights forbid a test (tests/support/tools.py)."""
 ARTIFACTS: Final = os.environ.get("PROCTOR_ARTIFACTS", "")
 
 
@@ -28,9 +30,11 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _unskipped(report: Report) -> Report:
-    """The same report, failed if it was skipped; an expected failure is no skip."""
+    """The same report, failed if it was skipped for want of a tool; an expected failure is no skip."""
     if NOTHING_SKIPPED and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        if str(reason).startswith(FORBIDDEN):
+            return report
         report.outcome = "failed"
         report.longrepr = f"{reason}\n(PROCTOR_REQUIRE_TOOLS=1: nothing may be skipped here)"
     return report

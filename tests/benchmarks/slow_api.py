@@ -1,5 +1,7 @@
 """An API that answers every query after a fixed time and costs next to nothing: `python -m … SECONDS EVERY`.
 
+It is a model too: whoever asks for a completion gets `{"ok": true}`.
+
 Written on a bare asyncio protocol, so that on a machine of two cores the workers are measured and not the
 server. Each EVERY-th request (0: none) is refused with 429 and `Retry-After: 1`. Prints its port and serves
 until it is ended.
@@ -13,9 +15,14 @@ BODY: Final = (
     b'{"answer":"yes","sources":[{"title":"S"}],"relatedDocs":[],"citations":[],'
     b'"confidence":{"level":"High"},"metadata":{"chunksRetrieved":1,"latencyMs":200}}'
 )
-ANSWER: Final = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
+COMPLETION: Final = (
+    b'{"id":"c1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,'
+    b'"message":{"role":"assistant","content":"{\\"ok\\": true}"},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":11,"completion_tokens":3,"total_tokens":14}}'
 )
+OK: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+ANSWER: Final = OK % (len(BODY), BODY)
+COMPLETED: Final = OK % (len(COMPLETION), COMPLETION)
 REFUSAL: Final = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -46,7 +53,8 @@ class Server(asyncio.Protocol):
         if self.every and Server.requests % self.every == 0:
             self._answer(REFUSAL)
         else:
-            asyncio.get_running_loop().call_later(self.seconds, self._answer, ANSWER)
+            answer = COMPLETED if b"/chat/completions" in head else ANSWER
+            asyncio.get_running_loop().call_later(self.seconds, self._answer, answer)
 
     def _answer(self, reply: bytes) -> None:
         if not self._transport.is_closing():

@@ -1,7 +1,7 @@
 """Runs the command line as a real process, the way a person at a shell does."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,10 +25,19 @@ class Done(NamedTuple):
 
 
 class Cli:
-    """`proctor` with a data folder, and so a Redis, of the test's own."""
+    """`proctor` with a data folder, and so a Redis, of the test's own.
 
-    def __init__(self, processes: Processes) -> None:
-        self.processes = processes
+    Args:
+        processes: starts it.
+        host: makes the command line that runs a command on another host; by default here.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        host: Callable[..., Sequence[str | Path]] = lambda *command: command,
+    ) -> None:
+        self.processes, self.host = processes, host
 
     def __call__(
         self,
@@ -52,7 +61,8 @@ class Cli:
     ) -> Process:
         """Starts one command and returns while it runs."""
         merged = None if env is None else {**self.processes.env, **env}
-        return self.processes.start(*PROCTOR, *arguments, stdin=stdin, cwd=cwd, env=merged, new_session=True)
+        command = self.host(*PROCTOR, *arguments)
+        return self.processes.start(*command, stdin=stdin, cwd=cwd, env=merged, new_session=True)
 
     def eventually(self, condition: Callable[[], bool], within_s: float = 15.0) -> None:
         """Waits until something is true."""

@@ -23,9 +23,11 @@ LISTS: Final = r"clock|runs|runs:expiring|dead|dead:items|idem:.+"
 """Lists of runs and of items that ended in error, and the clock."""
 PACE: Final = r"kind:[^:]+:(pace|workers|cap)"
 """The workers that are alive, and how fast they are."""
+UPSTREAMS: Final = r"limit:.+|limits:used"
+"""What the calls to an upstream have come to, kept for an hour; permits of calls in flight may not stay."""
 CELERY: Final = r"_kombu\.binding.+|.+\.pidbox|unacked_mutex"
 """What Celery needs to talk with workers."""
-MAY_STAY: Final = re.compile(rf"{PREFIX}({RESULTS}|{STATE}|{LISTS}|{PACE}|{CELERY})")
+MAY_STAY: Final = re.compile(rf"{PREFIX}({RESULTS}|{STATE}|{LISTS}|{PACE}|{UPSTREAMS}|{CELERY})")
 UNACKED: Final = PREFIX + "unacked"
 UNACKED_INDEX: Final = PREFIX + "unacked_index"
 LONG_AGO: Final = 0.0

@@ -77,6 +77,8 @@ class ModelServer:
     requests: list[Request] = field(default_factory=list)
     port: int = 0
     """0: a free one."""
+    listener: socket.socket | None = None
+    """Serve on this socket instead, which may be another host's."""
     api_base: str = ""
 
     def __enter__(self) -> Self:
@@ -99,8 +101,10 @@ class ModelServer:
         app.router.add_post("/v1/chat/completions", self._answer)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", self.port).start()
-        self.api_base = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        listener = self.listener or socket.create_server(("127.0.0.1", self.port))
+        await web.SockSite(runner, listener).start()
+        host, port = listener.getsockname()
+        self.api_base = f"http://{host}:{port}/v1"
         self._ready.set()
         await self._stop.wait()
         await runner.cleanup()

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final, Self
@@ -31,11 +32,25 @@ def program_for_tests() -> str:
 
 
 class RedisServer:
-    """One server process; its data live as long as this object, over any number of restarts."""
+    """One server process; its data live as long as this object, over any number of restarts.
 
-    def __init__(self, *options: str, program: str | None = None) -> None:
+    Args:
+        options: of the server's command line.
+        program: the server program; by default the one that all tests use.
+        host: makes the command line that runs a command on another host; by default here.
+        password: of the server's default user; empty for none.
+    """
+
+    def __init__(
+        self,
+        *options: str,
+        program: str | None = None,
+        host: Callable[..., Sequence[str]] = lambda *command: command,
+        password: str = "",
+    ) -> None:
         self.program = program or program_for_tests()
-        self.options = options
+        self.options = (*options, "--requirepass", password) if password else options
+        self.host, self.password = host, password
         # Not below pytest's own folder: a socket's path may have 107 bytes (macOS: 103).
         self.folder = Path(tempfile.mkdtemp(prefix="redis-"))
         self.socket = self.folder / "s"
@@ -60,7 +75,7 @@ class RedisServer:
         """Starts the server on its folder, and waits until it answers."""
         fixed = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", ""]
         with self.log.open("ab") as log:
-            command = [self.program, *fixed, *DURABLE, *self.options]
+            command = self.host(self.program, *fixed, *DURABLE, *self.options)
             self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if wait:
             eventually(self.ping, PATIENCE_S)
@@ -76,6 +91,7 @@ class RedisServer:
         """Makes a plain redis-py client; close it, or leave it to the fixture."""
         return redis.Redis(
             unix_socket_path=str(self.socket),
+            password=self.password or None,
             decode_responses=decode_responses,
             socket_timeout=socket_timeout,
         )

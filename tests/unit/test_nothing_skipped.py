@@ -8,20 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tools import FORBIDDEN
 from tests.support.tree import ROOT
 
-SUITE = """
+SUITE = f"""
 import pytest
 def test_skips(): pytest.skip("needs chromium")
+def test_is_forbidden(): pytest.skip({FORBIDDEN!r} + "network namespaces")
 def test_passes(): pass
 @pytest.mark.xfail(reason="known")
 def test_expected_to_fail(): assert False
 """
 
 
-@pytest.mark.parametrize(("required", "result"), [("", "1 passed, 1 skipped"), ("1", "1 failed, 1 passed")])
+@pytest.mark.parametrize(
+    ("required", "result"), [("", "1 passed, 2 skipped"), ("1", "1 failed, 1 passed, 1 skipped")]
+)
 def test_a_skip_fails_only_where_nothing_may_be_skipped(tmp_path: Path, required: str, result: str) -> None:
-    """The variable turns the skip, and nothing else, into a failure with the skip's reason."""
+    """The variable fails a skip for want of a tool, with its reason, and leaves what the machine forbids."""
     shutil.copy(ROOT / "conftest.py", tmp_path)
     (tmp_path / "test_suite.py").write_text(SUITE)
     env = {**os.environ, "PROCTOR_REQUIRE_TOOLS": required}
