@@ -14,12 +14,12 @@ def test_run_answers_turns_and_tells_what_it_cost(cli: Cli, tmp_path: Path) -> N
     """One document with calls, cost and tokens; results with answers; all traces; the cache pays."""
     file = write_turns(tmp_path / "talks.jsonl", talks(6, 2, skips=2))
     with LiveModel() as model:
-        where = ("--model", "test/parrot", "--api-base", model.api_base, "--api-key-env", "PARROT_KEY")
+        where = ("--model", "test/parrot", "--api-base", model.api_base, "--api-key-env", "PARROT_API_KEY")
         how = ("--price", "100/200", "-j", "4", "--processes", "2", "-q", "--json")
-        done = cli("run", file, *where, *how, env={"PARROT_KEY": KEY})
+        done = cli("run", file, *where, *how, env={"PARROT_API_KEY": KEY})
         assert (done.code, done.err) == (0, ""), done
         first = json.loads(done.out)
-        again = json.loads(cli("run", file, *where, *how, env={"PARROT_KEY": KEY}).out)
+        again = json.loads(cli("run", file, *where, *how, env={"PARROT_API_KEY": KEY}).out)
     assert {each.headers["Authorization"] for each in model.asked} == {f"Bearer {KEY}"}
     assert len(model.asked) == 12
     assert model.most_in_flight <= 4

@@ -97,6 +97,7 @@ def test_a_killed_worker_loses_nothing(smoke: Smoke, redis_client: "redis.Redis"
     assert [row.index for row in smoke.store.rows(run)] == list(range(1000 * 60))
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_and_comes_back(smoke: Smoke, rabbit: RabbitServer) -> None:
     """Stopped and started again under a worker: commands say so, looking still works, and work goes on."""
     worker = smoke.worker("-Q", "turns")
