@@ -40,6 +40,7 @@ def with_session(work: Callable[[aiohttp.ClientSession], Awaitable[T]]) -> T:
     """Does something with an HTTP session."""
 
     async def run() -> T:
+        """Has a session while it works."""
         async with aiohttp.ClientSession() as session:
             return await work(session)
 
@@ -62,6 +63,7 @@ def test_a_long_error_with_the_key(server: ModelServer, name: str, before: int, 
     request = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env="SOME_API_KEY")
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
+        """Asks the model once."""
         with pytest.raises(UpstreamError) as caught:
             await Clients(lambda: session, {"SOME_API_KEY": KEY}).complete(request)
         return caught.value
@@ -82,6 +84,7 @@ def test_a_refusal_of_a_query_with_the_token(monkeypatch: pytest.MonkeyPatch, na
         run = QueryRun(api_url=api.url, bearer_env="ASK_TOKEN")
 
         async def ask(session: aiohttp.ClientSession) -> asking.Asked:
+            """Puts one query."""
             return await asking.ask(session, asking.prepare(run), "How?")
 
         asked = with_session(ask)

@@ -53,6 +53,7 @@ async def call(upstream: "Upstream", endpoint: Endpoint, error: UpstreamError | 
     """Makes one call that is answered at once, or fails."""
 
     async def send() -> Sent[str]:
+        """Answers at once."""
         if error is not None:
             raise error
         return Sent("answer")

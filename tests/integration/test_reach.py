@@ -103,6 +103,7 @@ def with_session(
     """Does something with the session of a worker."""
 
     async def run() -> T:
+        """Has a session while it works."""
         names = Names({name.replace("_", "."): found for name, found in known.items()})
         async with open_session(reach, names) as session:
             return await work(session)
@@ -114,6 +115,7 @@ def why_not(reach: Reach, url: str, **known: list[str]) -> UpstreamError:
     """Asks a model at a place that may not be called."""
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
+        """Asks for a place."""
         clients = Clients(lambda: session, {})
         with pytest.raises(UpstreamError) as caught:
             await clients.complete(ModelRequest("m", "", "Hi", api_base=url, timeout_s=5))
@@ -126,6 +128,7 @@ def answer_of(reach: Reach, url: str, **known: list[str]) -> str:
     """Asks a model at a place that may be called."""
 
     async def ask(session: aiohttp.ClientSession) -> str:
+        """Asks for a place."""
         clients = Clients(lambda: session, {})
         return (await clients.complete(ModelRequest("m", "", "Hi", api_base=url))).text
 
@@ -228,7 +231,10 @@ def test_redirects_are_judged_again(tmp_path: Path, target: str) -> None:
     """Where somebody follows redirects with the session, each place on the way is judged."""
 
     async def follow(session: aiohttp.ClientSession) -> None:
+        """Follows what a server sends it to."""
+
         async def send_on(_request: web.Request) -> web.Response:
+            """Sends whoever asks to a forbidden place."""
             raise web.HTTPFound(target)
 
         app = web.Application()
@@ -250,6 +256,7 @@ def test_a_query_to_a_forbidden_place_ends_its_run(tmp_path: Path) -> None:
     """The reply says why in the place of an answer, and no other query is sent."""
 
     async def ask(session: aiohttp.ClientSession) -> asking.Asked:
+        """Puts one query."""
         run = QueryRun(api_url="http://169.254.169.254")
         return await asking.ask(session, asking.prepare(run), "How?")
 
@@ -262,6 +269,7 @@ def test_named_providers_keep_to_it(tmp_path: Path) -> None:
     """A provider that litellm calls is refused as well where it is none of the allowed hosts."""
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
+        """Asks through litellm."""
         clients = Clients(lambda: session, {"OPENAI_API_KEY": "sk-0123456789"})
         try:
             with pytest.raises(UpstreamError) as caught:
