@@ -10,6 +10,8 @@ from shared.errors import InfrastructureError
 from shared.names import Kind
 
 NAME: Final = "workers"
+NOTE_AFTER_S: Final = 1.0
+"""Workers that take longer to end are still busy, and the terminal says what it waits for."""
 
 
 class Crew:
@@ -98,17 +100,26 @@ class Crew:
         raise InfrastructureError(f"{message}: {words}" if words else message, hint=f"their log is {log}")
 
     def ask_to_stop(self) -> None:
-        """Tells what was started here to end, without waiting for it."""
+        """Asks what was started here to end, without waiting for it."""
         if self._child is not None:
             self._child.ask_to_stop()
 
     def stop(self) -> None:
-        """Stops what was started here: running work is finished or given back."""
+        """Stops what was started here; items that are running for other runs get the grace period.
+
+        Ctrl-C meanwhile ends the workers at once: what is unfinished is given back.
+        """
         if self._child is None:
             return
         child, self._child = self._child, None
         try:
+            child.ask_to_stop()
+            if not child.ends_within(NOTE_AFTER_S):
+                grace_s = self._session.settings.grace_s
+                self._session.output.note(
+                    f"waiting up to {grace_s:g} s for running items of other runs; Ctrl-C ends the workers now"
+                )
             child.stop()
         except KeyboardInterrupt:
-            child.kill()
+            child.hurry()
             raise
