@@ -118,7 +118,7 @@ class Supervisor:
         os.set_blocking(self._news, False)
 
     def ask_to_stop(self) -> None:
-        """Begins the drain; from any thread and from signal handlers, and at any later call without effect."""
+        """Begins the drain, from any thread or signal handler; later calls have no effect."""
         self._is_ending = True
         self._ring()
 

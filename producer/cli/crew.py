@@ -1,5 +1,6 @@
 """Local workers for one run: started only when nobody else works on its kind, stopped with the command."""
 
+from time import monotonic
 from typing import Final
 
 from producer.cli.context import Session
@@ -10,6 +11,8 @@ from shared.errors import InfrastructureError
 from shared.names import Kind
 
 NAME: Final = "workers"
+ALONE_FOR_S: Final = 3.0
+"""How long no worker may be alive before workers are started here."""
 NOTE_AFTER_S: Final = 1.0
 """Workers that take longer to end are still busy, and the terminal says what it waits for."""
 
@@ -30,6 +33,7 @@ class Crew:
         self._processes = session.settings.processes if processes is None else processes
         self._in_flight = in_flight
         self._child: Child | None = None
+        self._alone_since_s: float | None = None
 
     @property
     def is_working(self) -> bool:
@@ -63,6 +67,26 @@ class Crew:
         self._session.output.detail(
             f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"
         )
+
+    def keep_staffed(self, workers: int | None = None) -> None:
+        """Starts workers once none has been alive for `ALONE_FOR_S`; to be called again and again.
+
+        Workers that were there at the beginning may belong to another run, and leave with it.
+
+        Args:
+            workers: live workers of the kind, if somebody has counted them just now.
+
+        Raises:
+            InfrastructureError: the workers started here ended by themselves, or cannot be started.
+            RedisUnreachableError: Redis is away.
+        """
+        self.check()
+        if self.is_working or (self._session.count_workers(self._kind) if workers is None else workers):
+            self._alone_since_s = None
+            return
+        self._alone_since_s = self._alone_since_s or monotonic()
+        if monotonic() - self._alone_since_s >= ALONE_FOR_S:
+            self.start()
 
     def start_in_background(self) -> None:
         """Starts workers that outlive this command and end when every run of their kind is final."""
@@ -117,7 +141,7 @@ class Crew:
             if not child.ends_within(NOTE_AFTER_S):
                 grace_s = self._session.settings.grace_s
                 self._session.output.note(
-                    f"waiting up to {grace_s:g} s for running items of other runs; Ctrl-C ends the workers now"
+                    f"waiting up to {grace_s:g} s for running items of other runs; Ctrl-C ends them at once"
                 )
             child.stop()
         except KeyboardInterrupt:

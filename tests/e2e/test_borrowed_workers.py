@@ -1,6 +1,7 @@
 """Runs that share a Redis: the workers of one serve the others, and leave them in good order."""
 
 import json
+import sys
 from pathlib import Path
 
 from tests.support.cli import Cli
@@ -54,3 +55,21 @@ def test_a_run_that_ends_lets_its_workers_finish_what_they_do_for_another(cli: C
         assert second.wait(40) == 0, second.said()
     assert {query: count for query, count in api.asked().items() if count > 1} == {}
     assert "for running items of other runs" in first.errors
+
+
+def test_a_harness_goes_on_when_the_workers_it_used_leave(cli: Cli, tmp_path: Path) -> None:
+    """Workers of another command serve an evaluation; when they are gone it starts its own and finishes."""
+    queries = [json.loads(line) for line in asking(tmp_path, "lent", 3).read_text().splitlines()]
+    (tmp_path / "data").mkdir()
+    baselines = {"version": "1.0", "queries": queries}
+    (tmp_path / "data" / "evaluation_baselines.json").write_text(json.dumps(baselines))
+    with ScriptedApi(meet) as api:
+        first = owner(cli, tmp_path, api)
+        env = {**cli.processes.env, "EVAL_API_URL": api.url, "EVAL_DELAY_SECONDS": "0"}
+        program = "import sys; from producer.harness.main import main; sys.exit(main())"
+        second = cli.processes.start(sys.executable, "-c", program, cwd=tmp_path, env=env, new_session=True)
+        cli.eventually(lambda: api.asked()["lent 1"] == 1, 30)
+        cancelled(cli, first)
+        assert first.wait(40) == 4, first.said()
+        assert second.wait(60) == 0, second.said()
+    assert api.asked() == {"own 1": 1, "lent 1": 1, "lent 2": 1, "lent 3": 1}
