@@ -7,8 +7,8 @@ from producer.cli.context import Session
 from producer.cli.output import printable
 from producer.cli.services import Child, child_environment, last_words, open_log, worker_command
 from producer.cli.wording import plural
-from shared.errors import InfrastructureError
-from shared.names import Kind
+from shared.errors import InfrastructureError, RedisUnreachableError
+from shared.names import Kind, RunState
 
 NAME: Final = "workers"
 ALONE_FOR_S: Final = 3.0
@@ -138,7 +138,7 @@ class Crew:
         child, self._child = self._child, None
         try:
             child.ask_to_stop()
-            if not child.ends_within(NOTE_AFTER_S):
+            if not child.ends_within(NOTE_AFTER_S) and self._is_lent():
                 grace_s = self._session.settings.grace_s
                 self._session.output.note(
                     f"waiting up to {grace_s:g} s for running items of other runs; Ctrl-C ends them at once"
@@ -147,3 +147,10 @@ class Crew:
         except KeyboardInterrupt:
             child.hurry()
             raise
+
+    def _is_lent(self) -> bool:
+        """Whether a run goes on that the workers started here may be working on."""
+        try:
+            return bool(self._session.impatient_store.list(kind=self._kind, state=RunState.RUNNING))
+        except RedisUnreachableError:
+            return False
