@@ -55,6 +55,8 @@ class QueryRun:
     """Queries of the file before the first one of the run."""
     continues: str = ""
     """The run that has the results of earlier queries; empty when there is none."""
+    owner: str = ""
+    """Host, process id and folder of the evaluation harness that submitted it; empty for other commands."""
 
     def as_snapshot(self) -> dict[str, Any]:
         """Returns what a snapshot keeps."""

@@ -3,8 +3,9 @@
 Celery stops the consumer first, then this step, then the pool. It has no way of its own to end a threads pool
 early (no soft time limit, no cancel, and `REMAP_SIGTERM` breaks it), so the signals are ours:
 
-    SIGTERM, SIGINT     drain; the second one hurries
-    SIGQUIT             hurries at once
+    SIGTERM     drains, however often it comes: a service manager and our supervisor may both send it
+    SIGINT      drains; the second one (Ctrl-C twice) hurries
+    SIGQUIT     hurries at once
 
 The same step serves `python -m worker` and a plain `celery -A worker.app worker`.
 """
@@ -151,7 +152,7 @@ def _stop_consuming(worker: Any) -> None:
 
 def _take_over_signals(process: WorkerProcess) -> None:
     def on_signal(number: int, _frame: object) -> None:
-        if number == signal.SIGQUIT or process.chunks.is_draining:
+        if number == signal.SIGQUIT or (number == signal.SIGINT and process.chunks.is_draining):
             process.insist()
         else:
             process.drain()

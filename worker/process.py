@@ -2,9 +2,9 @@
 
 Ends, from gentle to hard; what a harder one leaves behind, the ledger's lease rule brings back:
 
-    drain      first SIGTERM or SIGINT, remote shutdown, burst without work: nothing new begins, what runs
+    drain      SIGTERM, first SIGINT, remote shutdown, burst without work: nothing new begins, what runs
                may finish within the grace period, the rest is given back at once
-    hurry      second signal, SIGQUIT, grace over, supervisor gone: every lease is given back now, exit
+    hurry      second Ctrl-C, SIGQUIT, grace over, supervisor gone: every lease is given back now, exit
     give up    Redis was away for longer than the patience: exit 3, the supervisor starts another process
 """
 

@@ -3,7 +3,9 @@
     child ends        started again after 0.5 s, doubling to 30 s while it keeps dying young
     exit code 2       a setting that no restart mends: the supervisor ends with it
     --burst           a child that ended with 0 has found nothing left to do; the last one ends the supervisor
-    SIGTERM, SIGINT   to all children, which drain; the second one hurries them; what outlives them is killed
+    SIGTERM           drains all children, however often it comes; what outlives the grace period is killed
+    SIGINT            drains; the second one (Ctrl-C twice) hurries
+    SIGQUIT           hurries: running items are given back at once
     kill -9           the kernel kills the children; elsewhere their standard input ends, and they with it
 
 It waits in one place, for a child's end, a signal, or the end of its own parent, and costs nothing meanwhile.
@@ -35,7 +37,7 @@ USAGE_EXIT: Final = 2
 MARGIN_S: Final = 5.0
 """How long beyond its grace period a child may take before it is killed."""
 HURRIED_S: Final = 5.0
-"""How long a child may take that was told to end at once."""
+"""How long a child may take to end when it is hurried."""
 
 logger = logging.getLogger(__name__)
 
@@ -109,14 +111,23 @@ class Supervisor:
         self._children = [Child(name) for name in names]
         self._command = command
         self._grace_s = grace_s
-        self._asked = 0
+        self._is_ending = False
+        self._is_hurried = False
         self._news, self._bell = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(self._news, False)
 
     def ask_to_stop(self) -> None:
-        """Begins the end; from any thread, and from signal handlers. The second time it is a hurry."""
-        self._asked += 1
+        """Begins the drain, from any thread or signal handler; later calls have no effect."""
+        self._is_ending = True
+        self._ring()
+
+    def hurry(self) -> None:
+        """Ends the children without waiting for running items; from any thread and from signal handlers."""
+        self._is_ending = self._is_hurried = True
+        self._ring()
+
+    def _ring(self) -> None:
         with suppress(BlockingIOError):
             os.write(self._bell, b"\0")
 
@@ -124,7 +135,7 @@ class Supervisor:
         """Keeps the children running until asked to stop; returns the exit code."""
         self._listen()
         code = 0
-        while not self._asked:
+        while not self._is_ending:
             for child in self._children:
                 code = code or self._look_after(child, is_burst=is_burst)
             if code or all(child.is_over for child in self._children):
@@ -135,9 +146,16 @@ class Supervisor:
 
     def _listen(self) -> None:
         signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.ask_to_stop())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, self._on_signal)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, or the wake-up pipe stays silent
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        # A second SIGTERM is no hurry: service managers and scripts repeat it, people press Ctrl-C.
+        if number == signal.SIGQUIT or (number == signal.SIGINT and self._is_ending):
+            self.hurry()
+        else:
+            self.ask_to_stop()
 
     def _look_after(self, child: Child, *, is_burst: bool) -> int:
         """Starts a child that is due, and notes the end of one; returns an exit code that is to end us."""
@@ -188,11 +206,11 @@ class Supervisor:
                     pass
 
     def _end(self) -> None:
-        """Ends all children: asks, hurries when asked again, kills when nothing helps."""
+        """Ends all children: drains them, hurries them on request, kills those that outlive their time."""
         self._tell(signal.SIGTERM)
         deadline, is_hurried = monotonic() + self._grace_s + MARGIN_S, False
         while any(child.process is not None and child.exit_code is None for child in self._children):
-            if self._asked > 1 and not is_hurried:
+            if self._is_hurried and not is_hurried:
                 deadline, is_hurried = monotonic() + HURRIED_S, True
                 self._tell(signal.SIGQUIT)
             if monotonic() >= deadline:

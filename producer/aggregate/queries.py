@@ -172,6 +172,11 @@ class Target:
         """Writes a number with this target's unit."""
         return f"{number:.0f}ms" if self.is_time else f"{number:.{decimals}f}%"
 
+    @property
+    def reached(self) -> str:
+        """Writes what the run reached; N/A where there was nothing to measure."""
+        return "N/A" if self.status == "N/A" else self.shown(self.value)
+
     def wanted(self, *, decimals: int = 0) -> str:
         """Writes the target, such as `>= 40%`."""
         return f"{self.relation} {self.shown(self.threshold, decimals=decimals)}"

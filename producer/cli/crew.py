@@ -1,15 +1,20 @@
 """Local workers for one run: started only when nobody else works on its kind, stopped with the command."""
 
+from time import monotonic
 from typing import Final
 
 from producer.cli.context import Session
 from producer.cli.output import printable
 from producer.cli.services import Child, child_environment, last_words, open_log, worker_command
 from producer.cli.wording import plural
-from shared.errors import InfrastructureError
-from shared.names import Kind
+from shared.errors import InfrastructureError, RedisUnreachableError
+from shared.names import Kind, RunState
 
 NAME: Final = "workers"
+ALONE_FOR_S: Final = 3.0
+"""How long no worker may be alive before workers are started here."""
+NOTE_AFTER_S: Final = 1.0
+"""Workers that take longer to end are still busy, and the terminal says what it waits for."""
 
 
 class Crew:
@@ -28,6 +33,7 @@ class Crew:
         self._processes = session.settings.processes if processes is None else processes
         self._in_flight = in_flight
         self._child: Child | None = None
+        self._alone_since_s: float | None = None
 
     @property
     def is_working(self) -> bool:
@@ -61,6 +67,26 @@ class Crew:
         self._session.output.detail(
             f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"
         )
+
+    def keep_staffed(self, workers: int | None = None) -> None:
+        """Starts workers once none has been alive for `ALONE_FOR_S`; to be called again and again.
+
+        Workers that were there at the beginning may belong to another run, and leave with it.
+
+        Args:
+            workers: live workers of the kind, if somebody has counted them just now.
+
+        Raises:
+            InfrastructureError: the workers started here ended by themselves, or cannot be started.
+            RedisUnreachableError: Redis is away.
+        """
+        self.check()
+        if self.is_working or (self._session.count_workers(self._kind) if workers is None else workers):
+            self._alone_since_s = None
+            return
+        self._alone_since_s = self._alone_since_s or monotonic()
+        if monotonic() - self._alone_since_s >= ALONE_FOR_S:
+            self.start()
 
     def start_in_background(self) -> None:
         """Starts workers that outlive this command and end when every run of their kind is final."""
@@ -98,17 +124,33 @@ class Crew:
         raise InfrastructureError(f"{message}: {words}" if words else message, hint=f"their log is {log}")
 
     def ask_to_stop(self) -> None:
-        """Tells what was started here to end, without waiting for it."""
+        """Asks what was started here to end, without waiting for it."""
         if self._child is not None:
             self._child.ask_to_stop()
 
     def stop(self) -> None:
-        """Stops what was started here: running work is finished or given back."""
+        """Stops what was started here; items that are running for other runs get the grace period.
+
+        Ctrl-C meanwhile ends the workers at once: what is unfinished is given back.
+        """
         if self._child is None:
             return
         child, self._child = self._child, None
         try:
+            child.ask_to_stop()
+            if not child.ends_within(NOTE_AFTER_S) and self._is_lent():
+                grace_s = self._session.settings.grace_s
+                self._session.output.note(
+                    f"waiting up to {grace_s:g} s for running items of other runs; Ctrl-C ends them at once"
+                )
             child.stop()
         except KeyboardInterrupt:
-            child.kill()
+            child.hurry()
             raise
+
+    def _is_lent(self) -> bool:
+        """Whether a run goes on that the workers started here may be working on."""
+        try:
+            return bool(self._session.impatient_store.list(kind=self._kind, state=RunState.RUNNING))
+        except RedisUnreachableError:
+            return False

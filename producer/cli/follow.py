@@ -20,8 +20,6 @@ from shared.runs import RunInfo
 
 LOOK_EVERY_S: Final = 0.2
 """Between two looks; short, because small runs are done within a second."""
-ALONE_FOR_S: Final = 3.0
-"""How long no worker may be alive before a command that can start some does so."""
 
 T = TypeVar("T")
 
@@ -59,7 +57,6 @@ class Follower:
         self._meanwhile = meanwhile or self._wait
         self._last = Progress(run, RunState.RUNNING, 0, 0, {}, 0.0, 0, 0)
         self._away_since_s: float | None = None
-        self._alone_since_s: float | None = None
 
     def follow(self) -> RunInfo:
         """Watches until the run's state is final and returns it.
@@ -152,13 +149,10 @@ class Follower:
         """Starts workers when the run needs some and there are none, and looks after those started."""
         if self._crew is None:
             return
-        self._crew.check()
-        if self._last.workers or self._crew.is_working or info.state != RunState.RUNNING:
-            self._alone_since_s = None
-            return
-        self._alone_since_s = self._alone_since_s or monotonic()
-        if monotonic() - self._alone_since_s >= ALONE_FOR_S:
-            self._crew.start()
+        if info.state == RunState.RUNNING:
+            self._crew.keep_staffed(self._last.workers)
+        else:
+            self._crew.check()
 
     def _end_in_time(self) -> None:
         """Ends the run as incomplete when its time is over."""

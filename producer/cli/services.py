@@ -23,7 +23,7 @@ from shared.settings import Settings
 LOG_BYTES: Final = 10_000_000
 """A log file above this size is moved to `….1` before the next start."""
 KILL_AFTER_S: Final = 10.0
-"""How long beyond its own grace period a child may take to end."""
+"""How long beyond its own grace period, or after `Child.hurry`, a child may take to end."""
 PACKAGES_ROOT: Final = Path(shared.__file__).resolve().parents[1]
 """The folder of our packages; `celery -A` looks for the app in the current folder before anything else."""
 TASK_COLUMNS: Final = "name,uuid,state,kwargs,result,received,runtime,retries,worker"
@@ -174,6 +174,7 @@ class Child:
         self.process = process
         self.log = log
         self._grace_s = grace_s
+        self._is_asked = False
 
     @classmethod
     def start(
@@ -224,16 +225,30 @@ class Child:
         return self.process.poll()
 
     def ask_to_stop(self) -> None:
-        """Sends SIGTERM: finish or give back what is in hand, then end."""
-        if self.process.poll() is None:
+        """Sends SIGTERM, once: finish or give back what is running, then end."""
+        if not self._is_asked and self.process.poll() is None:
+            self._is_asked = True
             self.process.terminate()
+
+    def ends_within(self, within_s: float) -> bool:
+        """Waits for the end of the child; returns whether it came in time."""
+        try:
+            self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def stop(self) -> None:
         """Ends the child: SIGTERM, its grace period, then SIGKILL for it and its session."""
         self.ask_to_stop()
-        try:
-            self.process.wait(self._grace_s + KILL_AFTER_S)
-        except subprocess.TimeoutExpired:
+        if not self.ends_within(self._grace_s + KILL_AFTER_S):
+            self.kill()
+
+    def hurry(self) -> None:
+        """Ends workers without waiting for running items: SIGQUIT gives those back, SIGKILL comes last."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+        if not self.ends_within(KILL_AFTER_S):
             self.kill()
 
     def kill(self) -> None:

@@ -2,9 +2,15 @@
 
 `--start-from Q-15` continues the newest run that put the same baselines to the same API and did not finish;
 that one may itself continue another. Without such a run only the queries from Q-15 on are in the files.
+
+A run that a killed evaluation left behind is found by its owner: host, process id and folder.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from producer.load.baselines import encode_baseline
@@ -23,32 +29,98 @@ class Earlier(NamedTuple):
 
     run: str
     """The run that is continued; empty when there is none."""
-    results: list[dict[str, Any]]
-    """Results of the queries before the first one to be sent, in order."""
+    results: dict[str, dict[str, Any]]
+    """Its results and those of the runs that it continues, by query."""
+
+
+NOTHING: Final = Earlier("", {})
 
 
 def earlier_results(
     store: RunStore, baselines: Sequence[Mapping[str, Any]], start_from: str, api_url: str
 ) -> Earlier:
-    """Collects the results of the queries before `start_from`.
+    """Collects what an interrupted run answered; nothing when all queries are to be sent.
 
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    ids = [query["id"] for query in baselines]
-    wanted = ids[: ids.index(start_from)]
-    if not wanted:
-        return Earlier("", [])
-    payloads = {query["id"]: encode_baseline(dict(query)) for query in baselines}
+    if start_from == baselines[0]["id"]:
+        return NOTHING
+    payloads = payloads_of(baselines)
     for info in store.list(limit=LOOKED_AT, kind=Kind.QUERIES):
-        run = QueryRun.from_snapshot(info.snapshot)
-        if run.api_url != api_url or run.repeat != 1 or info.state == RunState.LOADING:
+        if info.state not in FINAL_STATES or not _asks_the_same(store, info, payloads, api_url):
             continue
-        if info.state == RunState.FINISHED or info.state not in FINAL_STATES:
+        if info.state == RunState.FINISHED:
             break
-        found = _chain(store, info, payloads)
-        return Earlier(info.run, [found[name] for name in wanted if name in found])
-    return Earlier("", [])
+        return Earlier(info.run, _chain(store, info, payloads))
+    return NOTHING
+
+
+def left_behind(
+    store: RunStore, baselines: Sequence[Mapping[str, Any]], owner: str, api_url: str
+) -> Iterator[RunInfo]:
+    """Finds runs of the same baselines that an evaluation of this machine and folder left when it was killed.
+
+    Args:
+        store: reads runs.
+        baselines: what is evaluated.
+        owner: of the evaluation that looks, see `owner_of`.
+        api_url: base URL of the API.
+
+    Raises:
+        RedisUnreachableError: Redis stays away.
+    """
+    payloads = payloads_of(baselines)
+    for state in (RunState.RUNNING, RunState.PAUSED):
+        for info in store.list(limit=LOOKED_AT, kind=Kind.QUERIES, state=state):
+            theirs = QueryRun.from_snapshot(info.snapshot).owner
+            if _is_orphan(theirs, owner) and _asks_the_same(store, info, payloads, api_url):
+                yield info
+
+
+def owner_of(folder: Path) -> str:
+    """Names this process as the owner of the runs that it submits for a folder."""
+    return f"{socket.gethostname()} {os.getpid()} {folder.resolve()}"
+
+
+def _is_orphan(owner: str, mine: str) -> bool:
+    """Whether the owner of a run is an ended process of this host and folder.
+
+    >>> _is_orphan("", "a 1 /x"), _is_orphan("b 1 /x", "a 1 /x"), _is_orphan("a 1 /y", "a 1 /x")
+    (False, False, False)
+    >>> _is_orphan(f"a {os.getpid()} /x", f"a {os.getpid()} /x"), _is_orphan("a 1 /x", "a 7 /x")
+    (True, False)
+    """
+    host, _, rest = mine.partition(" ")
+    pid, _, folder = rest.partition(" ")
+    parts = owner.split(" ", maxsplit=2)
+    if len(parts) != len(("host", "pid", "folder")) or (parts[0], parts[2]) != (host, folder):
+        return False
+    return parts[1] == pid or not _is_alive(int(parts[1]))
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process of this host runs."""
+    with suppress(PermissionError):  # it runs, for somebody else
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+    return True
+
+
+def payloads_of(baselines: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+    """Encodes queries as a run keeps them."""
+    return {query["id"]: encode_baseline(dict(query)) for query in baselines}
+
+
+def _asks_the_same(store: RunStore, info: RunInfo, payloads: Mapping[str, bytes], api_url: str) -> bool:
+    """Whether a run asks the same API, once, what these baselines ask: its first query tells."""
+    run = QueryRun.from_snapshot(info.snapshot)
+    if run.api_url != api_url or run.repeat != 1:
+        return False
+    [first] = store.inputs(info.run, ["0"])
+    return first in payloads.values()
 
 
 def _chain(store: RunStore, info: RunInfo | None, payloads: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:

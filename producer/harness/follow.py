@@ -1,6 +1,7 @@
 """Follows an evaluation while workers put its queries: one line per query, in order, as results come in."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from threading import Event
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from producer.cli.crew import Crew
 from producer.report.queries import console
 from producer.report.query_rows import opened
 from shared.clock import now_ms
+from shared.errors import RedisUnreachableError
 from shared.item_rows import ItemRow
 from shared.query_words import MAX_RETRIES
 from shared.runs import RunInfo, RunStore
@@ -36,7 +38,7 @@ class Lines:
         self._retries = dict[int, int]()
 
     def follow(self, crew: Crew) -> RunInfo:
-        """Prints until the run has ended, and returns it.
+        """Prints until the run has ended, and returns it; starts workers whenever none is left.
 
         Raises:
             InfrastructureError: the workers started here ended, or Redis stays away.
@@ -47,7 +49,8 @@ class Lines:
             self.catch_up(info)
             if info.is_final:
                 return info
-            crew.check()
+            with suppress(RedisUnreachableError):  # the next look waits for Redis with more patience
+                crew.keep_staffed()
             pause.wait(LOOK_EVERY_S)
 
     def catch_up(self, info: RunInfo) -> None:

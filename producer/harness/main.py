@@ -7,16 +7,17 @@ goes away lose none; files are written after Ctrl-C and without the API too, wit
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.context import Session
 from producer.cli.crew import Crew
 from producer.cli.errors import EXIT_INTERRUPTED, describe
 from producer.cli.options import GlobalOptions
-from producer.harness.earlier import Earlier, earlier_results
+from producer.harness.earlier import NOTHING, earlier_results, left_behind, owner_of
 from producer.harness.follow import Lines, results_of
 from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit, start_at
 from producer.load.source import Source
@@ -30,7 +31,7 @@ from producer.report.queries.files import (
 )
 from producer.report.queries.to_json import run_config
 from producer.submit import submit
-from shared.errors import InputError, ProctorError
+from shared.errors import ConfigError, InputError, ProctorError
 from shared.names import Kind, RunState
 from shared.query_run import QueryRun
 from shared.query_settings import api_url, delay_s
@@ -119,8 +120,9 @@ def _evaluate(asked: Asked) -> int:
     )
     _write(console.loaded(baselines.queries, baselines.version) + "\n")
     if asked.is_dry:
-        _write(console.dry_run(baselines.queries, delay_s=asked.delay_s))
+        _write(console.dry_run(baselines.queries, delay_s=asked.delay_s, queries=len(queries)))
         return EXIT_FINISHED
+    OutputPaths.under(asked.folder).check()
     _write(console.estimate(len(queries), asked.delay_s) + "\nSending queries...\n\n")
     session = Session(GlobalOptions())
     try:
@@ -135,16 +137,19 @@ class _Evaluation:
     def __init__(self, session: Session, asked: Asked, baselines: Baselines, first: str) -> None:
         self._session, self._asked, self._baselines, self._first = session, asked, baselines, first
         self._ids = [query["id"] for query in baselines.queries]
-        self._earlier = Earlier("", [])
+        self._owner = owner_of(asked.folder)
+        self._earlier = NOTHING
         self._crew = Crew(session, Kind.QUERIES, processes=1, in_flight=None)
 
     def run(self) -> int:
         """Sends the queries, writes the files, and returns the exit code."""
         session, asked = self._session, self._asked
+        self._end_own_orphans()
         if not session.count_workers(Kind.QUERIES):
-            self._end_orphans()
             self._crew.start()
         self._earlier = earlier_results(session.store, self._baselines.queries, self._first, asked.api_url)
+        if self._earlier.results:
+            _write(f"  Keeping {self._from_earlier(self._earlier.results)}\n\n")
         run = self._submit()
         lines = Lines(session.store, run, self._ids, self._ids.index(self._first), _write)
         try:
@@ -166,11 +171,15 @@ class _Evaluation:
         self._tell_where_to_go_on(f"The run is {info.state}", info)
         return EXIT_UNREACHABLE
 
-    def _end_orphans(self) -> None:
-        """Ends runs to the same API that a killed evaluation left: our worker would go on with them."""
-        for info in self._session.store.list(kind=Kind.QUERIES, state=RunState.RUNNING):
-            if QueryRun.from_snapshot(info.snapshot).api_url == self._asked.api_url:
-                self._session.ledger.control(info.run, RunState.CANCELLED)
+    def _end_own_orphans(self) -> None:
+        """Ends what an evaluation of this folder left when it was killed: workers would go on with it."""
+        session, asked = self._session, self._asked
+        for info in left_behind(session.store, self._baselines.queries, self._owner, asked.api_url):
+            session.ledger.control(info.run, RunState.CANCELLED)
+            sys.stderr.write(
+                f"Ended {info.run}, which an earlier evaluation left when it was killed;"
+                f" its {info.done} of {info.total} results are kept\n"
+            )
 
     def _submit(self) -> str:
         asked, settings = self._asked, self._session.settings
@@ -179,6 +188,7 @@ class _Evaluation:
             delay_s=asked.delay_s,
             start_from=self._first,
             continues=self._earlier.run,
+            owner=self._owner,
         )
         options = SubmitOptions(
             queries=run,
@@ -192,39 +202,73 @@ class _Evaluation:
         return submit(self._session.ledger, publisher, source, kind=Kind.QUERIES, options=options).run
 
     def _write_files(self, info: RunInfo) -> None:
-        """Writes the three files and prints which, and the summary."""
+        """Writes the three files and prints which, and the summary.
+
+        Raises:
+            ConfigError: a file cannot be written; the others are, and the run is kept.
+        """
         asked, paths = self._asked, OutputPaths.under(self._asked.folder)
-        results = [*self._earlier.results, *results_of(self._session.store, info.run)]
-        metrics = calculate_metrics(results)
+        own = {result["id"]: result for result in results_of(self._session.store, info.run)}
+        found = self._earlier.results | own
+        results = [found[name] for name in self._ids if name in found]
+        kept = {name: result for name, result in self._earlier.results.items() if name not in own}
+        metrics, notes = calculate_metrics(results), self._notes(kept, len(results))
         config = run_config(
             delay_s=asked.delay_s,
             api_url=asked.api_url,
             start_from=self._first,
             version=self._baselines.version,
         )
-        write_results_json(
-            results, metrics, config, run_id=info.run, began_ms=info.created_ms, path=paths.json
+        writers = (
+            partial(
+                write_results_json,
+                results,
+                metrics,
+                config,
+                run_id=info.run,
+                began_ms=info.created_ms,
+                path=paths.json,
+            ),
+            partial(write_results_csv, results, path=paths.csv),
+            partial(write_report_md, results, metrics, info.run, notes=notes, path=paths.report),
         )
-        write_results_csv(results, path=paths.csv)
-        write_report_md(results, metrics, info.run, notes=self._notes(results), path=paths.report)
+        failures = [failure for write in writers if (failure := _failure_of(write))]
         _write("\n" + console.written_files(*paths) + "\n" + console.summary(metrics))
+        _write("".join(f"  Note: {note}\n" for note in notes))
+        if failures:
+            hint = f"nothing is lost: `proctor report {info.run} -o FILE` writes a report of the run"
+            raise ConfigError("; ".join(error.message for error in failures), hint=hint)
 
-    def _notes(self, results: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _notes(self, kept: Mapping[str, object], results: int) -> list[str]:
         """Says what a reader must know before trusting the numbers."""
-        notes = []
-        if self._earlier.results:
-            last = self._earlier.results[-1]["id"]
-            notes.append(f"results up to {last} are from {self._earlier.run}, which this run continues")
-        if len(results) < len(self._ids):
-            notes.append(f"partial: {len(results)} of {len(self._ids)} queries are in it")
+        notes = [f"{self._from_earlier(kept)}, which this run continues"] if kept else []
+        if results < len(self._ids):
+            notes.append(f"partial: {results} of {len(self._ids)} queries are in it")
         return notes
 
+    def _from_earlier(self, kept: Mapping[str, object]) -> str:
+        """Says which results are those of an earlier run."""
+        names = ", ".join(console.spans([name in kept for name in self._ids], self._ids))
+        return f"{len(kept)} earlier result{'s' * (len(kept) > 1)} ({names}) of {self._earlier.run}"
+
     def _tell_where_to_go_on(self, what: str, info: RunInfo) -> None:
-        """Names the query to start from next time: the first one without an answer."""
-        sent = {result["id"] for result in results_of(self._session.store, info.run) if not result["error"]}
-        left = [name for name in self._ids[self._ids.index(self._first) :] if name not in sent]
+        """Names the query to start from next time: the first one that has no result."""
+        own = results_of(self._session.store, info.run)
+        if info.state == RunState.ABORTED and own and own[-1]["error"]:
+            del own[-1]  # the one that found nobody there
+        answered = self._earlier.results.keys() | {result["id"] for result in own}
+        left = [name for name in self._ids[self._ids.index(self._first) :] if name not in answered]
         hint = f"; continue with --start-from {left[0]}" if left else ""
-        sys.stderr.write(f"{what}: results so far are kept{hint}\n")
+        sys.stderr.write(f"{what}: results so far are kept in {info.run}{hint}\n")
+
+
+def _failure_of(write: Callable[[], object]) -> ConfigError | None:
+    """Writes a file; returns what went wrong."""
+    try:
+        write()
+    except ConfigError as error:
+        return error
+    return None
 
 
 def _write(text: str) -> None:

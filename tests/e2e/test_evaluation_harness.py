@@ -158,6 +158,76 @@ def test_ctrl_c_keeps_what_is_there_and_start_from_adds_the_rest(cli: Cli, copil
     assert "which this run continues" in (copilot / FILES[2]).read_text()
 
 
+def test_queued_runs_of_others_are_left_alone(cli: Cli, copilot: Path) -> None:
+    """A run of the same baselines to the same API that somebody else has queued is worked on, not ended."""
+    with ScriptedApi() as scripted:
+        queued = cli("submit", copilot / "data" / "evaluation_baselines.json", "--api-url", scripted.url)
+        done = harness(cli, copilot, EVAL_API_URL=scripted.url)
+    assert done.popen.returncode == 0, done.said()
+    assert "Ended" not in done.errors
+    state = json.loads(cli("runs", "show", queued.out.strip(), "--json").out)["state"]
+    assert state in {"running", "finished"}
+
+
+def test_the_run_of_a_killed_evaluation_is_ended_and_its_answers_are_kept(cli: Cli, copilot: Path) -> None:
+    """The next evaluation of this folder says which run it ends, and `--start-from` keeps all its answers."""
+    with ScriptedApi(lambda _query, nth: Step(after_s=0.1 if nth == 1 else 0.0)) as scripted:
+        process = start(cli, copilot, EVAL_DELAY_SECONDS="0", EVAL_API_URL=scripted.url)
+        process.wait_for("[05/50]", 30)
+        process.kill()
+        answered = len(scripted.requests)
+        again = start(
+            cli, copilot, "--start-from", "Q-02", EVAL_DELAY_SECONDS="30", EVAL_API_URL=scripted.url
+        )
+        again.wait_for("[02/50]", 30)
+        again.send(signal.SIGINT)
+        assert again.wait(20) == 130, again.said()
+    assert again.errors.startswith("Ended eval-"), again.said()
+    assert "which an earlier evaluation left when it was killed" in again.errors
+    names = [result["id"] for result in results(copilot)["results"]]
+    assert names == [f"Q-{number:02}" for number in range(1, len(names) + 1)]
+    assert 5 <= len(names) <= answered
+    assert f"--start-from Q-{len(names) + 1:02}\n" in again.errors
+    assert "  Note: " in again.output
+
+
+def test_a_failed_query_is_a_result_that_resuming_keeps(cli: Cli, copilot: Path) -> None:
+    """The advice names the first query without a result, not one that failed earlier."""
+    second = json.loads((copilot / "data" / "evaluation_baselines.json").read_text())["queries"][1]["query"]
+    with ScriptedApi(lambda query, _nth: Step(500 if query == second else 200, after_s=0.1)) as scripted:
+        process = start(cli, copilot, EVAL_DELAY_SECONDS="0", EVAL_API_URL=scripted.url)
+        process.wait_for("[05/50]", 30)
+        process.send(signal.SIGINT)
+        assert process.wait(20) == 130, process.said()
+    count = len(results(copilot)["results"])
+    assert process.errors.endswith(f"continue with --start-from Q-{count + 1:02}\n"), process.said()
+
+
+def test_a_place_that_cannot_be_written_is_found_before_anything_is_sent(cli: Cli, copilot: Path) -> None:
+    """Exit 2 names the file, and no query was paid for."""
+    (copilot / "reports").write_text("in the way")
+    with ScriptedApi() as scripted:
+        done = harness(cli, copilot, EVAL_API_URL=scripted.url)
+    assert done.popen.returncode == 2, done.said()
+    assert "reports/evaluation_report.md: cannot be written" in done.errors
+    assert scripted.requests == []
+
+
+def test_a_file_that_cannot_be_written_at_the_end_loses_nothing(cli: Cli, copilot: Path) -> None:
+    """The other files are written, and the message names the run and the way to its report."""
+    with ScriptedApi(lambda _query, _nth: Step(after_s=0.05)) as scripted:
+        process = start(cli, copilot, EVAL_DELAY_SECONDS="0", EVAL_API_URL=scripted.url)
+        process.wait_for("[05/50]", 30)
+        shutil.rmtree(copilot / "reports", ignore_errors=True)
+        (copilot / "reports").write_text("in the way")
+        assert process.wait(40) == 2, process.said()
+    assert len(results(copilot)["results"]) == 50
+    command = process.errors.split("`proctor ")[1].split("`")[0].split()
+    report = copilot / "report.md"
+    assert cli(*command[:-1], report).code == 0
+    assert report.read_text().startswith("# Evaluation Report")
+
+
 def test_start_from_without_an_earlier_run_says_that_it_is_partial(cli: Cli, copilot: Path, api: str) -> None:
     """Only the tail is sent and written, numbered as in the whole file, and the report says so."""
     done = harness(cli, copilot, "--start-from", "Q-45", "--api-url", api)

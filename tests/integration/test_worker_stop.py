@@ -1,4 +1,4 @@
-"""How worker processes end, and that nothing is lost: SIGTERM, twice, SIGQUIT, kill -9, a frozen Redis."""
+"""How worker processes end, and that nothing is lost: SIGTERM, Ctrl-C, SIGQUIT, kill -9, a frozen Redis."""
 
 import signal
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared import keys
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, stays
 from tests.support.processes import SHORT_LEASE_S, Process, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.workers import Desk, conversation, heartbeat_folder, start_worker
@@ -98,16 +98,29 @@ def test_a_process_in_a_hurry_leaves_a_frozen_redis_behind(
     assert worker.wait(within_s=12) == 0
 
 
-def test_the_second_sigterm_does_not_wait(
-    new_redis_server: Callable[..., RedisServer], processes: Processes
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, None)], ids=["ctrl-c", "sigterm"]
+)
+def test_only_a_second_ctrl_c_cuts_the_grace_period(
+    new_redis_server: Callable[..., RedisServer],
+    processes: Processes,
+    number: signal.Signals,
+    code: int | None,
 ) -> None:
-    """A person who insists does not wait for the grace period."""
+    """A person who insists does not wait; service managers that repeat SIGTERM cut nothing off."""
     server = new_redis_server()
     desk = Desk(server.client(), server.url)
     processes.env |= {"PROCTOR_REDIS_URL": server.url, "PROCTOR_GRACE_S": "60"}
     worker = working(desk, processes)
     server.freeze()
-    worker.terminate()
+    worker.send(number)
     worker.wait_for("worker draining")  # two signals that are sent at once may be delivered as one
-    worker.terminate()
-    assert worker.wait(within_s=12) == 0
+    worker.send(number)
+    if code is None:
+        stays(lambda: _assert_running(worker), 5)
+    else:
+        assert worker.wait(within_s=12) == code
+
+
+def _assert_running(worker: Process) -> None:
+    assert worker.is_running(), worker.said()

@@ -5,6 +5,8 @@ can compare them and any command can print them.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -124,15 +126,21 @@ def summary(metrics: Mapping[str, Any]) -> str:
     """Returns the block at the end."""
     count = f"{metrics['successful_queries']}/{metrics['total_queries']} successful"
     lines = [
-        f"  {_SUMMARY_LABELS[target.metric]:{_LABEL_WIDTH}} {target.shown(target.value)}"
+        f"  {_SUMMARY_LABELS[target.metric]:{_LABEL_WIDTH}} {target.reached}"
         f" (target: {target.wanted(decimals=1)})"
         for target in targets(dict(metrics))
     ]
     return _text((RULE, "  EVALUATION SUMMARY", RULE, f"  {'Queries:':{_LABEL_WIDTH}} {count}", *lines, RULE))
 
 
-def dry_run(baselines: Sequence[Mapping[str, Any]], *, delay_s: int) -> str:
-    """Returns what a dry run tells of the baselines; nothing was sent and nothing is written."""
+def dry_run(baselines: Sequence[Mapping[str, Any]], *, delay_s: int, queries: int | None = None) -> str:
+    """Returns what a dry run prints of the baselines; nothing was sent and nothing is written.
+
+    Args:
+        baselines: all of the file.
+        delay_s: seconds between queries.
+        queries: how many would be sent; None stands for all.
+    """
     kinds = ("must_contain", "must_not_contain", "should_contain", "expected_docs", "oos_decline_signals")
     totals = [
         f"    {kind + ':':20} {sum(len(baseline.get(kind) or ()) for baseline in baselines)}"
@@ -156,7 +164,21 @@ def dry_run(baselines: Sequence[Mapping[str, Any]], *, delay_s: int) -> str:
         f"  Out-of-scope without decline signals: {_ids(mute)}",
         "",
     )
-    return _text(lines) + estimate(len(baselines), delay_s)
+    return _text(lines) + estimate(len(baselines) if queries is None else queries, delay_s)
+
+
+def spans(is_in: Sequence[bool], names: Sequence[str]) -> list[str]:
+    """Names the stretches of a sequence that are in something.
+
+    >>> spans([True, True, False, True], ["Q-01", "Q-02", "Q-03", "Q-04"])
+    ['Q-01 to Q-02', 'Q-04']
+    """
+    found = list[str]()
+    for held, members in groupby(zip(is_in, names, strict=True), key=itemgetter(0)):
+        stretch = [plain(name) for _, name in members]
+        if held:
+            found.append(stretch[0] if len(stretch) == 1 else f"{stretch[0]} to {stretch[-1]}")
+    return found
 
 
 def _ids(baselines: Sequence[Mapping[str, Any]]) -> str:

@@ -1,8 +1,9 @@
 """Puts the three files of an evaluation run where the harness document has them, each whole or not at all."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from os import getpid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from errno import EACCES, EISDIR
+from os import W_OK, access, getpid, strerror
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +37,20 @@ class OutputPaths(NamedTuple):
         'out/reports/evaluation_report.md'
         """
         return cls(folder / RESULTS_JSON_PATH, folder / RESULTS_CSV_PATH, folder / REPORT_MD_PATH)
+
+    def check(self) -> None:
+        """Makes the folders and checks that the files can be written, before any query is sent.
+
+        Raises:
+            ConfigError: one cannot be written.
+        """
+        for path in self:
+            with _writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if path.is_dir():
+                    raise IsADirectoryError(EISDIR, strerror(EISDIR))
+                if not access(path.parent, W_OK):  # a file takes its place by a rename in its folder
+                    raise PermissionError(EACCES, strerror(EACCES))
 
 
 def write_results_json(
@@ -101,12 +116,26 @@ def write_whole(path: Path, content: bytes) -> None:
         ConfigError: folder or file cannot be written.
     """
     draft = path.with_name(f".{path.name}.{getpid()}.part")
+    with _writing(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(content)
+            draft.replace(path)
+        except OSError:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Names the file whose writing fails.
+
+    Raises:
+        ConfigError: it did.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(content)
-        draft.replace(path)
+        yield
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         reason = error.strerror or str(error)
         raise ConfigError(f"{path}: cannot be written: {reason}", hint="name another folder") from None

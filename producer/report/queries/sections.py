@@ -49,13 +49,13 @@ def metric_rows(metrics: Mapping[str, Any]) -> list[tuple[str, Row]]:
     """
     rows = list[tuple[str, Row]]()
     for target in targets(dict(metrics)):
-        cells = (target.label, target.shown(target.value), target.wanted(), target.status)
+        cells = (target.label, target.reached, target.wanted(), target.status)
         rows.append((target.metric, cells))
         if target.metric == "citation_accuracy" and metrics["citation_na_queries"]:
             raw = f"{metrics['citation_accuracy_raw']:.1f}%"
             not_applicable = f"{metrics['citation_na_queries']} N/A"
             rows.append(("citation_accuracy_raw", ("Citation (raw)", raw, "-", not_applicable)))
-    fast = f"{metrics['latency_under_5s']:.1f}%"
+    fast = _share(metrics["latency_under_5s"], metrics["successful_queries"])
     return [*rows, ("latency_under_5s", ("Latency < 5s", fast, "-", "-"))]
 
 

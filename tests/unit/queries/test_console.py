@@ -5,6 +5,7 @@ from typing import Any
 
 from producer.aggregate.queries import calculate_metrics
 from producer.report.queries import console
+from producer.report.queries.sections import metric_rows
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
 
 HEADER = """\
@@ -101,6 +102,9 @@ def test_the_summary_is_the_documents() -> None:
     metrics = calculate_metrics([]) | {
         "successful_queries": 50,
         "total_queries": 50,
+        "in_scope_queries": 40,
+        "citation_applicable_queries": 40,
+        "oos_queries": 10,
         "deflection_rate": 72.5,
         "citation_accuracy": 87.5,
         "hallucination_rate": 4.0,
@@ -108,6 +112,18 @@ def test_the_summary_is_the_documents() -> None:
         "avg_latency_ms": 1842.0,
     }
     assert console.summary(metrics) == SUMMARY
+
+
+def test_what_was_not_measured_is_not_zero() -> None:
+    """Without a query of a group its metric is N/A, in the summary and in the report."""
+    assert console.summary(calculate_metrics([])).count(" N/A (target: ") == 5
+    assert {cells[1] for _, cells in metric_rows(calculate_metrics([]))} == {"N/A"}
+
+
+def test_a_dry_run_estimates_what_would_be_sent() -> None:
+    """With `--start-from` only the queries from there on cost time."""
+    text = console.dry_run([baseline(f"Q-{number}") for number in range(30)], delay_s=30, queries=2)
+    assert text.endswith("~1m 0s\n")
 
 
 def test_a_retry_says_when() -> None:
