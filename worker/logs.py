@@ -19,12 +19,10 @@ from collections.abc import MutableMapping
 from time import monotonic
 from typing import Any, Final, TextIO
 
-import structlog
-from structlog.stdlib import ExtraAdder, ProcessorFormatter
-
 from shared import tracing
 from shared.settings import Settings
 from worker.scrubbing import Scrubber, secrets_of
+from worker.structured import structlog
 from worker.tracebacks import Tracebacks
 
 LEAST: Final = {
@@ -102,7 +100,10 @@ def keep_logs(**_options: object) -> None:
 
     A plain `celery worker` comes here without `set_up_logs` before; it logs in the same way.
     """
-    if not any(isinstance(each.formatter, ProcessorFormatter) for each in logging.getLogger().handlers):
+    if not any(
+        isinstance(each.formatter, structlog.stdlib.ProcessorFormatter)
+        for each in logging.getLogger().handlers
+    ):
         set_up_logs(f"worker.{os.getpid()}", Settings.from_environment())
 
 
@@ -125,15 +126,15 @@ def make_handler(name: str, settings: Settings, stream: TextIO) -> logging.Handl
         colors = is_terminal and not os.environ.get("NO_COLOR")
         render = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=EVENT_WIDTH, sort_keys=False)
     handler.setFormatter(
-        ProcessorFormatter(
+        structlog.stdlib.ProcessorFormatter(
             processors=[
                 structlog.contextvars.merge_contextvars,
-                ExtraAdder(),
+                structlog.stdlib.ExtraAdder(),
                 structlog.stdlib.add_log_level,
                 _Origin(name, is_console=is_console),
                 Tracebacks(),
                 structlog.processors.TimeStamper(key="timestamp", **time),
-                ProcessorFormatter.remove_processors_meta,
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 _in_order,
                 scrub,  # last, so that nothing comes in behind it
                 render,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.chaos,
     pytest.mark.skipif(sys.platform != "linux", reason="not permitted here: network namespaces need Linux"),
 ]

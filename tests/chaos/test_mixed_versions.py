@@ -22,7 +22,7 @@ from tests.support.trial import Trial, woven_turns
 from tests.support.turn_files import write_turns
 from tests.support.workers import READY_S
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 QUERIES: Final = 300
 OVERDUE_S: Final = 30.0

@@ -20,7 +20,7 @@ from tests.support.tools import require_tool
 from tests.support.trial import Trial, woven_turns
 from tests.support.workers import start_supervisor, start_worker
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 THREADS, TURNS, CHUNK_TURNS = 60, 50, 10
 """3,000 turns in chunks so small that the run has a middle."""

@@ -15,8 +15,8 @@ from tests.support.workers import start_worker
 if TYPE_CHECKING:
     from pathlib import Path
 
-HEAVY: Final = ("litellm", "deepdiff", "flower", "tornado", "rouge_score", "aiohttp", "producer")
-"""What a worker must not import before it is needed, or at all; rich comes with structlog, wherever it is."""
+HEAVY: Final = ("litellm", "deepdiff", "flower", "tornado", "rouge_score", "rich", "aiohttp", "producer")
+"""What a worker must not import before it is needed, or at all."""
 STARTUP_CPU_S: Final = 1.5
 IDLE_S: Final = 4.0
 IDLE_SHARE: Final = 0.05

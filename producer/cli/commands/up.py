@@ -19,7 +19,7 @@ from producer.cli.services import (
 )
 from producer.cli.together import Together
 from producer.cli.wording import plural
-from shared.settings import variable_of
+from shared.settings import Settings, variable_of
 
 FLOWER_GRACE_S = 3.0
 LOOPBACK = "127.0.0.1"
@@ -86,16 +86,7 @@ def command(
         )
         if not no_flower:
             output.note(f"Flower   http://{LOOPBACK}:{flower_port}")
-            program = flower_command(address=LOOPBACK, port=flower_port)
-            together.add(
-                Child.start(
-                    "flower",
-                    program,
-                    environment=flower_environment(settings),
-                    grace_s=FLOWER_GRACE_S,
-                    cwd=PACKAGES_ROOT,
-                )
-            )
+            together.add(_flower(settings, flower_port))
         if taken is not None:
             output.note(f"metrics  http://{LOOPBACK}:{taken}/metrics")
         output.note("Ctrl-C ends all of it; runs are kept")
@@ -117,3 +108,14 @@ def _metrics(session: Session, port: int | None) -> "AbstractContextManager[int 
     from producer.metrics.exporter import serving  # noqa: PLC0415 - start-up: `--help` must not load it
 
     return serving(session.client, LOOPBACK, port)
+
+
+def _flower(settings: Settings, port: int) -> Child:
+    """Starts Flower."""
+    return Child.start(
+        "flower",
+        flower_command(address=LOOPBACK, port=port),
+        environment=flower_environment(settings),
+        grace_s=FLOWER_GRACE_S,
+        cwd=PACKAGES_ROOT,
+    )
