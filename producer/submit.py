@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import PurePath
 from secrets import token_hex
 from socket import gethostname
-from threading import Event
+from threading import Event, Thread
 from time import monotonic
 from typing import Final, Protocol
 
@@ -38,6 +38,8 @@ LOADS: Final = 3
 """How often a file is loaded when Redis loses what it confirmed."""
 ROOM_EVERY_ITEMS: Final = 50_000
 """How often the room in the ledger is looked at."""
+RENEWALS: Final = 4
+"""How often a loader renews its lease within the time that it lasts."""
 POLL_S: Final = 0.25
 """Between two looks at something that is waited for."""
 SWITCH_S: Final = 0.0005
@@ -47,7 +49,7 @@ DURABLE_S: Final = 5.0
 LOST_WRITES_S: Final = 2.0
 """What a server that cannot tell may lose in a crash; after this the run is looked for again."""
 DISCARD_PATIENCE_S: Final = 2.0
-"""How long removing a broken load is tried; a steward does it a minute later anyway."""
+"""How long removing a broken load is tried; a steward does it 15 s later anyway."""
 
 
 def submit(
@@ -123,7 +125,8 @@ class _Submit:
             return self._duplicate(opened, chunks, self._new_digest(load))
         self._run, self._total, self._looked_at = opened.run, 0, -ROOM_EVERY_ITEMS
         try:
-            digest = self._load(chunks, self._new_digest(load))
+            with self._heard_of():
+                digest = self._load(chunks, self._new_digest(load))
             wakes = self._ledger.seal(self._run, self._token, self._total, digest)
         except BaseException:
             self._discard()
@@ -161,6 +164,23 @@ class _Submit:
             self._pause.wait(POLL_S)
             # Without a worker nobody moves the ledger's clock, and a dead loader would never be called dead.
             self._publisher.publish(self._ledger.tick(self._token, [], 0))
+
+    @contextmanager
+    def _heard_of(self) -> Iterator[None]:
+        """Renews the loader's lease while the input is read, which may come slowly from a pipe."""
+        over, period_s = Event(), self._ledger.times.loader_ms / 1000 / RENEWALS
+
+        def renew() -> None:
+            while not over.wait(period_s):
+                with suppress(ProctorError):  # the next batch finds out what is wrong
+                    self._ledger.load(self._run, self._token, {}, {})
+
+        thread = Thread(target=renew, name="loader", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
 
     def _load(self, chunks: Iterator[Chunk], digest: "Digest") -> str:
         """Loads all chunks and returns the digest of the input; the next ones are read while some travel."""
@@ -216,6 +236,8 @@ class _Submit:
                 "which has other content or other settings",
                 hint="take another key, or submit the same file with the same options",
             )
+        # Whoever sealed the run may have died before it published anything.
+        self._publisher.publish(self._ledger.unclaimed(opened.run, self._kind))
         return self._submitted(opened.run, duplicate=True)
 
     def _submitted(self, run: str, *, duplicate: bool) -> SubmittedRun:
@@ -224,7 +246,7 @@ class _Submit:
         return SubmittedRun(run, self._kind, info.total, info.threads, duplicate)
 
     def _discard(self) -> None:
-        """Removes what was loaded, without insisting: a steward removes it a minute later."""
+        """Removes what was loaded, without insisting: a steward removes it 15 s later."""
         hasty = Ledger(self._ledger.caller.client, patience_s=DISCARD_PATIENCE_S)
         with suppress(ProctorError):
             hasty.discard(self._run, self._token)

@@ -38,7 +38,7 @@ class LoadingCalls(LedgerCalls):
             kind: `turns`, `cases` or `queries`.
             namespace: where the threads' state lives; empty for the run's own.
             key: idempotency key; empty for none.
-            token: names this loader; another one takes over only when this one is gone for a minute.
+            token: names this loader; another one takes over only when this one has been silent for 15 s.
             snapshot: the run's settings, as the worker needs them.
             ttl_s: how long to keep the run once it is final; 0 for ever.
             wide: most chunks of the run that may be under way at a time in the whole fleet; 0 for no limit.
@@ -100,6 +100,37 @@ class LoadingCalls(LedgerCalls):
             raise lost(run)
         return wire.wakes_from(answer[1])
 
+    def unclaimed(self, run: str, kind: str) -> list[Wake]:
+        """Reads the wake-ups of chunks that are published and that no worker has taken.
+
+        A producer that died between `seal` and its publishing has sent none of them; the steward sends them
+        again only when they are overdue. A wake-up that comes twice does no harm.
+
+        Args:
+            run: id of a sealed run.
+            kind: what its items are.
+        """
+        client = self.caller.client
+        chunks = sorted(
+            chunk.decode() for chunk in self.caller.patiently(lambda: client.smembers(keys.admitted_key(run)))
+        )
+
+        def read() -> list[bytes | None]:
+            pipeline = client.pipeline(transaction=False)
+            for chunk in chunks:
+                pipeline.hget(keys.chunk_key(run, chunk), "st")
+                pipeline.hget(keys.plan_key(run), chunk)
+            found: list[bytes | None] = pipeline.execute()
+            return found
+
+        fields = self.caller.patiently(read) if chunks else []
+        published = zip(chunks, fields[::2], fields[1::2], strict=True)
+        return [
+            wire.wake_of(kind, run, chunk, entry)
+            for chunk, state, entry in published
+            if state == b"P" and entry is not None
+        ]
+
     def wait_durable(self, timeout_s: float) -> bool:
         """Waits until everything written so far is on the server's disk.
 
@@ -134,6 +165,6 @@ def lost(run: str) -> LoadLostError:
     'load_lost'
     """
     return LoadLostError(
-        f"run {run} is not ours any more: nothing was loaded for a minute, or it was removed",
+        f"run {run} is not ours any more: its loader was silent for too long, or it was removed",
         hint="submit the file again",
     )

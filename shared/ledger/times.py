@@ -23,8 +23,8 @@ class Times:
 
     lease_ms: int = 15_000
     """A claim, a renewal or a worker's registration, on the ledger clock."""
-    loader_ms: int = 60_000
-    """How long a loading run waits for the next batch of its loader, on the ledger clock."""
+    loader_ms: int = 15_000
+    """How long a loading run waits to hear of its loader, on the ledger clock."""
     overdue_ms: int = 30_000
     """The least time after which an unclaimed wake-up counts as lost and is published again."""
     park_ms: int = 1_000

@@ -70,6 +70,7 @@ def threads_from(rows: Sequence[Sequence[bytes]]) -> list[ClaimedThread]:
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_ARRAY_OF_FOUR: Final = b"\x94"
 
 
 def plan_entry(kind_is_turns: bool, plan: ChunkPlan) -> bytes:  # noqa: FBT001 - one call, right below
@@ -87,6 +88,16 @@ def plan_entry(kind_is_turns: bool, plan: ChunkPlan) -> bytes:  # noqa: FBT001 -
         parts, total = list(plan.parts), len(plan.parts)
     # An array of four is one byte and its four values: without that byte Lua can read the head alone.
     return _encode((0, plan.first, total, parts))[1:]
+
+
+def wake_of(kind: str, run: str, chunk: str, entry: bytes) -> Wake:
+    """Makes the wake-up of a chunk from its plan entry, as `add_wake.lua` does.
+
+    >>> wake_of("cases", "r1", "0", plan_entry(False, ChunkPlan("Q-1", ["0", "1"])))
+    Wake(kind='cases', run='r1', chunk='0', items=2, first='Q-1')
+    """
+    _, first, count, _ = msgspec.msgpack.decode(_ARRAY_OF_FOUR + entry, type=tuple[int, str, int, Any])
+    return Wake(kind, run, chunk, count, first)
 
 
 def load_arguments(items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) -> list[Argument]:

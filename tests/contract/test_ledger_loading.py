@@ -8,6 +8,7 @@ import pytest
 from shared import keys
 from shared.errors import LoadLostError, UsageError
 from shared.ledger import ChunkPlan, Opened
+from shared.ledger.times import TIMES
 from shared.ledger.wire import LOAD_ITEMS
 from tests.support.ledger_runs import (
     Store,
@@ -21,8 +22,6 @@ from tests.support.ledger_runs import (
     submit_turns,
 )
 from tests.support.redis_server import RedisServer
-
-MINUTE_MS = 60_000
 
 
 @pytest.fixture
@@ -51,20 +50,20 @@ def test_open_with_the_key_of_a_sealed_run_finds_that_run(ledger: TimedLedger) -
 
 
 def test_open_waits_for_a_loader_that_is_alive(ledger: TimedLedger) -> None:
-    """While a loader loads, another one with the same key is told to wait; each batch renews the minute."""
+    """While a loader loads, another one with the same key is told to wait; each batch renews its lease."""
     open_run(ledger, "r1", "cases", key="k")
-    ledger.live_ms(50_000)
+    ledger.live_ms(TIMES.loader_ms - 3000)
     ledger.load("r1", "load", {"0": b"x"}, {})
-    ledger.live_ms(50_000)
+    ledger.live_ms(TIMES.loader_ms - 3000)
     assert again(ledger, "r2", "other").status == "busy"
 
 
 def test_open_takes_over_from_a_loader_that_is_gone(ledger: TimedLedger, redis_client: Store) -> None:
-    """A minute after the last batch another loader gets the run's id, from zero; the first one is fenced."""
+    """Some time after the last batch another loader gets the run's id, from zero; the first one is fenced."""
     open_run(ledger, "r1", "cases", key="k")
     ledger.load("r1", "load", {"0": b"x"}, {"0": ChunkPlan("a", ["0"])})
     ledger.pass_ms(1000)
-    redis_client.hset(keys.CLOCK_KEY, mapping={"at": ledger.now_ms, "lc": 2 * MINUTE_MS})
+    redis_client.hset(keys.CLOCK_KEY, mapping={"at": ledger.now_ms, "lc": 2 * TIMES.loader_ms})
     assert again(ledger, "r2", "other") == Opened("ok", "r1", "")
     assert redis_client.exists(keys.items_key("r1"), keys.plan_key("r1")) == 0
     with pytest.raises(LoadLostError, match="not ours any more"):
@@ -77,7 +76,7 @@ def test_a_run_whose_loader_is_gone_is_deleted(ledger: TimedLedger, redis_client
     """The steward clears away what a dead loader left, key included."""
     open_run(ledger, "r1", "cases", key="k")
     ledger.load("r1", "load", {"0": b"x"}, {"0": ChunkPlan("a", ["0"])})
-    ledger.live_ms(MINUTE_MS + 3000)
+    ledger.live_ms(TIMES.loader_ms + 3000)
     assert keys_with(redis_client, "r1") == []
 
 

@@ -14,9 +14,12 @@ from shared.errors import (
     InputError,
     UsageError,
 )
+from shared.ledger import Ledger
+from shared.ledger.times import Times
 from shared.names import Kind, RunState
 from shared.rows import unpack_batch
 from shared.turn_words import SummaryPolicy
+from tests.support.eventually import eventually
 from tests.support.inline_worker import InlineWorker
 from tests.support.turn_files import stdin, turn_lines, write_turns
 
@@ -70,13 +73,48 @@ def test_the_same_key_is_the_same_run(inline_worker: InlineWorker, tmp_path: Pat
     first = submit(
         inline_worker.ledger, inline_worker, Source(write_turns(tmp_path / "a", turns)), options=options
     )
-    published = inline_worker.published
     again = submit(inline_worker.ledger, inline_worker, stdin(turns), options=options)
     assert again == first._replace(duplicate=True)
-    assert inline_worker.published == published
     inline_worker.work()
+    published = inline_worker.published
     assert submit(inline_worker.ledger, inline_worker, stdin(turns), options=options).run == first.run
     assert len(inline_worker.store.list()) == 1
+    assert inline_worker.published == published
+
+
+def test_the_same_key_publishes_what_a_killed_submit_did_not(inline_worker: InlineWorker) -> None:
+    """A producer died between seal and publishing: the same submit again sends its wake-ups at once."""
+    options, turns = SubmitOptions(idempotency_key="k", chunk_turns=4), turn_lines(2, 4)
+    first = submit(inline_worker.ledger, inline_worker, stdin(turns), options=options)
+    lost = list(inline_worker.wakes)
+    inline_worker.wakes.clear()
+    submit(inline_worker.ledger, inline_worker, stdin(turns), options=options)
+    assert list(inline_worker.wakes) == lost
+    assert inline_worker.work() == 2
+    assert inline_worker.store.info(first.run).state == RunState.FINISHED
+
+
+def test_a_slow_loader_keeps_its_run(redis_client: "redis.Redis") -> None:
+    """Input that pauses for longer than the lease of a loader is still loaded: its process renews it."""
+    times = Times.of(0.5)
+    worker = InlineWorker(redis_client)
+    ledger = Ledger(redis_client, patience_s=5.0, times=times)
+
+    def ledger_ms() -> int:
+        ledger.tick("steward", [], 0)
+        return int(redis_client.hget(keys.CLOCK_KEY, "lc") or 0)
+
+    def pause(_loaded: int) -> None:
+        start_ms = ledger_ms()
+
+        def has_passed() -> None:
+            assert ledger_ms() - start_ms > 2 * times.loader_ms
+
+        eventually(has_passed)
+
+    options = SubmitOptions(on_progress=pause, await_disk=False)
+    run = submit(ledger, worker, stdin(turn_lines(2, 2)), options=options)
+    assert worker.store.info(run.run).total == 4
 
 
 @pytest.mark.parametrize(
