@@ -80,7 +80,7 @@ class Gate:
         permit = await self._limiter.begin(endpoint, owner=owner, tokens=tokens)
         if isinstance(permit, Later):
             if permit.reason == BREAKER:
-                self._holds.note("breaker open", endpoint.scopes[0].key, (permit.due_ms - now_ms()) / 1000)
+                self._holds.note("breaker open", endpoint.scopes[0].label, (permit.due_ms - now_ms()) / 1000)
             return permit
         health, wait_s, used, began = Health.UNKNOWN, None, None, perf_counter()
         try:
@@ -98,6 +98,6 @@ class Gate:
             return sent.value
         finally:
             if wait_s:
-                self._holds.note("upstream paused", endpoint.scopes[0].key, wait_s)
+                self._holds.note("upstream paused", endpoint.scopes[0].label, wait_s)
             latency_ms = 1000 * (perf_counter() - began)
             self._limiter.end(permit, health, latency_ms=latency_ms, wait_s=wait_s, tokens=used)
