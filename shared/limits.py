@@ -1,7 +1,8 @@
 """The limits that people set for upstreams, and what all workers together have come to.
 
 A limit is set for a model as the configuration names it (`openai/gpt-4o`), for a provider (`openai`) or for
-the URL of an API. It holds for each account (API key) that is called with, over the whole fleet. The scripts
+the URL of an API. It holds for each account (API key) that is called with and, for a model, at each endpoint
+(`api_base`) where it is called, over the whole fleet. The scripts
 of `worker/upstream` keep to it; this file is what `proctor limits` and the workers read and write.
 """
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from shared.ledger.calls import ScriptCaller
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+PLACE: Final = "@"
+"""Stands before the place in the name of a scope."""
 ACCOUNT_CHARS: Final = 8
 """Of the digest that stands for an API key in names of scopes; the key itself is nowhere."""
 
@@ -57,6 +60,8 @@ class Scope:
     """See `account_of`; empty where there are no accounts."""
     limits: Limits = Limits()
     """What the caller itself says; what was set by `limits set` goes before."""
+    place: str = ""
+    """URL of the endpoint where a model is called, as `limit_key` writes it; empty: its provider's own."""
 
     @property
     def name(self) -> str:
@@ -64,8 +69,31 @@ class Scope:
 
         >>> Scope("openai/gpt-4o", "1f2e3d4c").name
         'openai/gpt-4o 1f2e3d4c'
+        >>> Scope("mine", "1f2e3d4c", place="http://localhost:1/v1").name
+        'mine @http://localhost:1/v1 1f2e3d4c'
         """
-        return f"{self.key} {self.account}".rstrip()
+        return f"{self.target} {self.account}".rstrip()
+
+    @property
+    def target(self) -> str:
+        """The name without the account."""
+        return f"{self.key} {PLACE}{self.place}" if self.place else self.key
+
+    @property
+    def label(self) -> str:
+        """The target for people."""
+        return label_of(self.key, self.place)
+
+    @classmethod
+    def parse(cls, name: str) -> "Scope":
+        """Reads a name; limits are no part of it.
+
+        >>> Scope.parse("mine @http://localhost:1/v1 1f2e3d4c").place, Scope.parse("openai 1f2e3d4c").account
+        ('http://localhost:1/v1', '1f2e3d4c')
+        """
+        key, *more = name.split(" ", 2)
+        place = more.pop(0)[len(PLACE) :] if more and more[0].startswith(PLACE) else ""
+        return cls(key, " ".join(more), place=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +118,22 @@ class ScopeState:
     """How long until the next request may be sent."""
     latency_ms: float | None
     """The usual latency."""
+    place: str = ""
+    """URL of the endpoint where a model is called; empty: its provider's own."""
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return label_of(self.key, self.place)
+
+
+def label_of(key: str, place: str) -> str:
+    """Names a scope for people.
+
+    >>> label_of("openai", ""), label_of("mine", "http://localhost:1/v1")
+    ('openai', 'mine at http://localhost:1/v1')
+    """
+    return f"{key} at {place}" if place else key
 
 
 def account_of(secret: str) -> str:
@@ -196,7 +240,7 @@ class LimitBook:
                 gone.append(name)
         if gone:
             self._patiently("zrem", keys.SCOPES_KEY, *gone)
-        return sorted(states, key=lambda state: (state.key, state.account))
+        return sorted(states, key=lambda state: (state.key, state.place, state.account))
 
     def reset(self, key: str) -> int:
         """Forgets pauses, breakers, adaptive numbers and turns of a key's scopes; set limits stay.
@@ -205,7 +249,7 @@ class LimitBook:
         """
         key = limit_key(key)
         names = [name.decode() for name in self._patiently("zrange", keys.SCOPES_KEY, 0, -1)]
-        mine = [name for name in names if name.split(" ")[0] == key]
+        mine = [name for name in names if Scope.parse(name).key == key]
         if mine:
             self._patiently("unlink", *map(keys.scope_key, mine))
             self._patiently("zrem", keys.SCOPES_KEY, *mine)
@@ -221,13 +265,14 @@ def scope_state(name: str, state: Mapping[bytes, bytes], in_flight: int, now_ms:
     >>> scope_state("openai", {b"pause": b"1500.000", b"rl": b"900.000"}, 2, 1000.0).paused_ms
     500
     """
-    key, _, account = name.partition(" ")
+    scope = Scope.parse(name)
     value = {field.decode(): float(number) for field, number in state.items()}
     until = value.get("open", 0.0)
     left_ms = max(0, round(until - now_ms))
     return ScopeState(
-        key=key,
-        account=account,
+        key=scope.key,
+        account=scope.account,
+        place=scope.place,
         in_flight=in_flight,
         adaptive=value.get("cwnd") or None,
         paused_ms=max(0, round(value.get("pause", 0.0) - now_ms)),

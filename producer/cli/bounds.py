@@ -103,7 +103,7 @@ def cells(bound: Bounds) -> tuple[str, ...]:
     limits, state, free = bound.limits, bound.state, bound.free
     latency = state.latency_ms if state else None
     return (
-        bound.key,
+        state.label if state else bound.key,
         state.account if state else "",
         number(limits.rpm),
         number(limits.tpm),

@@ -74,7 +74,7 @@ class Looker:
 
     def _limit(self, gauge: Gauge, now_s: float) -> str:
         """Says how much of a limit is used now."""
-        meter = self._meters.setdefault(f"{gauge.state.key} {gauge.state.account}", Meter())
+        meter = self._meters.setdefault(f"{gauge.state.label} {gauge.state.account}", Meter())
         return limit_text(gauge, meter.rate(now_s, gauge.sent))
 
     def _failed(self, info: RunInfo) -> tuple[Failed, ...]:
@@ -105,7 +105,7 @@ def limit_text(gauge: Gauge, per_s: float | None) -> str:
         said.append(f"{state.in_flight}/{most} at a time{' (adapted)' if is_learnt else ''}")
     if state.next_ms >= 1000 * EVERY_S:
         said.append(f"next in {time_words(state.next_ms)}")
-    return f"{state.key} {', '.join(said)}"
+    return f"{state.label} {', '.join(said)}"
 
 
 def name_of(dead: Dead) -> str:
@@ -126,4 +126,4 @@ def _busiest(standing: Standing) -> list[Gauge]:
         for gauge in standing.gauges
         if gauge.most is not None or gauge.limits.rpm or gauge.limits.tpm or gauge.limits.pace_s
     ]
-    return sorted(bounded, key=lambda gauge: (-gauge.state.in_flight, gauge.state.key))[:LIMITS_SHOWN]
+    return sorted(bounded, key=lambda gauge: (-gauge.state.in_flight, gauge.state.label))[:LIMITS_SHOWN]

@@ -86,9 +86,9 @@ def _stopped(gauge: "Gauge", *, has_breaker: bool) -> str:
     """Says that nothing is sent to an upstream, and until when."""
     state = gauge.state
     if has_breaker and state.open_ms and state.open_ms >= state.paused_ms:
-        return f"calls to {state.key} failed: its circuit breaker is open for {time_words(state.open_ms)}"
+        return f"calls to {state.label} failed: its circuit breaker is open for {time_words(state.open_ms)}"
     if state.paused_ms:
-        return f"{state.key} asked for a pause: all workers send nothing for {time_words(state.paused_ms)}"
+        return f"{state.label} asked for a pause: all workers send nothing for {time_words(state.paused_ms)}"
     return ""
 
 
@@ -97,7 +97,7 @@ def _limited(gauge: "Gauge") -> str:
     state, most = gauge.state, gauge.most
     if state.next_ms >= LONG_MS:
         said = limit_words(gauge.limits) or "a minute"
-        return f"limit of {state.key} ({said}): the next call may go in {time_words(state.next_ms)}"
+        return f"limit of {state.label} ({said}): the next call may go in {time_words(state.next_ms)}"
     if most is not None and state.in_flight >= most:
-        return f"limit of {state.key}: all {most} calls at a time are under way for other runs"
+        return f"limit of {state.label}: all {most} calls at a time are under way for other runs"
     return ""

@@ -13,7 +13,7 @@ from shared.case_run import SNAPSHOT_KEY as CASES
 from shared.case_run import CaseRun
 from shared.costs import Cost, cost_from
 from shared.errors import UsageError
-from shared.limits import Limits, ScopeState, limit_key, limits_from, scope_state, upstream_key
+from shared.limits import Limits, Scope, ScopeState, limit_key, limits_from, scope_state, upstream_key
 from shared.live_run import LiveRun
 from shared.names import Kind
 from shared.query_run import SNAPSHOT_KEY as QUERIES
@@ -31,7 +31,7 @@ class Upstreams(NamedTuple):
     """What a run calls, as its settings say."""
 
     keys: frozenset[str]
-    """Models, providers and APIs, as `limits set` takes them."""
+    """Models with the endpoints where they are called, providers and APIs, as `Scope.target` has them."""
     own: frozenset[str]
     """Those that calls go to: where pauses, breakers and adaptive numbers are kept."""
     max_cost: float | None = None
@@ -111,7 +111,7 @@ def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
     # The first page is enough for a reason; a small hash comes whole.
     pipeline.hscan(keys.tries_key(run), count=NOTES_READ)
     names, limits, cost, is_counted, in_flight, (_, tries) = pipeline.execute()
-    mine = [name for member in names if (name := member.decode()).partition(" ")[0] in upstreams.keys]
+    mine = [name for member in names if Scope.parse(name := member.decode()).target in upstreams.keys]
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
     for name in mine:
@@ -142,7 +142,9 @@ def _asked(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstrea
     """Puts together the models that a run asks; None when it asks none."""
     if not places:
         return None
-    own = frozenset(_key(model) for model, _ in places)
+    own = frozenset(
+        Scope(_key(model), place=upstream_key(model, base) if base else "").target for model, base in places
+    )
     return Upstreams(own | {upstream_key(model, base) for model, base in places}, own, max_cost)
 
 
@@ -159,7 +161,7 @@ def _gauge(
 ) -> Gauge:
     """Puts together what is set for a scope and what it has come to."""
     said = book.get(state.key.encode())
-    is_own = state.key in upstreams.own
+    is_own = Scope(state.key, place=state.place).target in upstreams.own
     limits = limits_from(said) if said else Limits()
     if is_own:
         limits = limits.over(Limits(pace_s=upstreams.pace_s))

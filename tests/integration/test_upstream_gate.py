@@ -22,7 +22,7 @@ from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, TIMES, Calls, at_last, discipline, keep_time, overlap, soon
 from worker.upstream.discipline import Upstream
-from worker.upstream.endpoints import api_endpoint, run_scope
+from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.failures import Health, Trouble, UpstreamError
 from worker.upstream.gate import Later, Sent
 from worker.upstream.scripts import compose_all
@@ -240,6 +240,39 @@ def test_what_an_upstream_asks_to_wait_stops_every_process(redis_client: "redis.
             assert 0.3 < monotonic() - began < 2.5
 
     with_upstream(redis_client, work)
+
+
+def test_a_broken_endpoint_of_a_model_holds_no_other_one_back(redis_client: "redis.Redis") -> None:
+    """The breaker that opens for a model at one `api_base` lets it be called at another, and at its provider.
+
+    A limit that is set for the model holds at each, and `reset` of the model closes the breaker.
+    """
+    broken, healthy = (model_endpoint("mine", "", api_base=f"{API}/{name}") for name in ("a", "b"))
+    named = model_endpoint("mine", "")
+
+    async def work(upstream: Upstream) -> None:
+        for _ in range(20):
+            with pytest.raises(UpstreamError):
+                await upstream.gate.call(broken, fail)
+        for endpoint in (healthy, named):
+            assert await upstream.gate.call(endpoint, answer) == "answer"
+        later = await upstream.gate.call(broken, answer)
+        assert isinstance(later, Later)
+        assert later.reason == "breaker"
+        assert book_of(redis_client).reset("mine") == 3
+        assert await upstream.gate.call(broken, answer) == "answer"
+
+    with_upstream(redis_client, work)
+    book_of(redis_client).set("mine", Limits(pace_s=60))
+
+    async def limited(upstream: Upstream) -> None:
+        for endpoint in (broken, healthy):
+            assert await upstream.gate.call(endpoint, answer) == "answer"
+            later = await upstream.gate.call(endpoint, answer)
+            assert isinstance(later, Later)
+            assert later.reason == "rate"
+
+    with_upstream(redis_client, limited)
 
 
 def test_a_broken_upstream_is_left_alone_and_tried_again_by_probes(redis_client: "redis.Redis") -> None:

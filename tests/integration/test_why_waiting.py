@@ -69,8 +69,8 @@ def test_what_a_run_calls(asking: RunInfo) -> None:
     """Models, providers and endpoints of a run are known as limits know them; plain turns call nobody."""
     called = upstreams_of(asking)
     assert called is not None
-    assert called.keys == {MODEL, "openai", "mine", "http://models.example/v1"}
-    assert called.own == {MODEL, "mine"}
+    assert called.keys == {MODEL, "openai", "mine @http://models.example/v1", "http://models.example/v1"}
+    assert called.own == {MODEL, "mine @http://models.example/v1"}
     assert called.max_cost == 1.0
     assert upstreams_of(info(RunState.RUNNING)) is None
 
@@ -83,6 +83,14 @@ def test_breaker_and_pause_are_named(redis_client: "redis.Redis", asking: RunInf
     assert told.startswith(f"{MODEL} asked for a pause: all workers send nothing for ")
     use(redis_client, SCOPE, open=now_ms(redis_client) + 90_000)
     assert f"calls to {MODEL} failed: its circuit breaker is open for 1:" in why(redis_client, asking)
+
+
+def test_the_same_model_elsewhere_is_no_reason(redis_client: "redis.Redis", asking: RunInfo) -> None:
+    """An open breaker of a model at one endpoint holds no run back that calls it at another one."""
+    use(redis_client, "mine @http://other.example/v1", open=now_ms(redis_client) + 90_000)
+    assert why(redis_client, asking) == ""
+    use(redis_client, "mine @http://models.example/v1", open=now_ms(redis_client) + 90_000)
+    assert "calls to mine at http://models.example/v1 failed" in why(redis_client, asking)
 
 
 def test_limits_are_named_while_nothing_is_under_way(redis_client: "redis.Redis", asking: RunInfo) -> None:

@@ -1,6 +1,7 @@
 """What a call goes to, as limits and breaker see it: an endpoint with the scopes whose limits hold for it.
 
-openai/gpt-4o    of the model and of the provider, both for the account that pays; of the run (-j)
+openai/gpt-4o    of the model where it is called (`api_base`) and of the provider or that endpoint, both for
+                 the account that pays; of the run (-j)
 an API's URL     of the URL; of the run (--delay, --concurrency)
 """
 
@@ -63,7 +64,8 @@ def model_endpoint(
     >>> [scope.name for scope in model_endpoint("openai/gpt-4o", "1f2e3d4c").scopes]
     ['openai/gpt-4o 1f2e3d4c', 'openai 1f2e3d4c']
     >>> [scope.name for scope in model_endpoint("mine", "", api_base="http://localhost:1/v1").scopes]
-    ['mine', 'http://localhost:1/v1']
+    ['mine @http://localhost:1/v1', 'http://localhost:1/v1']
     """
-    keys = dict.fromkeys((limit_key(model), upstream_key(model, api_base)))
-    return Endpoint((*(Scope(key, account) for key in keys), *more), timeout_s=timeout_s)
+    upstream = Scope(upstream_key(model, api_base), account)
+    own = Scope(limit_key(model), account, place=upstream.key if api_base else "")
+    return Endpoint((*dict.fromkeys((own, upstream)), *more), timeout_s=timeout_s)

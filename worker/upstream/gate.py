@@ -88,7 +88,7 @@ class Gate:
         permit = await self._limiter.begin(endpoint, owner=owner, tokens=tokens)
         if isinstance(permit, Later):
             if permit.reason == BREAKER:
-                self._holds.note("breaker open", endpoint.scopes[0].key, (permit.due_ms - now_ms()) / 1000)
+                self._holds.note("breaker open", endpoint.scopes[0].label, (permit.due_ms - now_ms()) / 1000)
             return permit
         health, wait_s, used, result, began = Health.UNKNOWN, None, None, CANCELLED, perf_counter()
         try:
@@ -106,7 +106,7 @@ class Gate:
             return sent.value
         finally:
             if wait_s:
-                self._holds.note("upstream paused", endpoint.scopes[0].key, wait_s)
+                self._holds.note("upstream paused", endpoint.scopes[0].label, wait_s)
             latency_s = perf_counter() - began
             self.counts.call_ended(endpoint.scopes[0].key, result, latency_s)
             self._limiter.end(permit, health, latency_ms=1000 * latency_s, wait_s=wait_s, tokens=used)

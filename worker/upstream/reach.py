@@ -126,6 +126,8 @@ def open_session(reach: Reach, names: "AbstractResolver | None" = None) -> "aioh
     """
     import aiohttp  # noqa: PLC0415 - start-up: 90 ms and 9 MB that a worker of turns does not need
 
+    from worker.upstream.resend import Connector, resend, watched_reuse  # noqa: PLC0415 - as above
+
     async def check(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.ClientResponse:
         """Looks at the host of each request, redirected ones included."""
         reach.check_host(request.url.host or "")
@@ -133,11 +135,12 @@ def open_session(reach: Reach, names: "AbstractResolver | None" = None) -> "aioh
         return response
 
     resolver = _checked(names or aiohttp.DefaultResolver(), reach)
-    connector = aiohttp.TCPConnector(
-        limit=0, ttl_dns_cache=60, resolver=resolver, socket_factory=_make_socket
-    )
+    connector = Connector(limit=0, ttl_dns_cache=60, resolver=resolver, socket_factory=_make_socket)
     return aiohttp.ClientSession(
-        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), middlewares=(check,)
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        middlewares=(check, resend),
+        trace_configs=[watched_reuse()],
     )
 
 

@@ -68,12 +68,16 @@ def test_a_burst_is_half_a_seconds_worth_at_most(limits: Limits, request_ms: flo
 
 
 def test_an_endpoint_has_the_scopes_whose_limits_hold_for_it() -> None:
-    """A model's calls count for model and provider, an API's for its URL, and both for their run."""
+    """A model's calls count for model and provider or endpoint, an API's for its URL, all for their run."""
     run = run_scope("r1", concurrency=3, pace_s=0)
     assert run.limits == Limits(concurrency=3)
     model = model_endpoint("anthropic/claude", "abc", run)
     assert [scope.name for scope in model.scopes] == ["anthropic/claude abc", "anthropic abc", "run:r1"]
     local = model_endpoint("openai/x", "", run, api_base="http://Localhost:80/v1/")
-    assert [scope.name for scope in local.scopes] == ["openai/x", "http://localhost/v1", "run:r1"]
+    assert [scope.name for scope in local.scopes] == [
+        "openai/x @http://localhost/v1",
+        "http://localhost/v1",
+        "run:r1",
+    ]
     assert [scope.name for scope in model_endpoint("gpt-4o", "").scopes] == ["gpt-4o"]
     assert [scope.name for scope in api_endpoint("http://h/", run).scopes] == ["http://h", "run:r1"]
