@@ -62,7 +62,7 @@ class Connector(aiohttp.TCPConnector):
             sending.began_s = monotonic()
         return connection
 
-    async def close(self, **options: Any) -> None:  # type: ignore[override]  # aiohttp's own returns an awaitable
+    async def close(self, **options: Any) -> None:
         """Ends all connections."""
         await self._new.close(**options)
         await super().close(**options)
