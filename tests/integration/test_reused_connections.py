@@ -74,6 +74,7 @@ def with_session(server: Server, work: Callable[[aiohttp.ClientSession], Awaitab
     """Does something with the worker's session."""
 
     async def run() -> None:
+        """Has a session while it works."""
         async with served(server) as session:
             await work(session)
 
@@ -93,6 +94,7 @@ def test_a_query_on_a_dead_connection_is_sent_again(size: int, *, is_reset: bool
     query = "q" * size
 
     async def ask(session: aiohttp.ClientSession) -> None:
+        """Puts queries."""
         request = asking.prepare(QueryRun(api_url=server.url))
         replies = [await asking.ask(session, request, f"{query}{number}") for number in range(4)]
         assert [reply.reply.error for reply in replies] == [None] * 4
@@ -108,6 +110,7 @@ def test_many_dead_connections_are_no_failures() -> None:
     server = Server(first_only)
 
     async def ask(session: aiohttp.ClientSession) -> None:
+        """Puts queries."""
         clients = Clients(lambda: session, {})
         asked = [ModelRequest("m", "", f"{number}", api_base=server.url) for number in range(5)]
         for _ in range(3):
@@ -132,6 +135,7 @@ def test_what_was_perhaps_worked_on_is_not_sent_again(script: Script, after_s: f
     server = Server(script, after_s=after_s)
 
     async def ask(session: aiohttp.ClientSession) -> None:
+        """Puts queries."""
         clients = Clients(lambda: session, {})
         request = ModelRequest("m", "", "Hi", api_base=server.url)
         if sent > 1:

@@ -266,6 +266,7 @@ def test_a_broken_endpoint_of_a_model_holds_no_other_one_back(redis_client: "red
     book_of(redis_client).set("mine", Limits(pace_s=60))
 
     async def limited(upstream: Upstream) -> None:
+        """Turns the call away."""
         for endpoint in (broken, healthy):
             assert await upstream.gate.call(endpoint, answer) == "answer"
             later = await upstream.gate.call(endpoint, answer)

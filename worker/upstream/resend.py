@@ -72,6 +72,7 @@ def watched_reuse() -> aiohttp.TraceConfig:
     """Makes what a session notes with each connection: whether it was used before."""
 
     async def note(*_: object) -> None:
+        """Notes that the request has a connection that was used before."""
         sending = _SENDING.get()
         if sending is not None:
             sending.is_reused = True
