@@ -67,6 +67,7 @@ _CONNECTION_SETTINGS: Final[dict[str, object]] = {
     "broker_connection_timeout": CONNECT_TIMEOUT_S,
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
+    "broker_channel_error_retry": True,  # a full Redis is waited for, see worker/consumer.py
     "broker_connection_max_retries": None,  # the ledger's patience ends a worker, not a count
 }
 

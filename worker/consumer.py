@@ -1,4 +1,7 @@
-"""Celery's consumer, prompter after an outage: it asks for the broker every two seconds, and says so once.
+"""Celery's consumer, prompter after an outage: it tries the broker every two seconds, and logs that once.
+
+A broker that refuses writes (out of memory, its disk is full, its replicas are away) is waited for in the
+same way: kombu takes such a refusal for an error of the channel, which would end the worker.
 
 Celery waits two seconds longer after each attempt, up to half a minute, and writes three lines each time. And
 two moments are deadly for it, since both use a connection that is gone, and the `AttributeError` of that ends
@@ -9,6 +12,8 @@ acknowledging over a new connection what came over the old one.
 import logging
 from collections.abc import Callable
 from functools import partial
+from threading import Event
+from time import monotonic
 from typing import Any, Final
 
 from celery.worker.consumer import Consumer
@@ -18,6 +23,8 @@ from kombu import Connection
 FIRST_PAUSE_S: Final = 1
 """Between the first two attempts; each later pause is longer by as much."""
 LONGEST_PAUSE_S: Final = 2
+REFUSED_AGAIN_S: Final = 60.0
+"""A refusal is logged again when the last one is longer ago than this."""
 
 _Blueprint: Any = Consumer.Blueprint
 DELAYED_DELIVERY: Final = "celery.worker.consumer.delayed_delivery:DelayedDelivery"
@@ -35,6 +42,9 @@ class PromptConsumer(Consumer):
         """
 
         default_steps = tuple(step for step in _Blueprint.default_steps if step != DELAYED_DELIVERY)
+
+    _refused_s = -REFUSED_AGAIN_S
+    """When the broker last refused a command, on the monotonic clock."""
 
     def ensure_connected(self, conn: Connection) -> Connection:
         """Waits until the broker answers, for as long as the process lives: the ledger's patience ends it."""
@@ -62,14 +72,33 @@ class PromptConsumer(Consumer):
         acknowledge = partial(_acknowledge, p)
         return super().call_soon_ack(acknowledge, *args, **kwargs)  # type: ignore[misc] # unknown to the stubs
 
+    def on_connection_error_before_connected(self, exc: Any) -> None:
+        """Waits when the broker refuses what a new connection begins with."""
+        if not self._waits_after_refusal(exc):
+            super().on_connection_error_before_connected(exc)
+
     def on_connection_error_after_connected(self, exc: Any) -> None:
         """Closes what is left of a lost connection, whatever goes wrong with that."""
-        logger.warning("broker away", extra={"reason": f"the connection to the broker is lost ({exc})"})
+        if not self._waits_after_refusal(exc):
+            logger.warning("broker away", extra={"reason": f"the connection to the broker is lost ({exc})"})
         try:
             super().on_connection_error_after_connected(exc)
         except Exception as error:  # noqa: BLE001 - the connection is lost already; a new one is made next
             self.connection = None
             logger.debug("connection not closed", extra={"reason": repr(error)})
+
+    def _waits_after_refusal(self, error: Exception) -> bool:
+        """Lets some time pass if the broker answered, and refused; returns whether it did."""
+        if not isinstance(error, self.channel_errors) or isinstance(error, self.connection_errors):
+            return False
+        now_s = monotonic()
+        if now_s - self._refused_s >= REFUSED_AGAIN_S:
+            logger.warning(
+                "broker refuses commands", extra={"reason": f"{error}; trying until it accepts them"}
+            )
+        self._refused_s = now_s
+        Event().wait(LONGEST_PAUSE_S)
+        return True
 
 
 def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object, **options: Any) -> None:

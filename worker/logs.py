@@ -32,6 +32,8 @@ LEAST: Final = {
     "celery.worker.request": logging.CRITICAL + 1,
     "celery.worker.consumer.consumer": logging.ERROR,  # our consumer says what it has to say
     "celery.apps.worker": logging.WARNING,
+    # It warns each second, with a traceback, while the broker refuses writes, and tries again by itself.
+    "kombu.transport.redis": logging.ERROR,
     # Warnings for programmers; one of them complains of root, which JSON messages make moot.
     "py.warnings": logging.ERROR,
 }

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.eventually import eventually
-from tests.support.processes import Processes
+from tests.support.eventually import eventually, stays
+from tests.support.processes import Process, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.workers import Desk, conversation, ready, start_supervisor, start_worker
 
@@ -81,3 +81,31 @@ def test_patience_ends_in_one_line_and_a_new_process(server: RedisServer, proces
     ready(supervisor, 2)
     every_turn_once(desk, "r1")
     assert "Traceback" not in supervisor.errors
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("maxmemory", "1mb", "command not allowed when used memory"),
+        ("min-replicas-to-write", "1", "NOREPLICAS"),
+    ],
+    ids=["full", "without replicas"],
+)
+def test_a_redis_that_refuses_writes_is_waited_for(
+    server: RedisServer, processes: Processes, setting: str, value: str, reason: str
+) -> None:
+    """Out of memory or without replicas: no process ends, one line says so, work goes on later."""
+    supervisor = start_supervisor(processes, 1, "-Q", "turns")
+    desk = begin(server, "r1")
+    desk.client.config_set(setting, value)
+    supervisor.wait_for(reason, 20)
+    stays(lambda: _assert_running(supervisor), 4)
+    desk.client.config_set(setting, "0")
+    every_turn_once(desk, "r1")
+    assert "is started again" not in supervisor.errors
+    assert "Traceback" not in supervisor.errors
+    assert supervisor.errors.count("broker refuses commands") <= 1, supervisor.errors
+
+
+def _assert_running(process: Process) -> None:
+    assert process.is_running(), process.said()
