@@ -89,7 +89,8 @@ class PromptConsumer(Consumer):
 
     def _waits_after_refusal(self, error: Exception) -> bool:
         """Lets some time pass if the broker answered, and refused; returns whether it did."""
-        if not isinstance(error, self.channel_errors) or isinstance(error, self.connection_errors):
+        known: Any = self  # the stubs know neither of the two
+        if not isinstance(error, known.channel_errors) or isinstance(error, known.connection_errors):
             return False
         now_s = monotonic()
         if now_s - self._refused_s >= REFUSED_AGAIN_S:

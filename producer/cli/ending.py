@@ -10,13 +10,13 @@ from producer.aggregate.gates import Gate, gate_line
 from producer.cli.context import Session
 from producer.cli.events import tell_event
 from producer.cli.files import ReportFile
-from producer.cli.output import Output, Style
+from producer.cli.output import Output, Style, printable
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
 from producer.report.protocol import Report
 from producer.report.screens import SCREENS, Details
 from shared.costs import CostBook
-from shared.names import Kind, RunState
+from shared.names import Kind, Outcome, RunState
 from shared.runs import RunInfo
 
 _HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3: "red", 4: "yellow"}
@@ -56,6 +56,11 @@ def tell_ending(
         if details and (text := details.text()):
             session.output.data(f"\n{text}")
     _tell_dead(session, info, document)
+    if info.state == RunState.ABORTED and not session.options.json and not session.options.jsonl:
+        why = _last_error(session, info)
+        session.output.error(
+            f"{info.run} was aborted{why and ': '}{why}", hint=f"`proctor resume {info.run}` continues it"
+        )
     tell_gates(session.output, document)
     if info.state == RunState.INCOMPLETE:
         _tell_cost_cap(session, info.run)
@@ -67,6 +72,17 @@ def _tell_dead(session: Session, info: RunInfo, document: Mapping[str, Any]) -> 
     is_told = SCREENS[info.kind].details is not None or session.options.json
     if document["counts"]["error"] and not is_told:
         session.output.note(f"`proctor dead list {info.run}` tells why items ended in error")
+
+
+def _last_error(session: Session, info: RunInfo) -> str:
+    """Finds what the last item that ended in error says: an abort follows at once."""
+    if info.kind == Kind.TURNS:
+        return session.store.why(info.run)
+    last = b""
+    for page in session.store.item_pages(info.run):
+        last = next((row.line for row in reversed(page) if row.outcome is Outcome.ERROR), last)
+    error = json.loads(last)["error"] if last else {}
+    return printable(str(error.get("message") or ""))
 
 
 def _tell_cost_cap(session: Session, run: str) -> None:

@@ -120,8 +120,15 @@ def submit_options(function: F) -> F:
     )(function)  # fmt: skip - one option, one paragraph
 
 
-def worker_options(function: F) -> F:
-    """Adds `--processes` and `-j` for workers that the command starts itself."""
+def worker_options(
+    function: F, *, in_flight: str = "Items in flight per process started here [default: 100]."
+) -> F:
+    """Adds `--processes` and `-j` for workers that the command starts itself.
+
+    Args:
+        function: the command.
+        in_flight: help of `-j`, which for a new run is the run's own limit.
+    """
     return chain(
         [
             click.option(
@@ -135,7 +142,7 @@ def worker_options(function: F) -> F:
                 "--in-flight",
                 type=click.IntRange(1, 10_000),
                 metavar="N",
-                help="Items in flight per process [default: 100].",
+                help=in_flight,
             ),
         ]
     )(function)  # fmt: skip - one option, one paragraph

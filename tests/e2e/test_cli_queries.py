@@ -99,6 +99,16 @@ def test_an_unreachable_api_is_exit_3_and_resumed_later(cli: Cli, few: Path) -> 
     assert "query 1" not in back.asked()
 
 
+@pytest.mark.parametrize("options", [(), ("-q",)])
+def test_an_aborted_run_says_why_and_how_to_go_on(cli: Cli, few: Path, options: tuple[str, ...]) -> None:
+    """Exit 3 comes with the whole address that was refused and the command that continues."""
+    url = "http://127.0.0.1:1"
+    done = cli("run", few, "--api-url", url, "--no-progress", *options)
+    assert done.code == 3, done
+    assert f"was aborted: Connection refused - backend not running on {url}\n" in done.err
+    assert "`proctor resume eval-" in done.err
+
+
 def test_errors_are_dead_items_and_retried(cli: Cli, few: Path) -> None:
     """A 500 is an error with exit 1 and stands among the dead; `retry` asks again and the run is whole."""
     with ScriptedApi(lambda q, nth: Step(500, "boom") if (q, nth) == ("query 2", 1) else Step()) as scripted:

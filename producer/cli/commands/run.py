@@ -1,6 +1,7 @@
 """`proctor run FILE`: submits a file, works on it, shows it and reports: everything with one command."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from shared.names import Kind
 @click.argument("file", required=False)
 @config_option
 @submit_options
-@worker_options
+@partial(worker_options, in_flight="Items of the run in flight, across all workers.")
 @model_options
 @case_options
 @query_options
