@@ -20,6 +20,7 @@ NO_CALLS: Final[Mapping[str, Any]] = {
     "from_cache": 0,
     "avoided": 0,
     "given_up": 0,
+    "unread": 0,
     "cost_usd": None,
     "cost_unknown": 0,
     "prompt_tokens": 0,
@@ -37,6 +38,7 @@ class Call(Struct):
     cost_usd: float | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    unread: bool = False
 
 
 class _Line(Struct):
@@ -68,6 +70,7 @@ class CallTotals:
                 self._counts["avoided"] += 1
             elif CACHED in row.code:
                 self._counts["from_cache"] += 1
+                self._counts["unread"] += call_of(row).unread
             elif ASKED in row.code:
                 self._paid(call_of(row))
 
@@ -91,6 +94,7 @@ class CallTotals:
     def _paid(self, call: Call) -> None:
         """Counts a call that was made."""
         self._counts["made"] += 1
+        self._counts["unread"] += call.unread
         self._times_ms[call.latency_ms] += 1
         self._counts["prompt_tokens"] += call.prompt_tokens or 0
         self._counts["completion_tokens"] += call.completion_tokens or 0

@@ -60,6 +60,7 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     told = [("calls made", calls["made"]), ("calls avoided", calls["avoided"])]
     told += [("answered from the cache", calls["from_cache"])] * bool(calls["from_cache"])
     told += [("calls given up", calls["given_up"])] * bool(calls["given_up"])
+    told += [("replies without a JSON object", calls.get("unread"))] * bool(calls.get("unread"))
     remarked = [(word, f"{number:,}") for word, number in told]
     if calls["cost_usd"] is not None:
         unknown = f" and {plural(calls['cost_unknown'], 'call')} of unknown price" * bool(

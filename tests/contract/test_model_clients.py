@@ -1,11 +1,14 @@
 """The contract of model clients, held by both of them against one scripted server."""
 
 import asyncio
+import json
 import os
 import pickle
+import resource
 import subprocess
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Coroutine, Iterator
 from email.utils import formatdate
 from time import time
@@ -80,7 +83,8 @@ def complete(request: pytest.FixtureRequest, bench: Bench, server: ModelServer) 
         place = (
             {"api_base": server.api_base, "api_key_env": "MY_API_KEY"} if request.param == "direct" else {}
         )
-        asked = ModelRequest("openai/gpt-4o", system, text, **{"timeout_s": 20.0, **place, **more})
+        model = more.pop("model", "openai/gpt-4o")
+        asked = ModelRequest(model, system, text, **{"timeout_s": 20.0, **place, **more})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of litellm
             return bench.run(bench.clients.complete(asked))
@@ -226,6 +230,141 @@ def test_an_answer_is_bounded(complete: Complete, server: ModelServer, *, is_str
     """More than 5 MB are no answer."""
     server.script = lambda _prompt, _nth: Say(BIG)
     assert refused(complete, is_streamed=is_streamed).trouble is Trouble.TOO_LARGE
+
+
+def whole(message: Any, **more: Any) -> Any:
+    """A completion with a message of any form."""
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], **more}
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "reasoning"),
+    [
+        ({"content": "<think>PASS?</think>\n\nFAIL"}, "FAIL", "PASS?"),
+        ({"content": " <thinking>PASS?</thinking>FAIL"}, "FAIL", "PASS?"),
+        ({"content": "<think>never ends"}, "", "never ends"),
+        ({"content": "It is <think>"}, "It is <think>", ""),
+        ({"content": "FAIL", "reasoning_content": "PASS?"}, "FAIL", "PASS?"),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "ab", ""),
+        ({"content": "half \ud800 of it"}, "half \ufffd of it", ""),
+        ({"content": None, "refusal": "I will not."}, "I will not.", ""),
+    ],
+    ids=["think", "thinking", "no end", "amid", "field", "list", "surrogate", "refusal"],
+)
+def test_an_answer_in_any_form(
+    complete: Complete, server: ModelServer, message: Any, text: str, reasoning: str
+) -> None:
+    """Both clients find the same text in the same bytes, and keep what the model thought apart from it."""
+    server.script = lambda _prompt, _nth: Say(body=whole({"role": "assistant", **message}))
+    reply = complete()
+    assert (reply.text, reply.reasoning) == (text, reasoning)
+
+
+def test_streamed_thoughts_are_kept_apart(complete: Complete, server: ModelServer) -> None:
+    """Thoughts that come in pieces are no part of the text, and nothing behind the end is."""
+    server.script = lambda _prompt, _nth: Say(
+        "<think>PASS, or not?</think>FAIL", tail=b'data: {"choices": 1}\n\n'
+    )
+    reply = complete(is_streamed=True)
+    assert (reply.text, reply.reasoning) == ("FAIL", "PASS, or not?")
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": "11"}, [1], "many", {"prompt_tokens": -1}, {}])
+def test_usage_that_makes_no_sense_is_unknown(complete: Complete, server: ModelServer, usage: Any) -> None:
+    """It does not spoil the answer, and is not estimated."""
+    server.script = lambda _prompt, _nth: Say(body=whole({"role": "assistant", "content": "Hi"}, usage=usage))
+    reply = complete()
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens, reply.cost_usd) == (
+        "Hi",
+        None,
+        None,
+        None,
+    )
+
+
+def test_calls_of_tools_are_named(complete: Complete, server: ModelServer) -> None:
+    """A reply that calls tools has no text, and the error says why."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    server.script = lambda _prompt, _nth: Say(body=whole(message))
+    error = refused(complete)
+    assert (error.trouble, error.message) == (Trouble.INVALID_REPLY, "the reply calls tools, and has no text")
+
+
+def test_redirects_are_not_followed(complete: Complete, server: ModelServer) -> None:
+    """Neither key nor prompt go to another server, whatever kind of redirect it is."""
+    with ModelServer() as other:
+        for status in (301, 302, 303, 307, 308):
+            there = {"Location": f"{other.api_base}/chat/completions"}
+            server.script = lambda _prompt, _nth, status=status, there=there: Say("go", status, there)  # type: ignore[misc]
+            error = refused(complete)
+            assert (error.trouble, error.status) == (Trouble.REFUSED, status)
+        assert other.requests == []
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(100_000, True), (200_000_000, False)])
+def test_a_compressed_answer_is_bounded(
+    complete: Complete, server: ModelServer, size: int, *, is_kept: bool
+) -> None:
+    """What is compressed is read, and no more of it than of any other answer, in little memory."""
+    answer = json.dumps(whole({"role": "assistant", "content": "@"})).encode().split(b"@")
+    packer = zlib.compressobj(wbits=31)
+    parts = [answer[0], *[b"x" * 100_000] * (size // 100_000), answer[1]]
+    packed = b"".join(map(packer.compress, parts)) + packer.flush()
+    server.script = lambda _prompt, _nth: Say(body=packed, headers={"Content-Encoding": "gzip"})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if is_kept:
+        assert len(complete().text) == size
+    else:
+        assert refused(complete).trouble is Trouble.TOO_LARGE
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
+
+
+def test_a_long_error_is_cut(complete: Complete, server: ModelServer) -> None:
+    """A status with megabytes of text keeps its meaning."""
+    server.script = lambda _prompt, _nth: Say("e" * 6_000_000, 503)
+    assert refused(complete).trouble is Trouble.SERVER_ERROR
+
+
+def test_latency_is_the_exchange(complete: Complete, server: ModelServer) -> None:
+    """What a client does before it sends is not told as the model's latency."""
+    server.script = lambda _prompt, _nth: Say(after_s=0.3)
+    assert complete().latency_ms >= 300
+
+
+@pytest.mark.parametrize("model", ["openai/o3-mini", "openai/gpt-5"])
+def test_models_without_a_temperature_are_sent_none(
+    complete: Complete, server: ModelServer, model: str
+) -> None:
+    """By their names: they answer at the first call."""
+    assert complete(model=model, temperature=0.1).text == "Hello"
+    assert ["temperature" in request.body for request in server.requests] == [False]
+
+
+def test_a_refused_temperature_is_learned(complete: Complete, server: ModelServer) -> None:
+    """A model that refuses it is asked again without, once; later calls send none, other models one."""
+
+    def script(_prompt: str, _nth: int) -> Say:
+        with_it = "temperature" in server.requests[-1].body
+        return Say("Unsupported parameter: 'temperature' is not supported", 400) if with_it else Say()
+
+    server.script = script
+    model = "openai/gpt-4o-stubborn"
+    for _ in range(2):
+        assert complete(model=model, temperature=0.1).text == "Hello"
+    assert ["temperature" in request.body for request in server.requests] == [True, False, False]
+    server.script = lambda _prompt, _nth: Say("temperature has to be 2 at most", 400)
+    assert refused(complete, temperature=3).trouble is Trouble.REFUSED
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    "model", ["ollama/llama3", "ollama_chat/llama3", "azure/llama3", "hosted_vllm/llama3"]
+)
+def test_a_protocols_name_is_not_sent(bench: Bench, server: ModelServer, model: str) -> None:
+    """An `api_base` gets the name by which it knows the model."""
+    bench.run(bench.clients.complete(ModelRequest(model, "", "Hi", api_base=server.api_base)))
+    assert server.requests[0].body["model"] == "llama3"
 
 
 def test_keys_go_where_they_belong(bench: Bench, server: ModelServer) -> None:

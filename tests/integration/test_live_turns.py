@@ -106,7 +106,8 @@ def test_failures_end_their_turn_and_no_other(desk: LiveDesk, processes: Process
         assert lines[3]["call"]["attempts"] == 2
         assert lines[4]["response"] == "plain text"
     document = run_document(desk.store, run)
-    assert (document["exit"], document["summary"]["calls"]["given_up"]) == (1, 1)
+    calls = document["summary"]["calls"]
+    assert (document["exit"], calls["given_up"], calls["unread"]) == (1, 1, 1)
     assert desk.client.zcard(keys.DEAD_KEY) == 1
 
 

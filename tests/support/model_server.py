@@ -50,6 +50,8 @@ class Say(NamedTuple):
     end: Literal["whole", "half", "reset"] = "whole"
     piece_s: float = 0.0
     """Between the pieces of a streamed answer."""
+    tail: bytes = b""
+    """After the end of a streamed answer."""
 
 
 class Request(NamedTuple):
@@ -162,7 +164,7 @@ async def _stream(request: web.Request, say: Say) -> web.StreamResponse:
     await _send(response, [{"index": 0, "delta": {}, "finish_reason": "stop"}])
     if say.usage is not None:
         await _send(response, [], say.usage)
-    await response.write(b"data: [DONE]\n\n")
+    await response.write(b"data: [DONE]\n\n" + say.tail)
     return response
 
 

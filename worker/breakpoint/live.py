@@ -260,7 +260,8 @@ class _LiveVisit(Visit):
     def _answered(self, code: str, message_id: str, result: TurnResult, model: _OneAnswer) -> Answer:
         """Writes the line of a turn that the model answered."""
         assert model.heard is not None  # noqa: S101 - the caller has looked
-        call, read = model.heard.call, model.read
+        read = model.read
+        call = msgspec.structs.replace(model.heard.call, unread=read is not None and read.is_unread)
         word = "applied" if result.summary_updated else "none"
         if read is not None and not result.summary_updated and (read.shape or read.has_bad_shape):
             word = "invalid" if read.has_bad_shape else "frozen"

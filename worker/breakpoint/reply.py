@@ -2,23 +2,21 @@
 
     reply                          response        affect_signal, shape
     a JSON object                  its response    as far as they are valid, each by itself
-    the same in a ```json fence    its response    the same
+    the same in a fence or prose   its response    the same
     an object without a response   all of it       the same
     anything else                  all of it       none
 
 An invalid shape counts as none: a summary is taken exactly as given, or not at all.
 """
 
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from worker.breakpoint.affect import signal_of_reply
 from worker.breakpoint.wire import AffectSignal, Shape
-
-FENCE: Final = "```"
-FENCES: Final = frozenset({FENCE, f"{FENCE}json"})
+from worker.validation.extraction import ExtractionError, extract_json_object
 
 
 class ReadReply(NamedTuple):
@@ -32,6 +30,8 @@ class ReadReply(NamedTuple):
     """The summary that it proposes."""
     has_bad_shape: bool = False
     """Whether it proposed one that cannot be used."""
+    is_unread: bool = False
+    """Whether there is no object in it, so that all of it is taken for the response."""
 
 
 _Line = Annotated[str, Meta(min_length=1, max_length=160)]
@@ -52,7 +52,7 @@ def read_reply(text: str) -> ReadReply:
     r"""Reads a reply.
 
     >>> read_reply('{"response": "Hi", "affect_signal": null, "shape": {"arc": ""}}')
-    ReadReply(response='Hi', affect_signal=None, shape=None, has_bad_shape=True)
+    ReadReply(response='Hi', affect_signal=None, shape=None, has_bad_shape=True, is_unread=False)
     >>> read_reply("Just text").response
     'Just text'
     """
@@ -60,7 +60,7 @@ def read_reply(text: str) -> ReadReply:
     text = text.encode("utf-8", "replace").decode()
     found = _object_in(text)
     if found is None:
-        return ReadReply(text, None, None)
+        return ReadReply(text, None, None, is_unread=True)
     response, proposed = found.get("response"), found.get("shape")
     shape = None if proposed is None else _shape_of(proposed)
     return ReadReply(
@@ -72,20 +72,11 @@ def read_reply(text: str) -> ReadReply:
 
 
 def _object_in(text: str) -> dict[str, Any] | None:
-    """Returns the JSON object that a text is, if it is one."""
+    """Returns the JSON object in a text, found as in the outputs of cases; None where there is none."""
     try:
-        found = msgspec.json.decode(_without_fence(text.strip()))
-    except (msgspec.DecodeError, RecursionError):
+        return extract_json_object(text, lenient=True)
+    except ExtractionError:
         return None
-    return found if isinstance(found, dict) else None
-
-
-def _without_fence(text: str) -> str:
-    """Takes the fence off a text that stands in one."""
-    first, _, rest = text.partition("\n")
-    if first.rstrip() not in FENCES:
-        return text
-    return rest.rstrip().removesuffix(FENCE)
 
 
 def _shape_of(value: object) -> Shape | None:

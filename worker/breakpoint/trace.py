@@ -41,6 +41,8 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     """As the provider counts them."""
     completion_tokens: int | None = None
     """As the provider counts them."""
+    unread: bool = False
+    """Whether it held no JSON object, so that all of it was taken for the response."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

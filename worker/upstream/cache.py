@@ -25,7 +25,7 @@ from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.numbers import WAIT_MS, some_ms
 from worker.upstream.port import Port, ScriptFailedError
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Part of every digest: raised when answers are stored in another form."""
 MOST_BYTES: Final = 256 * 1024
 """Longer answers are not kept: an ordinary one has some thousand bytes, and memory is dear."""

@@ -6,11 +6,14 @@ turns, queries or local models never pays.
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from worker.upstream.credentials import key_of
 from worker.upstream.direct_client import DirectClient
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.temperature import refuses_temperature, takes_temperature
 
 if TYPE_CHECKING:
     import aiohttp
@@ -37,6 +40,7 @@ class Clients:
         self._session = session
         self._direct = DirectClient(session, environment)
         self._named: LitellmClient | None = None
+        self._untempered: set[tuple[str, str]] = set()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call.
@@ -44,6 +48,18 @@ class Clients:
         Raises:
             UpstreamError: there is no answer.
         """
+        place = request.model, request.api_base
+        if request.temperature is not None and (place in self._untempered or not takes_temperature(place[0])):
+            request = replace(request, temperature=None)
+        try:
+            return await self._complete(request)
+        except UpstreamError as error:
+            if request.temperature is None or not refuses_temperature(error):
+                raise
+            self._untempered.add(place)
+            return await self._complete(replace(request, temperature=None))
+
+    async def _complete(self, request: ModelRequest) -> ModelReply:
         if request.api_base:
             return await self._direct.complete(request)
         if self._named is None:

@@ -4,6 +4,8 @@ What is no answer is refused here (`INVALID_REPLY`), so that nothing behind it m
 field. Figures that make no sense are unknown: they do not spoil an answer.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -15,8 +17,11 @@ MAX_REPLY_BYTES: Final = 5_000_000
 """A larger reply is not read to its end."""
 MAX_SHOWN_BYTES: Final = 4_000
 """Of a reply that is no answer, what may become part of the error."""
+NOT_JSON: Final = "the reply is not JSON"
 MOST_TOKENS: Final = 1_000_000_000
 _END: Final = b"[DONE]"
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_THINK: Final = re.compile(r"\s*<(think|thinking)>")
 
 
 class Completion(NamedTuple):
@@ -26,6 +31,8 @@ class Completion(NamedTuple):
     finish_reason: str
     prompt_tokens: int | None
     completion_tokens: int | None
+    reasoning: str = ""
+    """What the model thought before it answered; no part of the text."""
 
 
 def decoded(body: bytes) -> Any:
@@ -37,8 +44,79 @@ def decoded(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if _HALF.search(body) and (found := _with_halves(body)) is not None:
+            return found
         shown = body[:MAX_SHOWN_BYTES].decode("utf-8", "replace")  # secrets are found in it before it is cut
-        raise UpstreamError(Trouble.INVALID_REPLY, f"the reply is not JSON: {shown!r}") from None
+        raise UpstreamError(Trouble.INVALID_REPLY, f"{NOT_JSON}: {shown!r}") from None
+
+
+def _with_halves(body: bytes) -> Any:
+    """Reads JSON whose texts hold halves of surrogate pairs; None where it is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def split_reasoning(text: str) -> tuple[str, str]:
+    """Parts what a model thought aloud from what it answered; without an end all of it was thought.
+
+    >>> split_reasoning("<think>Paris?</think> Paris"), split_reasoning("a <think>")
+    (('Paris?', ' Paris'), ('', 'a <think>'))
+    >>> split_reasoning("<think>no end")
+    ('no end', '')
+    """
+    begin = _THINK.match(text)
+    if begin is None:
+        return "", text
+    end = text.find(f"</{begin[1]}>", begin.end())
+    if end < 0:
+        return text[begin.end() :], ""
+    return text[begin.end() : end], text[end + len(begin[1]) + 3 :]
+
+
+def _said(text: str, reasoning: str) -> tuple[str, str]:
+    """Returns answer and reasoning; white space between the two belongs to neither."""
+    inner, text = split_reasoning(text)
+    reasoning = f"{reasoning}{inner}".strip()
+    text = text.lstrip() if reasoning else text
+    return _whole(text), _whole(reasoning)
+
+
+def _whole(text: str) -> str:
+    """Replaces halves of surrogate pairs, which can be written nowhere."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def text_in(message: Any) -> tuple[str | None, str]:
+    """Finds text and reasoning in a message, or in a piece of one; the text is None where there is none.
+
+    >>> text_in({"content": [{"type": "text", "text": "Hi"}]}), text_in({"content": None, "refusal": "No."})
+    (('Hi', ''), ('No.', ''))
+    """
+    if not isinstance(message, dict):
+        return None, ""
+    told = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = told if isinstance(told, str) else ""
+    content = message.get("content")
+    if isinstance(content, list):
+        reasoning += "".join(_part(part, "thinking") for part in content)
+        texts = [_part(part, "text") for part in content]
+        return ("".join(texts) if any(map(bool, texts)) else None), reasoning
+    refusal = message.get("refusal")
+    if content is None and isinstance(refusal, str) and refusal:
+        return refusal, reasoning
+    return (content if isinstance(content, str) else None), reasoning
+
+
+def _part(part: Any, kind: str) -> str:
+    """The text of a part of a message, if it is of a kind."""
+    if not isinstance(part, dict) or part.get("type") != kind:
+        return ""
+    found = part.get(kind)
+    if isinstance(found, list):
+        return "".join(_part(inner, "text") for inner in found)
+    return found if isinstance(found, str) else ""
 
 
 def read_completion(reply: Any) -> Completion:
@@ -48,22 +126,25 @@ def read_completion(reply: Any) -> Completion:
         UpstreamError: it holds no answer.
 
     >>> read_completion({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]})
-    Completion(text='Hi', finish_reason='stop', prompt_tokens=None, completion_tokens=None)
+    Completion(text='Hi', finish_reason='stop', prompt_tokens=None, completion_tokens=None, reasoning='')
     """
     raise_told(reply)
     choice = _first_choice(reply)
     if choice is None:
         raise UpstreamError(Trouble.INVALID_REPLY, "the reply has no choices")
     message = choice.get("message")
-    text = message.get("content") if isinstance(message, dict) else None
+    text, reasoning = text_in(message)
     reason = _word(choice.get("finish_reason"))
-    if not isinstance(text, str):
-        raise no_text(reason)
-    return Completion(text, reason, *read_usage(reply.get("usage")))
+    if text is None:
+        raise no_text(reason, calls_tools=isinstance(message, dict) and bool(message.get("tool_calls")))
+    text, reasoning = _said(text, reasoning)
+    return Completion(text, reason, *read_usage(reply.get("usage")), reasoning)
 
 
-def no_text(finish_reason: str) -> UpstreamError:
+def no_text(finish_reason: str, *, calls_tools: bool = False) -> UpstreamError:
     """Says that a reply came without a text."""
+    if calls_tools:
+        return UpstreamError(Trouble.INVALID_REPLY, "the reply calls tools, and has no text")
     why = f" (finish_reason {finish_reason})" if finish_reason else ""
     return UpstreamError(Trouble.INVALID_REPLY, f"the reply has no text{why}")
 
@@ -122,6 +203,8 @@ class PieceReader:
     def __init__(self) -> None:
         self._line = bytearray()
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls_tools = False
         self._reason = ""
         self._usage: tuple[int | None, int | None] = (None, None)
         self._had_choice = False
@@ -139,6 +222,8 @@ class PieceReader:
             UpstreamError: they are no events of an answer.
         """
         for line in self._lines(data):
+            if self._is_ended:
+                return  # what follows the end is no part of the answer
             if not line.startswith(b"data:"):
                 continue  # comments that keep the connection open, names of events, ends of events
             event = line[5:].strip()
@@ -163,10 +248,14 @@ class PieceReader:
             return
         self._had_choice = True
         delta = choice.get("delta")
-        text = delta.get("content") if isinstance(delta, dict) else None
-        if isinstance(text, str) and text:
+        text, reasoning = text_in(delta)
+        content = delta.get("content") if isinstance(delta, dict) else None
+        self._calls_tools |= isinstance(delta, dict) and bool(delta.get("tool_calls"))
+        if reasoning:
+            self._thoughts.append(reasoning)
+        if text:
             self._texts.append(text)
-        elif text is not None and not isinstance(text, str):
+        elif content is not None and not isinstance(content, str | list):
             raise UpstreamError(Trouble.INVALID_REPLY, "an event of the reply has no text where it should be")
         self._reason = _word(choice.get("finish_reason")) or self._reason
 
@@ -181,8 +270,9 @@ class PieceReader:
         if not self._is_ended and not self._reason:
             raise UpstreamError(Trouble.CONNECTION, "the connection broke before the answer was complete")
         if not self._texts:
-            raise no_text(self._reason)
-        return Completion("".join(self._texts), self._reason, *self._usage)
+            raise no_text(self._reason, calls_tools=self._calls_tools)
+        text, reasoning = _said("".join(self._texts), "".join(self._thoughts))
+        return Completion(text, self._reason, *self._usage, reasoning)
 
     def _lines(self, data: bytes) -> Iterator[bytes]:
         """Cuts what has come into whole lines."""

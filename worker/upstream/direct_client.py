@@ -107,6 +107,7 @@ class DirectClient:
             prompt_tokens=said.prompt_tokens,
             completion_tokens=said.completion_tokens,
             finish_reason=said.finish_reason,
+            reasoning=said.reasoning,
         )
 
 

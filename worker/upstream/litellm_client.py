@@ -20,14 +20,17 @@ import aiohttp
 
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
+    NOT_JSON,
     Completion,
     PieceReader,
+    decoded,
     no_text,
     read_completion,
     too_large,
 )
 from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
+from worker.upstream.exchange import EXCHANGE, OK, Exchange, guarded
 from worker.upstream.failures import (
     FIRST_SERVER_ERROR,
     Trouble,
@@ -57,6 +60,7 @@ class LitellmClient:
         self._session = session
         self._environment = environment
         self._loading: asyncio.Task[ModuleType] | None = None
+        self._guarded: aiohttp.ClientSession | None = None
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call.
@@ -72,6 +76,8 @@ class LitellmClient:
 
     async def close(self) -> None:
         """Closes litellm's connections and ends its task on the loop."""
+        if self._guarded is not None:
+            await self._guarded.close()
         if self._loading is None:
             return
         litellm: Any = await self._loading
@@ -87,32 +93,39 @@ class LitellmClient:
 
     async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
         """Makes one call; everything that goes wrong is said in our own words."""
-        arguments = arguments_of(request) | {"shared_session": self._session()}
+        if self._guarded is None:
+            self._guarded = guarded(self._session())
+        arguments = arguments_of(request) | {"shared_session": self._guarded}
         arguments |= {"api_key": key} if key else {}
-        began = perf_counter()
+        exchange, first_ms, cost = Exchange(), None, None
+        said, failure = None, None
+        token = EXCHANGE.set(exchange)
         try:
             async with asyncio.timeout(request.timeout_s):
                 reply = await litellm.acompletion(**arguments)
                 if request.is_streamed:
-                    said, first_ms = await _read_pieces(reply, began)
-                    cost = None
+                    said, first_ms = await _read_pieces(reply, exchange)
                 else:
-                    said, first_ms, cost = _read(reply), None, _cost(reply)
-        except UpstreamError:
-            raise
+                    said, cost = _read(reply), _cost(reply)
         except TimeoutError:
             text = f"{request.model} gave no answer within {request.timeout_s:g} s"
             raise UpstreamError(Trouble.TIMEOUT, text) from None
         except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
-            raise translated(error, request.model) from None
+            failure = translated(error, request.model)
+        finally:
+            EXCHANGE.reset(token)
+        said = _as_sent(exchange, is_streamed=request.is_streamed) or said
+        if said is None:
+            raise failure or no_text("")
         return ModelReply(
             said.text,
-            _since_ms(began),
+            exchange.latency_ms,
             first_token_ms=first_ms,
             prompt_tokens=said.prompt_tokens,
             completion_tokens=said.completion_tokens,
             cost_usd=cost if said.prompt_tokens is not None else None,
             finish_reason=said.finish_reason,
+            reasoning=said.reasoning,
         )
 
 
@@ -163,6 +176,8 @@ def translated(error: Exception, model: str) -> UpstreamError:
     if refusal := reach_error(error):
         return UpstreamError(Trouble.FORBIDDEN, f"{model}: {refusal}")
     causes = list(_causes(error))
+    if found := next((cause for cause in causes if isinstance(cause, UpstreamError)), None):
+        return found
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else 0
@@ -208,6 +223,30 @@ def _wait_s(causes: list[BaseException]) -> float | None:
     return None
 
 
+def _as_sent(exchange: Exchange, *, is_streamed: bool) -> Completion | None:
+    """Reads a reply in OpenAI's form from its own bytes; None of a reply in any other form.
+
+    Raises:
+        UpstreamError: it holds no answer.
+    """
+    if exchange.status != OK or not exchange.is_whole:
+        return None
+    body = bytes(exchange.body)
+    try:
+        if not is_streamed:
+            reply = decoded(body)
+            return read_completion(reply) if isinstance(reply, dict) and "choices" in reply else None
+        if b'"choices"' not in body:
+            return None
+        reader = PieceReader()
+        reader.feed(body + b"\n")
+        return reader.finish()
+    except UpstreamError as error:
+        if error.message.startswith(NOT_JSON):
+            return None
+        raise
+
+
 def _read(reply: Any) -> Completion:
     """Reads a whole reply."""
     said = read_completion(reply.model_dump(include={"choices", "usage"}, warnings=False))
@@ -216,7 +255,7 @@ def _read(reply: Any) -> Completion:
     return said
 
 
-async def _read_pieces(reply: Any, began: float) -> tuple[Completion, int | None]:
+async def _read_pieces(reply: Any, exchange: Exchange) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first text came."""
     reader, size, first_ms = PieceReader(), 0, None
     async with aclosing(_pieces(reply)) as pieces:
@@ -227,7 +266,7 @@ async def _read_pieces(reply: Any, began: float) -> tuple[Completion, int | None
                 raise too_large()
             reader.take(piece)
             if first_ms is None and reader.has_text:
-                first_ms = _since_ms(began)
+                first_ms = _since_ms(exchange.began_s)
     if not reader.has_text:
         raise no_text("")
     return reader.finish(), first_ms

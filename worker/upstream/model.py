@@ -6,7 +6,16 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-PREFIXES: Final = ("openai/", "custom_openai/", "hosted_vllm/", "lm_studio/", "llamafile/")
+PREFIXES: Final = (
+    "openai/",
+    "custom_openai/",
+    "hosted_vllm/",
+    "lm_studio/",
+    "llamafile/",
+    "ollama/",
+    "ollama_chat/",
+    "azure/",
+)
 """These say which protocol is spoken, and are no part of the name that the server knows."""
 
 
@@ -66,6 +75,8 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False):
     """Why it ended, in the provider's word; empty when it does not say."""
     is_cached: bool = False
     """Whether it was answered before, to an equal request; figures are those of that answer."""
+    reasoning: str = ""
+    """What the model thought before it answered, as far as it shows it; never judged."""
 
 
 class ModelClient(Protocol):

@@ -15,9 +15,21 @@ from worker.breakpoint.wire import Shape
 GOOD = {"response": "Hi", "affect_signal": {"label": "insight", "intensity": 0.4}, "shape": shape("arc")}
 
 
-@pytest.mark.parametrize("form", ["{}", "  {}\n", "```json\n{}\n```", "```\n{}\n```\n"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{}",
+        "  {}\n",
+        "\ufeff{}",
+        "```json\n{}\n```",
+        "```\n{}\n```\n",
+        "```JSON\n{}\n```",
+        "Sure!\n```json\n{}\n```\nBye.",
+        "Here it is: {} Bye.",
+    ],
+)
 def test_an_object_is_read_also_from_a_fence(form: str) -> None:
-    """A fence around the object, with json or nothing after it, does no harm."""
+    """A fence around the object, prose around both, or a byte order mark do no harm."""
     read = read_reply(form.replace("{}", json.dumps(GOOD)))
     assert (read.response, read.shape) == ("Hi", Shape("arc", [], [], [], []))
     assert read.affect_signal is not None
@@ -39,7 +51,7 @@ def test_an_object_is_read_also_from_a_fence(form: str) -> None:
 )
 def test_anything_else_is_the_response_itself(text: str) -> None:
     """Broken JSON, other JSON and plain text are what the user gets, with no summary and no emotion."""
-    assert read_reply(text) == (text, None, None, False)
+    assert read_reply(text)[:4] == (text, None, None, False)
 
 
 @pytest.mark.parametrize("response", [None, 7, ["Hi"], {"text": "Hi"}])
@@ -49,6 +61,12 @@ def test_an_object_without_a_response_is_the_response(response: Any) -> None:
     read = read_reply(text)
     assert read.response == text
     assert read.shape is not None
+
+
+@pytest.mark.parametrize(("text", "is_unread"), [('{"response": "Hi"}', False), ("{}", False), ("Hi", True)])
+def test_a_reply_without_an_object_is_unread(text: str, *, is_unread: bool) -> None:
+    """What holds no object can be counted."""
+    assert read_reply(text).is_unread is is_unread
 
 
 def test_half_a_surrogate_pair_is_replaced() -> None:

@@ -22,6 +22,7 @@ CALLS: Final = {
     "from_cache": 1,
     "avoided": 1,
     "given_up": 1,
+    "unread": 0,
     "cost_usd": 0.25,
     "cost_unknown": 1,
     "prompt_tokens": 10,
