@@ -62,6 +62,7 @@ def words(text: str) -> str:
     """A line without what differs from run to run: figures, ids, marks of significance, bars, padding."""
     text = text.replace(" *", "")
     text = re.sub(r"\b(?=\w*\d)[\w.:,-]+", "#", text)
+    text = re.sub(r"[+-](?=#)", "", text)
     return " ".join(re.sub(r"[━─█▏▎▍▌▋▊▉░▒▓╸╺]+", "-", text).split())
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, Protocol, TypedDict
 
-from structlog.contextvars import bound_contextvars
-
 from shared import tracing
 from shared.clock import now_ms
 from shared.errors import ProctorError, RedisUnreachableError
@@ -21,6 +19,7 @@ from shared.names import Kind
 from shared.runs import RunStore
 from worker.chunks import Lease
 from worker.process import WorkerProcess
+from worker.structured import structlog
 
 FIRST_DELAY_MS: Final = 1_000
 """Pause before a chunk whose work raised is tried again; doubles with each failure."""
@@ -80,7 +79,10 @@ class ChunkRunner:
 
     def run(self, wake: Wake) -> Summary:
         """Works on one chunk and says in a few words what came of it."""
-        with bound_contextvars(run=wake.run, chunk=wake.chunk), self._span(wake) as span:
+        with (
+            structlog.contextvars.bound_contextvars(run=wake.run, chunk=wake.chunk),
+            self._span(wake) as span,
+        ):
             summary = self._run(wake)
             _describe(span, summary)
             return summary

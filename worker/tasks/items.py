@@ -17,8 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
-from structlog.contextvars import bind_contextvars
-
 from shared import tracing
 from shared.clock import now_ms
 from shared.costs import MOST_USD
@@ -27,6 +25,7 @@ from shared.ledger import Row, Try
 from shared.names import Outcome, RunState
 from worker.chunks import LOST, Lease
 from worker.process import WorkerProcess
+from worker.structured import structlog
 from worker.tasks.chunk import PREFIX, Summary, claim_chunk
 from worker.tasks.in_hand import Broken, Ended, InHand, Item, Left, Postponed
 
@@ -158,7 +157,9 @@ class _Visit:
 
     async def _work_on(self, item: Item) -> Any:
         """Has the engine work on an item; logs and spans of whatever it calls carry the item's index."""
-        bind_contextvars(item=item.claimed.index)  # in the item's own task, with which it goes
+        structlog.contextvars.bind_contextvars(
+            item=item.claimed.index
+        )  # in the item's own task, with which it goes
         item.span = tracing.span("item", {f"{PREFIX}item": item.claimed.index})
         with item.span.current():
             return await self._engine.work(item)

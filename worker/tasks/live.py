@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Final
 
-from structlog.contextvars import bind_contextvars
-
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.ledger import Try
@@ -27,6 +25,7 @@ from worker.breakpoint.codec import Refusal
 from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, decide_live
 from worker.chunks import LOST, Lease
 from worker.process import WorkerProcess
+from worker.structured import structlog
 from worker.tasks.chunk import Summary
 from worker.tasks.decided import Group, commit
 from worker.tasks.in_hand import Broken, InHand, Worked
@@ -109,7 +108,7 @@ class LiveVisit:
         """Has the model asked; on the loop."""
         assert talk.question is not None  # noqa: S101 - a talk is begun with a question only
         run = talk.of.run
-        bind_contextvars(run=run, thread_id=talk.thread)
+        structlog.contextvars.bind_contextvars(run=run, thread_id=talk.thread)
         told = self._told_of(run)
         if told is None:
             raise LookupError(f"run {run} has no model")
