@@ -1,4 +1,7 @@
-"""The contract of model clients, held by both of them against one scripted server."""
+"""The contract of model clients, held by both of them against one scripted server.
+
+It is longer than 300 lines, because importing litellm costs seconds: all that is said of it is said here.
+"""
 
 import asyncio
 import json
@@ -296,7 +299,7 @@ def test_redirects_are_not_followed(complete: Complete, server: ModelServer) -> 
     with ModelServer() as other:
         for status in (301, 302, 303, 307, 308):
             there = {"Location": f"{other.api_base}/chat/completions"}
-            server.script = lambda _prompt, _nth, status=status, there=there: Say("go", status, there)  # type: ignore[misc]
+            server.script = lambda _prompt, _nth, status=status, there=there: Say("go", status, there)  # type: ignore[misc] # the loop's own values
             error = refused(complete)
             assert (error.trouble, error.status) == (Trouble.REFUSED, status)
         assert other.requests == []

@@ -157,9 +157,8 @@ class _Visit:
 
     async def _work_on(self, item: Item) -> Any:
         """Has the engine work on an item; logs and spans of whatever it calls carry the item's index."""
-        structlog.contextvars.bind_contextvars(
-            item=item.claimed.index
-        )  # in the item's own task, with which it goes
+        # In the item's own task, with which it goes.
+        structlog.contextvars.bind_contextvars(item=item.claimed.index)
         item.span = tracing.span("item", {f"{PREFIX}item": item.claimed.index})
         with item.span.current():
             return await self._engine.work(item)
