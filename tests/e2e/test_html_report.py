@@ -211,7 +211,7 @@ def test_outputs_stand_side_by_side(browser: Browser, tmp_path: Path, artifacts:
     assert browser.texts(".badge") == ["Freeform Mode"]
     assert "Model Outputs by Prompt" in browser.texts("h2")
     assert browser.texts("#models tbody th") == list(reversed(MODELS))
-    assert browser.texts("#p2 .outputs pre") == [f"{model} says 2" for model in MODELS]
+    assert browser.contents("#p2 .outputs pre") == [f"{model} says 2" for model in MODELS]
     places = (
         "Array.from(document.querySelectorAll('#p2 .outputs pre'), (each) => each.getBoundingClientRect())"
     )

@@ -151,7 +151,7 @@ def test_an_unreachable_redis_is_told_within_seconds(redis_cli: Cli, command: li
 def test_a_run_waits_for_redis_and_goes_on(server: RedisServer, own_trial: Trial) -> None:
     """Redis is killed in the middle of `proctor run` and comes back: the command ends as ever."""
     trial = own_trial
-    file, out = trial.file(woven_turns(600, 100)), trial.processes.folder / "out.jsonl"
+    file, out = trial.file(woven_turns(300, 100)), trial.processes.folder / "out.jsonl"
     command = trial.cli.start("run", file, "-o", out)
     run = trial.only_run()
     trial.middle(run, 0.05)

@@ -86,7 +86,7 @@ def test_patience_ends_in_one_line_and_a_new_process(server: RedisServer, proces
 @pytest.mark.parametrize(
     ("setting", "value", "reason"),
     [
-        ("maxmemory", "1mb", "command not allowed when used memory"),
+        pytest.param("maxmemory", "1mb", "command not allowed when used memory", marks=pytest.mark.slow),
         ("min-replicas-to-write", "1", "NOREPLICAS"),
     ],
     ids=["full", "without replicas"],
