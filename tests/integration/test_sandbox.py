@@ -42,7 +42,7 @@ def thing(output): return re.search("a", "a")
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[Sandboxes]:
     """Sandboxes with short deadlines."""
-    made = Sandboxes(call_s=0.5, search_s=0.3)
+    made = Sandboxes(call_s=2, search_s=1.5)
     if made.why_unlocked:
         pytest.skip(f"needs a kernel that locks processes: {made.why_unlocked}")
     yield made

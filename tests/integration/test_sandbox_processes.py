@@ -214,7 +214,7 @@ def test_without_a_lock_validators_are_refused_and_patterns_are_not(monkeypatch:
     monkeypatch.setattr("worker.sandbox.pool.Zygote", Unlocked)
     for word in ("", "1"):
         monkeypatch.setenv("PROCTOR_UNSAFE_VALIDATORS", word)
-        boxes = Sandboxes(search_s=0.3)
+        boxes = Sandboxes(search_s=1.5)
         with boxes.batch(SOURCE) as sandbox:
             assert sandbox.search("^b", "a\nb") == "b"
             with pytest.raises(SandboxError, match="no answer within"):

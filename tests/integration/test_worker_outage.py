@@ -83,10 +83,11 @@ def test_patience_ends_in_one_line_and_a_new_process(server: RedisServer, proces
     assert "Traceback" not in supervisor.errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "value", "reason"),
     [
-        pytest.param("maxmemory", "1mb", "command not allowed when used memory", marks=pytest.mark.slow),
+        ("maxmemory", "1mb", "command not allowed when used memory"),
         ("min-replicas-to-write", "1", "NOREPLICAS"),
     ],
     ids=["full", "without replicas"],
