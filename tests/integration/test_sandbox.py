@@ -87,8 +87,8 @@ def test_nonsense_is_told_by_its_type(sandbox: Sandbox, name: str, kind: str) ->
     ("name", "text", "reason", "message"),
     [
         ("raises", "good", Reason.EXCEPTION, "ValueError: not good"),
-        ("loops", "loop", Reason.TIMEOUT, "no answer within 0.5 s"),
-        ("bomb", "", Reason.TIMEOUT, "no answer within 0.5 s"),
+        ("loops", "loop", Reason.TIMEOUT, "no answer within 2 s"),
+        ("bomb", "", Reason.TIMEOUT, "no answer within 2 s"),
         ("eats", "", Reason.MEMORY, "eats needs more memory than it may have"),
         ("other", "", Reason.UNKNOWN_VALIDATOR, "the validators file has no function other"),
         ("SEEN", "", Reason.UNKNOWN_VALIDATOR, "the validators file has no function SEEN"),
@@ -169,7 +169,7 @@ def test_what_the_policy_takes_the_sandbox_runs(boxes: Sandboxes, name: str) -> 
             "the validators file cannot be loaded: ZeroDivisionError: division by zero",
         ),
         ("import re\nre.no", Reason.EXCEPTION, "the validators file cannot be loaded: AttributeError"),
-        ("while True: pass", Reason.TIMEOUT, "the validators file cannot be loaded: no answer within 0.5 s"),
+        ("while True: pass", Reason.TIMEOUT, "the validators file cannot be loaded: no answer within 2 s"),
         (
             "x = 'x' * 10 ** 12",
             Reason.MEMORY,
