@@ -67,7 +67,7 @@ def test_every_fault_is_a_failed_result_and_the_run_goes_on(desk: QueryDesk, pro
         [found] = desk.results(runs[name])
         assert found["error"] is None
         assert found["overall_pass"] is False
-    assert log.total == len(runs)
+    assert log.total - len(runs) in {0, 1}  # a reset of a used connection is sent again, once
 
 
 def test_429_is_retried_three_times_a_second_apart(desk: QueryDesk, processes: Processes) -> None:
