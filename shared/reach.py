@@ -1,5 +1,7 @@
 """Reaches a Redis server: waits until it answers, words its refusals, turns down one that is unfit."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -125,24 +127,14 @@ def check_server(client: "redis.Redis") -> None:
         RedisDeniedError: its access rules deny our user the server's state, or our channels.
         RedisUnreachableError: it went away while it was asked.
     """
-    from redis.exceptions import NoPermissionError, RedisError  # noqa: PLC0415 - as in `RedisTarget.client`
-
-    try:
+    with _errors_told_apart(client):
         info = client.info()
-    except NoPermissionError as error:
-        raise refused(_place(client), error) from error
-    except (RedisError, OSError) as error:
-        raise RedisUnreachableError(
-            f"Redis at {_place(client)} does not answer: {error}", hint=UNREACHABLE_HINT
-        ) from error
     unfit = why_unsuitable(info)
     if unfit is not None:
         raise RedisUnsuitableError(f"Redis at {_place(client)} {unfit.what}", hint=unfit.mend)
-    try:
+    with _errors_told_apart(client):
         # Nobody listens there: whether we may is what is asked.
         client.publish(channels(_database(client))[-1].replace("*", "access"), b"")
-    except NoPermissionError as error:
-        raise refused(_place(client), error) from error
 
 
 def check_listening(client: "redis.Redis") -> None:
@@ -152,14 +144,20 @@ def check_listening(client: "redis.Redis") -> None:
         RedisDeniedError: its access rules deny it.
         RedisUnreachableError: the server went away while it was asked.
     """
+    untyped: Any = client  # redis-py has no types here
+    with _errors_told_apart(client), untyped.pubsub() as listener:
+        for channel in channels(_database(client)):
+            listener.psubscribe(channel)
+            listener.parse_response()
+
+
+@contextmanager
+def _errors_told_apart(client: "redis.Redis") -> Iterator[None]:
+    """Turns the client's errors into ours: a right that is denied is no outage."""
     from redis.exceptions import NoPermissionError, RedisError  # noqa: PLC0415 - as in `RedisTarget.client`
 
-    untyped: Any = client  # redis-py has no types here
     try:
-        with untyped.pubsub() as listener:
-            for channel in channels(_database(client)):
-                listener.psubscribe(channel)
-                listener.parse_response()
+        yield
     except NoPermissionError as error:
         raise refused(_place(client), error) from error
     except (RedisError, OSError) as error:

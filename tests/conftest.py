@@ -18,6 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import processes as support
+from tests.support.cli import Cli
 from tests.support.eventually import eventually
 from tests.support.redis_server import RedisServer
 
@@ -179,6 +180,16 @@ def processes(tmp_path: Path, proctor_env: dict[str, str]) -> Iterator[support.P
     started = support.Processes(folder, proctor_env)
     yield started
     started.close()
+
+
+@pytest.fixture
+def cli(tmp_path: Path, bare_env: dict[str, str]) -> Iterator[Cli]:
+    """Runs `proctor` as a process; everything it starts is gone when the test ends."""
+    folder = tmp_path / "cli"
+    folder.mkdir()
+    processes = support.Processes(folder, bare_env)
+    yield Cli(processes)
+    processes.close()
 
 
 @pytest.fixture

@@ -1,26 +1,15 @@
-"""What tests of deploy/ share: the command line, and a Redis started as a deployment starts it."""
+"""What tests of deploy/ share: a Redis started as a deployment starts it."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli
 from tests.support.deployment import DEPLOY
 from tests.support.ports import free_port
 from tests.support.processes import Processes
 from tests.support.redis_server import program_for_tests
-
-
-@pytest.fixture
-def cli(tmp_path: Path, bare_env: dict[str, str]) -> Iterator[Cli]:
-    """Runs `proctor` as a process; everything it starts is gone when the test ends."""
-    folder = tmp_path / "cli"
-    folder.mkdir()
-    processes = Processes(folder, bare_env)
-    yield Cli(processes)
-    processes.close()
 
 
 def server_command(args: list[str], folder: Path, port: int) -> list[str]:
