@@ -89,10 +89,6 @@ class Steward:
         for thread in self._threads:
             thread.start()
 
-    def stop_ticking(self) -> None:
-        """Begins nothing more; leases are still renewed while the last chunks end."""
-        self._threads[0].stop()
-
     def stop(self) -> None:
         """Ends both jobs."""
         for thread in self._threads:

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from shared.clock import now_ms
 from shared.costs import NANOS, to_nanos
-from worker.upstream.limiter import MOST_LINES, RENEW_S, Later
+from worker.upstream.limiter import MOST_LINES, Later
 from worker.upstream.line import Line, Turn
 from worker.upstream.numbers import WAIT_MS, some_ms
 from worker.upstream.port import Port, ScriptFailedError
@@ -60,16 +60,15 @@ class Budget:
 
     Args:
         port: with this package's scripts.
-        renew_s: between two renewals of what is held.
     """
 
-    def __init__(self, port: Port, *, renew_s: float = RENEW_S) -> None:
+    def __init__(self, port: Port) -> None:
         self._port = port
         self._process = uuid4().hex[:12]
         self._serials = count(1)
         self._held: dict[str, Reservation] = {}
         self._lines: dict[str, Line] = {}
-        port.every(renew_s, self._renew)
+        port.every(port.renew_s, self._renew)
 
     async def reserve(
         self, run: str, model: str, estimate: Estimate, cap_usd: float

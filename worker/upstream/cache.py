@@ -20,7 +20,7 @@ import msgspec
 
 from shared.clock import now_ms
 from shared.settings import CACHE_TTL_S
-from worker.upstream.limiter import RENEW_S, Later
+from worker.upstream.limiter import Later
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.numbers import WAIT_MS, some_ms
 from worker.upstream.port import Port, ScriptFailedError
@@ -88,17 +88,16 @@ class ResponseCache:
     Args:
         port: with this package's scripts.
         ttl_s: how long an answer is kept.
-        renew_s: between two renewals of what is held.
     """
 
-    def __init__(self, port: Port, *, ttl_s: int = CACHE_TTL_S, renew_s: float = RENEW_S) -> None:
+    def __init__(self, port: Port, *, ttl_s: int = CACHE_TTL_S) -> None:
         self._port = port
         self._ttl_s = ttl_s
         self._process = uuid4().hex[:12]
         self._serials = count(1)
         self._leads: dict[str, Lead] = {}
         self._ended: dict[str, asyncio.Event] = {}
-        port.every(renew_s, self._renew)
+        port.every(port.renew_s, self._renew)
 
     async def find(self, request: ModelRequest) -> ModelReply | Lead | Later:
         """Looks for an answer; waits up to two seconds for one that is under way.

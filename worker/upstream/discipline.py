@@ -51,13 +51,13 @@ class Upstream:
         scripts = compose_all(times=ledger.times)
         caller = ScriptCaller(ledger.caller.client, patience_s=ledger.caller.patience_s, scripts=scripts)
         renew_s = ledger.times.lease_ms / RENEWALS / 1000
-        self._port = Port(caller, on_away=on_away)
+        self._port = Port(caller, renew_s=renew_s, on_away=on_away)
         self._session = session
-        self.gate = Gate(Limiter(self._port, renew_s=renew_s))
+        self.gate = Gate(Limiter(self._port))
         """The one door."""
-        self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s, renew_s=renew_s)
+        self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s)
         """Answers of models that were given before."""
-        self.budget = Budget(self._port, renew_s=renew_s)
+        self.budget = Budget(self._port)
         """Of runs with a cost cap."""
 
     @cached_property

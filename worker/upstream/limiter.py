@@ -31,8 +31,6 @@ from worker.upstream.port import Port, ScriptFailedError
 
 SETTINGS_S: Final = 1.0
 """How often the limits that people set are read again."""
-RENEW_S: Final = 5.0
-"""How often permits are renewed; they last 15 s."""
 BURST_MS: Final = 500.0
 """How much of a limit may be used at once: half a second's worth."""
 MINUTE_MS: Final = 60_000.0
@@ -124,10 +122,9 @@ class Limiter:
 
     Args:
         port: with this package's scripts.
-        renew_s: between two renewals of what is held.
     """
 
-    def __init__(self, port: Port, *, renew_s: float = RENEW_S) -> None:
+    def __init__(self, port: Port) -> None:
         self._port = port
         self.counts = Counts(port)
         """What becomes of calls, for metrics."""
@@ -140,7 +137,7 @@ class Limiter:
         self._lines: dict[tuple[str, ...], Line] = {}
         self._is_loaded = False
         port.every(SETTINGS_S, self._load)
-        port.every(renew_s, self._renew)
+        port.every(port.renew_s, self._renew)
 
     @property
     def in_flight(self) -> int:

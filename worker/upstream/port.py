@@ -46,6 +46,7 @@ class Port:
 
     Args:
         caller: a connection with the scripts; waits patiently for a Redis that is away.
+        renew_s: between two renewals of what its users hold in Redis.
         on_away: called, in the port's thread, when Redis stayed away for longer than the caller's patience.
     """
 
@@ -53,9 +54,11 @@ class Port:
         self,
         caller: ScriptCaller,
         *,
+        renew_s: float,
         on_away: Callable[[RedisUnreachableError], object] = _end_of_process,
     ) -> None:
         self.caller = caller
+        self.renew_s = renew_s
         self._on_away = on_away
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._jobs: list[_Job] = []
