@@ -64,6 +64,7 @@ def test_the_delay_is_kept_by_the_whole_fleet(desk: QueryDesk, processes: Proces
     # A send may be noted some moments after its leave, and the next one at once.
     early = [number * 0.25 - (at - times[0]) for number, at in enumerate(times)]
     assert max(early) < 0.2, times
+    assert times[-1] - times[0] < 12 * 0.25 + 2.5
 
 
 def test_four_processes_keep_the_pace_and_width_of_one_run(desk: QueryDesk, processes: Processes) -> None:

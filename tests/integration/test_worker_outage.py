@@ -46,13 +46,14 @@ def test_a_restart_of_redis_is_waited_for(server: RedisServer, processes: Proces
     """Redis is killed in the middle and comes back: the same process goes on, without a traceback."""
     worker = start_worker(processes, "-Q", "turns")
     desk = begin(server, "r1")
-    server.restart()
+    server.kill()
+    worker.wait_for('"redis away"')  # or it may be back before anybody noticed
+    server.start()
     every_turn_once(desk, "r1")
     assert worker.is_running()
     assert "Traceback" not in worker.errors
     assert "the connection to the broker is lost" in worker.errors
-    # None at all where no script was called while the server was away.
-    assert worker.errors.count('"redis away"') == worker.errors.count('"redis back"')
+    assert worker.errors.count('"redis away"') == worker.errors.count('"redis back"') >= 1
 
 
 @pytest.mark.chaos
