@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared.settings import Settings
-from worker.upstream.reach import Reach, open_session
+from worker.upstream.egress import EgressPolicy, open_session
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -51,7 +51,7 @@ class Loop:
     def session(self) -> "aiohttp.ClientSession":
         """Returns the process's HTTP session, which calls only what this worker may; only on the loop."""
         if self._session is None:
-            self._session = open_session(Reach.of(Settings.from_environment()))
+            self._session = open_session(EgressPolicy.of(Settings.from_environment()))
         return self._session
 
     def close(self) -> None:

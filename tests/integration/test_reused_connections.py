@@ -13,9 +13,9 @@ import pytest
 from shared.query_run import QueryRun
 from worker.tasks import asking
 from worker.upstream.clients import Clients
+from worker.upstream.egress import EgressPolicy, open_session
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelRequest
-from worker.upstream.reach import Reach, open_session
 
 BODY: Final = b'{"answer": "yes", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}'
 ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
@@ -66,7 +66,7 @@ async def served(server: Server) -> AsyncIterator[aiohttp.ClientSession]:
     """The worker's session, with a server to call."""
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    async with listening, open_session(Reach()) as session:
+    async with listening, open_session(EgressPolicy()) as session:
         yield session
 
 

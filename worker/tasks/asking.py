@@ -31,7 +31,7 @@ from worker.queries.reply import (
     unreachable,
 )
 from worker.upstream.credentials import unsendable
-from worker.upstream.reach import ReachError
+from worker.upstream.egress import EgressError
 
 _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 
@@ -122,7 +122,7 @@ async def ask(session: aiohttp.ClientSession, request: Request, query: str) -> A
             wait_s = read_retry_after(response.headers.get("Retry-After"), now_s=time())
             reply = read_reply(status_code=status, body=body, latency_ms=latency_ms(), fields=request.fields)
             return Asked(reply, wait_s)
-    except ReachError as error:
+    except EgressError as error:
         return Asked(forbidden(str(error), latency_ms()), None)
     except TimeoutError:
         return Asked(timed_out(latency_ms(), timeout_s=request.timeout.total or 0.0), None)

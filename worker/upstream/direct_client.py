@@ -24,10 +24,10 @@ from worker.upstream.completion import (
     words_of,
 )
 from worker.upstream.credentials import needed_key
+from worker.upstream.egress import EgressError
 from worker.upstream.failures import Trouble, UpstreamError, kept_error, trouble_of_status
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest, served_name
-from worker.upstream.reach import ReachError
 
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000
@@ -67,7 +67,7 @@ class DirectClient:
         except TimeoutError:
             text = f"{place} gave no answer within {request.timeout_s:g} s"
             raise UpstreamError(Trouble.TIMEOUT, text) from None
-        except ReachError as error:
+        except EgressError as error:
             raise UpstreamError(Trouble.FORBIDDEN, str(error)) from None
         except aiohttp.ClientConnectorError as error:
             why = error.os_error.strerror or type(error).__name__

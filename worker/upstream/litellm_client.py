@@ -30,6 +30,7 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
+from worker.upstream.egress import egress_error
 from worker.upstream.exchange import EXCHANGE, OK, Exchange, guarded
 from worker.upstream.failures import (
     FIRST_SERVER_ERROR,
@@ -40,7 +41,6 @@ from worker.upstream.failures import (
 )
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.reach import reach_error
 
 DEEPEST: Final = 12
 """Causes of an exception that are looked at."""
@@ -173,7 +173,7 @@ def translated(error: Exception, model: str) -> UpstreamError:
     >>> translated(ValueError("odd"), "m").trouble.name
     'INVALID_REPLY'
     """
-    if refusal := reach_error(error):
+    if refusal := egress_error(error):
         return UpstreamError(Trouble.FORBIDDEN, f"{model}: {refusal}")
     causes = list(_causes(error))
     if found := next((cause for cause in causes if isinstance(cause, UpstreamError)), None):

@@ -40,7 +40,7 @@ DEEPEST: Final = 12
 """Causes of an exception that are looked at."""
 
 
-class ReachError(Exception):
+class EgressError(Exception):
     """A place may not be called from here; says why, and how to allow it where that can be done.
 
     No `OSError`: HTTP clients would take it for a connection that failed.
@@ -48,7 +48,7 @@ class ReachError(Exception):
 
 
 @dataclass(frozen=True)
-class Reach:
+class EgressPolicy:
     """Which places may be called."""
 
     allowed: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Reach:
     """Whether private and loopback addresses are only called where they are the worker's own hosts."""
 
     @classmethod
-    def of(cls, settings: Settings, environment: Mapping[str, str] = os.environ) -> "Reach":
+    def of(cls, settings: Settings, environment: Mapping[str, str] = os.environ) -> "EgressPolicy":
         """Reads it from settings, and the worker's own hosts from its environment."""
         named = (value for name, value in environment.items() if name.upper().endswith(_OWN_HOST))
         own = frozenset(filter(None, map(_host_of, named)))
@@ -74,7 +74,7 @@ class Reach:
         """Refuses a host that may not be called, by its name; an address is judged as one.
 
         Raises:
-            ReachError: it may not be.
+            EgressError: it may not be.
         """
         name = host.lower().rstrip(".")
         address = _address_of(name)
@@ -85,43 +85,45 @@ class Reach:
         if any(name.endswith(end[1:]) for end in self.allowed if end.startswith("*.")):
             return
         variable = variable_of("allowed_hosts")
-        raise ReachError(f"{name} is none of the hosts that this worker may call; add it to {variable}")
+        raise EgressError(f"{name} is none of the hosts that this worker may call; add it to {variable}")
 
     def check_address(self, host: str, address: Address) -> None:
         """Refuses an address that may not be called, in whatever form it is written.
 
         Raises:
-            ReachError: it may not be.
+            EgressError: it may not be.
         """
         for each in _meant(address):
             if any(each in network for network in _METADATA):
-                raise ReachError(f"{_shown(host, address)} is a link-local or metadata address; never called")
+                raise EgressError(
+                    f"{_shown(host, address)} is a link-local or metadata address; never called"
+                )
             is_private = not each.is_global or each.is_multicast
             if is_private and self.is_private_blocked and host.lower().rstrip(".") not in self.own:
-                raise ReachError(
+                raise EgressError(
                     f"{_shown(host, address)} is a private address, which {variable_of('block_private')} "
                     "blocks; allow it in a variable of the worker that ends in _BASE_URL"
                 )
 
 
-def reach_error(error: BaseException) -> ReachError | None:
+def egress_error(error: BaseException) -> EgressError | None:
     """Finds among the causes of an exception that a place may not be called."""
     found: BaseException | None = error
     for _ in range(DEEPEST):
-        if found is None or isinstance(found, ReachError):
+        if found is None or isinstance(found, EgressError):
             return found
         found = getattr(found, "os_error", None) or found.__cause__ or found.__context__
     return None
 
 
-def open_session(reach: Reach, names: "AbstractResolver | None" = None) -> "aiohttp.ClientSession":
+def open_session(policy: EgressPolicy, names: "AbstractResolver | None" = None) -> "aiohttp.ClientSession":
     """Opens an HTTP session that keeps to it; only on a loop.
 
     How many requests are under way is decided before they come here, so the session sets no limit.
     Cookies are not kept: one item's answer must not change another's.
 
     Args:
-        reach: which places may be called.
+        policy: which places may be called.
         names: looks up hosts; None: as the system does.
     """
     import aiohttp  # noqa: PLC0415 - start-up: 90 ms and 9 MB that a worker of turns does not need
@@ -130,11 +132,11 @@ def open_session(reach: Reach, names: "AbstractResolver | None" = None) -> "aioh
 
     async def check(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.ClientResponse:
         """Looks at the host of each request, redirected ones included."""
-        reach.check_host(request.url.host or "")
+        policy.check_host(request.url.host or "")
         response: aiohttp.ClientResponse = await handler(request)
         return response
 
-    resolver = _checked(names or aiohttp.DefaultResolver(), reach)
+    resolver = _checked(names or aiohttp.DefaultResolver(), policy)
     connector = Connector(limit=0, ttl_dns_cache=60, resolver=resolver, socket_factory=_make_socket)
     return aiohttp.ClientSession(
         connector=connector,
@@ -144,7 +146,7 @@ def open_session(reach: Reach, names: "AbstractResolver | None" = None) -> "aioh
     )
 
 
-def _checked(names: "AbstractResolver", reach: Reach) -> "AbstractResolver":
+def _checked(names: "AbstractResolver", policy: EgressPolicy) -> "AbstractResolver":
     """Makes a resolver that hands on those addresses of a name that may be called."""
     from aiohttp import abc  # noqa: PLC0415 - as above
 
@@ -157,14 +159,14 @@ def _checked(names: "AbstractResolver", reach: Reach) -> "AbstractResolver":
             """Looks up a name.
 
             Raises:
-                ReachError: none of its addresses may be called.
+                EgressError: none of its addresses may be called.
             """
             good, refused = [], None
             for found in await names.resolve(host, port, family):
                 try:
-                    reach.check_address(host, ip_address(found["host"].partition("%")[0]))
+                    policy.check_address(host, ip_address(found["host"].partition("%")[0]))
                     good.append(found)
-                except ReachError as error:
+                except EgressError as error:
                     refused = error
             if not good and refused is not None:
                 raise refused
@@ -181,7 +183,7 @@ def _make_socket(place: tuple[Any, ...]) -> socket.socket:
     """Makes the socket of a connection: the last moment, whatever led here."""
     family, kind, protocol, _, (host, *_) = place
     if isinstance(host, str) and (address := _address_of(host)) is not None:
-        Reach().check_address(host, address)
+        EgressPolicy().check_address(host, address)
     return socket.socket(family, kind, protocol)
 
 

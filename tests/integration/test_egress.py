@@ -18,9 +18,9 @@ from tests.support.model_server import ModelServer
 from worker.queries.reply import Failure
 from worker.tasks import asking
 from worker.upstream.clients import Clients
+from worker.upstream.egress import EgressError, EgressPolicy, open_session
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelRequest
-from worker.upstream.reach import Reach, ReachError, open_session
 
 T = TypeVar("T")
 METADATA: Final = (
@@ -91,27 +91,27 @@ def server() -> Iterator[ModelServer]:
         yield started
 
 
-def reach_of(tmp_path: Path, **environment: str) -> Reach:
+def policy_of(tmp_path: Path, **environment: str) -> EgressPolicy:
     """What a worker with these variables may call."""
     given = {"PROCTOR_DATA_DIR": str(tmp_path), **environment}
-    return Reach.of(Settings.from_environment(given), given)
+    return EgressPolicy.of(Settings.from_environment(given), given)
 
 
 def with_session(
-    reach: Reach, work: Callable[[aiohttp.ClientSession], Awaitable[T]], **known: list[str]
+    policy: EgressPolicy, work: Callable[[aiohttp.ClientSession], Awaitable[T]], **known: list[str]
 ) -> T:
     """Does something with the session of a worker."""
 
     async def run() -> T:
         """Has a session while it works."""
         names = Names({name.replace("_", "."): found for name, found in known.items()})
-        async with open_session(reach, names) as session:
+        async with open_session(policy, names) as session:
             return await work(session)
 
     return asyncio.run(run())
 
 
-def why_not(reach: Reach, url: str, **known: list[str]) -> UpstreamError:
+def why_not(policy: EgressPolicy, url: str, **known: list[str]) -> UpstreamError:
     """Asks a model at a place that may not be called."""
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
@@ -121,10 +121,10 @@ def why_not(reach: Reach, url: str, **known: list[str]) -> UpstreamError:
             await clients.complete(ModelRequest("m", "", "Hi", api_base=url, timeout_s=5))
         return caught.value
 
-    return with_session(reach, ask, **known)
+    return with_session(policy, ask, **known)
 
 
-def answer_of(reach: Reach, url: str, **known: list[str]) -> str:
+def answer_of(policy: EgressPolicy, url: str, **known: list[str]) -> str:
     """Asks a model at a place that may be called."""
 
     async def ask(session: aiohttp.ClientSession) -> str:
@@ -132,15 +132,15 @@ def answer_of(reach: Reach, url: str, **known: list[str]) -> str:
         clients = Clients(lambda: session, {})
         return (await clients.complete(ModelRequest("m", "", "Hi", api_base=url))).text
 
-    return with_session(reach, ask, **known)
+    return with_session(policy, ask, **known)
 
 
 @pytest.mark.parametrize("host", METADATA)
 @pytest.mark.parametrize("settings", [{}, {"OPENAI_BASE_URL": "http://{host}/v1"}])
 def test_metadata_is_never_called(tmp_path: Path, host: str, settings: dict[str, str]) -> None:
     """However its address is written, also where a variable of the worker names it; the run ends."""
-    reach = reach_of(tmp_path, **{name: value.format(host=host) for name, value in settings.items()})
-    error = why_not(reach, f"http://{host}/v1")
+    policy = policy_of(tmp_path, **{name: value.format(host=host) for name, value in settings.items()})
+    error = why_not(policy, f"http://{host}/v1")
     assert error.trouble is Trouble.FORBIDDEN
     assert error.ends_run
     assert "never called" in error.message
@@ -149,7 +149,7 @@ def test_metadata_is_never_called(tmp_path: Path, host: str, settings: dict[str,
 @pytest.mark.parametrize("host", PRIVATE)
 def test_private_addresses_are_blocked_where_asked(tmp_path: Path, host: str) -> None:
     """With PROCTOR_BLOCK_PRIVATE=1 neither this machine nor its neighbours are called; a way out is named."""
-    error = why_not(reach_of(tmp_path, PROCTOR_BLOCK_PRIVATE="1"), f"http://{host}/v1")
+    error = why_not(policy_of(tmp_path, PROCTOR_BLOCK_PRIVATE="1"), f"http://{host}/v1")
     assert error.trouble is Trouble.FORBIDDEN
     assert "PROCTOR_BLOCK_PRIVATE" in error.message
     assert "_BASE_URL" in error.message
@@ -158,8 +158,8 @@ def test_private_addresses_are_blocked_where_asked(tmp_path: Path, host: str) ->
 def test_a_local_model_is_called_by_default(tmp_path: Path, server: ModelServer) -> None:
     """Local models are common: without the setting the loopback is called, by address and by name."""
     port = urlsplit(server.api_base).port
-    assert answer_of(reach_of(tmp_path), server.api_base) == "Hello"
-    assert answer_of(reach_of(tmp_path), f"http://llm.test:{port}/v1", llm_test=["127.0.0.1"]) == "Hello"
+    assert answer_of(policy_of(tmp_path), server.api_base) == "Hello"
+    assert answer_of(policy_of(tmp_path), f"http://llm.test:{port}/v1", llm_test=["127.0.0.1"]) == "Hello"
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OLLAMA_API_BASE"])
@@ -167,10 +167,11 @@ def test_own_hosts_are_always_called(tmp_path: Path, server: ModelServer, variab
     """What the worker's own variables name is called in spite of both settings, by address and by name."""
     port = urlsplit(server.api_base).port
     strict = {"PROCTOR_BLOCK_PRIVATE": "1", "PROCTOR_ALLOWED_HOSTS": "api.openai.com"}
-    assert answer_of(reach_of(tmp_path, **strict, **{variable: server.api_base}), server.api_base) == "Hello"
+    assert answer_of(policy_of(tmp_path, **strict, **{variable: server.api_base}), server.api_base) == "Hello"
     named = f"http://llm.test:{port}/v1"
     assert (
-        answer_of(reach_of(tmp_path, **strict, **{variable: named}), named, llm_test=["127.0.0.1"]) == "Hello"
+        answer_of(policy_of(tmp_path, **strict, **{variable: named}), named, llm_test=["127.0.0.1"])
+        == "Hello"
     )
 
 
@@ -187,7 +188,7 @@ def test_a_name_is_judged_by_its_addresses(
     tmp_path: Path, found: list[str], settings: dict[str, str]
 ) -> None:
     """A harmless name that resolves to such an address is not called; name and address are both said."""
-    error = why_not(reach_of(tmp_path, **settings), "http://llm.test/v1", llm_test=found)
+    error = why_not(policy_of(tmp_path, **settings), "http://llm.test/v1", llm_test=found)
     assert error.trouble is Trouble.FORBIDDEN
     assert error.message.startswith("llm.test (")
 
@@ -196,7 +197,7 @@ def test_of_several_addresses_only_good_ones_are_called(tmp_path: Path, server: 
     """A name with a metadata address beside a good one leads to the good one."""
     port = urlsplit(server.api_base).port
     found = ["169.254.169.254", "127.0.0.1"]
-    assert answer_of(reach_of(tmp_path), f"http://llm.test:{port}/v1", llm_test=found) == "Hello"
+    assert answer_of(policy_of(tmp_path), f"http://llm.test:{port}/v1", llm_test=found) == "Hello"
 
 
 @pytest.mark.parametrize(
@@ -215,13 +216,13 @@ def test_only_allowed_hosts_are_called(
     tmp_path: Path, server: ModelServer, url: str, *, is_allowed: bool
 ) -> None:
     """PROCTOR_ALLOWED_HOSTS names hosts, and all hosts below one; everything else is refused."""
-    reach = reach_of(tmp_path, PROCTOR_ALLOWED_HOSTS="LLM.test, *.example.test")
+    policy = policy_of(tmp_path, PROCTOR_ALLOWED_HOSTS="LLM.test, *.example.test")
     place = url.format(port=urlsplit(server.api_base).port)
     if is_allowed:
         names = {name: ["127.0.0.1"] for name in ("llm_test", "llm_test_", "a_b_example_test")}
-        assert answer_of(reach, place, **names) == "Hello"
+        assert answer_of(policy, place, **names) == "Hello"
     else:
-        error = why_not(reach, place)
+        error = why_not(policy, place)
         assert error.trouble is Trouble.FORBIDDEN
         assert "PROCTOR_ALLOWED_HOSTS" in error.message
 
@@ -247,9 +248,9 @@ def test_redirects_are_judged_again(tmp_path: Path, target: str) -> None:
         finally:
             await runner.cleanup()
 
-    reach = reach_of(tmp_path, PROCTOR_ALLOWED_HOSTS="good.test, meta.test, 169.254.169.254")
-    with pytest.raises(ReachError, match=r"never called|none of the hosts"):
-        with_session(reach, follow, good_test=["127.0.0.1"], meta_test=["169.254.169.254"])
+    policy = policy_of(tmp_path, PROCTOR_ALLOWED_HOSTS="good.test, meta.test, 169.254.169.254")
+    with pytest.raises(EgressError, match=r"never called|none of the hosts"):
+        with_session(policy, follow, good_test=["127.0.0.1"], meta_test=["169.254.169.254"])
 
 
 def test_a_query_to_a_forbidden_place_ends_its_run(tmp_path: Path) -> None:
@@ -260,7 +261,7 @@ def test_a_query_to_a_forbidden_place_ends_its_run(tmp_path: Path) -> None:
         run = QueryRun(api_url="http://169.254.169.254")
         return await asking.ask(session, asking.prepare(run), "How?")
 
-    reply = with_session(reach_of(tmp_path), ask).reply
+    reply = with_session(policy_of(tmp_path), ask).reply
     assert (reply.failure, reply.ends_run, reply.status_code) == (Failure.FORBIDDEN, True, 0)
     assert reply.error == "169.254.169.254 is a link-local or metadata address; never called"
 
@@ -281,6 +282,6 @@ def test_named_providers_keep_to_it(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
             patch.delenv(name, raising=False)
-        error = with_session(reach_of(tmp_path, PROCTOR_ALLOWED_HOSTS="llm.test"), ask)
+        error = with_session(policy_of(tmp_path, PROCTOR_ALLOWED_HOSTS="llm.test"), ask)
     assert error.trouble is Trouble.FORBIDDEN
     assert "api.openai.com is none of the hosts" in error.message
