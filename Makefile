@@ -11,6 +11,9 @@ DEPLOY_VENV  := .venv-deploy
 DEPLOY_STAMP := $(DEPLOY_VENV)/.installed
 DEPLOY_LOCKS := tests/deploy/requirements-check.lock tests/deploy/requirements-kubectl.lock
 ACTIONLINT   := tests/deploy/actionlint
+# Tests and the programs they start keep their bytecode, also where the environment says that Python should not:
+# without it every start compiles what has changed since the installation, and pytest rewrites each test anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos cover \
@@ -51,11 +54,11 @@ check-deploy: $(STAMP) $(DEPLOY_STAMP) ## every file of deploy/ against its vali
 	@$(BIN)/pytest -q -n 2 --dist loadfile tests/deploy $(ARGS)
 	@$(BIN)/python -m tests.deploy.check
 
-test: $(STAMP) ## all tests but the long ones and those of deploy/, against real Redis and real workers
-	@$(BIN)/pytest -m "not slow" --ignore tests/deploy $(PARALLEL) $(ARGS)
+test: $(STAMP) ## all tests but the long ones and those of `make check`, against real Redis and real workers
+	@$(BIN)/pytest -m "not slow" --ignore tests/deploy --ignore tests/project $(PARALLEL) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that start no process and open no socket, with the doctests
-	@$(BIN)/pytest tests/unit shared worker producer $(PARALLEL) $(ARGS)
+	@$(BIN)/pytest -m "not slow" tests/unit shared worker producer -n 2 $(ARGS)
 
 test-integration: $(STAMP) ## the tests against a real Redis
 	@$(BIN)/pytest -m "not slow" tests/contract tests/integration tests/property $(PARALLEL) $(ARGS)
@@ -69,7 +72,7 @@ test-chaos: $(STAMP) ## every fault test and every long one, with the leases tha
 
 cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m "not slow" --ignore tests/deploy $(PARALLEL) $(ARGS)
+	@$(BIN)/coverage run -m pytest -m "not slow" --ignore tests/deploy --ignore tests/project $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
@@ -102,9 +105,9 @@ types: $(STAMP) ## mypy strict, tests included
 contracts: $(STAMP) ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
-docs-check: $(STAMP) ## a docstring on everything, and documents that say what the code does
+docs-check: $(STAMP) ## a docstring on everything; documents, packaging and imports as the project's rules have them
 	@$(BIN)/interrogate --quiet $(CODE) || $(BIN)/interrogate -v $(CODE)
-	@$(BIN)/pytest -q tests/unit/test_docs.py tests/unit/test_house_rules.py
+	@$(BIN)/pytest -q -n 2 tests/project
 
 lock: ## choose newer versions within pyproject.toml's ranges (needs uv)
 	@uv pip compile pyproject.toml --upgrade $(LOCK_OPTIONS) --output-file requirements.lock

@@ -62,17 +62,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Deals out tests to processes one by one, but those of some files together."""
+    """Deals out tests to processes by the rules below."""
     config.option.loadscopereorder = False
     return Scheduling(config, log)
 
 
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # the library has no types
-    """Keeps the tests of a file that share a fixture of their own, or a browser, in one process."""
+    """Deals out by files where tests take milliseconds or share a fixture of their own, else one by one."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = ROOT / nodeid.split("::", maxsplit=1)[0]
-        return str(path) if shares_fixtures(path) else nodeid
+        return str(path) if starts_nothing(path) or shares_fixtures(path) else nodeid
+
+
+def starts_nothing(path: Path) -> bool:
+    """Whether the tests of a file are pure: unit tests and doctests."""
+    top, folder, *_ = path.relative_to(ROOT).parts
+    return top != "tests" or folder == "unit"
 
 
 @cache
