@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 CODE  := shared worker producer tests conftest.py
 WORKERS ?= 2
 # Most tests wait for other processes, so there are more of them than cores; `make test PARALLEL=` runs one by one.
-PARALLEL ?= -n 4
+PARALLEL ?= -n 5
 # The validators of deploy/ have an environment of their own.
 DEPLOY_VENV  := .venv-deploy
 DEPLOY_STAMP := $(DEPLOY_VENV)/.installed

@@ -20,6 +20,8 @@ BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS: Final = [
     path for path in project_files() if path.suffix == ".md" and "```console" in path.read_text()
 ]
+AGAIN: Final = ROOT / "docs" / "gallery.md"
+"""Shows at length what the other documents show too: it takes a minute, and waits for `make test-chaos`."""
 EXAMPLE_URL: Final = "redis://db.example:6379/0"
 """Where documents say "your Redis"; the tests' own server takes its place."""
 SEPARATOR: Final = "----- command "
@@ -66,7 +68,13 @@ def words(text: str) -> str:
     return " ".join(re.sub(r"[━─█▏▎▍▌▋▊▉░▒▓╸╺]+", "-", text).split())
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(path, id=shown(path), marks=[pytest.mark.slow] if path == AGAIN else [])
+        for path in DOCUMENTS
+    ],
+)
 def test_commands_do_what_the_document_shows(
     document: Path, processes: Processes, bare_env: dict[str, str], redis_url: str, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from tests.support.cli import Cli, Done
 from tests.support.model_server import ModelServer, Say
 from tests.support.schemas import hold
 
-WORKERS: Final = ("--processes", "2", "-q", "--json")
+WORKERS: Final = ("--processes", "1", "-q", "--json")
 QUESTION: Final = "semantically equivalent"
 VALIDATORS: Final = """
 def is_short(output):
