@@ -1,12 +1,15 @@
-"""Takes secrets out of texts that are kept or shown: first the secrets, then the length.
+"""Takes secrets out of texts that are kept, shown or logged: first the secrets, then the length.
+
+values     of variables that are named like secrets, and passwords of URLs, however they are written
+patterns   userinfo of URLs, bearer tokens, keys of the usual providers, `password=…`
 
 The order matters: a text that is cut first may end in the middle of a key, which then nobody recognises. One
-function for every error that comes from outside: `kept`.
+function for every error that comes from outside, `kept`; log events use the same two lists (`worker.logs`).
 """
 
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote
@@ -15,11 +18,27 @@ MESSAGE_CHARS: Final = 300
 """How much of an upstream's own words is kept: enough to understand, too little to fill a store."""
 MASK: Final = "***"
 KEY_VARIABLES: Final = "PROCTOR_KEY_VARIABLES"
-_SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
-_PASSWORD_IN_URL: Final = re.compile(r"://[^/@\s]*:([^/@\s]+)@")
-_LOOKS_SECRET: Final = re.compile(
-    r"(?i:bearer|basic)\s+[\w.~+/=-]{6,}|\b(?:sk|pk|gsk|xai|key)-[\w*-]{6,}", re.ASCII
+SECRET_NAME: Final = re.compile(
+    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION|COOKIE|OTLP_HEADERS", re.IGNORECASE
 )
+"""Variables and fields whose values are secret."""
+_PASSWORDS_IN_URL: Final = (
+    re.compile(r"://[^\s:/@]*:(\S+)@"),  # a password may hold / and @ itself
+    re.compile(r"://[^/@\s]*:([^/@\s]+)@"),  # of several URLs in one value
+)
+_LOOKS_SECRET: Final = re.compile(
+    r"(?i:bearer)\s+[\w.~+/=-]{6,}|(?i:basic)\s+(?:[\w+/=-]{16,}|(?=[\w+/-]*[\d=]|[a-z]+[A-Z])[\w+/=-]{6,})"
+    r"|\b(?:sk|pk|gsk|xai|key|pplx|xox[abp])-[\w*-]{6,}|\b(?:hf|gh[oprsu]|gsk|sk|pk)_\w{10,}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bAIza[\w-]{20,}|(?<![\w-])eyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]+)?",
+    re.ASCII,
+)
+_NAMED: Final = re.compile(
+    r"""(?ix)( [?&;\s"'{(,] | ^ )
+    ( [\w-]* (?: (?: password | passwd | secret | api[_-]?key | authorization | credential ) s? | token ) )
+    ( ["']? \s* [:=] \s* ["']? ) [^\s"'&;,)}]+"""
+)
+"""`token` has no plural here: `max_tokens: 4096` is no secret."""
+_WORD: Final = re.compile(r"\S+")
 _SHORTEST: Final = 6
 """A shorter value of a variable is no secret, and would be found in ordinary words."""
 _SHORTEST_PART: Final = 8
@@ -36,39 +55,67 @@ def kept(text: str, environment: Mapping[str, str], chars: int = MESSAGE_CHARS) 
     >>> kept("x" * 295 + "abcdefgh", {"MY_KEY": "abcdefgh"})[295:]
     '***'
     """
-    text = _LOOKS_SECRET.sub(MASK, without_secrets(text, environment))
-    return "".join(letter if letter.isprintable() else " " for letter in text[:chars])
+    return _printable(_masked(text, forms_of(environment))[:chars])
+
+
+def scrubbed(text: str, forms: Iterable[str]) -> str:
+    r"""Takes out whatever is, or looks like, a secret, and everything that is not printable.
+
+    Args:
+        text: of any origin.
+        forms: what must not be shown, see `forms_of`.
+
+    >>> scrubbed("redis://me:a/b@c@db:6379 said\x1b[31m no?api_key=x1&n=2, max_tokens: 4", [])
+    'redis://me:***@db:6379 said [31m no?api_key=***&n=2, max_tokens: 4'
+    """
+    return _printable(_masked(text, forms))
 
 
 def without_secrets(text: str, environment: Mapping[str, str]) -> str:
     """Takes the secrets of an environment out of a text, however they are written, and their beginnings.
+
+    What only looks like a secret stays, so that JSON stays JSON.
 
     >>> without_secrets("Basic bWU6YWJjZGVmZ2g=, abcd%2Fefgh", {"A_KEY": "abcdefgh", "B_TOKEN": "abcd/efgh"})
     'Basic bWU6***g=, ***'
     >>> without_secrets("a key of 12 was cut: abcdefghi", {"A_KEY": "abcdefghijkl"})
     'a key of 12 was cut: ***'
     """
-    found = {form for secret in _secrets(environment) for form in _forms(secret)}
-    forms = sorted(found, key=len, reverse=True)
-    for form in forms:
-        text = text.replace(form, MASK)
-    for form in forms:
-        text = _without_beginnings(text, form)
-    return text
+    return _without(text, forms_of(environment))
 
 
-def _secrets(environment: Mapping[str, str]) -> Iterator[str]:
+def forms_of(environment: Mapping[str, str], *urls: str | None) -> list[str]:
+    """Lists how the secrets of a process may be written, the longest first.
+
+    Args:
+        environment: the process's variables.
+        urls: more URLs, such as those that were read from files.
+
+    >>> found = forms_of({"MY_KEY": "abcdefgh", "DB": "redis://:p%40ssword@db", "HOME": "/srv/me"})
+    >>> {"abcdefgh", "YWJjZGVmZ2", "p%40ssword", "p@ssword"} <= set(found), "/srv/me" in found
+    (True, False)
+    """
+    found = {form for secret in _secrets(environment, urls) for form in _forms(secret)}
+    return sorted(found, key=lambda form: (-len(form), form))
+
+
+def _secrets(environment: Mapping[str, str], urls: Iterable[str | None]) -> Iterator[str]:
     """The values of variables that hold secrets, and passwords inside URLs."""
     named = environment.get(KEY_VARIABLES, "").replace(",", " ").split()
     for name, value in environment.items():
-        found = [value.strip()] if _SECRET_NAME.search(name) or name in named else []
-        found += [unquote(password) for password in _PASSWORD_IN_URL.findall(value)]
-        yield from (secret for secret in found if len(secret) >= _SHORTEST)
+        if SECRET_NAME.search(name) or name in named:
+            yield value.strip()
+    for url in (*environment.values(), *filter(None, urls)):
+        for pattern in _PASSWORDS_IN_URL:
+            for password in pattern.findall(url):
+                yield from (password, unquote(password))
 
 
 @lru_cache(_SECRETS)
 def _forms(secret: str) -> frozenset[str]:
     """How a secret may be written: plain, in a URL, in JSON, in hexadecimal, inside of base64."""
+    if len(secret) < _SHORTEST:
+        return frozenset()
     data = secret.encode(errors="surrogateescape")
     found = {secret, quote(data, safe=""), quote(data), quote_plus(data), repr(secret)[1:-1], data.hex()}
     found |= {quote(data, safe="").lower(), data.hex().upper()}
@@ -79,6 +126,27 @@ def _forms(secret: str) -> frozenset[str]:
             first, last = (0, 2, 3)[before], (len(data) + before) * 8 // 6
             found.add(text[first:last])
     return frozenset(form for form in found if len(form) >= _SHORTEST)
+
+
+def _masked(text: str, forms: Iterable[str]) -> str:
+    """Masks secrets, and what looks like one."""
+    text = _WORD.sub(_without_password, _without(text, forms))
+    return _NAMED.sub(rf"\g<1>\g<2>\g<3>{MASK}", _LOOKS_SECRET.sub(MASK, text))
+
+
+def _printable(text: str) -> str:
+    """Makes a text one line without control characters."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _without(text: str, forms: Iterable[str]) -> str:
+    """Masks secrets, and then what is left of their beginnings."""
+    forms = tuple(forms)
+    for form in forms:
+        text = text.replace(form, MASK)
+    for form in forms:
+        text = _without_beginnings(text, form)
+    return text
 
 
 def _without_beginnings(text: str, form: str) -> str:
@@ -92,3 +160,14 @@ def _without_beginnings(text: str, form: str) -> str:
         parts += [text[at:found], MASK]
         at = end
     return "".join([*parts, text[at:]])
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """Masks the userinfo of a URL: up to the last @, as a password may hold / and @ itself."""
+    scheme, colons, rest = word[0].partition("://")
+    userinfo, at, place = rest.rpartition("@")
+    if not (colons and at and scheme[-1:].isalnum()):
+        return word[0]
+    user, colon, _ = userinfo.partition(":")
+    shown = f"{user}:" if colon and "/" not in user and "@" not in user else ""
+    return f"{scheme}://{shown}{MASK}@{place}"

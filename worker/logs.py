@@ -15,13 +15,13 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from time import monotonic
 from typing import Any, Final, TextIO
 
 from shared import tracing
+from shared.scrubbing import MASK, SECRET_NAME, forms_of, scrubbed
 from shared.settings import Settings
-from worker.scrubbing import Scrubber, secrets_of
 from worker.structured import structlog
 from worker.tracebacks import Tracebacks
 
@@ -46,6 +46,30 @@ MOST_A_SECOND: Final = 50
 """Lines of one event and process in one second below `error`; the next line says how many were left out."""
 MOST_OF_LIBRARIES: Final = 5
 """The same for what a library has to say again and again."""
+WITHHELD: Final = "[withheld]"
+"""Stands for content."""
+MOST_CHARS: Final = 2_000
+"""Longer texts are cut, a traceback excepted."""
+MOST_DEPTH: Final = 4
+"""Deeper values are withheld."""
+CONTENT: Final = frozenset(
+    {
+        "prompt",
+        "prompts",
+        "message",
+        "messages",
+        "input",
+        "output",
+        "outputs",
+        "raw_output",
+        "content",
+        "text",
+    }
+    | {"system_prompt", "response", "reply", "answer", "query", "question", "expected", "payload", "body"}
+)
+"""Fields that hold what people or models have written."""
+MULTILINE: Final = frozenset({"exception"})
+"""Fields that keep their line ends."""
 
 Event = MutableMapping[str, Any]
 
@@ -119,7 +143,7 @@ def make_handler(name: str, settings: Settings, stream: TextIO) -> logging.Handl
     """
     is_terminal = stream.isatty()
     is_console = settings.log_format == "console" or (settings.log_format == "auto" and is_terminal)
-    scrub = Scrubber(secrets_of(os.environ, settings.redis_url, settings.broker_url))
+    scrub = Scrubber(forms_of(os.environ, settings.redis_url, settings.broker_url))
     handler = logging.StreamHandler(stream)
     handler.addFilter(Flood())
     time: dict[str, Any] = {"fmt": "%H:%M:%S", "utc": False} if is_console else {"fmt": "iso", "utc": True}
@@ -144,6 +168,52 @@ def make_handler(name: str, settings: Settings, stream: TextIO) -> logging.Handl
         )
     )
     return handler
+
+
+class Scrubber:
+    """A structlog processor that keeps secrets, content and control characters out of events.
+
+    Args:
+        secrets: how they may be written, see `forms_of`.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = tuple(secrets)
+
+    def __call__(self, _logger: object, _method: str, event: Event) -> Event:
+        """Scrubs an event; keys that begin with an underscore are structlog's own."""
+        for name, value in event.items():
+            if not name.startswith("_"):
+                event[name] = self._field(name, value, 0)
+        return event
+
+    def _field(self, name: str, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if SECRET_NAME.search(name):
+            return MASK
+        if name.lower() in CONTENT or depth > MOST_DEPTH:
+            return WITHHELD
+        if name in MULTILINE and isinstance(value, str):
+            return "\n".join(scrubbed(line, self._secrets) for line in value.splitlines())
+        return self._value(value, depth)
+
+    def _value(self, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, Mapping):
+            return {
+                self._cut(str(name)): self._field(str(name), inner, depth + 1)
+                for name, inner in value.items()
+            }
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self._value(inner, depth + 1) if depth < MOST_DEPTH else WITHHELD for inner in value]
+        return self._cut(value.decode(errors="replace") if isinstance(value, bytes) else str(value))
+
+    def _cut(self, text: str) -> str:
+        # Scrubbed before it is cut: half of a secret would not be recognised.
+        clean = scrubbed(text[: 4 * MOST_CHARS], self._secrets)
+        return clean if len(clean) <= MOST_CHARS else f"{clean[:MOST_CHARS]}…"
 
 
 class _Origin:

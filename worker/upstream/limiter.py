@@ -56,6 +56,8 @@ class Permit(NamedTuple):
 
     name: str
     """Unique."""
+    upstream: str
+    """Where the call goes, as counters name it: a model, or an API's URL."""
     bounds: "tuple[Bound, ...]"
     """The limits that it counts for."""
     tokens: int
@@ -77,15 +79,6 @@ class Bound(NamedTuple):
     def is_any(self) -> bool:
         """Whether anything is bounded."""
         return bool(self.request_ms or self.token_ms or self.most)
-
-
-def upstream_of(permit: Permit) -> str:
-    """Names where a call goes, as counters do: its own scope without the account.
-
-    >>> upstream_of(Permit("p:1", (Bound("openai/gpt-4o 1f2e3d4c", 0, 0, 0, 0),), 0, -1))
-    'openai/gpt-4o'
-    """
-    return permit.bounds[0].name.partition(" ")[0]
 
 
 def bound_of(scope: Scope, limits: Limits) -> Bound:
@@ -158,7 +151,7 @@ class Limiter:
         if not self._is_loaded:
             await asyncio.get_running_loop().run_in_executor(None, self._load)
         name = f"{self._process} {next(self._serials)} {owner}"
-        permit = Permit(name, self._bounds(endpoint), tokens, NO_BREAKER)
+        permit = Permit(name, endpoint.scopes[0].key, self._bounds(endpoint), tokens, NO_BREAKER)
         era: int | Later | None = None
         try:
             era = await self._ask(permit, has_breaker=endpoint.has_breaker)
@@ -190,7 +183,7 @@ class Limiter:
         """
         self._held.pop(permit.name, None)
         if wait_s:
-            self.counts.add(upstream_of(permit), Call.PAUSES)
+            self.counts.add(permit.upstream, Call.PAUSES)
         more = 0 if tokens is None else tokens - permit.tokens
         flat: list[str | float] = [len(permit.bounds)]
         for bound in permit.bounds:
@@ -229,14 +222,14 @@ class Limiter:
                     line.look_s, why = wait_ms / 1000, why or FULL
                     turn = await line.wait(wait_s, is_first=turn is not None)
                 case [b"later", int(wait_ms), bytes(reason)]:
-                    self.counts.add(upstream_of(permit), Call.DENIALS + reason.decode())
+                    self.counts.add(permit.upstream, Call.DENIALS + reason.decode())
                     return Later(now_ms() + wait_ms, reason.decode())
                 case _:
                     raise ScriptFailedError(f"begin.lua answered {answer!r}")
 
     def _count_wait(self, permit: Permit, why: str, waited_s: float) -> None:
-        self.counts.add(upstream_of(permit), Call.WAITS + why)
-        self.counts.add(upstream_of(permit), Call.WAITS_US, round(MICROS * waited_s))
+        self.counts.add(permit.upstream, Call.WAITS + why)
+        self.counts.add(permit.upstream, Call.WAITS_US, round(MICROS * waited_s))
 
     def _line(self, bounds: tuple[Bound, ...]) -> Line:
         names = tuple(bound.name for bound in bounds)
