@@ -10,7 +10,7 @@ from producer.aggregate.query_totals import QueryTotals
 from producer.aggregate.statistics import rates
 from producer.aggregate.turns import TurnTotals
 from producer.report.protocol import Report, Totals
-from shared.case_run import CaseRun
+from shared.case_run import GIT_KEY, CaseRun
 from shared.errors import UsageError
 from shared.live_run import LiveRun
 from shared.names import Kind, RunState
@@ -167,6 +167,7 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
         return {
             **told,
             "name": bench.name,
+            "git": info.snapshot.get(GIT_KEY),
             "mode": bench.mode,
             "cases": bench.cases,
             "repeat": bench.repeat,

@@ -87,6 +87,7 @@ def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
         "cost_usd": row.cost_usd,
         "prompt_tokens": usage.get("prompt_tokens"),
         "completion_tokens": usage.get("completion_tokens"),
+        "reasoning": result.get("reasoning") or None,
     }
     answer = {"case": item.id or position, "model": item.model, "repeat": item.repeat}
     known = {key: value for key, value in said.items() if value is not None}

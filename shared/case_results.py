@@ -4,6 +4,8 @@ from typing import Any, Final
 
 from shared.case_run import CasePayload
 
+REASONING_CHARS: Final = 20_000
+"""Of a model's reasoning, what a result keeps; it is read by people and never judged."""
 NO_VERDICT: Final[dict[str, Any]] = {
     "status": None,
     "passed": False,
@@ -40,4 +42,4 @@ def without_verdict(payload: CasePayload) -> dict[str, Any]:
     >>> without_verdict(CasePayload(2, "m", "Hi"))["status"] is None
     True
     """
-    return {**identity_of(payload), **NO_VERDICT, "token_usage": None}
+    return {**identity_of(payload), **NO_VERDICT, "token_usage": None, "reasoning": ""}

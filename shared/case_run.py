@@ -15,6 +15,8 @@ from shared.case_words import DEFAULT_JUDGE
 
 SNAPSHOT_KEY: Final = "cases"
 """Where it stands in a run's snapshot."""
+GIT_KEY: Final = "git"
+"""Where a run's snapshot has `commit_hash` and `branch` of the configuration, or null."""
 DEFAULT_CONCURRENCY: Final = 5
 """Calls that may be under way at a time where the configuration says nothing."""
 DEFAULT_TEMPERATURE: Final = 0.1
@@ -162,6 +164,8 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """As the provider counted them."""
     completion_tokens: int | None = None
     """As the provider counted them."""
+    reasoning: str = ""
+    """What the model thought before it answered; never judged."""
 
 
 class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -215,7 +219,7 @@ def encode_case(payload: CasePayload) -> bytes:
 def decode_case(payload: bytes) -> CasePayload:
     r"""Reads an item.
 
-    >>> decode_case(encode_case(CasePayload(0, "m", "Hi", recorded=Recorded("")))).recorded
-    Recorded(output='', latency_seconds=None, cost_usd=None, prompt_tokens=None, completion_tokens=None)
+    >>> decode_case(encode_case(CasePayload(0, "m", "Hi", recorded=Recorded("")))).recorded == Recorded("")
+    True
     """
     return _decoder.decode(payload)

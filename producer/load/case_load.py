@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ from producer.load.case_gates import check_prices
 from producer.load.case_rows import nearest
 from producer.load.cases import Bench, outputs_of, read_bench
 from producer.load.chunks import Chunk, name_of
+from producer.load.git import git_info
 from producer.load.loads import Load, chunk_size, shape_of
 from producer.load.problems import shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
@@ -22,6 +24,7 @@ from shared.case_config import BenchConfig, CaseEntry
 from shared.case_run import (
     DEFAULT_TEMPERATURE,
     FREEFORM,
+    GIT_KEY,
     SNAPSHOT_KEY,
     STANDARD,
     CasePayload,
@@ -59,7 +62,7 @@ def load_cases(source: Source, options: SubmitOptions) -> Load:
     run = replace(plan.run, together=together)
     return Load(
         case_chunks(plan.items(), size),
-        {SNAPSHOT_KEY: run.as_snapshot()},
+        {SNAPSHOT_KEY: run.as_snapshot(), GIT_KEY: git_info(source.path.parent if source.path else Path())},
         [f"cases={settings_digest(run)}"],
         wide=wide,
     )

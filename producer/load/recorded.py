@@ -11,6 +11,7 @@ from producer.load.case_data import json_rows
 from producer.load.case_files import TextFile
 from producer.load.case_rows import checked
 from producer.load.problems import shown
+from shared.case_results import REASONING_CHARS
 from shared.case_run import Recorded
 from shared.case_words import MAX_OUTPUT_CHARS
 from shared.cases import Text
@@ -48,6 +49,8 @@ class OutputRow(BaseModel):
     """As the provider counted them."""
     completion_tokens: int | None = Field(None, ge=0, lt=1 << 53)
     """As the provider counted them."""
+    reasoning: str = ""
+    """What the model thought before it answered; it is kept, and never judged."""
 
 
 def read_recorded(file: TextFile, ids: Sequence[str | None]) -> dict[Key, Recorded]:
@@ -72,7 +75,12 @@ def read_recorded(file: TextFile, ids: Sequence[str | None]) -> dict[Key, Record
             raise InputError(f"{where}: {what}", hint='tell repetitions apart with "repeat": 0, 1, …')
         places[key] = where
         found[key] = Recorded(
-            readable(row.output), row.latency_seconds, row.cost_usd, row.prompt_tokens, row.completion_tokens
+            readable(row.output),
+            row.latency_seconds,
+            row.cost_usd,
+            row.prompt_tokens,
+            row.completion_tokens,
+            readable(row.reasoning)[:REASONING_CHARS],
         )
     if not found:
         raise InputError(

@@ -58,7 +58,7 @@ def test_answers_are_judged_again_without_a_call(cli: Cli, tmp_path: Path) -> No
     (tmp_path / "validators.py").write_text(VALIDATORS, encoding="utf-8")
     cases: list[dict[str, Any]] = [
         {"id": "short", "input": "ok", "validator": "is_short", "regex_pattern": "^ok"},
-        {"id": "n", "input": '{"n": 2}', "expected": {"n": 1}},
+        {"id": "n", "input": '<think>one?</think>{"n": 2}', "expected": {"n": 1}},
     ]
     more: dict[str, Any] = {"validators_file": "validators.py", "config": {"judge_model": None}}
     with ModelServer(echo) as server:
@@ -72,5 +72,6 @@ def test_answers_are_judged_again_without_a_call(cli: Cli, tmp_path: Path) -> No
     assert same["run_id"] != first["run_id"]
     assert (same["counts"]["passed"], same["counts"]["failed"]) == (2, 2)
     assert (mended.code, document(mended)["counts"]["passed"]) == (0, 4), mended
+    assert [row["result"]["reasoning"] for row in rows_of(cli, same["run_id"])] == ["", "one?"] * 2
     turns = cli("rescore", "run-nobody")
     assert (turns.code, turns.out) == (2, "")

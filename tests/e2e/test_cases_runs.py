@@ -28,7 +28,7 @@ def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text('{"type": "object", "required": ["n"]}', encoding="utf-8")
     cases: list[dict[str, Any]] = [
         {"id": "equal", "input": '```json\n{"n": 1}\n```', "expected": {"n": 1}},
-        {"id": "fuzzy", "input": '{"n": 1.0}', "expected": {"n": 1}},
+        {"id": "fuzzy", "input": '<think>{"n": 1}</think>{"n": 1.0}', "expected": {"n": 1}},
         {"id": "judged", "input": '{"n": 2}', "expected": {"n": 1}},
         {"id": "prose", "input": "n is 1", "expected": {"n": 1}},
         {"id": "schema", "input": '{"m": 1}', "expected": {"n": 1}},
@@ -51,6 +51,7 @@ def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
     fuzzy = rows[1]["result"]
     assert (fuzzy["decided_by"], fuzzy["used_fuzzy_match"]) == ("fuzzy", True)
     assert fuzzy["stages"][-1]["detail"]["reply"] == "PASS"
+    assert (fuzzy["reasoning"], fuzzy["raw_output"]) == ('{"n": 1}', '{"n": 1.0}')
     assert [row["cost_usd"] for row in rows[:2]] == pytest.approx([0.0017, 0.0034])
     assert told["counts"] | {"decided": 0} == told["counts"]
     assert (told["counts"]["passed"], told["counts"]["failed"], told["summary"]["judge"]["calls"]) == (

@@ -35,6 +35,7 @@ class _Result(msgspec.Struct):
     token_usage: _Usage | None = None
     metrics: _Metrics | None = None
     stages: list[_Stage] = []
+    reasoning: str = ""
 
 
 _RESULT: Final = msgspec.json.Decoder(_Result)
@@ -52,6 +53,7 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
         prompt_tokens=recorded.prompt_tokens,
         completion_tokens=recorded.completion_tokens,
         cost_usd=recorded.cost_usd,
+        reasoning=recorded.reasoning,
     )
 
 
@@ -86,6 +88,7 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
         completion_tokens=usage.completion_tokens,
         cost_usd=_without_votes(row.cost_usd, result) if are_votes_kept else row.cost_usd,
         is_cached=CACHED in row.code,
+        reasoning=result.reasoning,
     )
 
 

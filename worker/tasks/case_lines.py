@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shared.case_results import NO_VERDICT, identity_of
+from shared.case_results import NO_VERDICT, REASONING_CHARS, identity_of
 from shared.case_run import CasePayload
 from worker.upstream.model import ModelReply
 from worker.validation.verdict import ValidationResult
@@ -19,6 +19,8 @@ class Told(NamedTuple):
     """Tokens, as the provider counts them."""
     first_token_ms: int | None = None
     """From sending to the first piece of text, of a streamed answer."""
+    reasoning: str = ""
+    """What the model thought before it answered."""
 
 
 def usage_of(reply: ModelReply) -> dict[str, int | None] | None:
@@ -62,7 +64,8 @@ def case_document(payload: CasePayload, result: ValidationResult | None, told: T
     verdict = dict(NO_VERDICT) if result is None else result.as_document()
     if told.first_token_ms is not None:
         verdict["metrics"] = {**verdict["metrics"], "first_token_ms": told.first_token_ms}
-    return {**identity_of(payload), **verdict, "token_usage": told.usage}
+    reasoning = told.reasoning[:REASONING_CHARS]
+    return {**identity_of(payload), **verdict, "token_usage": told.usage, "reasoning": reasoning}
 
 
 def case_line(document: dict[str, Any], code: str = "", message: str = "") -> bytes:

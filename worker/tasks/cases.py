@@ -134,7 +134,7 @@ class CasesEngine:
         costs = [reply.cost_usd, *(each.cost_usd for each in replies)]
         # An answer that brought no attempt was recorded, or paid for with an earlier result.
         asked = [reply, *replies] if item.attempts > item.claimed.attempts else replies
-        told = Told(usage_of(reply), reply.first_token_ms)
+        told = Told(usage_of(reply), reply.first_token_ms, reply.reasoning)
         flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
         return Judged(
             Outcome.PASSED if result.passed else Outcome.FAILED,

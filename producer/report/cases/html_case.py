@@ -77,6 +77,7 @@ def told(case: OpenedCase, limit: int) -> dict[str, Any]:
         "texts": [(label, cut(text, limit)) for label, text in _asked(case)],
         "expected": None if expected is None else cut(expected, limit),
         "output": None if raw is None else cut(raw, limit),
+        "reasoning": cut(result["reasoning"], limit) if result.get("reasoning") else None,
         "differences": differences,
         "more": _more(result.get("differences") or {}),
         "problems": _problems(result),

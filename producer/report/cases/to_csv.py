@@ -1,4 +1,4 @@
-"""Writes a cases run as the table of the documented tool: its eighteen columns, and ours behind them."""
+"""Writes a cases run as the table of the documented tool: its seventeen columns, and ours behind them."""
 
 import csv
 import json
@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Final
 
 from producer.report.case_rows import OpenedCase, opened
 from producer.report.cells import csv_cell
+from shared.case_run import GIT_KEY
 from shared.clock import iso_utc
 from shared.item_rows import CACHED, ItemRow
 from shared.runs import RunInfo
@@ -38,6 +39,7 @@ COLUMNS: Final = (
     "rouge_l",
     "used_fuzzy_match",
     "cached",
+    "reasoning",
 )
 """The first seventeen are the documented tool's, in its order."""
 
@@ -52,7 +54,7 @@ class CasesCsvReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._stamp = out, iso_utc(info.created_ms)
-        git = info.snapshot.get("git") or {}
+        git = info.snapshot.get(GIT_KEY) or {}
         self._git = (git.get("commit_hash") or "", git.get("branch") or "")
         self._write([COLUMNS])
 
@@ -91,6 +93,7 @@ class CasesCsvReport:
             _or_blank(metrics.get("rouge_l")),
             bool(result.get("used_fuzzy_match")),
             CACHED in case.row.code,
+            result.get("reasoning") or "",
         ]
         return [csv_cell(cell) for cell in cells]
 

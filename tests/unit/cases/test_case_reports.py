@@ -15,11 +15,13 @@ from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.terminal import summary_text, table_rows
 from producer.report.formats import CASE_FORMATS
 from producer.report.html.charts import Point, scatter
+from shared.case_results import REASONING_CHARS
 from shared.case_run import CasePayload, CaseRun, Endpoint, encode_case
 from shared.item_rows import ItemRow
 from shared.names import Kind
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info
+from tests.support.schemas import hold
 from worker.tasks.case_lines import Told, case_document, case_line
 from worker.validation.pipeline import validate
 
@@ -35,12 +37,19 @@ def run_info(mode: str = "standard", models: Sequence[str] = ("slow", "good")) -
 
 
 def row(
-    at: int, item: CasePayload, output: str, *, ms: int = 400, cost: float | None = 0.0002, **judge: Any
+    at: int,
+    item: CasePayload,
+    output: str,
+    *,
+    ms: int = 400,
+    cost: float | None = 0.0002,
+    reasoning: str = "",
+    **judge: Any,
 ) -> ItemRow:
     """A result as the store reads it."""
     case: dict[str, Any] = {"expected": item.expected, "regex_pattern": item.regex_pattern}
     result = validate(case, output, **judge)
-    line = case_line(case_document(item, result, Told(USAGE)))
+    line = case_line(case_document(item, result, Told(USAGE, reasoning=reasoning)))
     code = "p" if result.passed else "f"
     return ItemRow(at, code, line, 1_000, 2_000, 1, ms, cost, encode_case(item))
 
@@ -144,9 +153,27 @@ def test_json_has_every_result() -> None:
     assert set(lines[0]["result"]) == {
         *("model", "case_index", "case_id", "repeat_index", "status", "passed", "stages", "decided_by"),
         *("message", "differences", "raw_output", "parsed_output", "metrics", "used_fuzzy_match"),
-        *("token_usage", "freeform"),
+        *("token_usage", "freeform", "reasoning"),
     }
     assert lines[1]["error"] == {"code": "upstream_timeout", "message": "late"}
+
+
+@pytest.mark.parametrize("mode", ["standard", "freeform"])
+def test_reasoning_is_shown_beside_the_output(mode: str) -> None:
+    """Every format that has outputs has the reasoning of an answer, bounded, and no verdict looks at it."""
+    thought = "2 and 2 are <b>4</b>. " * 2_000
+    item = CasePayload(0, "m", "2+2?", regex_pattern=None if mode == "freeform" else "<b>")
+    rows, info = [row(0, item, "4", reasoning=thought)], run_info(mode, models=("m",))
+    [line] = [json.loads(line) for line in written("jsonl", rows, info).splitlines()]
+    assert line["result"]["reasoning"] == thought[:REASONING_CHARS]
+    assert line["result"]["passed"] is (mode == "freeform")
+    hold("line-cases", json.dumps(line))
+    head, cells = csv.reader(StringIO(written("csv", rows, info)))
+    assert dict(zip(head, cells, strict=True))["reasoning"] == thought[:REASONING_CHARS]
+    page = written("html", rows, info)
+    assert ">Reasoning</" in page
+    assert "2 and 2 are &lt;b&gt;4&lt;/b&gt;." in page
+    assert "Reasoning" not in written("html", [row(0, item, "4")], info)
 
 
 @pytest.mark.parametrize("mode", ["standard", "freeform"])
