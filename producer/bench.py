@@ -12,6 +12,8 @@ from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import click
+
 from producer.cli.errors import report
 from producer.cli.options import GlobalOptions
 from producer.cli.wording import plural
@@ -24,44 +26,12 @@ COMMANDS: Final = {
     "validate": "Check a configuration and ask nobody.",
     "init": "Write a configuration to start from (-o FILE, default bench.config.yaml).",
     "compare": "Compare two runs.",
+    "models": "List the models of a configuration: where they are, whether their key and price are known.",
     "cache": "Answers that are kept: `cache info`, `cache clear`.",
 }
-_WITH_CONFIG: Final = ("run", "validate")
-_WITH_VALUE: Final = frozenset(
-    {
-        "-m",
-        "--model",
-        "-j",
-        "-t",
-        "--temperature",
-        "--max-cost",
-        "--validators-file",
-        "-e",
-        "--export",
-        "-o",
-        "--output",
-        "--concurrency",
-        "--outputs",
-        "--repeat",
-        "--judge",
-        "--judge-model",
-        "--case",
-        "-k",
-        "--first",
-        "--sample",
-        "--api-base",
-        "--api-key-env",
-        "--price",
-        "--processes",
-        "--timeout",
-        "--redis",
-        "--color",
-        "--kind",
-        "--idempotency-key",
-        "--in-flight",
-    }
-)  # fmt: skip - a list of words
-"""Options that take the next word as their value, so that it is no file."""
+_WITH_CONFIG: Final = ("run", "validate", "models")
+_NAMES_INPUT: Final = ("file", "config", "resumed")
+"""Parameters of those commands that say what is run."""
 ENV_BYTES: Final = 1 << 20
 
 
@@ -101,20 +71,41 @@ def translated(words: Sequence[str]) -> list[str]:
     plain = list[str]()
     for word in words:
         plain += {"--no-color": ["--color", "never"], "-V": ["--version"]}.get(word, [word])
-    name = next((word for word in plain if not word.startswith("-")), "")
     if "--version" in plain:
         return ["--version"]
-    if plain[0] in ("-q", "--quiet", "-v", "--verbose"):  # global options may stand in front
-        plain = [*[each for each in plain if each == name], *[each for each in plain if each != name]]
-    if plain[0] not in COMMANDS:
-        raise UsageError(f"no such command: {plain[0]}", hint=f"one of {', '.join(COMMANDS)}")
+    plain = _command_first(plain)
+    name = plain[0] if plain else ""
+    if name not in COMMANDS:
+        raise UsageError(f"no such command: {name or words[0]}", hint=f"one of {', '.join(COMMANDS)}")
     if "--help" in plain or "-h" in plain:
         return plain
-    if plain[0] in _WITH_CONFIG and not _names_file(plain[1:]):
+    if name in _WITH_CONFIG and not _names_input(name, plain[1:]):
         return [*plain, "--config", CONFIG]
-    if plain[0] == "init":
+    if name == "init":
         return ["init", "--kind", "cases", *(word for word in plain[1:] if word != "--non-interactive")]
     return plain
+
+
+def _command_first(words: Sequence[str]) -> list[str]:
+    """Puts the command before the global options, which may stand in front of it."""
+    from producer.cli.main import proctor  # noqa: PLC0415 - after the variables are set
+
+    context = click.Context(proctor, resilient_parsing=True)
+    _, rest, _ = proctor.make_parser(context).parse_args(list(words))
+    return [*rest[:1], *words[: len(words) - len(rest)], *rest[1:]]
+
+
+def _names_input(name: str, words: Sequence[str]) -> bool:
+    """Whether a command line says what is run; click knows which words are values of options."""
+    from producer.cli.main import proctor  # noqa: PLC0415 - after the variables are set
+
+    context = click.Context(proctor, resilient_parsing=True)
+    command = proctor.get_command(context, name)
+    if command is None:
+        return False
+    parser = command.make_parser(click.Context(command, parent=context, resilient_parsing=True))
+    given, _, _ = parser.parse_args(list(words))
+    return any(isinstance(given.get(each), str) for each in _NAMES_INPUT)
 
 
 def read_environment(words: list[str], environment: MutableMapping[str, str]) -> list[str]:
@@ -178,18 +169,6 @@ def _set(found: dict[str, str], environment: MutableMapping[str, str], *, is_str
     for name, value in found.items():
         if is_stronger or name not in environment:
             environment[name] = value
-
-
-def _names_file(words: Sequence[str]) -> bool:
-    """Whether a file is named: by an option, or as a word of its own."""
-    is_value = False
-    for word in words:
-        if word.startswith(("-c", "--config", "--resume")):
-            return True
-        if not is_value and not (word.startswith("-") and word != "-"):
-            return True
-        is_value = word in _WITH_VALUE
-    return False
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Help": {
         "decide": "Decide one message here and now, without a queue.",
         "validate": "Check a file and send nothing.",
+        "models": "List the models of a configuration, with their keys and prices.",
         "sample-api": "Serve a small API and models to evaluate, without a key.",
         "init": "Write a commented example to start from.",
         "demo": "Run an example of each kind and show what comes out.",

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import aiohttp
 
 from shared.errors import ConfigError
+from shared.key_variables import unsendable
 from shared.query_run import QueryRun
 from shared.scrubbing import without_secrets
 from shared.web_address import with_path
@@ -30,7 +31,6 @@ from worker.queries.reply import (
     timed_out,
     unreachable,
 )
-from worker.upstream.credentials import unsendable
 from worker.upstream.egress import EgressError
 
 _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")

@@ -1,102 +1,15 @@
-"""API keys: which one a request is sent with, and which variables of a worker may be sent at all.
-
-api_base with api_key_env      that variable
-api_base without               none: a provider's key is not sent to somebody else's server
-no api_base, with api_key_env  that variable
-no api_base                    the provider's usual variable
-"""
+"""The API key that a request is sent with, out of the environment of a worker."""
 
 from collections.abc import Mapping
-from typing import Final
 
-from shared.scrubbing import KEY_VARIABLES
-from shared.settings import names_in
+from shared.key_variables import ELSEWHERE, key_in, key_variable, provider_of, unsendable
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelRequest
 
-PROVIDERS: Final = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "azure": "AZURE_API_KEY",
-    "azure_ai": "AZURE_AI_API_KEY",
-    "cerebras": "CEREBRAS_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "cohere_chat": "COHERE_API_KEY",
-    "deepinfra": "DEEPINFRA_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "fireworks_ai": "FIREWORKS_AI_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "mistral": "MISTRAL_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "perplexity": "PERPLEXITYAI_API_KEY",
-    "replicate": "REPLICATE_API_KEY",
-    "together_ai": "TOGETHERAI_API_KEY",
-    "xai": "XAI_API_KEY",
-}
-"""Providers and the variable that people keep their key in."""
-ELSEWHERE: Final = frozenset({"azure"})
-"""Providers with other ways to sign in than a key."""
-FAMILIES: Final = {"gpt-": "openai", "chatgpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai"} | {
-    "claude-": "anthropic"
-}
-"""Beginnings of model names that need no provider's name."""
-OTHER_NAMES: Final = {
-    "GEMINI_API_KEY": ("GOOGLE_API_KEY",),
-    "COHERE_API_KEY": ("CO_API_KEY",),
-    "FIREWORKS_AI_API_KEY": ("FIREWORKS_API_KEY",),
-    "PERPLEXITYAI_API_KEY": ("PERPLEXITY_API_KEY",),
-    "TOGETHERAI_API_KEY": ("TOGETHER_AI_TOKEN",),
-}
-SENT_ENDINGS: Final = ("_API_KEY", "_TOKEN")
-"""What the names of variables end with that may be sent to an upstream."""
-SENT: Final = frozenset({*PROVIDERS.values(), *(name for names in OTHER_NAMES.values() for name in names)})
-"""Variables of known providers, whatever they end with."""
-
-
-def provider_of(model: str) -> str:
-    """Names the provider of a model; empty when the name does not say.
-
-    >>> provider_of("groq/llama-3"), provider_of("gpt-3.5-turbo"), provider_of("mine")
-    ('groq', 'openai', '')
-    """
-    provider, slash, _ = model.partition("/")
-    if slash:
-        return provider
-    return next((name for start, name in FAMILIES.items() if model.startswith(start)), "")
-
 
 def variable_of(request: ModelRequest) -> str:
-    """Names the variable that holds the key of a request; empty when it needs none that we know.
-
-    >>> variable_of(ModelRequest("openai/gpt-4o", "", "Hi"))
-    'OPENAI_API_KEY'
-    >>> variable_of(ModelRequest("openai/gpt-4o", "", "Hi", api_base="http://localhost:1"))
-    ''
-    """
-    if request.api_key_env or request.api_base:
-        return request.api_key_env
-    return PROVIDERS.get(provider_of(request.model), "")
-
-
-def unsendable(name: str, environment: Mapping[str, str]) -> str:
-    """Says why a worker sends a variable to nobody; empty when it may be sent.
-
-    A run names the variable and the place that it is sent to, and a worker's environment also holds what is
-    no business of either.
-
-    >>> unsendable("MY_API_KEY", {}), unsendable("HOME", {"PROCTOR_KEY_VARIABLES": "HOME, OTHER"})
-    ('', '')
-    >>> unsendable("AWS_SECRET_ACCESS_KEY", {})
-    'AWS_SECRET_ACCESS_KEY is not sent by this worker: names of keys end in _API_KEY or _TOKEN, others are \
-listed in its PROCTOR_KEY_VARIABLES'
-    """
-    if f"_{name}".endswith(SENT_ENDINGS) or name in SENT or name in names_in(environment.get(KEY_VARIABLES)):
-        return ""
-    return (
-        f"{name} is not sent by this worker: names of keys end in {' or '.join(SENT_ENDINGS)}, others are "
-        f"listed in its {KEY_VARIABLES}"
-    )
+    """Names the variable that holds the key of a request; empty when it needs none that we know."""
+    return key_variable(request.model, api_base=request.api_base, api_key_env=request.api_key_env)
 
 
 def key_of(request: ModelRequest, environment: Mapping[str, str]) -> str:
@@ -105,12 +18,7 @@ def key_of(request: ModelRequest, environment: Mapping[str, str]) -> str:
     >>> key_of(ModelRequest("openai/gpt-4o", "", "Hi"), {"OPENAI_API_KEY": "sk-1 "})
     'sk-1'
     """
-    variable = variable_of(request)
-    if unsendable(variable, environment):
-        return ""
-    names = (variable, *(() if request.api_key_env else OTHER_NAMES.get(variable, ())))
-    found = (environment.get(name, "").strip() for name in names if name)
-    return next(filter(None, found), "")
+    return key_in(variable_of(request), environment, is_usual=not request.api_key_env)
 
 
 def needed_key(request: ModelRequest, environment: Mapping[str, str]) -> str:

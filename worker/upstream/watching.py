@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from shared import tracing
-from worker.upstream.credentials import provider_of
+from shared.key_variables import provider_of
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest, served_name
 

@@ -9,6 +9,7 @@ import pytest
 from producer.cli.case_check import Estimate, estimated
 from producer.cli.main import run
 from tests.support.benches import CASES, HEAD, plan, write
+from tests.support.schemas import hold
 
 PRICED = """
 model_configs: {m: {prices: {prompt_per_million: 10, completion_per_million: 20}}}
@@ -130,3 +131,47 @@ def test_init_names_the_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     code, out, _ = said(capsys, "init", "--kind", "cases", "-o", tmp_path / "sub" / "mine.yaml")
     assert code == 0
     assert [Path(line).name for line in out.splitlines()] == ["mine.yaml", "validators.py", "freeform.yaml"]
+
+
+def test_models_of_a_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each model and judge with its provider, endpoint, key and price; no key is ever printed."""
+    monkeypatch.setenv("MY_API_KEY", "kept-for-me")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    path = write(
+        tmp_path,
+        """
+name: n
+system_prompt: s
+models: [openai/gpt-4o, mine]
+model_configs:
+  mine:
+    api_base: "http://localhost:1/v1"
+    api_key_env: MY_API_KEY
+    prices: {prompt_per_million: 1, completion_per_million: 2}
+config: {judge_model: nobody/knows}
+test_cases: [{input: Hi}]
+""",
+    )
+    code, out, _ = said(capsys, "models", path, "--json")
+    found = hold("models", out)["models"]
+    assert code == 0
+    assert [(each["model"], each["role"], each["provider"]) for each in found] == [
+        ("openai/gpt-4o", "model", "openai"),
+        ("mine", "model", None),
+        ("nobody/knows", "judge", "nobody"),
+    ]
+    assert [(each["api_base"], each["api_key_env"], each["key_present"]) for each in found] == [
+        (None, "OPENAI_API_KEY", False),
+        ("http://localhost:1/v1", "MY_API_KEY", True),
+        (None, None, None),
+    ]
+    assert found[0]["price"]["completion_per_million"] > 0
+    assert found[1]["price"] == {"prompt_per_million": 1, "completion_per_million": 2}
+    assert found[2]["price"] is None
+    lines = said(capsys, "models", "--config", path, "-p", "openai")[1].splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["MODEL", "openai/gpt-4o"]
+    assert "OPENAI_API_KEY not set" in lines[1]
+    assert "kept-for-me" not in out
+    assert said(capsys, "models")[0] == 2

@@ -1,10 +1,16 @@
 """`llm-bench` speaks the validation document's words, and takes variables from files."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import run as call
 
+import click
 import pytest
 
 from producer.bench import help_text, read_environment, run, translated, variables
+from producer.cli.main import proctor
+from producer.load.git import git_info
 from shared.errors import InputError, UsageError
 
 
@@ -17,6 +23,13 @@ from shared.errors import InputError, UsageError
         ("run -m a -m b -j 3 -e csv", "run -m a -m b -j 3 -e csv --config bench.config.yaml"),
         ("run mine.yaml --no-color -q", "run mine.yaml --color never -q"),
         ("-v run", "run -v --config bench.config.yaml"),
+        ("--redis redis://db run -q", "run --redis redis://db -q --config bench.config.yaml"),
+        ("--color=never validate", "validate --color=never --config bench.config.yaml"),
+        ("run --resume some-run", "run --resume some-run"),
+        ("run -q -- mine.yaml", "run -q -- mine.yaml"),
+        ("run -", "run -"),
+        ("run --no-such-option", "run --no-such-option --config bench.config.yaml"),
+        ("models -p openai", "models -p openai --config bench.config.yaml"),
         ("validate", "validate --config bench.config.yaml"),
         ("init --non-interactive", "init --kind cases"),
         ("init -o a/b.yaml", "init --kind cases -o a/b.yaml"),
@@ -30,6 +43,64 @@ from shared.errors import InputError, UsageError
 def test_words_are_translated(said: str, means: str) -> None:
     """Each documented command line becomes one of Proctor's."""
     assert translated(said.split()) == means.split()
+
+
+def options(name: str) -> Iterator[tuple[str, str, bool]]:
+    """Every spelling of every option of a command, and whether it takes a value."""
+    context = click.Context(proctor)
+    command = proctor.get_command(context, name)
+    assert command is not None
+    other = {"--config", "--resume", "--help", "--version"}  # they say what is run, or that nothing is
+    for param in command.get_params(context):
+        if isinstance(param, click.Option) and other.isdisjoint(param.opts):
+            for spelling in param.opts:
+                yield name, spelling, not (param.is_flag or param.count)
+
+
+ALL = [each for name in ("run", "validate", "models") for each in options(name)]
+
+
+def test_the_table_of_options_is_no_empty_one() -> None:
+    """The options that once swallowed the default configuration are among those tried below."""
+    valued = {spelling for name, spelling, has_value in ALL if has_value and name == "run"}
+    assert {"--fail-on", "--namespace", "--live", "--bearer-env", "--delay", "--in-flight", "-k"} <= valued
+    assert len(valued) > 35
+
+
+@pytest.mark.parametrize(("name", "option", "has_value"), ALL)
+def test_no_option_swallows_the_default_configuration(name: str, option: str, has_value: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """The value of an option is no file, in whatever way it is written; a file behind it is one."""
+    value = ["value"] if has_value else []
+    words = [name, option, *value]
+    assert translated(words) == [*words, "--config", "bench.config.yaml"]
+    assert translated([*words, "mine.yaml"]) == [*words, "mine.yaml"]
+    if has_value and option.startswith("--"):
+        assert translated([name, f"{option}=value"])[2:] == ["--config", "bench.config.yaml"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_run_knows_the_commit_of_its_configuration(tmp_path: Path) -> None:
+    """Commit and branch in a repository; nothing without a commit or outside of one."""
+    assert git_info(tmp_path) is None
+    assert git_info(tmp_path / "none") is None
+    for words in (
+        "init -q -b trunk",
+        "-c user.name=me -c user.email=me@example commit -q --allow-empty -m one",
+    ):
+        assert git_info(tmp_path) is None
+        call(["git", *words.split()], cwd=tmp_path, check=True)
+    found = git_info(tmp_path)
+    assert found is not None
+    assert len(found["commit_hash"] or "") == 40
+    assert found["branch"] == "trunk"
+    call(["git", "checkout", "-q", "--detach"], cwd=tmp_path, check=True)
+    assert git_info(tmp_path) == {"commit_hash": found["commit_hash"], "branch": None}
+
+
+def test_no_git_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where git is not installed, reports leave its columns empty."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git_info(tmp_path) is None
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

@@ -1,0 +1,98 @@
+"""`proctor models FILE`: the models of a configuration, and whether key and price are known."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import command as declare
+from producer.cli.params import config_option, one_file
+from shared.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from shared.case_config import BenchConfig
+
+COLUMNS: Final = ("MODEL", "ROLE", "PROVIDER", "ENDPOINT", "KEY", "USD PER 1M IN/OUT")
+MILLION: Final = 1_000_000
+
+
+@declare()
+@click.argument("file", required=False)
+@config_option
+@click.option("-p", "--provider", metavar="NAME", help="Only models of this provider, e.g. openai.")
+@pass_session
+def command(session: Session, *, file: str | None, config: str | None, provider: str | None) -> None:
+    """List the models and judges of the configuration FILE (`-`: stdin); nothing is sent.
+
+    KEY is about the environment of this command. Workers on other machines have their own.
+    """
+    from producer.load.cases import read_bench  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.load.source import Source  # noqa: PLC0415 - same
+
+    named = one_file(file, config)
+    if named is None:
+        raise UsageError("name a FILE", hint="see `proctor models --help`")
+    rows = [
+        row
+        for row in model_rows(read_bench(Source(named)).config, os.environ)
+        if provider in (None, row["provider"])
+    ]
+    if session.options.json:
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "models": rows, "exit": 0}))
+    elif rows:
+        session.output.table(COLUMNS, [_cells(row) for row in rows])
+    else:
+        session.output.note(f"no model of {provider}")
+
+
+def model_rows(config: BenchConfig, environment: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Describes each model of a configuration, the judges last.
+
+    Args:
+        config: as it is written.
+        environment: holds the keys; of these only whether they are there is told.
+    """
+    from shared.key_variables import key_in, key_variable, provider_of  # noqa: PLC0415 - start-up
+
+    roles = [("model", name) for name in dict.fromkeys(config.models)]
+    for role, name in [*roles, *(("judge", name) for name in config.judges)]:
+        said = config.model_configs.get(name)
+        api_base, named = (said and said.api_base) or "", (said and said.api_key_env) or ""
+        variable = key_variable(name, api_base=api_base, api_key_env=named)
+        yield {
+            "model": name,
+            "role": role,
+            "provider": provider_of(name) or None,
+            "api_base": api_base or None,
+            "api_key_env": variable or None,
+            "key_present": bool(key_in(variable, environment, is_usual=not named)) if variable else None,
+            "price": _price(name, config),
+        }
+
+
+def _price(model: str, config: BenchConfig) -> dict[str, float] | None:
+    """Returns the dollars for a million tokens in and out; None where they are not known."""
+    from shared.prices import cost_of  # noqa: PLC0415 - start-up
+
+    said = config.model_configs.get(model)
+    given = {} if said is None or said.prices is None else {model: said.prices.model_dump()}
+    asked, answered = cost_of(model, MILLION, 0, given), cost_of(model, 0, MILLION, given)
+    if asked is None or answered is None:
+        return None
+    return {"prompt_per_million": asked, "completion_per_million": answered}
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    """One line for people."""
+    variable, price = row["api_key_env"], row["price"]
+    key = f"{variable} {'set' if row['key_present'] else 'not set'}" if variable else "none"
+    usd = "unknown" if price is None else " / ".join(f"{value:.6g}" for value in price.values())
+    endpoint = row["api_base"] or "provider's own"
+    return [row["model"], row["role"], row["provider"] or "-", endpoint, key, usd]
