@@ -35,7 +35,7 @@ from tests.support.upstream import discipline, keep_time, soon
 from worker.upstream.cache import MOST_BYTES
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import Answered, Gone, Models, OverBudget, Parked
+from worker.upstream.models import GRACE_S, Answered, Gone, Models, OverBudget, Parked
 from worker.upstream.retry import History, RetryRules
 
 if TYPE_CHECKING:
@@ -55,6 +55,23 @@ def with_models(client: "redis.Redis", model: ScriptedModel, work: Callable[[Mod
             return await work(models_of(upstream, model))
 
     return asyncio.run(inside())
+
+
+def test_what_only_a_first_call_costs_counts_as_no_call(redis_client: "redis.Redis") -> None:
+    """A client makes itself ready before limits and time limits begin; a cached answer needs none of it."""
+    in_flight = list[int]()
+    model = ScriptedModel(answering(), prepare_s=0.3)
+
+    async def work(models: Models) -> None:
+        """Asks the same twice, with a time limit that is shorter than the client takes to be ready."""
+        model.on_prepare = lambda: in_flight.append(models._gate._limiter.in_flight)
+        for is_cached in (False, True):
+            asked = await ask(models, question(timeout_s=0.1 - GRACE_S), scope(max_cost=1.0))
+            assert isinstance(asked, Answered)
+            assert asked.reply.is_cached is is_cached
+
+    with_models(redis_client, model, work)
+    assert in_flight == [0]
 
 
 def book_of(client: "redis.Redis") -> CostBook:

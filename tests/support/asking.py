@@ -49,8 +49,17 @@ class ScriptedModel:
     asked: list[ModelRequest] = field(default_factory=list)
     on_first: Callable[[], object] = bool
     """Called when the first question is under way."""
+    prepare_s: float = 0.0
+    """How long it takes until it is ready for a question."""
+    on_prepare: Callable[[], object] = bool
+    """Called when it is asked to be ready."""
     under_way: int = 0
     most: int = 0
+
+    async def prepare(self, request: ModelRequest) -> None:  # noqa: ARG002 - as the protocol has it
+        """Makes itself ready."""
+        self.on_prepare()
+        await asyncio.sleep(self.prepare_s)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answers, or fails."""

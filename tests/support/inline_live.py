@@ -75,6 +75,9 @@ class InlineLive:
         """Takes wake-ups, as a publisher does."""
         self.wakes += wakes
 
+    async def prepare(self, request: ModelRequest) -> None:
+        """Has nothing to do before a first call."""
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answers, as a client does."""
         message = request.user.rpartition("The latest message:\n")[2]

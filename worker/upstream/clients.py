@@ -1,7 +1,7 @@
 """Chooses who calls a model: an `api_base` is called directly, named providers through litellm.
 
-litellm is imported with the first call of a named provider: 2.5 to 5 seconds and 170 MB that a worker of
-turns, queries or local models never pays.
+litellm is imported before the first call of a named provider: 2.5 to 5 seconds and 170 MB that a worker of
+turns, queries or local models never pays, and that no call's time or limit pays either.
 """
 
 import os
@@ -42,6 +42,11 @@ class Clients:
         self._named: LitellmClient | None = None
         self._untempered: set[tuple[str, str]] = set()
 
+    async def prepare(self, request: ModelRequest) -> None:
+        """Loads litellm and makes it ready, where a request is the first that needs it."""
+        if not request.api_base:
+            await self._litellm().prepare(request.model)
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call.
 
@@ -62,11 +67,14 @@ class Clients:
     async def _complete(self, request: ModelRequest) -> ModelReply:
         if request.api_base:
             return await self._direct.complete(request)
+        return await self._litellm().complete(request)
+
+    def _litellm(self) -> "LitellmClient":
         if self._named is None:
             from worker.upstream.litellm_client import LitellmClient  # noqa: PLC0415 - only where it is needed
 
             self._named = LitellmClient(self._session, self._environment)
-        return await self._named.complete(request)
+        return self._named
 
     async def close(self) -> None:
         """Closes what litellm has opened; the session is the process's."""

@@ -3,6 +3,8 @@
 litellm translates requests and replies and nothing else: it does not retry, remember, report or price beyond
 what a reply says, and none of its exceptions leaves this file (they cannot be unpickled, and give 500 for a
 refused connection).
+
+Longer than 300 lines, because no other file may know litellm.
 """
 
 import asyncio
@@ -11,7 +13,7 @@ import logging
 import os
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from time import perf_counter, time
 from types import ModuleType
 from typing import Any, Final
@@ -42,6 +44,9 @@ from worker.upstream.failures import (
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
 
+WARM_S: Final = 5.0
+"""The time limit of a call that is sent nowhere."""
+NO_KEY: Final = "none"
 DEEPEST: Final = 12
 """Causes of an exception that are looked at."""
 
@@ -62,6 +67,14 @@ class LitellmClient:
         self._loading: asyncio.Task[ModuleType] | None = None
         self._guarded: aiohttp.ClientSession | None = None
 
+    async def prepare(self, model: str) -> None:
+        """Pays in a thread what a first call costs: litellm is imported, and answers a call by itself.
+
+        Args:
+            model: one that is about to be called.
+        """
+        await self._library(model)
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call.
 
@@ -70,7 +83,7 @@ class LitellmClient:
         """
         try:
             key = needed_key(request, self._environment)
-            return await self._call(await self._library(), request, key)
+            return await self._call(await self._library(request.model), request, key)
         except UpstreamError as error:
             raise kept_error(error, self._environment) from None
 
@@ -85,10 +98,10 @@ class LitellmClient:
         await worker.stop()
         await litellm.close_litellm_async_clients()
 
-    async def _library(self) -> Any:
-        """Returns litellm, imported once, in a thread: seconds that the loop does not stand still."""
+    async def _library(self, model: str) -> Any:
+        """Returns litellm, loaded once, in a thread: seconds that the loop does not stand still."""
         if self._loading is None:
-            self._loading = asyncio.create_task(asyncio.to_thread(load_library))
+            self._loading = asyncio.create_task(asyncio.to_thread(_loaded, model))
         return await asyncio.shield(self._loading)
 
     async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
@@ -141,6 +154,28 @@ def load_library() -> ModuleType:
     litellm.num_retries = 0
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return litellm  # type: ignore[no-any-return]  # set as Any, because it does not name its settings' types
+
+
+def _loaded(model: str) -> ModuleType:
+    """Imports litellm and makes it ready."""
+    litellm = load_library()
+    warm_up(litellm, model)
+    return litellm
+
+
+def warm_up(litellm: Any, model: str) -> None:
+    """Has litellm answer a call by itself, so that the first real one finds loaded what it loads when called.
+
+    Args:
+        litellm: the library.
+        model: one that is about to be called.
+    """
+    request = ModelRequest(model, "", "ready?", timeout_s=WARM_S)
+    with warnings.catch_warnings(), suppress(Exception):  # the real call says what is wrong
+        warnings.simplefilter("ignore")
+        litellm.completion(**arguments_of(request), api_key=NO_KEY, mock_response="ready")
+    with suppress(Exception):
+        importlib.import_module("openai.resources.chat.completions")
 
 
 def arguments_of(request: ModelRequest) -> dict[str, Any]:

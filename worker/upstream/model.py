@@ -82,6 +82,10 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False):
 class ModelClient(Protocol):
     """Calls models; one of a process, on its event loop."""
 
+    async def prepare(self, request: ModelRequest) -> None:
+        """Does what only a first call needs, before limits and the time of the call count."""
+        ...
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Makes one call, without limits, retries or memory: those are around it.
 

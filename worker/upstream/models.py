@@ -164,6 +164,7 @@ class Models:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
                 return Gone(UpstreamError(Trouble.UNPRICED, text), history)
         question = _Question(request, scope, on_send, size, estimate)
+        await self._clients.prepare(request)
         while True:
             try:
                 resend = history.attempts + history.throttled
