@@ -16,7 +16,7 @@ ACTIONLINT   := tests/deploy/actionlint
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos cover \
+.PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos cover fuzz \
         check check-deploy format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
@@ -75,6 +75,15 @@ cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage run -m pytest -m "not slow" --ignore tests/deploy --ignore tests/project $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
+
+# atheris has wheels for Linux on x86-64 only, and no version has them for all our Pythons: it is in no lock.
+FUZZ := $(VENV)/fuzz
+SECONDS ?= 60
+fuzz: $(STAMP) ## look for bytes that break a loader or parser: make fuzz SECONDS=60 (needs atheris, which it installs)
+	@[ -d $(FUZZ)/atheris ] || if command -v uv >/dev/null; then install="uv pip install --quiet --python $(BIN)/python"; \
+	  else install="$(BIN)/python -m pip install -qq --disable-pip-version-check"; fi; \
+	  [ -d $(FUZZ)/atheris ] || $$install --only-binary :all: --target $(FUZZ) 'atheris>=3,<4' || true
+	@PYTHONPATH=$(FUZZ) $(BIN)/python -m tests.support.fuzzing --seconds $(SECONDS) $(ARGS)
 
 bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS), the sandbox and a scrape
 	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)

@@ -141,16 +141,28 @@ def variables(path: Path) -> dict[str, str]:
         text = path.read_bytes()[:ENV_BYTES].decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}", hint="check the name and its rights") from None
+    return variables_in(str(path), text)
+
+
+def variables_in(name: str, text: str) -> dict[str, str]:
+    """Reads the lines of a file of variables.
+
+    Raises:
+        InputError: a line is no variable, or holds what no variable can.
+
+    >>> variables_in(".env", "export A='two words'  ")
+    {'A': 'two words'}
+    """
     found = dict[str, str]()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        name, value = name.strip(), value.strip()
-        if not equals or not name.isidentifier():
-            raise InputError(f"{path}:{number}: not NAME=VALUE", hint="one variable on each line")
+        variable, equals, value = line.strip().removeprefix("export ").partition("=")
+        variable, value = variable.strip(), value.strip()
+        if not equals or not variable.isidentifier() or "\0" in value:
+            raise InputError(f"{name}:{number}: not NAME=VALUE", hint="one variable on each line")
         is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-        found[name] = value[1:-1] if is_quoted else value.partition(" #")[0].rstrip()
+        found[variable] = value[1:-1] if is_quoted else value.partition(" #")[0].rstrip()
     return found
 
 

@@ -4,6 +4,7 @@ A limit is set for a model as the configuration names it (`openai/gpt-4o`), for 
 the URL of an API. It holds for each account (API key) that is called with and, for a model, at each endpoint
 (`api_base`) where it is called, over the whole fleet. The scripts
 of `worker/upstream` keep to it; this file is what `proctor limits` and the workers read and write.
+Longer than 300 lines, because how limits are named, set and shown has to agree.
 """
 
 from collections.abc import Mapping
@@ -175,13 +176,25 @@ def limit_key(text: str) -> str:
     return f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
 
 
+def model_key(model: str) -> str:
+    """Writes the name of a model as limits know it: any name can be asked, also one that they do not take.
+
+    >>> model_key("openai/gpt-4o"), model_key("my own model")
+    ('openai/gpt-4o', 'my_own_model')
+    """
+    try:
+        return limit_key(model)
+    except UsageError:
+        return "_".join(model.split()) or "_"
+
+
 def upstream_key(model: str, api_base: str = "") -> str:
     """Names whom a model is asked at: its provider, or the endpoint it is asked at instead.
 
     >>> upstream_key("openai/gpt-4o"), upstream_key("mine", "http://localhost:80/v1/")
     ('openai', 'http://localhost/v1')
     """
-    return limit_key(api_base) if api_base else model.partition("/")[0]
+    return limit_key(api_base) if api_base else model_key(model).partition("/")[0]
 
 
 class LimitBook:

@@ -1,6 +1,7 @@
 """Parses JSON that other programs can read back: no NaN, and no key twice in one object."""
 
 import json
+from collections import Counter
 from typing import Any, NoReturn
 
 from producer.load.problems import shown
@@ -42,8 +43,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Makes an object of its pairs; of a key that stands twice, one value would be lost."""
     built = dict(pairs)
     if len(built) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, times in counts.items() if times > 1)
         raise NotJsonError(f"the key {shown(twice)} stands twice in one object")
     return built
 

@@ -12,8 +12,7 @@ from shared import keys
 from shared.case_run import SNAPSHOT_KEY as CASES
 from shared.case_run import CaseRun
 from shared.costs import Cost, cost_from
-from shared.errors import UsageError
-from shared.limits import Limits, Scope, ScopeState, limit_key, limits_from, scope_state, upstream_key
+from shared.limits import Limits, Scope, ScopeState, limits_from, model_key, scope_state, upstream_key
 from shared.live_run import LiveRun
 from shared.names import Kind
 from shared.query_run import SNAPSHOT_KEY as QUERIES
@@ -89,7 +88,7 @@ def upstreams_of(info: "RunInfo") -> Upstreams | None:
         return _asked([(model, place.api_base) for model, place in places], run.max_cost)
     if info.kind == Kind.QUERIES and QUERIES in info.snapshot:
         asked = QueryRun.from_snapshot(info.snapshot)
-        url = frozenset([_key(asked.api_url)])
+        url = frozenset([model_key(asked.api_url)])
         return Upstreams(url, url, pace_s=asked.delay_s or None)
     return None
 
@@ -143,17 +142,10 @@ def _asked(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstrea
     if not places:
         return None
     own = frozenset(
-        Scope(_key(model), place=upstream_key(model, base) if base else "").target for model, base in places
+        Scope(model_key(model), place=upstream_key(model, base) if base else "").target
+        for model, base in places
     )
     return Upstreams(own | {upstream_key(model, base) for model, base in places}, own, max_cost)
-
-
-def _key(text: str) -> str:
-    """Spells a name as limits do; a name that limits do not take stands for itself."""
-    try:
-        return limit_key(text)
-    except UsageError:
-        return text
 
 
 def _gauge(

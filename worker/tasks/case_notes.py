@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from worker.upstream.retry import History
+from worker.upstream.retry import History, is_count
 
 JUDGE: Final = "judge "
 """What such a note begins with; then attempts and history of each judge."""
@@ -44,4 +44,4 @@ def judge_histories(note: str, judges: int) -> list[History]:
 def _history(text: str) -> History:
     """Reads what one judge has been through."""
     attempts, _, packed = text.partition(" ")
-    return History.unpack(int(attempts), packed) if attempts.isdecimal() else History()
+    return History.unpack(int(attempts), packed) if is_count(attempts) else History()

@@ -20,6 +20,7 @@ MAX_SHOWN_BYTES: Final = 4_000
 NOT_JSON: Final = "the reply is not JSON"
 MOST_TOKENS: Final = 1_000_000_000
 _END: Final = b"[DONE]"
+_STATUS: Final = re.compile(r"[0-9]{3}")
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _THINK: Final = re.compile(r"\s*<(think|thinking)>")
 
@@ -178,7 +179,7 @@ def raise_told(reply: Any) -> None:
         return
     told = reply["error"]
     code = told.get("code") if isinstance(told, dict) else None
-    status = _count(int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code) or 0
+    status = _count(int(code) if isinstance(code, str) and _STATUS.fullmatch(code) else code) or 0
     trouble = trouble_of_status(status) if 400 <= status < 600 else Trouble.SERVER_ERROR  # noqa: PLR2004 - the statuses of errors
     raise UpstreamError(trouble, words_of(reply) or "the reply is an error", status=status)
 

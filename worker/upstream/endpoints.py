@@ -8,7 +8,7 @@ an API's URL     of the URL; of the run (--delay, --concurrency)
 from dataclasses import dataclass
 from typing import Final
 
-from shared.limits import Limits, Scope, limit_key, upstream_key
+from shared.limits import Limits, Scope, limit_key, model_key, upstream_key
 
 UNLIMITED: Final = Limits()
 
@@ -67,5 +67,5 @@ def model_endpoint(
     ['mine @http://localhost:1/v1', 'http://localhost:1/v1']
     """
     upstream = Scope(upstream_key(model, api_base), account)
-    own = Scope(limit_key(model), account, place=upstream.key if api_base else "")
+    own = Scope(model_key(model), account, place=upstream.key if api_base else "")
     return Endpoint((*dict.fromkeys((own, upstream)), *more), timeout_s=timeout_s)

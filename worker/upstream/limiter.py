@@ -7,8 +7,7 @@
       └── later ─► the item is parked
 
 A permit ends with the call. Permits of a process that died end 15 s later, by the ledger clock; while it
-lives it renews them. Longer than 300 lines, because the queue of waiters and the answers that wake it are one
-state machine.
+lives it renews them.
 """
 
 import asyncio

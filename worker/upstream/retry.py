@@ -23,6 +23,8 @@ from worker.upstream.failures import RETRYABLE, Trouble
 
 MOST_DOUBLINGS: Final = 30
 """2**30 seconds are 34 years: beyond every cap, and no float is ever infinite."""
+MOST_DIGITS: Final = 15
+"""Of a number that was written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,19 @@ class History(NamedTuple):
         History(attempts=0, throttled=0, waited_ms=0, code='')
         """
         match text.split(" "):
-            case [code, throttled, waited, *_] if throttled.isdecimal() and waited.isdecimal():
+            case [code, throttled, waited, *_] if is_count(throttled) and is_count(waited):
                 return cls(attempts, int(throttled), int(waited), code)
             case _:
                 return cls(attempts, 0, 0, text)
+
+
+def is_count(text: str) -> bool:
+    """Whether a text is a whole number that may have been counted: Python reads no number of 5,000 digits.
+
+    >>> is_count("350"), is_count("-1"), is_count("1" * 5_000)
+    (True, False, False)
+    """
+    return len(text) <= MOST_DIGITS and text.isdecimal()
 
 
 class RetryAt(NamedTuple):

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -125,6 +126,14 @@ def test_paths_inside_the_folder_are_taken(tmp_path: Path) -> None:
 def test_a_configuration_is_bounded(tmp_path: Path) -> None:
     """A configuration of 11 MB is refused before it is parsed."""
     assert "is larger than 10 MiB" in refusal(write(tmp_path, HEAD + CASES + "#" * (11 << 20)))
+
+
+def test_a_key_that_stands_twice_among_many_is_found_at_once(tmp_path: Path) -> None:
+    """Looking for it takes time in proportion to the keys."""
+    keys = ", ".join(f'"k{number}": 0' for number in [*range(30_000), 29_999])
+    began = process_time()
+    assert "the key 'k29999' stands twice" in refusal(write(tmp_path, f'{{"name": {{{keys}}}}}'))
+    assert process_time() - began < 5
 
 
 def test_another_encoding_is_named(tmp_path: Path) -> None:

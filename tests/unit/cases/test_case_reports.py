@@ -135,8 +135,15 @@ def test_outputs_stand_prompt_by_prompt() -> None:
 def test_the_table_has_the_documented_columns() -> None:
     """CSV begins with the documented tool's seventeen columns; formulas of an output do not run."""
     rows = [row(0, CasePayload(0, "=m", "+ask", expected={"n": 1}), "=1+1", cost=None)]
-    head, line = csv.reader(StringIO(written("csv", rows, run_info(models=("=m",)))))
+    info = run_info(models=("=m",))
+    head, line = csv.reader(StringIO(written("csv", rows, info)))
     found = dict(zip(head, line, strict=True))
+    assert (found["git_commit"], found["git_branch"]) == ("", "")
+    git = {"commit_hash": "c0ffee", "branch": "trunk"}
+    line = list(
+        csv.reader(StringIO(written("csv", rows, replace(info, snapshot=info.snapshot | {"git": git}))))
+    )[1]
+    assert line[15:17] == ["c0ffee", "trunk"]
     assert head[:6] == ["model_name", "test_index", "passed", "status", "latency_total", "latency_ttft"]
     assert head[13:17] == ["error_message", "run_timestamp", "git_commit", "git_branch"]
     assert (found["test_index"], found["passed"], found["status"]) == ("1", "False", "failed_json_parse")

@@ -8,10 +8,14 @@ from subprocess import run as call
 import click
 import pytest
 
-from producer.bench import help_text, read_environment, run, translated, variables
+from producer.bench import help_text, read_environment, run, translated, variables, variables_in
 from producer.cli.main import proctor
+from producer.load.case_load import load_cases
 from producer.load.git import git_info
+from producer.load.source import Source
+from producer.options import SubmitOptions
 from shared.errors import InputError, UsageError
+from tests.support.benches import CASES, HEAD, write
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,8 @@ def test_a_run_knows_the_commit_of_its_configuration(tmp_path: Path) -> None:
     assert found is not None
     assert len(found["commit_hash"] or "") == 40
     assert found["branch"] == "trunk"
+    bench = Source(write(tmp_path, HEAD + CASES))
+    assert load_cases(bench, SubmitOptions()).snapshot["git"] == found
     call(["git", "checkout", "-q", "--detach"], cwd=tmp_path, check=True)
     assert git_info(tmp_path) == {"commit_hash": found["commit_hash"], "branch": None}
 
@@ -136,6 +142,9 @@ def test_a_broken_file_of_variables_shows_no_secret(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.env:2: not NAME=VALUE") as caught:
         variables(path)
     assert "secret" not in caught.value.message
+    with pytest.raises(InputError, match=r"\.env:1: not NAME=VALUE"):
+        variables_in(".env", "A=nul\0inside")
+    assert variables_in(".env", "A=one\u2028line") == {"A": "one\u2028line"}
     with pytest.raises(InputError, match="cannot be read"):
         variables(tmp_path / "none")
     with pytest.raises(UsageError, match="--env-file names no file"):

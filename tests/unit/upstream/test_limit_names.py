@@ -36,6 +36,15 @@ def test_what_names_nothing_is_refused(text: str) -> None:
         limit_key(text)
 
 
+@pytest.mark.parametrize("model", ["my own model", "my models/one two", "a\tb", "http://[", " "])
+def test_any_name_of_a_model_can_be_asked(model: str) -> None:
+    """A name that limits do not take has scopes like any other: asking it does not fail in the worker."""
+    for api_base in ("", "http://localhost:1/v1"):
+        for scope in model_endpoint(model, "1f2e3d4c", api_base=api_base).scopes:
+            found = Scope.parse(scope.name)
+            assert (found.key, found.place, found.account) == (scope.key, scope.place, "1f2e3d4c")
+
+
 @given(st.text(min_size=1))
 def test_a_key_is_not_in_the_name_of_its_account(secret: str) -> None:
     """An account's name is eight hex digits, whatever the key is."""

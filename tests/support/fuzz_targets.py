@@ -1,0 +1,357 @@
+"""The loaders and parsers that are fuzzed: good documents to start from, and what reading bytes may end in.
+
+tests/property/test_parsers.py tries each for a bounded number of examples, `make fuzz` as long as it is told.
+Longer than 300 lines, because it is a table of all parsers with their documents.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import Any, Final, NamedTuple
+
+from producer.aggregate.gates import parse_gate
+from producer.bench import variables_in
+from producer.cli.models import price_of
+from producer.load.baselines import encode_baseline, read_baselines
+from producer.load.case_data import read_case_data
+from producer.load.case_files import TextFile
+from producer.load.case_files import decoded as text_of
+from producer.load.case_gates import check_schema, check_validators
+from producer.load.case_load import plan_run
+from producer.load.detect import detect_kind
+from producer.load.recorded import read_recorded
+from producer.load.source import Source
+from producer.load.strict_json import parse_json
+from producer.load.turns import read_turns
+from producer.options import CaseChoice
+from shared.amqp_url import parse_amqp_url
+from shared.case_run import CasePayload, encode_case
+from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError
+from shared.limits import Scope, limit_key
+from shared.query_settings import api_url, delay_s
+from shared.query_words import id_order
+from shared.redis_url import mask_password, parse_redis_url
+from shared.scrubbing import kept
+from shared.settings import Settings, variable_of
+from shared.web_address import address_problem, with_path
+from worker.breakpoint.reply import read_reply as read_model_reply
+from worker.breakpoint.wire import decode_turns
+from worker.queries.fields import at
+from worker.queries.policy import MAX_WAIT_S, read_retry_after
+from worker.queries.reply import read_reply
+from worker.tasks.case_notes import judge_histories
+from worker.upstream.completion import PieceReader, decoded, read_completion, words_of
+from worker.upstream.endpoints import model_endpoint
+from worker.upstream.failures import UpstreamError
+from worker.upstream.headers import requested_wait_s
+from worker.upstream.retry import History
+from worker.validation.extraction import ExtractionError, extract
+from worker.validation.judge import read_verdict
+from worker.validation.schema import SchemaValidator
+
+NAME: Final = "stdin"
+"""What errors call a document that came as a stream."""
+SETTINGS: Final = tuple(
+    variable_of(name)
+    for name in (
+        "redis_url",
+        "broker_url",
+        "lease_s",
+        "processes",
+        "log_level",
+        "data_dir",
+        "allowed_hosts",
+        "results_ttl_s",
+        "flower_basic_auth",
+    )
+)  # fmt: skip - a list of words
+
+
+class Target(NamedTuple):
+    """Something that reads bytes."""
+
+    read: Callable[[bytes], object]
+    """Reads them, and proves what it can of the value."""
+    errors: tuple[type[Exception], ...]
+    """How it may refuse; anything else is a bug."""
+    seeds: tuple[bytes, ...]
+    """Good documents."""
+
+
+def source_of(data: bytes) -> Source:
+    """Bytes as standard input."""
+    return Source("-", stdin=BytesIO(data))
+
+
+def _placed(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """Demands that every refusal names the file, in one printable line, and says how to mend it."""
+
+    def proved(data: bytes) -> object:
+        try:
+            return read(data)
+        except InputError as error:
+            if not error.message.startswith(NAME) or not error.hint:
+                raise AssertionError(f"{error.message!r} names no place, or no way to mend it") from None
+            raise
+
+    return proved
+
+
+def _text(read: Callable[[str], object]) -> Callable[[bytes], object]:
+    """Reads text, with everything that a Python text may hold."""
+    return lambda data: read(data.decode(errors="surrogateescape"))
+
+
+def _cases(name: str) -> Callable[[bytes], object]:
+    return lambda data: [
+        encode_case(CasePayload(0, "m", case.input, expected=case.expected, reference=case.reference))
+        for _, case in read_case_data(TextFile(f"{NAME}.{name}", text_of(f"{NAME}.{name}", data)))
+    ]
+
+
+def _plan(data: bytes) -> None:
+    plan = plan_run(source_of(data), CaseChoice())
+    json.dumps(plan.run.as_snapshot())
+    for item, _ in zip(plan.items(), range(100), strict=False):
+        encode_case(item)
+
+
+def _outputs(data: bytes) -> object:
+    return read_recorded(TextFile(NAME, text_of(NAME, data)), ["one", None])
+
+
+def _schema(data: bytes) -> None:
+    try:
+        schema = parse_json(data.decode())
+    except (ValueError, RecursionError):
+        return
+    check_schema(NAME, schema)
+    SchemaValidator(schema)
+
+
+def _settings(text: str) -> None:
+    for variable in SETTINGS:
+        try:
+            repr(Settings.from_environment({variable: text}))
+        except ConfigError as error:
+            if variable not in error.message:
+                raise AssertionError(f"{error.message!r} does not name {variable}") from None
+
+
+def _variables(data: bytes) -> None:
+    found = variables_in(NAME, data.decode("utf-8-sig"))
+    assert "\0" not in "".join([*found, *found.values()])
+
+
+def _urls(text: str) -> None:
+    mask_password(text)
+    if not address_problem(text):
+        with_path(text, "/chat/completions")
+        limit_key(text)
+        model_endpoint("m", "", api_base=text)
+
+
+def _reply_body(data: bytes) -> None:
+    reply = decoded(data)
+    words_of(reply)
+    said = read_completion(reply)
+    said.text.encode()
+    said.reasoning.encode()
+
+
+def _stream(data: bytes) -> None:
+    whole, parts = PieceReader(), PieceReader()
+    whole.feed(data + b"\n")
+    for start in range(0, len(data), 1 + len(data) // 7):
+        parts.feed(data[start : start + 1 + len(data) // 7])
+    parts.feed(b"\n")
+    said = whole.finish()
+    said.text.encode()
+    assert parts.finish() == said
+
+
+def _wait(text: str) -> None:
+    names = ("retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens")
+    for wait in (
+        read_retry_after(text, now_s=1e9),
+        *(requested_wait_s({name: text}, now_s=1e9) for name in names),
+    ):
+        assert wait is None or 0 <= wait <= MAX_WAIT_S
+
+
+def _query_reply(data: bytes) -> None:
+    for status in (200, 400, 429, 503):
+        json.dumps(read_reply(status_code=status, body=data, latency_ms=1).as_document()).encode()
+
+
+def _names(text: str) -> None:
+    model_endpoint(text, "account")
+    model_endpoint(text, "", api_base="http://localhost:1/v1")
+    Scope.parse(text)
+    id_order(text)
+    History.unpack(1, text)
+    judge_histories(text, 3)
+    at({"a": [{"b": 1}]}, text)
+
+
+def _extract(text: str) -> None:
+    for lenient in (False, True):
+        try:
+            json.dumps(extract(text, lenient=lenient).value, ensure_ascii=False).encode()
+        except ExtractionError as error:
+            str(error).encode()
+
+
+TURN: Final = (
+    b'{"threadId":"t-1","messageId":"m1","message":"Let us ship on Friday",'
+    b'"ts":"2026-02-01T10:00:00Z","role":"user","signals":'
+    b'{"updatedAt":"2026-02-01T10:00:00Z","items":[{"endMessageId":"m1","kind":"decision_made","confidence":"high","source":"model"}]},"meta":{"a":[1,{"b":null}]}}'
+)
+BENCH: Final = (
+    b'name: n\nsystem_prompt: "s"\nmodels: [m, "two words"]\nmodel_configs:\n  m: {api_base: "http://h:1/v1"}\n'
+    b"config: {concurrency: 2, judge_model: null}\ntest_cases:\n"
+    b"  - id: a\n    input: |\n      Hi\n    expected: {a: [1, 2.5]}\n"
+    b'  - {input: "x", regex_pattern: "a+(b|c)", reference: &r "yes"}\n'
+)
+COMPLETION: Final = (
+    (
+        b'{"choices":[{"index":0,"message":{"content":"<think>a</think>Hi","tool_calls":null},'
+        b'"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}'
+    ),
+    b'{"error":{"message":"slow down","code":"429"}}',
+    b'{"choices":[{"message":{"content":[{"type":"text","text":"Hi"},{"type":"thinking","thinking":[]}]}}]}',
+)
+STREAM: Final = (
+    b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":null}]}\n\n: ping\r\n'
+    b'data: {"choices":[{"delta":{},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":3,"completion_tokens":1}}\n\n'
+    b"data: [DONE]\n\n"
+)
+VALIDATOR: Final = (
+    b'import re\n\ndef good(output: str):\n    return bool(re.search("a", output)), f"{output!r}"\n'
+)
+SCHEMA: Final = (
+    b'{"type":"object","properties":{"a":{"type":"integer","minimum":1},"b":{"pattern":"^a+$"}},'
+    b'"required":["a"]}'
+)
+BASELINES: Final = (
+    b'{"version":"1.0","queries":[{"id":"Q-01","category":"booking","query":"How?","is_oos":false,'
+    b'"expected_docs":["BK-01"],"must_contain":["a"],"must_not_contain":[],"should_contain":[],"oos_decline_signals":[]}]}'
+)
+ADDRESSES: Final = (
+    b"redis://me:p%40ss@[::1]:6379/2",
+    b"rediss://db.example:6380?ssl_cert_reqs=none",
+    b"unix:///run/r.sock?db=1",
+    b"sentinel://:pw@a:26379,b:26379/master/1",
+    b"amqps://a:b@mq-1,mq-2:5673/v?ssl_ca_certs=/x",
+    b"https://h:8443/v1?x=1",
+)  # fmt: skip - a list of words
+WAITS: Final = (
+    b"120",
+    b"0.5",
+    b"Thu, 01 Jan 2026 00:01:00 GMT",
+    b"6m0.5s",
+    b"17ms",
+    b"1700000000",
+    b"Thu, 32 Jan 10000 25:61:00 -9999",
+)
+OUTPUTS: Final = (
+    b'{"a": [1, {"b": "c"}]}',
+    b'Sure!\n```json\n{"code": "```"}\n```\nBye',
+    b"<think>{}</think> It is {'a': 1}. {\"a\": 1}",
+    b"PASS",
+    b'{"response": "Hi", "affect_signal": {"label": "insight", "intensity": "0.7"}, "shape": {"arc": "a"}}',
+)  # fmt: skip - a list of words
+NAMES: Final = (
+    b"openai/gpt-4o",
+    b"mine @http://localhost:1/v1 1f2e",
+    b"upstream_timeout 1 350 rate",
+    b"judge 2 a 0 350|1  0 0",
+    b"/a/0/b",
+    b"Q-10",
+)
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "kind": Target(lambda data: detect_kind(source_of(data)), (InputError,), (TURN, BENCH, BASELINES)),
+    "turns": Target(
+        _placed(lambda data: list(read_turns(source_of(data)))), (InputError,), (TURN, TURN + b"\n" + TURN)
+    ),
+    "turn wire": Target(decode_turns, (), (TURN, TURN + b"\n" + TURN)),
+    "baselines": Target(
+        _placed(lambda data: [encode_baseline(query) for query in read_baselines(source_of(data)).queries]),
+        (InputError,),
+        (BASELINES, b"[" + BASELINES[27:-1]),
+    ),
+    "bench": Target(
+        _plan,
+        (InputError, ConfigError, UsageError, ValidatorSecurityError),
+        (BENCH, b'{"name":"n","models":["m"]}'),
+    ),
+    "cases.csv": Target(
+        _placed(_cases("csv")), (InputError,), (b'input,expected,id\n"Hi, you","{""a"": 1}",x\nHo,,y\n',)
+    ),
+    "cases.jsonl": Target(
+        _placed(_cases("jsonl")),
+        (InputError,),
+        (b'{"input": "Hi", "expected": {"a": [1]}}\n\n{"input": "Ho", "id": "b"}',),
+    ),
+    "recorded outputs": Target(
+        _placed(_outputs),
+        (InputError,),
+        (b'{"case": 0, "model": "m", "output": "x", "repeat": 1}\n{"case":"one","model":"n","output":""}',),
+    ),
+    "schema": Target(_schema, (ConfigError, UnicodeDecodeError), (SCHEMA,)),
+    "validators": Target(
+        _placed(lambda data: check_validators(TextFile(NAME, text_of(NAME, data)))),
+        (InputError, ValidatorSecurityError),
+        (VALIDATOR,),
+    ),
+    "settings": Target(
+        _text(_settings), (), (*ADDRESSES, b"5", b"0.5", b"info", b"user:password", b"a.example, b.example")
+    ),
+    "env file": Target(
+        _placed(_variables),
+        (InputError, UnicodeDecodeError),
+        (b"# keys\nA=1\nexport B='two words' # note\n",),
+    ),
+    "redis url": Target(_text(parse_redis_url), (ConfigError,), ADDRESSES),
+    "amqp url": Target(_text(parse_amqp_url), (ConfigError,), ADDRESSES),
+    "addresses": Target(_text(_urls), (), ADDRESSES),
+    "limit key": Target(_text(limit_key), (UsageError,), (*ADDRESSES, *NAMES)),
+    "api url": Target(_text(lambda text: api_url(text, {})), (ConfigError,), ADDRESSES),
+    "delay": Target(
+        _text(lambda text: delay_s(None, {"EVAL_DELAY_SECONDS": text})), (ConfigError,), (b"5", b"30")
+    ),
+    "retry-after": Target(_text(_wait), (), WAITS),
+    "reply": Target(_reply_body, (UpstreamError,), COMPLETION),
+    "stream": Target(_stream, (UpstreamError,), (STREAM,)),
+    "query reply": Target(
+        _query_reply, (), (b'{"answer": "Yes.", "sources": [{"url": "x"}], "metadata": {"latencyMs": 3}}',)
+    ),
+    "json in an output": Target(_text(_extract), (), OUTPUTS),
+    "reply to a turn": Target(_text(read_model_reply), (), OUTPUTS),
+    "verdict": Target(_text(read_verdict), (), (*OUTPUTS, b"PASS.", b"**FAIL**, not PASS")),
+    "names": Target(_text(_names), (), NAMES),
+    "gate": Target(
+        _text(parse_gate), (UsageError,), (b"pass_rate<0.9", b"error_rate > 1%", b"latency_p95_ms>=5000")
+    ),
+    "price": Target(
+        _text(lambda text: price_of("m", text)), (UsageError,), (b"0.15/0.60", b"nan/1", b"1e9/2")
+    ),
+    "secrets": Target(
+        _text(
+            lambda text: kept(text, {"A_KEY": "abcdefgh", "URL": "a://b:cdefghij@k"}).encode(errors="replace")
+        ),
+        (),
+        (b"Bearer abc.def-123 redis://a:b@c?api_key=x", b"eyJhbGciOi.eyJzdWIiOi.c2ln"),
+    ),
+}  # fmt: skip - a table
+"""By name."""
+
+
+def read(target: Target, data: bytes) -> Any:
+    """Reads bytes; what is refused as it may be is None."""
+    try:
+        return target.read(data)
+    except target.errors:
+        return None

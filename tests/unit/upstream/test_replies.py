@@ -1,0 +1,23 @@
+"""Numbers of thousands of digits, which Python refuses to read, spoil neither a reply nor a parked item."""
+
+import pytest
+
+from worker.tasks.case_notes import judge_histories
+from worker.upstream.completion import read_completion
+from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.retry import History
+
+ENDLESS = "1" * 5_000
+
+
+def test_an_error_with_an_endless_code_is_one_of_the_upstream() -> None:
+    """Its words are kept; the code says nothing."""
+    with pytest.raises(UpstreamError, match="no luck") as caught:
+        read_completion({"error": {"message": "no luck", "code": ENDLESS}})
+    assert (caught.value.trouble, caught.value.status) == (Trouble.SERVER_ERROR, 0)
+
+
+def test_an_endless_number_in_a_note_is_none() -> None:
+    """What a parked item has been through is read as far as it can be."""
+    assert History.unpack(2, f"upstream_timeout {ENDLESS} 1").throttled == 0
+    assert judge_histories(f"judge {ENDLESS} upstream_timeout 0 350", 1) == [History()]
