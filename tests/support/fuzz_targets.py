@@ -39,6 +39,8 @@ from worker.breakpoint.wire import decode_turns
 from worker.queries.fields import at
 from worker.queries.policy import MAX_WAIT_S, read_retry_after
 from worker.queries.reply import read_reply
+from worker.sandbox.answers import RETURNED, failure_of
+from worker.sandbox.child import Answer
 from worker.tasks.case_notes import judge_histories
 from worker.upstream.completion import PieceReader, decoded, read_completion, words_of
 from worker.upstream.endpoints import model_endpoint
@@ -194,6 +196,14 @@ def _names(text: str) -> None:
     at({"a": [{"b": 1}]}, text)
 
 
+def _answer(text: str) -> None:
+    answer = Answer(text[:1].encode(errors="replace")[:1], text[1:])
+    if answer.kind in RETURNED:
+        repr(RETURNED[answer.kind](answer.text))
+    else:
+        failure_of(answer, "the check")
+
+
 def _extract(text: str) -> None:
     for lenient in (False, True):
         try:
@@ -332,6 +342,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "reply to a turn": Target(_text(read_model_reply), (), OUTPUTS),
     "verdict": Target(_text(read_verdict), (), (*OUTPUTS, b"PASS.", b"**FAIL**, not PASS")),
     "names": Target(_text(_names), (), NAMES),
+    "sandbox answer": Target(_text(_answer), (), (b"c11", b"c9", b"i12", b"oMatch", b"tsaid", b"xdied")),
     "gate": Target(
         _text(parse_gate), (UsageError,), (b"pass_rate<0.9", b"error_rate > 1%", b"latency_p95_ms>=5000")
     ),

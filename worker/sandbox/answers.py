@@ -1,5 +1,6 @@
 """Says what the answers of a child stand for: what a validator returned, or why there is nothing."""
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -7,6 +8,9 @@ from typing import Final
 from worker.sandbox import wire
 from worker.sandbox.child import Answer, ending
 from worker.sandbox.failures import Reason, SandboxError, UnusableError
+
+_STATUS: Final = re.compile(r"[0-9]{1,5}")
+"""A wait status, as far as the text is no forgery."""
 
 
 def _returned_object(name: str) -> object:
@@ -50,7 +54,7 @@ def failure_of(answer: Answer, what: str) -> SandboxError:
             return UnusableError(Reason.UNKNOWN_VALIDATOR, said, hint="define it, or correct the case")
         case wire.BAD_PATTERN:
             return UnusableError(Reason.BAD_PATTERN, f"no regular expression: {answer.text}")
-        case wire.CRASHED:
+        case wire.CRASHED if _STATUS.fullmatch(answer.text):
             return SandboxError(Reason.CRASH, f"its process {ending(int(answer.text))}")
         case _:
             return SandboxError(Reason.FORGED, "it wrote what is no answer where answers are written")

@@ -150,8 +150,18 @@ def ending(status: int) -> str:
     if number == signal.SIGKILL:
         return "was killed, or gave up its pipes"
     if number:
-        return f"crashed ({signal.Signals(number).name})"
-    return f"ended itself (exit {os.waitstatus_to_exitcode(status)})"
+        return f"crashed ({_signal_name(number)})"
+    if os.WIFEXITED(status):
+        return f"ended itself (exit {os.WEXITSTATUS(status)})"
+    return f"ended (status {status})"
+
+
+def _signal_name(number: int) -> str:
+    """Names a signal; most of the real-time ones have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _too_slow(limit_s: float) -> SandboxError:
