@@ -217,6 +217,13 @@ TURN: Final = (
     b'"ts":"2026-02-01T10:00:00Z","role":"user","signals":'
     b'{"updatedAt":"2026-02-01T10:00:00Z","items":[{"endMessageId":"m1","kind":"decision_made","confidence":"high","source":"model"}]},"meta":{"a":[1,{"b":null}]}}'
 )
+WITH_MEMENTO: Final = (
+    b'{"threadId":"t-1","message":"ok","context":{"thread_memento":{"mementoId":"m","threadId":"t-1",'
+    b'"createdTs":"2026-02-01T00:00:00Z","version":"memento-v0.2","arc":"a","active":["b"],"parked":[],'
+    b'"decisions":[],"next":[],"affect":{"points":[{"endMessageId":"m1","label":"insight","intensity":0.7,'
+    b'"confidence":"high","source":"sentinel"}],"rollup":{"phase":"peak","intensityBucket":"high",'
+    b'"updatedAt":"2026-02-01T00:00:00Z"}}}},"thread_memento_etag":"1"}'
+)
 BENCH: Final = (
     b'name: n\nsystem_prompt: "s"\nmodels: [m, "two words"]\nmodel_configs:\n  m: {api_base: "http://h:1/v1"}\n'
     b"config: {concurrency: 2, judge_model: null}\ntest_cases:\n"
@@ -284,9 +291,11 @@ NAMES: Final = (
 TARGETS: Final[Mapping[str, Target]] = {
     "kind": Target(lambda data: detect_kind(source_of(data)), (InputError,), (TURN, BENCH, BASELINES)),
     "turns": Target(
-        _placed(lambda data: list(read_turns(source_of(data)))), (InputError,), (TURN, TURN + b"\n" + TURN)
+        _placed(lambda data: list(read_turns(source_of(data)))),
+        (InputError,),
+        (TURN, WITH_MEMENTO, TURN + b"\n" + TURN),
     ),
-    "turn wire": Target(decode_turns, (), (TURN, TURN + b"\n" + TURN)),
+    "turn wire": Target(decode_turns, (), (TURN, WITH_MEMENTO, TURN + b"\n" + TURN)),
     "baselines": Target(
         _placed(lambda data: [encode_baseline(query) for query in read_baselines(source_of(data)).queries]),
         (InputError,),
