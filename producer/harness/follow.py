@@ -55,10 +55,10 @@ class Lines:
 
     def catch_up(self, info: RunInfo) -> None:
         """Prints what is new: results in order, so that one that is missing holds back those behind it."""
-        for _, result, _ in opened(self._new(info)):
-            if result is not None:
+        for query in opened(self._new(info)):
+            if query.result is not None:
                 of = len(self._ids)
-                line = console.query_line(result, number=self._offset + self._next, of=of)
+                line = console.query_line(query.shown, number=self._offset + self._next, of=of)
                 self._write(line)
         if not info.is_final:
             self._tell_retries()
@@ -82,7 +82,9 @@ class Lines:
 
 def results_of(store: RunStore, run: str) -> list[dict[str, Any]]:
     """Reads the results of a run that are there, in order."""
-    return [result for page in store.item_pages(run) for _, result, _ in opened(page) if result is not None]
+    return [
+        query.result for page in store.item_pages(run) for query in opened(page) if query.result is not None
+    ]
 
 
 def _left_s(due_ms: int) -> int:

@@ -31,11 +31,13 @@ _CHANGED: Final = ("Content-Encoding", "Content-Length")
 class Exchange:
     """What one call sent and got."""
 
-    __slots__ = ("began_s", "body", "ended_s", "is_whole", "status")
+    __slots__ = ("began_s", "body", "charset", "ended_s", "is_whole", "status")
 
     def __init__(self) -> None:
         self.body = bytearray()
         self.status = 0
+        self.charset: str | None = None
+        """As the reply declares it."""
         self.began_s = perf_counter()
         """When the request was sent."""
         self.ended_s: float | None = None
@@ -112,7 +114,7 @@ class GuardedResponse(aiohttp.ClientResponse):
         if encoding not in {"", "identity", ENCODING}:
             raise UpstreamError(Trouble.INVALID_REPLY, f"the reply is compressed as {encoding[:40]!r}")
         exchange = EXCHANGE.get() or Exchange()
-        exchange.status = self.status
+        exchange.status, exchange.charset = self.status, self.charset
         exchange.body.clear()
         packed = encoding if encoding == ENCODING else ""
         self.content = _Content(self.content, packed, exchange)  # type: ignore[assignment]  # as far as it is read
