@@ -80,11 +80,16 @@ class Lines:
                 self._write(console.retry_line(name, retry=attempt.attempts, of=MAX_RETRIES, wait_s=wait_s))
 
 
-def results_of(store: RunStore, run: str) -> list[dict[str, Any]]:
-    """Reads the results of a run that are there, in order."""
-    return [
-        query.result for page in store.item_pages(run) for query in opened(page) if query.result is not None
-    ]
+def results_of(store: RunStore, run: str, *, shown: bool = False) -> list[dict[str, Any]]:
+    """Reads the results of a run that are there, in order.
+
+    Args:
+        store: reads the run.
+        run: its id.
+        shown: as reports for people show them, with the HTTP status of errors.
+    """
+    queries = [query for page in store.item_pages(run) for query in opened(page)]
+    return [query.shown if shown else query.result for query in queries if query.result is not None]
 
 
 def _left_s(due_ms: int) -> int:

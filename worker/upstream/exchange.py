@@ -6,6 +6,7 @@ times of the exchange, from which a reply in OpenAI's form is read as every othe
 """
 
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from time import perf_counter
@@ -80,7 +81,10 @@ class _Content:
                     raise too_large()
                 if exchange.status != OK and len(exchange.body) > MAX_ERROR_BYTES:
                     return  # the status says enough
-                yield piece
+                is_first = len(exchange.body) == len(piece)
+                yield (
+                    piece.removeprefix(BOM_UTF8) if is_first else piece
+                )  # litellm would lose the first event
         exchange.is_whole, exchange.ended_s = True, perf_counter()
 
     def _unpacked(self, packed: bytes) -> Iterator[bytes]:

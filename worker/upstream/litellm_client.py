@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from time import perf_counter, time
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 
@@ -30,7 +30,7 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
-from worker.upstream.egress import egress_error
+from worker.upstream.egress import DEEPEST, egress_error
 from worker.upstream.exchange import EXCHANGE, OK, Exchange, guarded
 from worker.upstream.failures import (
     FIRST_SERVER_ERROR,
@@ -43,9 +43,6 @@ from worker.upstream.failures import (
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.proxies import proxy_problem
-
-DEEPEST: Final = 12
-"""Causes of an exception that are looked at."""
 
 
 class LitellmClient:
