@@ -82,9 +82,8 @@ class _Content:
                 if exchange.status != OK and len(exchange.body) > MAX_ERROR_BYTES:
                     return  # the status says enough
                 is_first = len(exchange.body) == len(piece)
-                yield (
-                    piece.removeprefix(BOM_UTF8) if is_first else piece
-                )  # litellm would lose the first event
+                # litellm would lose the first event of a stream that begins with a mark.
+                yield piece.removeprefix(BOM_UTF8) if is_first else piece
         exchange.is_whole, exchange.ended_s = True, perf_counter()
 
     def _unpacked(self, packed: bytes) -> Iterator[bytes]:
