@@ -30,7 +30,7 @@ def https_server(certificates: Certificates, body: bytes) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:  # type: ignore[override]  # what is logged does not matter
+        def log_message(self, *_: object) -> None:
             """Logs nothing."""
 
     class Server(ThreadingHTTPServer):
