@@ -54,6 +54,28 @@ class CaseChoice:
     """Only so many, picked at random, always the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueryChoice:
+    """Which queries of a file a run asks."""
+
+    categories: Sequence[str] = ()
+    """Only those of one of these; empty: of all."""
+    containing: str = ""
+    """Only those with this in their id or text."""
+    first: int | None = None
+    """Only so many, from the start."""
+    sample: int | None = None
+    """Only so many, picked at random, always the same."""
+
+    def __str__(self) -> str:
+        """Returns it as options; empty for all queries."""
+        said = [f"--category {name}" for name in self.categories]
+        said += [f"-k {self.containing}"] * bool(self.containing)
+        said += [f"--first {self.first}"] * (self.first is not None)
+        said += [f"--sample {self.sample}"] * (self.sample is not None)
+        return " ".join(said)
+
+
 class Publishes(Protocol):
     """Whoever brings wake-ups to workers: `shared.broker.Publisher`."""
 
@@ -73,6 +95,8 @@ class SubmitOptions:
     """What keeps a proposed summary out of a memento."""
     queries: QueryRun = field(default_factory=QueryRun)
     """How queries are asked."""
+    query_choice: QueryChoice = field(default_factory=QueryChoice)
+    """Which queries are asked."""
     live: LiveRun | None = None
     """How turns are answered by a model; None: their answers are recorded."""
     cases: CaseChoice = field(default_factory=CaseChoice)

@@ -14,16 +14,17 @@ from producer.options import Publishes
 from producer.report import case_rows, query_rows
 from producer.retry import Retried
 from shared.case_run import decode_case
-from shared.errors import RunStateError, UsageError
+from shared.errors import ConfigError, RunStateError, UsageError
 from shared.item_rows import UNJUDGED, ItemRow
 from shared.ledger import ChunkPlan, Ledger
 from shared.names import Kind, RunState
 from shared.runs import RunInfo, RunStore
+from worker.queries.reply import ENDS_RUN
 
 MOST_ITEMS: Final = 100_000
 """Items of one retry: they travel in one call of the ledger. What is left is for the next retry."""
-UNREACHABLE: Final = "api_unreachable"
-"""Error code of the query that ended its run: nothing reached the API, so that resuming sends it again."""
+NOT_ASKED: Final = frozenset({*map(str, ENDS_RUN), ConfigError.code})
+"""Error codes of a query that ended its run: nothing reached the API, so that resuming sends it again."""
 
 
 def retry_items(
@@ -78,8 +79,8 @@ def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int
 
 def _query_is_wanted(row: ItemRow, *, errors: bool) -> bool:
     """Tells whether a query has no answer that stands."""
-    [(_, _, code)] = query_rows.opened([row])
-    return bool(code) and (errors or code == UNREACHABLE)
+    [query] = query_rows.opened([row])
+    return bool(query.code) and (errors or query.code in NOT_ASKED)
 
 
 def _case_is_wanted(row: ItemRow, *, errors: bool) -> bool:

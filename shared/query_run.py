@@ -51,6 +51,8 @@ class QueryRun:
     """The baselines' version."""
     repeat: int = 1
     """How often each query is asked."""
+    chosen: str = ""
+    """How many queries of the file were chosen, and with which options; empty when all were."""
     offset: int = 0
     """Queries of the file before the first one of the run."""
     continues: str = ""

@@ -217,6 +217,8 @@ class Settings:
     """The only hosts that this worker calls, such as `api.openai.com, *.example.com`; without it, all."""
     block_private: bool = _setting(default=False, read=_yes_or_no)
     """Whether private and loopback addresses are only called where this worker's own variables name them."""
+    trust_env: bool = _setting(default=False, read=_yes_or_no)
+    """Whether this worker calls through the proxies that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name."""
     log_format: str = _setting("auto", _one_of("auto", "console", "json"))
     """How workers log: `console`, `json`, or `auto`: console on a terminal, JSON elsewhere."""
     log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"))

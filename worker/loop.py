@@ -30,6 +30,7 @@ class Loop:
     def __init__(self) -> None:
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._session: aiohttp.ClientSession | None = None
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
@@ -67,15 +68,20 @@ class Loop:
             except TimeoutError:
                 ending.cancel()
         loop.call_soon_threadsafe(loop.stop)
+        if self._thread is not None:
+            self._thread.join(CLOSE_S)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_serve, args=(self._loop,), name="loop", daemon=True).start()
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="loop", daemon=True)
+                self._thread.start()
             return self._loop
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     loop.run_forever()
+    if not asyncio.all_tasks(loop):  # what still runs is abandoned with its loop
+        loop.close()

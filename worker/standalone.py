@@ -2,18 +2,20 @@
 
 They do what workers do, one query after the other in this process, and keep nothing: a run that has to
 survive Ctrl-C, a crash or a closed terminal goes through the queue (`evaluation-harness`, `proctor run`).
+Queries are sent from a worker's event loop, which has a thread of its own: so they may be called where a loop
+runs already, as in a notebook, and keep to the same rules of where may be called.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from threading import Event
 from typing import Any, NamedTuple
-
-import aiohttp
 
 from shared.errors import InputError
 from shared.query_run import QueryRun
 from shared.query_words import MAX_RETRIES
+from worker.loop import Loop
 from worker.queries.policy import RetryPolicy, retry_wait_s
 from worker.queries.reply import Reply
 from worker.queries.verdict import query_result
@@ -42,7 +44,8 @@ def send_query(api_url: str, query: str) -> dict[str, Any]:
     Returns:
         response, latency_ms, status_code (0 when no reply came), error.
     """
-    return _send(api_url, query).reply.as_document()
+    with closing(Loop()) as loop:
+        return _send(loop, api_url, query).reply.as_document()
 
 
 def run_all_queries(
@@ -69,14 +72,16 @@ def run_all_queries(
         InputError: no query has the id to start from.
     """
     results, pause = list[dict[str, Any]](), Event()
-    for baseline in _from(baselines, start_from):
-        if results:
-            pause.wait(delay)
-        reply = _patiently(api_url, baseline, delay, told, pause)
-        results.append(query_result(baseline, reply))
-        told.result(results[-1])
-        if reply.ends_run:
-            break
+    with closing(Loop()) as loop:
+        for baseline in _from(baselines, start_from):
+            if results:
+                pause.wait(delay)
+            send = partial(_send, loop, api_url, baseline["query"])
+            reply = _patiently(send, baseline["id"], delay, told, pause)
+            results.append(query_result(baseline, reply))
+            told.result(results[-1])
+            if reply.ends_run:
+                break
     return results
 
 
@@ -89,22 +94,23 @@ def _from(baselines: Sequence[dict[str, Any]], start_from: str) -> Sequence[dict
     raise InputError(f"no query has the id {start_from!r}", hint="look at the ids of the baselines")
 
 
-def _patiently(api_url: str, baseline: dict[str, Any], delay: float, told: Told, pause: Event) -> Reply:
+def _patiently(send: Callable[[], Asked], name: str, delay: float, told: Told, pause: Event) -> Reply:
     """Sends one query until its reply stands."""
     policy, retries = RetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
     while True:
-        reply, retry_after_s = _send(api_url, baseline["query"])
+        reply, retry_after_s = send()
         wait_s = retry_wait_s(policy, reply.failure, retries=retries, retry_after_s=retry_after_s)
         if wait_s is None:
             return reply
         retries += 1
-        told.retry(baseline["id"], retries, wait_s)
+        told.retry(name, retries, wait_s)
         pause.wait(wait_s)
 
 
-def _send(api_url: str, query: str) -> Asked:
-    async def once() -> Asked:
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            return await ask(session, prepare(QueryRun(api_url=api_url.rstrip("/"))), query)
+def _send(loop: Loop, api_url: str, query: str) -> Asked:
+    request = prepare(QueryRun(api_url=api_url.rstrip("/")))
 
-    return asyncio.run(once())
+    async def once() -> Asked:
+        return await ask(loop.session(), request, query)
+
+    return loop.run(once())

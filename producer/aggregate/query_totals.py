@@ -28,7 +28,7 @@ class QueryTotals:
 
     def add(self, page: Sequence[ItemRow]) -> None:
         """Counts some rows."""
-        for row, result, code in opened(page):
+        for row, result, code, _ in opened(page):
             self.outcomes[row.outcome] += 1
             self.retried += row.attempts > 1
             if code:

@@ -12,9 +12,12 @@ from producer.cli.params import chain
 from shared.errors import UsageError
 from shared.query_run import METHODS, QueryRun
 from shared.query_settings import api_url, delay_s
+from shared.query_words import CATEGORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from producer.options import QueryChoice
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -32,7 +35,15 @@ PLACES: Final = (
 """What `--field` can place: the query in the request, everything else in the reply."""
 _SECRET_HEADERS: Final = ("authorization", "cookie", "key", "token", "secret", "password")
 MOST_REPEATS: Final = 1_000
+MOST_TIMEOUT_S: Final = 86_400
 _DEFAULT: Final = QueryRun()
+_FLAGS: Final = {
+    "places": "field",
+    "headers": "header",
+    "categories": "category",
+    "query_timeout_s": "timeout-s",
+}
+"""Options whose parameters have other names."""
 
 
 def query_options(function: F) -> F:
@@ -50,6 +61,21 @@ def query_options(function: F) -> F:
                 help="Queries: seconds between two sends of the whole fleet [default: 0].",
             ),
             click.option("--start-from", metavar="ID", help="Queries: begin with this one."),
+            click.option(
+                "--category",
+                "categories",
+                multiple=True,
+                metavar="NAME",
+                help=f"Queries: only those of this category ({', '.join(CATEGORIES)}, or your own); may be "
+                "repeated.",
+            ),
+            click.option(
+                "--timeout-s",
+                "query_timeout_s",
+                type=click.FloatRange(0, MOST_TIMEOUT_S, min_open=True),
+                metavar="S",
+                help="Queries: time limit of one request, the body included [default: 30].",
+            ),
             click.option(
                 "--concurrency",
                 type=click.IntRange(1, 100_000),
@@ -127,8 +153,26 @@ def read_query_options(words: dict[str, Any], *, in_flight: int | None = None) -
         bearer_env=words["bearer_env"] or "",
         concurrency=words["concurrency"] or in_flight or 1,
         retry_errors=words["retry_errors"] or 0,
+        timeout_s=words["query_timeout_s"] or _DEFAULT.timeout_s,
         start_from=words["start_from"] or "",
         repeat=words["repeat"] or 1,
+    )
+
+
+def read_query_choice(words: Mapping[str, Any], case_words: Mapping[str, Any]) -> QueryChoice:
+    """Makes what the command line says about which queries are asked.
+
+    Args:
+        words: values of `query_options`, by parameter.
+        case_words: values of `case_options`, of which those in `ALSO_CASES` are for queries too.
+    """
+    from producer.options import QueryChoice  # noqa: PLC0415 - start-up: `--help` must not load the ledger
+
+    return QueryChoice(
+        categories=tuple(words.get("categories") or ()),
+        containing=case_words.get("containing") or "",
+        first=case_words.get("first"),
+        sample=case_words.get("sample"),
     )
 
 
@@ -140,7 +184,7 @@ def refuse_query_options(words: dict[str, Any], kind: str) -> None:
     """
     given = [name for name, value in words.items() if value not in (None, ())]
     if given:
-        flag = {"places": "field", "headers": "header"}.get(given[0], given[0]).replace("_", "-")
+        flag = _FLAGS.get(given[0], given[0]).replace("_", "-")
         whose = "queries and cases" if given[0] in ALSO_QUERIES else "queries"
         raise UsageError(f"--{flag} is for {whose}, and this file describes {kind}", hint="leave it out")
 

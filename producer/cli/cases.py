@@ -22,6 +22,8 @@ NOBODY: Final = ("null", "none", "")
 """Words for a run without a judge."""
 ALSO_QUERIES: Final = ("repeat", "concurrency")
 """Options of queries that mean the same for cases."""
+ALSO_CASES: Final = ("containing", "first", "sample")
+"""Options of cases that mean the same for queries."""
 
 
 def case_options(function: F) -> F:
@@ -60,14 +62,19 @@ def case_options(function: F) -> F:
                 help="Cases: only this one, by its id or its number from 1; may be repeated.",
             ),
             click.option(
-                "-k", "containing", metavar="TEXT", help="Cases: only those with this in their id or input."
+                "-k",
+                "containing",
+                metavar="TEXT",
+                help="Queries, cases: only those with this in their id or text, in any case of letters.",
             ),
-            click.option("--first", type=click.IntRange(1), metavar="N", help="Cases: only the first N."),
+            click.option(
+                "--first", type=click.IntRange(1), metavar="N", help="Queries, cases: only the first N."
+            ),
             click.option(
                 "--sample",
                 type=click.IntRange(1),
                 metavar="N",
-                help="Cases: only N at random, the same ones each time.",
+                help="Queries, cases: only N at random, the same ones each time.",
             ),
         ]
     )(function)  # fmt: skip - one option, one paragraph
@@ -155,6 +162,8 @@ def refuse_case_options(words: Mapping[str, Any], kind: str) -> None:
     Raises:
         UsageError: one was given.
     """
-    given = [flag for name, flag in CASE_FLAGS.items() if words.get(name) not in (None, (), False)]
+    given = [name for name in CASE_FLAGS if words.get(name) not in (None, (), False)]
     if given:
-        raise UsageError(f"{given[0]} is for cases, and this file describes {kind}", hint="leave it out")
+        whose = "queries and cases" if given[0] in ALSO_CASES else "cases"
+        flag = CASE_FLAGS[given[0]]
+        raise UsageError(f"{flag} is for {whose}, and this file describes {kind}", hint="leave it out")

@@ -52,6 +52,13 @@ class Dead(NamedTuple):
         return result if is_bare else unpack_item(int(self.place.index), result).line
 
     @property
+    def status(self) -> int:
+        """HTTP status of the reply that was no answer; 0 when none is known."""
+        found = as_json(self.line)
+        error = found.get("error") if isinstance(found, dict) else None
+        return int(error.get("status") or 0) if isinstance(error, dict) else 0
+
+    @property
     def error(self) -> tuple[str, str]:
         """Error code and message."""
         found = as_json(self.line)
@@ -61,6 +68,12 @@ class Dead(NamedTuple):
         if self.item.code:
             return self.item.code, "no worker survived it"
         return "error", ""
+
+    @property
+    def error_document(self) -> dict[str, Any]:
+        """The same for `--json`, with the HTTP status where there is one."""
+        code, message = self.error
+        return {"code": code, "message": message, **({"status": self.status} if self.status else {})}
 
 
 def as_json(value: bytes) -> Any:

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-from producer.cli.asking import read_query_options, refuse_query_options
-from producer.cli.cases import ALSO_QUERIES, read_case_choice, refuse_case_options
+from producer.cli.asking import read_query_choice, read_query_options, refuse_query_options
+from producer.cli.cases import ALSO_CASES, ALSO_QUERIES, read_case_choice, refuse_case_options
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.live import View
@@ -12,7 +12,7 @@ from producer.cli.models import read_live_run, refuse_model_options
 from producer.cli.params import SubmitChoice
 from producer.load.detect import detect_kind
 from producer.load.source import Source
-from producer.options import CaseChoice, SubmitOptions, SubmittedRun
+from producer.options import CaseChoice, QueryChoice, SubmitOptions, SubmittedRun
 from producer.submit import submit
 from shared.live_run import LiveRun
 from shared.names import Kind
@@ -57,6 +57,12 @@ class Submission:
         )
         return QueryRun()
 
+    def query_choice(self) -> QueryChoice:
+        """Which queries are to be asked."""
+        if self.kind() != Kind.QUERIES:
+            return QueryChoice()
+        return read_query_choice(self._choice.words, self._choice.case_words)
+
     def cases(self) -> CaseChoice:
         """How cases are to be run.
 
@@ -68,7 +74,10 @@ class Submission:
             return read_case_choice(
                 choice.case_words, choice.model_words, choice.words, in_flight=choice.in_flight
             )
-        refuse_case_options(choice.case_words, self.kind())
+        taken = ALSO_CASES if self.kind() == Kind.QUERIES else ()
+        refuse_case_options(
+            {name: value for name, value in choice.case_words.items() if name not in taken}, self.kind()
+        )
         return CaseChoice()
 
     def live(self) -> LiveRun | None:
@@ -96,6 +105,7 @@ class Submission:
             namespace=choice.namespace,
             summary_policy=choice.summary_policy,
             queries=self.queries(),
+            query_choice=self.query_choice(),
             live=self.live(),
             cases=self.cases(),
             results_ttl_s=settings.results_ttl_s,

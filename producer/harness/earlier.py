@@ -117,7 +117,7 @@ def payloads_of(baselines: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
 def _asks_the_same(store: RunStore, info: RunInfo, payloads: Mapping[str, bytes], api_url: str) -> bool:
     """Whether a run asks the same API, once, what these baselines ask: its first query tells."""
     run = QueryRun.from_snapshot(info.snapshot)
-    if run.api_url != api_url or run.repeat != 1:
+    if run.api_url != api_url or run.repeat != 1 or run.chosen:
         return False
     [first] = store.inputs(info.run, ["0"])
     return first in payloads.values()
@@ -129,7 +129,8 @@ def _chain(store: RunStore, info: RunInfo | None, payloads: Mapping[str, bytes])
     while info is not None:
         rows = [row for page in store.item_pages(info.run) for row in page if row.code]
         inputs = store.inputs(info.run, [str(row.index) for row in rows]) if rows else []
-        for (_, result, _), payload in zip(opened(rows), inputs, strict=True):
+        for query, payload in zip(opened(rows), inputs, strict=True):
+            result = query.result
             if result is not None and payloads.get(result["id"]) == payload:
                 found.setdefault(result["id"], result)
         info = _continued(store, info)

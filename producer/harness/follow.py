@@ -55,10 +55,10 @@ class Lines:
 
     def catch_up(self, info: RunInfo) -> None:
         """Prints what is new: results in order, so that one that is missing holds back those behind it."""
-        for _, result, _ in opened(self._new(info)):
-            if result is not None:
+        for query in opened(self._new(info)):
+            if query.result is not None:
                 of = len(self._ids)
-                line = console.query_line(result, number=self._offset + self._next, of=of)
+                line = console.query_line(query.shown, number=self._offset + self._next, of=of)
                 self._write(line)
         if not info.is_final:
             self._tell_retries()
@@ -80,9 +80,16 @@ class Lines:
                 self._write(console.retry_line(name, retry=attempt.attempts, of=MAX_RETRIES, wait_s=wait_s))
 
 
-def results_of(store: RunStore, run: str) -> list[dict[str, Any]]:
-    """Reads the results of a run that are there, in order."""
-    return [result for page in store.item_pages(run) for _, result, _ in opened(page) if result is not None]
+def results_of(store: RunStore, run: str, *, shown: bool = False) -> list[dict[str, Any]]:
+    """Reads the results of a run that are there, in order.
+
+    Args:
+        store: reads the run.
+        run: its id.
+        shown: as reports for people show them, with the HTTP status of errors.
+    """
+    queries = [query for page in store.item_pages(run) for query in opened(page)]
+    return [query.shown if shown else query.result for query in queries if query.result is not None]
 
 
 def _left_s(due_ms: int) -> int:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.context import Session
@@ -207,19 +207,39 @@ class _Evaluation:
         Raises:
             ConfigError: a file cannot be written; the others are, and the run is kept.
         """
-        asked, paths = self._asked, OutputPaths.under(self._asked.folder)
+        paths = OutputPaths.under(self._asked.folder)
         own = {result["id"]: result for result in results_of(self._session.store, info.run)}
         found = self._earlier.results | own
         results = [found[name] for name in self._ids if name in found]
         kept = {name: result for name, result in self._earlier.results.items() if name not in own}
         metrics, notes = calculate_metrics(results), self._notes(kept, len(results))
+        writers = self._writers(info, paths, results, metrics, notes)
+        failures = [failure for write in writers if (failure := _failure_of(write))]
+        _write("\n" + console.written_files(*paths) + "\n" + console.summary(metrics))
+        _write("".join(f"  Note: {note}\n" for note in notes))
+        if failures:
+            hint = f"nothing is lost: `proctor report {info.run} -o FILE` writes a report of the run"
+            raise ConfigError("; ".join(error.message for error in failures), hint=hint)
+
+    def _writers(
+        self,
+        info: RunInfo,
+        paths: OutputPaths,
+        results: Sequence[dict[str, Any]],
+        metrics: dict[str, Any],
+        notes: Sequence[str],
+    ) -> tuple[Callable[[], object], ...]:
+        """Returns what writes the three files; the report shows errors with their HTTP status."""
+        asked = self._asked
+        shown = {result["id"]: result for result in results_of(self._session.store, info.run, shown=True)}
         config = run_config(
             delay_s=asked.delay_s,
             api_url=asked.api_url,
             start_from=self._first,
             version=self._baselines.version,
         )
-        writers = (
+        told = [shown.get(result["id"], result) for result in results]
+        return (
             partial(
                 write_results_json,
                 results,
@@ -230,14 +250,8 @@ class _Evaluation:
                 path=paths.json,
             ),
             partial(write_results_csv, results, path=paths.csv),
-            partial(write_report_md, results, metrics, info.run, notes=notes, path=paths.report),
+            partial(write_report_md, told, metrics, info.run, notes=notes, path=paths.report),
         )
-        failures = [failure for write in writers if (failure := _failure_of(write))]
-        _write("\n" + console.written_files(*paths) + "\n" + console.summary(metrics))
-        _write("".join(f"  Note: {note}\n" for note in notes))
-        if failures:
-            hint = f"nothing is lost: `proctor report {info.run} -o FILE` writes a report of the run"
-            raise ConfigError("; ".join(error.message for error in failures), hint=hint)
 
     def _notes(self, kept: Mapping[str, object], results: int) -> list[str]:
         """Says what a reader must know before trusting the numbers."""

@@ -14,12 +14,14 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from pydantic import ValidationError
 
+from producer.load.picking import picked
 from producer.load.problems import describe, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
+from producer.options import QueryChoice
 from shared.errors import InputError
 from shared.queries import Baseline
-from shared.query_words import EXPECTED_QUERIES, id_order
+from shared.query_words import CATEGORIES, EXPECTED_QUERIES, id_order
 
 BASELINES_PATH: Final = Path("data/evaluation_baselines.json")
 """Where the harness document has them, under the current directory."""
@@ -139,6 +141,28 @@ def start_at(queries: Sequence[dict[str, Any]], identifier: str | None) -> list[
     raise InputError(f"--start-from: no query has the id {shown(identifier)}", hint=hint)
 
 
+def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[str, Any]]:
+    """Returns the queries that the command line asks for.
+
+    Raises:
+        InputError: no query has such a category, or none is left.
+
+    >>> choose([{"id": "Q-1", "category": "sla", "query": "Late?"}], QueryChoice(["sla"], "q-1"))[0]["id"]
+    'Q-1'
+    """
+    there = list(dict.fromkeys(query["category"] for query in queries))
+    for name in choice.categories:
+        if name not in there:
+            close = get_close_matches(name, there, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(there)}"
+            raise InputError(f"--category: no query has the category {shown(name)}", hint=hint)
+    found = [query for query in queries if not choice.categories or query["category"] in choice.categories]
+    left = picked(found, choice, lambda query: f"{query['id']}\n{query['query']}")
+    if not left:
+        raise InputError("no query is left to ask", hint=f"{choice} leaves none")
+    return left
+
+
 def _text(source: Source) -> str:
     """Reads a bounded source as UTF-8 text."""
     parts, size = list[bytes](), 0
@@ -211,7 +235,7 @@ def _validated(entry: _Entry) -> dict[str, Any]:
     )
     try:
         baseline = Baseline.model_validate(entry.value)
-        query = {**baseline.model_dump(), "category": str(baseline.category)}
+        query = baseline.model_dump()
         encode_baseline(query)
     except ValidationError as error:
         path, what, hint = describe(error, Baseline, b"{}")
@@ -232,5 +256,9 @@ def _warnings(where: str, query: dict[str, Any]) -> Iterable[str]:
         ]
         if close:
             yield f"{place}: unknown key {shown(key)} is kept, but did you mean {close[0]!r}?"
+    category = query["category"]
+    close = get_close_matches(category.lower(), CATEGORIES, n=1, cutoff=0.8)
+    if close and category not in CATEGORIES:
+        yield f"{place}: category {shown(category)} is one of your own, but did you mean {close[0]!r}?"
     if query["is_oos"] and not query["oos_decline_signals"]:
         yield f"{place}: out of scope without oos_decline_signals: no answer can pass its OOS check"

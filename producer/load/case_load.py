@@ -1,6 +1,5 @@
 """Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,6 +15,7 @@ from producer.load.cases import Bench, outputs_of, read_bench
 from producer.load.chunks import Chunk, name_of
 from producer.load.git import git_info
 from producer.load.loads import Load, chunk_size, shape_of
+from producer.load.picking import picked
 from producer.load.problems import shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
@@ -38,8 +38,6 @@ from shared.ledger import ChunkPlan
 
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
-SAMPLE_SEED: Final = 20_260_101
-"""A sample is the same one each time, so that two runs can be compared."""
 OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache")
 """Settings that change how a run is worked on, and not what comes out."""
 
@@ -255,14 +253,7 @@ def _chosen(cases: Sequence[CaseEntry], choice: CaseChoice) -> list[tuple[int, C
     if choice.cases:
         wanted = {_position(name, cases) for name in choice.cases}
         found = [(at, case) for at, case in found if at in wanted]
-    if choice.containing:
-        word = choice.containing.casefold()
-        found = [(at, case) for at, case in found if word in f"{case.id or ''}\n{case.input}".casefold()]
-    if choice.first is not None:
-        found = found[: choice.first]
-    if choice.sample is not None and choice.sample < len(found):
-        picked = random.Random(SAMPLE_SEED).sample(found, choice.sample)  # noqa: S311 - to repeat, not to guess
-        found = sorted(picked, key=lambda each: each[0])
+    found = picked(found, choice, lambda each: f"{each[1].id or ''}\n{each[1].input}")
     if not found:
         raise InputError("no case is left to run", hint="--case, -k, --first or --sample leave none")
     return found

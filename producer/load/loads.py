@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from producer.load.baselines import encode_baseline, read_baselines, start_at
+from producer.load.baselines import choose, encode_baseline, read_baselines, start_at
 from producer.load.chunks import LIVE_CHUNK_TURNS, Chunk, chunked, name_of
 from producer.load.source import Source
 from producer.load.turns import turn_pages
-from producer.options import SubmitOptions
+from producer.options import QueryChoice, SubmitOptions
 from producer.run_ids import new_run_id
 from shared.ledger import ChunkPlan
 from shared.live_run import SNAPSHOT_KEY as LIVE_KEY
@@ -72,7 +72,8 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
     baselines, asked = read_baselines(source), options.queries
     for warning in baselines.warnings:
         options.on_warning(warning)
-    queries = start_at(baselines.queries, asked.start_from or None)
+    following = start_at(baselines.queries, asked.start_from or None)
+    queries = choose(following, options.query_choice)
     items = [
         (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
         for query in queries
@@ -83,7 +84,8 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
         asked,
         version=baselines.version,
         start_from=queries[0]["id"],
-        offset=len(baselines.queries) - len(queries),
+        chosen=_said(options.query_choice, len(queries), len(baselines.queries)),
+        offset=len(baselines.queries) - len(following),
         together=min(asked.concurrency, size),
     )
     settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
@@ -94,6 +96,15 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
         wide=wide,
         run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
     )
+
+
+def _said(choice: QueryChoice, chosen: int, of: int) -> str:
+    """Says what a run leaves out of its file.
+
+    >>> _said(QueryChoice(first=3), 3, 50), _said(QueryChoice(), 50, 50)
+    ('3 of 50 queries, chosen with --first 3', '')
+    """
+    return f"{chosen} of {of} queries, chosen with {choice}" if str(choice) else ""
 
 
 def chunk_size(items: int) -> int:

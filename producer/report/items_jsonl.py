@@ -76,8 +76,8 @@ def _end(kind: Kind, row: ItemRow) -> bytes:
 
 def _poisoned_query(row: ItemRow) -> tuple[str, str, Any]:
     """Code, message and result of a query that no worker survived."""
-    [(_, result, code)] = query_rows.opened([row])
-    return code, str((result or {}).get("error")), result
+    [query] = query_rows.opened([row])
+    return query.code, str((query.result or {}).get("error")), query.result
 
 
 def _poisoned_case(row: ItemRow) -> tuple[str, str, Any]:

@@ -25,6 +25,23 @@ class OpenedQuery(NamedTuple):
     """The nine keys of the document; None when the run ended before it was sent."""
     code: str
     """Error code; empty when it has an answer."""
+    status: int = 0
+    """HTTP status of the reply that was no answer; 0 when there was none."""
+
+    @property
+    def error(self) -> str:
+        """Why there is no answer, with code and HTTP status; empty when there is one."""
+        if not self.code or self.result is None:
+            return ""
+        status = f" (HTTP {self.status})" if self.status else ""
+        return f"{self.code}{status}: {self.result['error']}"
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The result as reports for people show it: an error with its HTTP status."""
+        result = self.result or {}
+        is_said = not self.status or str(self.status) in str(result.get("error"))
+        return result if is_said else {**result, "error": f"HTTP {self.status}: {result['error']}"}
 
 
 def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
@@ -34,6 +51,7 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
             yield OpenedQuery(row, query_result(_decode(row.line), Reply(None, 0, 0, POISONED)), "poison")
         elif row.outcome is Outcome.ERROR:
             line = _decode(row.line)
-            yield OpenedQuery(row, line["result"], str(line["error"]["code"]))
+            error = line["error"]
+            yield OpenedQuery(row, line["result"], str(error["code"]), int(error.get("status") or 0))
         else:
             yield OpenedQuery(row, _decode(row.line) if row.code else None, "")

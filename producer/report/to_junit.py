@@ -152,9 +152,7 @@ def _query_test(query: OpenedQuery, category: str, name: str) -> JunitTest:
         return JunitTest(category, name, "skipped", message=NEVER)
     time_s = (query.result["client_latency_ms"] or 0) / 1000
     if query.row.outcome is Outcome.ERROR:
-        return JunitTest(
-            category, name, "error", time_s, query.code, str(query.result["error"] or query.code)
-        )
+        return JunitTest(category, name, "error", time_s, query.code, str(query.shown["error"] or query.code))
     if query.result["overall_pass"]:
         return JunitTest(category, name, time_s=time_s)
     missed = {

@@ -14,12 +14,15 @@ import warnings
 import zlib
 from collections.abc import Callable, Coroutine, Iterator
 from email.utils import formatdate
+from pathlib import Path
 from time import time
 from typing import Any, Final, TypeVar
 
 import aiohttp
 import pytest
 
+from tests.support.certificates import make_certificates
+from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer, Say
 from worker.upstream.clients import Clients
 from worker.upstream.failures import Trouble, UpstreamError
@@ -270,6 +273,51 @@ def test_an_answer_in_any_form(
     server.script = lambda _prompt, _nth: Say(body=whole({"role": "assistant", **message}))
     reply = complete()
     assert (reply.text, reply.reasoning) == (text, reasoning)
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec"),
+    [
+        ("", "utf-8-sig"),
+        ("", "utf-16"),
+        ("; charset=utf-16le", "utf-16-le"),
+        ("; charset=ISO-8859-1", "latin-1"),
+    ],
+)
+def test_an_answer_in_any_character_set(
+    complete: Complete, server: ModelServer, charset: str, codec: str
+) -> None:
+    """A byte order mark is no part of the answer, and a declared character set is the one of the text."""
+    answer = json.dumps(whole({"role": "assistant", "content": "Zürich"}), ensure_ascii=False)
+    headers = {"Content-Type": f"application/json{charset}"}
+    server.script = lambda _prompt, _nth: Say(body=answer.encode(codec), headers=headers)
+    assert complete().text == "Zürich"
+
+
+def test_a_stream_may_begin_with_a_mark(complete: Complete, server: ModelServer) -> None:
+    """The first piece is not lost with the byte order mark before it."""
+    frame = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    delta = {"role": "assistant", "content": "Hello"}
+    events = [frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}]
+    body = b"\xef\xbb\xbf" + b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events)
+    headers = {"Content-Type": "text/event-stream"}
+    server.script = lambda _prompt, _nth: Say(body=body + b"data: [DONE]\n\n", headers=headers)
+    assert complete(is_streamed=True).text == "Hello"
+
+
+def test_a_certificate_that_is_not_trusted_is_named(
+    complete: Complete, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """It is no refused connection: certificate, place and what helps are said, nothing is tried again."""
+    with https_server(make_certificates(tmp_path), b"{}") as url:
+        monkeypatch.setenv("OPENAI_API_BASE", f"{url}/v1")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+        is_direct = request.node.callspec.params["complete"] == "direct"
+        error = refused(complete, **({"api_base": f"{url}/v1"} if is_direct else {}))
+    assert (error.trouble, error.retryable, error.ends_run) == (Trouble.INSECURE, False, True)
+    place = url.removeprefix("https://") if is_direct else "its server"
+    assert f"the certificate of {place} is not trusted: " in error.message
+    assert "SSL_CERT_FILE" in error.message
 
 
 def test_streamed_thoughts_are_kept_apart(complete: Complete, server: ModelServer) -> None:

@@ -118,7 +118,7 @@ def test_errors_are_dead_items_and_retried(cli: Cli, few: Path) -> None:
         [dead] = json.loads(cli("dead", "list", "--json").out)["dead"]
         assert (dead["item_id"], dead["error"]) == (
             "query-1",
-            {"code": "api_server_error", "message": "boom"},
+            {"code": "api_server_error", "message": "boom", "status": 500},
         )
         shown = json.loads(cli("dead", "show", run, "query-1").out)
         assert shown["result"]["result"]["error"] == "boom"
@@ -136,7 +136,7 @@ def test_a_wrong_path_says_where_the_reason_stands(cli: Cli, api: str, few: Path
     assert done.code == 1, done
     run = done.out.split()[0]
     assert f"`proctor dead list {run}` tells why items ended in error" in done.err
-    assert "404: Not Found" in cli("dead", "list", run).out
+    assert "HTTP 404: 404: Not Found" in cli("dead", "list", run).out
 
 
 def test_ctrl_c_keeps_the_run_and_resume_continues_it(cli: Cli, few: Path) -> None:
@@ -162,6 +162,25 @@ def test_table_and_failed_show_what_went_wrong(cli: Cli) -> None:
     assert "passed" not in table
     assert cli("results", run, "--traces").code == 2
     assert cli("report", run).out.startswith("# Evaluation Report")
+
+
+def test_some_queries_are_asked_with_a_limit_of_time(cli: Cli, tmp_path: Path) -> None:
+    """`--category`, `-k` and `--first` choose, `--timeout-s` ends a request, and reports say so."""
+    path, report = tmp_path / "own.jsonl", tmp_path / "report.md"
+    queries = [query | {"category": "returns" if at % 2 else "sla"} for at, query in enumerate(numbered(6))]
+    path.write_text("".join(json.dumps(query) + "\n" for query in queries))
+    chosen = ("--category", "returns", "-k", "QUERY", "--first", "2")
+    with ScriptedApi(lambda query, _nth: Step(after_s=20.0 if query == "query 4" else 0)) as scripted:
+        url = scripted.url
+        done = cli("run", path, "--api-url", url, *chosen, "--timeout-s", "0.5", "-o", report, "--json")
+    assert done.code == 1, done
+    assert set(scripted.asked()) == {"query 2", "query 4"}
+    document = json.loads(done.out)
+    assert (document["counts"]["passed"], document["counts"]["error"]) == (1, 1)
+    assert list(document["summary"]["metrics"]["by_category"])[-2:] == ["edge_case", "returns"]
+    text = report.read_text()
+    assert "partial: 2 of 6 queries, chosen with --category returns -k QUERY --first 2" in text
+    assert "ERROR: Timeout after 0.5s" in text
 
 
 def test_repeat_asks_each_query_so_often(cli: Cli, few: Path) -> None:

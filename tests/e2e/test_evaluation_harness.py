@@ -195,14 +195,18 @@ def test_the_run_of_a_killed_evaluation_is_ended_and_its_answers_are_kept(cli: C
 
 
 def test_a_failed_query_is_a_result_that_resuming_keeps(cli: Cli, copilot: Path) -> None:
-    """The advice names the first query without a result, not one that failed earlier."""
+    """The advice names the first query without a result, and the line and the report show the HTTP status."""
     second = json.loads((copilot / "data" / "evaluation_baselines.json").read_text())["queries"][1]["query"]
-    with ScriptedApi(lambda query, _nth: Step(500 if query == second else 200, after_s=0.1)) as scripted:
+    bad, good = Step(500, "boom", after_s=0.1), Step(after_s=0.1)
+    with ScriptedApi(lambda query, _nth: bad if query == second else good) as scripted:
         process = start(cli, copilot, EVAL_DELAY_SECONDS="0", EVAL_API_URL=scripted.url)
         process.wait_for("[05/50]", 30)
         process.send(signal.SIGINT)
         assert process.wait(20) == 130, process.said()
     count = len(results(copilot)["results"])
+    assert results(copilot)["results"][1]["error"] == "boom"
+    assert "ERROR: HTTP 500: boom\n" in process.output
+    assert "| ERROR: HTTP 500: boom |" in (copilot / FILES[2]).read_text(encoding="utf-8")
     assert process.errors.endswith(f"continue with --start-from Q-{count + 1:02}\n"), process.said()
 
 

@@ -125,6 +125,15 @@ def test_no_connection_has_the_documented_text(resolver: type[AbstractResolver] 
     assert (reply.failure, reply.ends_run) == (Failure.UNREACHABLE, True)
 
 
+def test_a_server_without_tls_is_named() -> None:
+    """An https:// address of a plain HTTP server is no refused connection; the way to call it is said."""
+    with raw(answered(b"{}")) as url:
+        reply = put(url.replace("http://", "https://")).reply
+    assert (reply.failure, reply.ends_run, reply.status_code) == (Failure.INSECURE, True, 0)
+    assert str(reply.error).startswith(f"no TLS connection to {url.removeprefix('http://')}: ")
+    assert str(reply.error).endswith("begins with http://")
+
+
 def test_a_connection_that_is_not_made_in_time_is_a_timeout() -> None:
     """A full queue of connections is silence, not a refusal: the document's timeout, and the run goes on."""
     with (
@@ -168,11 +177,15 @@ def test_an_answer_that_stops_in_the_middle_is_a_timeout() -> None:
         (b"", "Connection lost before the answer was complete", Failure.LOST),
         (b"not HTTP at all\r\n\r\n", "Connection lost before the answer was complete", Failure.LOST),
         (answered(b'{"answer": ', length=50), "Connection lost before the answer was complete", Failure.LOST),
-        (answered(b"<html>hello</html>"), "Invalid response body", Failure.INVALID_BODY),
-        (answered(b"{}"), "Invalid response body", Failure.INVALID_BODY),
-        (answered(b"null"), "Invalid response body", Failure.INVALID_BODY),
-        (answered(b"[1]"), "Invalid response body", Failure.INVALID_BODY),
-        (answered(b""), "Invalid response body", Failure.INVALID_BODY),
+        (
+            answered(b"<html>hello</html>"),
+            "Invalid response body (not JSON): <html>hello</html>",
+            Failure.INVALID_BODY,
+        ),
+        (answered(b"{}"), "Invalid response body (no /answer): {}", Failure.INVALID_BODY),
+        (answered(b"null"), "Invalid response body (no /answer): null", Failure.INVALID_BODY),
+        (answered(b"[1]"), "Invalid response body (no /answer): [1]", Failure.INVALID_BODY),
+        (answered(b""), "Invalid response body (empty)", Failure.INVALID_BODY),
         (answered(b"x" * 300, status=b"500 Oops"), "x" * 200, Failure.SERVER_ERROR),
         (
             answered(b"", status=b"302 Found", more=b"Location: /x\r\n"),

@@ -36,6 +36,8 @@ FAULTS = {
     "401": "api_refused",
 }
 """Behaviours of the sample API, and the error code of a query that meets it."""
+STATUSES = {"reset": None, "silent": None}
+"""HTTP status that is kept, where it is neither the behaviour's name nor 200."""
 
 
 @pytest.fixture
@@ -60,6 +62,7 @@ def test_every_fault_is_a_failed_result_and_the_run_goes_on(desk: QueryDesk, pro
     for name, code in FAULTS.items():
         [found] = desk.results(runs[name])
         assert found["error"]["code"] == code, name
+        assert found["error"].get("status") == STATUSES.get(name, int(name) if name.isdecimal() else 200)
         assert found["result"]["error"] == found["error"]["message"]
         assert found["result"]["response"] is None
         assert not any(check["pass"] for check in found["result"]["checks"].values())
@@ -79,7 +82,8 @@ def test_429_is_retried_three_times_a_second_apart(desk: QueryDesk, processes: P
     assert [(row.code, row.attempts) for row in rows] == [("x", 4), ("p", 1)]
     times = [request.at_s for request in api.requests if request.query == "query 1"]
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
-    assert json.loads(rows[0].line)["error"] == {"code": "api_rate_limited", "message": "Rate limited (429)"}
+    refused = {"code": "api_rate_limited", "message": "Rate limited (429)", "status": 429}
+    assert json.loads(rows[0].line)["error"] == refused
     assert desk.info(run).tally == {"passed": 1, "error": 1, "retried": 1}
 
 

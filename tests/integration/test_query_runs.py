@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from producer.retry_items import retry_items
 from shared.names import RunState
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
@@ -91,7 +92,7 @@ def test_waits_that_are_longer_than_a_slot_is_held_keep_the_pace(
 
 
 def test_an_api_that_is_not_there_ends_the_run(desk: QueryDesk, processes: Processes) -> None:
-    """The first refused connection is a failed result with the document's text; nothing else has a result."""
+    """The first refused connection is a failed result with the document's text; resuming sends it again."""
     with ScriptedApi() as api:
         url = api.url
     start_worker(processes, "-Q", "queries")
@@ -104,6 +105,11 @@ def test_an_api_that_is_not_there_ends_the_run(desk: QueryDesk, processes: Proce
         "message": f"Connection refused - backend not running on {url}",
     }
     assert found["result"]["overall_pass"] is False
+    assert retry_items(desk.ledger, desk.publisher, desk.store, run, errors=False).asked == 10
+    desk.ended(run, RunState.ABORTED)
+    forbidden = desk.submit_queries(numbered(3), api_url="http://169.254.169.254")
+    desk.ended(forbidden, RunState.ABORTED)
+    assert retry_items(desk.ledger, desk.publisher, desk.store, forbidden, errors=False).asked == 3
 
 
 def test_pause_and_cancel_act_within_seconds(desk: QueryDesk, processes: Processes) -> None:

@@ -125,10 +125,11 @@ class ModelServer:
         if say.status == 200 and say.body is None and body.get("stream"):
             return await _stream(request, say)
         content = _content(say)
-        kind = "application/json" if not isinstance(say.body, str) else "text/html"
+        kind = "text/html" if isinstance(say.body, str) else "application/json"
+        headers = {"Content-Type": kind, **say.headers}
         if say.end == "half":
             return await _half(request, content)
-        return web.Response(status=say.status, body=content, content_type=kind, headers=say.headers)
+        return web.Response(status=say.status, body=content, headers=headers)
 
 
 def _content(say: Say) -> bytes:

@@ -4,7 +4,7 @@ A result is committed exactly once, whatever died and was delivered again in bet
 from it exists exactly once too. An event that was appended somewhere else while the turn ran would not. So
 the breakpoint event is made from the committed result, and the others are committed with it.
 
-    retrieval started · breakpoint completed · retrieval completed · model_call completed
+    breakpoint completed · retrieval started · retrieval completed · model_call completed
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     phase: str
     """Part of the flow."""
     status: str
-    """`started` stands before the breakpoint event, everything else after it."""
+    """`started` or `completed`."""
     summary: str
     """For people."""
     metadata: dict[str, Any]
@@ -155,16 +155,16 @@ def all_events(breakpoint_: BreakpointEvent, stored: Iterable[Event]) -> list[di
 
     Args:
         breakpoint_: of the decision; the run, the turn and the time are the same for all.
-        stored: those that were committed with the result.
+        stored: those that were committed with the result. They stand behind it in their order: the document's
+            flow decides first, and retrieves then.
     """
     shared = {name: value for name, value in breakpoint_.items() if name in SHARED}
-    before, after = list[dict[str, Any]](), list[dict[str, Any]]()
+    events: list[dict[str, Any]] = [dict(breakpoint_)]
     for event in stored:
         told = {
             **shared,
             "actor": "model" if event.phase == MODEL_CALL else ACTOR,
             **msgspec.structs.asdict(event),
         }
-        place = before if event.status == STARTED else after
-        place.append({name: told[name] for name in breakpoint_})
-    return [*before, dict(breakpoint_), *after]
+        events.append({name: told[name] for name in breakpoint_})
+    return events

@@ -7,12 +7,12 @@ each way it can end. The texts are part of the contract.
 {'response': None, 'latency_ms': 12, 'status_code': 503, 'error': 'try later'}
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-import msgspec
-
+from shared.json_bodies import json_of_body, text_of_body
 from shared.query_words import REQUEST_TIMEOUT_S
 from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, in_document_form
 
@@ -20,7 +20,9 @@ OK: Final = 200
 TOO_MANY_REQUESTS: Final = 429
 FIRST_SERVER_ERROR: Final = 500
 ERROR_BODY_CHARS: Final = 200
-"""How much of a refusal's body becomes the error text."""
+"""How much of a body becomes the error text."""
+_QUOTED_BYTES: Final = 16_384
+"""Of a body that becomes part of an error: secrets are found in it before it is cut."""
 MAX_REPLY_BYTES: Final = 1 << 20
 """A larger body is no answer; the client stops reading one byte after it."""
 MAX_DEPTH: Final = 256
@@ -31,7 +33,9 @@ class Failure(StrEnum):
     """Why a query has no answer; also the item's error code."""
 
     UNREACHABLE = "api_unreachable"
-    """No connection could be made: refused, no such host. Ends the run."""
+    """No connection could be made: refused, no such host, a proxy that does not help. Ends the run."""
+    INSECURE = "api_insecure"
+    """The server shows a certificate that is not trusted, or does not speak TLS. Ends the run."""
     TIMEOUT = "api_timeout"
     """Nothing, or not everything, within the time limit; a connection that is not made in time as well."""
     LOST = "api_connection_lost"
@@ -48,6 +52,10 @@ class Failure(StrEnum):
     """Status 200 with something that is no answer."""
     TOO_LARGE = "output_too_large"
     """Status 200 with more than we take."""
+
+
+ENDS_RUN: Final = frozenset({Failure.UNREACHABLE, Failure.INSECURE, Failure.FORBIDDEN})
+"""After these every other query would fail too; none of them has reached the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class Reply:
     @property
     def ends_run(self) -> bool:
         """Whether the document has the whole run stop here, with partial results."""
-        return self.failure in {Failure.UNREACHABLE, Failure.FORBIDDEN}
+        return self.failure in ENDS_RUN
 
     def as_document(self) -> dict[str, Any]:
         """Returns the four keys of `send_query`."""
@@ -81,45 +89,73 @@ class Reply:
 
 
 def read_reply(
-    *, status_code: int, body: bytes, latency_ms: int, fields: FieldMap = DOCUMENT_FIELDS
+    *,
+    status_code: int,
+    body: bytes,
+    latency_ms: int,
+    fields: FieldMap = DOCUMENT_FIELDS,
+    charset: str | None = "",
+    scrub: Callable[[str], str] = str,
 ) -> Reply:
     """Reads a complete HTTP reply.
 
     Args:
         status_code: HTTP status.
-        body: the decoded body, cut by the client after `MAX_REPLY_BYTES` + 1.
+        body: the decompressed body, cut by the client after `MAX_REPLY_BYTES` + 1.
         latency_ms: from sending to the last byte.
         fields: where this API keeps what the document calls answer, sources, and so on.
+        charset: as the reply declares it.
+        scrub: takes secrets out of a text that becomes part of an error.
 
     >>> read_reply(status_code=200, body=b'{"answer": "Yes."}', latency_ms=3).response
     {'answer': 'Yes.'}
     >>> read_reply(status_code=200, body=b"<html>", latency_ms=3).error
-    'Invalid response body'
+    'Invalid response body (not JSON): <html>'
     """
     if status_code == TOO_MANY_REQUESTS:
         return Reply(None, latency_ms, status_code, "Rate limited (429)", Failure.RATE_LIMITED)
     if status_code != OK:
-        text = body[: 4 * ERROR_BODY_CHARS].decode(errors="replace")[:ERROR_BODY_CHARS]
+        text = scrub(text_of_body(body[:_QUOTED_BYTES], charset))[:ERROR_BODY_CHARS]
         error = text if text.strip() else f"HTTP {status_code} with an empty body"
         failure = Failure.SERVER_ERROR if status_code >= FIRST_SERVER_ERROR else Failure.REFUSED
         return Reply(None, latency_ms, status_code, error, failure)
     if len(body) > MAX_REPLY_BYTES:
         text = f"Response body larger than {MAX_REPLY_BYTES // 1024} KiB"
         return Reply(None, latency_ms, status_code, text, Failure.TOO_LARGE)
-    response = in_document_form(_parse(body), fields)
+    try:
+        response = in_document_form(_parsed(body, charset), fields)
+        why = f"no {fields.answer}"
+    except ValueError as error:
+        response, why = None, str(error)
     if response is None:
-        return Reply(None, latency_ms, status_code, "Invalid response body", Failure.INVALID_BODY)
+        shown = scrub(text_of_body(body[:_QUOTED_BYTES], charset))
+        text = "Invalid response body" + (f" ({why}): {_line(shown)}" if shown.strip() else " (empty)")
+        return Reply(None, latency_ms, status_code, text, Failure.INVALID_BODY)
     return Reply(response, latency_ms, status_code)
 
 
-def unreachable(api_url: str, latency_ms: int) -> Reply:
-    """Says that no connection could be made, for whatever reason.
+def _line(text: str) -> str:
+    """Puts the start of a text on one line."""
+    return " ".join(text.split())[:ERROR_BODY_CHARS]
+
+
+def unreachable(api_url: str, latency_ms: int, why: str = "") -> Reply:
+    """Says that no connection could be made: in the document's words, unless there is more to say.
 
     >>> unreachable("http://localhost:3000", 1).error
     'Connection refused - backend not running on http://localhost:3000'
     """
-    text = f"Connection refused - backend not running on {api_url}"
+    text = why or f"Connection refused - backend not running on {api_url}"
     return Reply(None, latency_ms, 0, text, Failure.UNREACHABLE)
+
+
+def insecure(why: str, latency_ms: int) -> Reply:
+    """Says why there is no secure connection.
+
+    >>> insecure("the certificate has expired", 1).ends_run
+    True
+    """
+    return Reply(None, latency_ms, 0, why, Failure.INSECURE)
 
 
 def forbidden(why: str, latency_ms: int) -> Reply:
@@ -150,14 +186,20 @@ def connection_lost(latency_ms: int, *, status_code: int = 0) -> Reply:
     return Reply(None, latency_ms, status_code, text, Failure.LOST)
 
 
-def _parse(body: bytes) -> Any:
-    """Parses JSON; None for whatever is not, or cannot be handed on: NaN, half surrogates, deep nesting."""
+def _parsed(body: bytes, charset: str | None) -> Any:
+    """Parses JSON.
+
+    Raises:
+        ValueError: it is none, or cannot be handed on.
+    """
     try:
-        value = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+        value = json_of_body(body, charset)
+    except ValueError:
+        raise ValueError("not JSON") from None
     may_be_deep = body.count(b"[") + body.count(b"{") > MAX_DEPTH
-    return None if may_be_deep and _is_deeper(value, MAX_DEPTH) else value
+    if may_be_deep and _is_deeper(value, MAX_DEPTH):
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    return value
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter, time
 from typing import Any, Final, NamedTuple
 
@@ -23,15 +24,18 @@ from worker.queries.fields import FieldMap
 from worker.queries.policy import read_retry_after
 from worker.queries.reply import (
     MAX_REPLY_BYTES,
-    OK,
     Reply,
     connection_lost,
     forbidden,
+    insecure,
     read_reply,
     timed_out,
     unreachable,
 )
+from worker.upstream.direct_client import place_of
 from worker.upstream.egress import EgressError
+from worker.upstream.failures import tls_problem
+from worker.upstream.proxies import proxy_problem
 
 _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 
@@ -60,8 +64,9 @@ class Request:
     def arguments(self, query: str) -> dict[str, Any]:
         """Returns where the query goes: a parameter of the URL, or the body."""
         if self.method == "GET":
-            return {"params": {self.query_at.rpartition("/")[2]: query}}
-        return {"data": json.dumps(body_with(self.query_at, query), ensure_ascii=False).encode()}
+            whole = query.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return {"params": {self.query_at.rpartition("/")[2]: whole}}
+        return {"data": _encoded(body_with(self.query_at, query))}
 
 
 def prepare(run: QueryRun, environment: Mapping[str, str] = os.environ) -> Request:
@@ -97,6 +102,14 @@ def body_with(pointer: str, query: str) -> Any:
     return body
 
 
+def _encoded(body: Any) -> bytes:
+    """Writes JSON in UTF-8; where that cannot hold it, as with half a surrogate pair, with escapes."""
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body).encode()
+
+
 async def ask(session: aiohttp.ClientSession, request: Request, query: str) -> Asked:
     """Sends a query once."""
     began, status = perf_counter(), 0
@@ -115,21 +128,30 @@ async def ask(session: aiohttp.ClientSession, request: Request, query: str) -> A
             **request.arguments(query),
         ) as response:
             status = response.status
-            body = await _body(response)
-            if status != OK:
-                text = body.decode(errors="replace")
-                body = without_secrets(text, os.environ).encode(errors="replace")
-            wait_s = read_retry_after(response.headers.get("Retry-After"), now_s=time())
-            reply = read_reply(status_code=status, body=body, latency_ms=latency_ms(), fields=request.fields)
-            return Asked(reply, wait_s)
+            reply = read_reply(
+                status_code=status,
+                body=await _body(response),
+                latency_ms=latency_ms(),
+                fields=request.fields,
+                charset=response.charset,
+                scrub=partial(without_secrets, environment=os.environ),
+            )
+            return Asked(reply, read_retry_after(response.headers.get("Retry-After"), now_s=time()))
     except EgressError as error:
         return Asked(forbidden(str(error), latency_ms()), None)
     except TimeoutError:
         return Asked(timed_out(latency_ms(), timeout_s=request.timeout.total or 0.0), None)
-    except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
-        return Asked(unreachable(request.api_url, latency_ms()), None)
+    except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
+        return Asked(_no_connection(error, request.api_url, latency_ms()), None)
     except (aiohttp.ClientError, OSError):
         return Asked(connection_lost(latency_ms(), status_code=status), None)
+
+
+def _no_connection(error: Exception, api_url: str, latency_ms: int) -> Reply:
+    """Says why no connection was made."""
+    if problem := tls_problem(error, place_of(api_url)):
+        return insecure(problem, latency_ms)
+    return unreachable(api_url, latency_ms, proxy_problem(error, api_url))
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:

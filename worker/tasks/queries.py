@@ -43,6 +43,7 @@ HEALTH: Final[Mapping[Failure | None, Health]] = {
     Failure.LOST: Health.SICK,
     Failure.SERVER_ERROR: Health.SICK,
     Failure.UNREACHABLE: Health.SICK,
+    Failure.INSECURE: Health.SICK,
 }
 """What a failure says about the API; everything else says that it works."""
 GRACE_S: Final = 5.0
@@ -139,7 +140,7 @@ class QueriesEngine:
         code = answer.failure or ""
         return Judged(
             outcome(result),
-            result_line(result, code),
+            result_line(result, code, answer.status_code),
             latency_ms=answer.latency_ms,
             ends_run=RunState.ABORTED if answer.ends_run else "",
         )
@@ -162,12 +163,13 @@ def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
     return ItemsHandler(process, engine_of)
 
 
-def result_line(result: dict[str, Any], code: str) -> bytes:
-    """Writes what is stored of a result: of an error with its code before it.
+def result_line(result: dict[str, Any], code: str, status: int = 0) -> bytes:
+    """Writes what is stored of a result: of an error with its code, and the HTTP status if there was one.
 
     >>> result_line({"id": "Q-1", "error": None}, ""), result_line({"error": "Timeout"}, "api_timeout")[:32]
     (b'{"id":"Q-1","error":null}', b'{"error":{"code":"api_timeout","')
     """
     if not code:
         return _encode(result)
-    return _encode({"error": {"code": code, "message": result["error"]}, "result": result})
+    error = {"code": code, "message": result["error"], **({"status": status} if status else {})}
+    return _encode({"error": error, "result": result})

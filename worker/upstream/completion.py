@@ -4,13 +4,12 @@ What is no answer is refused here (`INVALID_REPLY`), so that nothing behind it m
 field. Figures that make no sense are unknown: they do not spoil an answer.
 """
 
-import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
+from shared.json_bodies import json_of_body, text_of_body
 from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
 
 MAX_REPLY_BYTES: Final = 5_000_000
@@ -21,7 +20,6 @@ NOT_JSON: Final = "the reply is not JSON"
 MOST_TOKENS: Final = 1_000_000_000
 _END: Final = b"[DONE]"
 _STATUS: Final = re.compile(r"[0-9]{3}")
-_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _THINK: Final = re.compile(r"\s*<(think|thinking)>")
 
 
@@ -36,27 +34,21 @@ class Completion(NamedTuple):
     """What the model thought before it answered; no part of the text."""
 
 
-def decoded(body: bytes) -> Any:
+def decoded(body: bytes, charset: str | None = "") -> Any:
     """Reads JSON.
+
+    Args:
+        body: all of it.
+        charset: as the reply declares it.
 
     Raises:
         UpstreamError: it is none.
     """
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        if _HALF.search(body) and (found := _with_halves(body)) is not None:
-            return found
-        shown = body[:MAX_SHOWN_BYTES].decode("utf-8", "replace")  # secrets are found in it before it is cut
+        return json_of_body(body, charset)
+    except ValueError:
+        shown = text_of_body(body[:MAX_SHOWN_BYTES], charset)  # secrets are found in it before it is cut
         raise UpstreamError(Trouble.INVALID_REPLY, f"{NOT_JSON}: {shown!r}") from None
-
-
-def _with_halves(body: bytes) -> Any:
-    """Reads JSON whose texts hold halves of surrogate pairs; None where it is none."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
@@ -282,7 +274,7 @@ class PieceReader:
             return
         *lines, rest = bytes(self._line).split(b"\n")
         self._line = bytearray(rest)
-        yield from (line.strip() for line in lines)
+        yield from (line.strip().removeprefix(BOM_UTF8) for line in lines)
 
 
 def _first_choice(reply: Any) -> Mapping[str, Any] | None:

@@ -25,9 +25,16 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key
 from worker.upstream.egress import EgressError
-from worker.upstream.failures import Trouble, UpstreamError, kept_error, trouble_of_status
+from worker.upstream.failures import (
+    Trouble,
+    UpstreamError,
+    kept_error,
+    tls_problem,
+    trouble_of_status,
+)
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest, served_name
+from worker.upstream.proxies import proxy_problem
 
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000
@@ -69,9 +76,10 @@ class DirectClient:
             raise UpstreamError(Trouble.TIMEOUT, text) from None
         except EgressError as error:
             raise UpstreamError(Trouble.FORBIDDEN, str(error)) from None
+        except aiohttp.ClientHttpProxyError as error:
+            raise UpstreamError(Trouble.CONNECTION, proxy_problem(error, request.api_base)) from None
         except aiohttp.ClientConnectorError as error:
-            why = error.os_error.strerror or type(error).__name__
-            raise UpstreamError(Trouble.CONNECTION, f"{place} cannot be reached: {why}") from None
+            raise _no_connection(error, request.api_base) from None
         except ValueError as error:  # no URL; also aiohttp's own InvalidURL
             text = f"{place} cannot be called: {type(error).__name__}"
             raise UpstreamError(Trouble.REFUSED, text) from None
@@ -99,7 +107,7 @@ class DirectClient:
             if request.is_streamed and response.content_type != "application/json":
                 said, first_ms = await _read_pieces(response, began)
             else:
-                said = read_completion(decoded(await _read(response)))
+                said = read_completion(decoded(await _read(response), response.charset))
         return ModelReply(
             said.text,
             _since_ms(began),
@@ -147,6 +155,16 @@ def place_of(api_base: str) -> str:
         return "the endpoint"
 
 
+def _no_connection(error: aiohttp.ClientConnectorError, api_base: str) -> UpstreamError:
+    """Says why no connection was made."""
+    place = place_of(api_base)
+    if problem := tls_problem(error, place):
+        return UpstreamError(Trouble.INSECURE, problem)
+    why = error.os_error.strerror or type(error).__name__
+    problem = proxy_problem(error, api_base) or f"{place} cannot be reached: {why}"
+    return UpstreamError(Trouble.CONNECTION, problem)
+
+
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     """Reads a bounded body: what is more than we take is not even read."""
     body = bytearray()
@@ -185,7 +203,7 @@ async def _refusal(response: aiohttp.ClientResponse) -> UpstreamError:
     except (aiohttp.ClientError, OSError):
         body.clear()  # the status says enough
     try:
-        words = words_of(decoded(bytes(body)))
+        words = words_of(decoded(bytes(body), response.charset))
     except UpstreamError:
         words = ""
     text = f"HTTP {response.status}: {words or response.reason or 'no reason given'}"

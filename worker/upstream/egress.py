@@ -7,6 +7,10 @@
 
 A name is judged by the addresses that it resolves to at that moment, of which only the judged ones are
 called, and each redirect that somebody follows is judged again.
+
+A proxy (PROCTOR_TRUST_ENV=1) resolves names itself, so what is called through one is judged by its name, and
+the proxy by its addresses. Where private addresses are blocked, names are not enough: then only hosts that
+somebody has listed are called through a proxy.
 """
 
 import os
@@ -19,10 +23,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from shared.settings import Settings, names_in, variable_of
+from worker.upstream.proxies import Proxies, Proxy
 
 if TYPE_CHECKING:
     import aiohttp
     from aiohttp.abc import AbstractResolver
+    from yarl import URL
 
 Address = IPv4Address | IPv6Address
 
@@ -31,6 +37,10 @@ METADATA: Final = (
 )
 """Link-local networks, and where clouds (AWS, Google, Alibaba, Azure, Oracle) identify a machine."""
 _METADATA: Final = tuple(map(ip_network, METADATA.split()))
+METADATA_NAMES: Final = frozenset(
+    {"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
+)
+"""Names that clouds resolve to such an address."""
 _NAT64: Final = ip_network("64:ff9b::/96")
 _OWN_HOST: Final = ("_BASE_URL", "_API_BASE")
 """What variables that name a host of the worker's own end with."""
@@ -57,13 +67,16 @@ class EgressPolicy:
     """The worker's own hosts."""
     is_private_blocked: bool = False
     """Whether private and loopback addresses are only called where they are the worker's own hosts."""
+    proxies: Proxies | None = None
+    """The proxies that are used; None: no proxy is."""
 
     @classmethod
     def of(cls, settings: Settings, environment: Mapping[str, str] = os.environ) -> "EgressPolicy":
         """Reads it from settings, and the worker's own hosts from its environment."""
         named = (value for name, value in environment.items() if name.upper().endswith(_OWN_HOST))
         own = frozenset(filter(None, map(_host_of, named)))
-        return cls(names_in(settings.allowed_hosts), own, settings.block_private)
+        proxies = Proxies(environment) if settings.trust_env else None
+        return cls(names_in(settings.allowed_hosts), own, settings.block_private, proxies)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -86,6 +99,33 @@ class EgressPolicy:
             return
         variable = variable_of("allowed_hosts")
         raise EgressError(f"{name} is none of the hosts that this worker may call; add it to {variable}")
+
+    def proxy_of(self, url: "URL") -> Proxy | None:
+        """Finds the proxy that an address is to be called through; None: directly.
+
+        Raises:
+            EgressError: it may not be called through one, the proxy may not be called, or there is no such
+                thing at the variable's address.
+        """
+        host = (url.host or "").lower().rstrip(".")
+        try:
+            proxy = self.proxies.of(url.scheme, host, url.port) if self.proxies else None
+        except ValueError as error:
+            raise EgressError(str(error)) from None
+        if proxy is None:
+            return None
+        if host in METADATA_NAMES:
+            raise EgressError(f"{host} is a metadata address; never called")
+        if self.is_private_blocked and not self.allowed and host not in self.own and not _address_of(host):
+            blocked, allowed = variable_of("block_private"), variable_of("allowed_hosts")
+            raise EgressError(
+                f"{host} would be looked up by the proxy, so {blocked} cannot hold it to public addresses; "
+                f"add it to {allowed}, or to NO_PROXY"
+            )
+        address = _address_of(proxy.host)
+        if address is not None:
+            self.check_address(proxy.host, address)
+        return proxy
 
     def check_address(self, host: str, address: Address) -> None:
         """Refuses an address that may not be called, in whatever form it is written.
@@ -133,6 +173,8 @@ def open_session(policy: EgressPolicy, names: "AbstractResolver | None" = None) 
     async def check(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.ClientResponse:
         """Looks at the host of each request, redirected ones included."""
         policy.check_host(request.url.host or "")
+        if proxy := policy.proxy_of(request.url):
+            _send_through(proxy, request)
         response: aiohttp.ClientResponse = await handler(request)
         return response
 
@@ -144,6 +186,19 @@ def open_session(policy: EgressPolicy, names: "AbstractResolver | None" = None) 
         middlewares=(check, resend),
         trace_configs=[watched_reuse()],
     )
+
+
+def _send_through(proxy: Proxy, request: "aiohttp.ClientRequest") -> None:
+    """Sends a request through a proxy."""
+    from yarl import URL  # noqa: PLC0415 - as above
+
+    name = "Proxy-Authorization"
+    is_tunnelled = request.url.scheme == "https"  # then the proxy sees headers of its own
+    request.update_proxy(
+        URL(proxy.url), None, {name: proxy.authorization} if proxy.authorization and is_tunnelled else None
+    )
+    if proxy.authorization and not is_tunnelled:
+        request.headers[name] = proxy.authorization
 
 
 def _checked(names: "AbstractResolver", policy: EgressPolicy) -> "AbstractResolver":

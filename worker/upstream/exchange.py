@@ -6,6 +6,7 @@ times of the exchange, from which a reply in OpenAI's form is read as every othe
 """
 
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from time import perf_counter
@@ -31,11 +32,13 @@ _CHANGED: Final = ("Content-Encoding", "Content-Length")
 class Exchange:
     """What one call sent and got."""
 
-    __slots__ = ("began_s", "body", "ended_s", "is_whole", "status")
+    __slots__ = ("began_s", "body", "charset", "ended_s", "is_whole", "status")
 
     def __init__(self) -> None:
         self.body = bytearray()
         self.status = 0
+        self.charset: str | None = None
+        """As the reply declares it."""
         self.began_s = perf_counter()
         """When the request was sent."""
         self.ended_s: float | None = None
@@ -78,7 +81,9 @@ class _Content:
                     raise too_large()
                 if exchange.status != OK and len(exchange.body) > MAX_ERROR_BYTES:
                     return  # the status says enough
-                yield piece
+                is_first = len(exchange.body) == len(piece)
+                # litellm would lose the first event of a stream that begins with a mark.
+                yield piece.removeprefix(BOM_UTF8) if is_first else piece
         exchange.is_whole, exchange.ended_s = True, perf_counter()
 
     def _unpacked(self, packed: bytes) -> Iterator[bytes]:
@@ -112,7 +117,7 @@ class GuardedResponse(aiohttp.ClientResponse):
         if encoding not in {"", "identity", ENCODING}:
             raise UpstreamError(Trouble.INVALID_REPLY, f"the reply is compressed as {encoding[:40]!r}")
         exchange = EXCHANGE.get() or Exchange()
-        exchange.status = self.status
+        exchange.status, exchange.charset = self.status, self.charset
         exchange.body.clear()
         packed = encoding if encoding == ENCODING else ""
         self.content = _Content(self.content, packed, exchange)  # type: ignore[assignment]  # as far as it is read

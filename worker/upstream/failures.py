@@ -7,6 +7,7 @@ queues, processes or logs.
     rate_limited    429                                               yes           busy
     timeout         no (complete) answer in time, 408                 yes           slow
     connection      refused, reset, no such host, half a body         yes           sick
+    insecure        certificate not trusted, no TLS: ends the run     no            sick
     server_error    500 and above                                     yes           sick
     unauthorised    401, 403: ends the run                            no            well
     forbidden       not asked: this worker may not call it; ends it   no            -
@@ -16,6 +17,7 @@ queues, processes or logs.
     unpriced        not asked: nobody knows what it would cost        no            -
 """
 
+import ssl
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
@@ -28,6 +30,16 @@ TOO_MANY_REQUESTS: Final = 429
 UNAUTHORISED: Final = frozenset({401, 403})
 FIRST_SERVER_ERROR: Final = 500
 
+_TRUST_HINT: Final = (
+    "to trust it, add it or its authority to the file that SSL_CERT_FILE names where the workers run"
+)
+_CERTIFICATE_HINTS: Final = {
+    10: "renew it",
+    62: "call it by a name that the certificate has",
+    64: "call it by a name that the certificate has",
+}
+"""What helps, by OpenSSL's number of the problem (X509_V_ERR_…): expired, other host, other address."""
+
 
 class Trouble(StrEnum):
     """Why there is no answer; also the item's error code."""
@@ -38,6 +50,8 @@ class Trouble(StrEnum):
     """Nothing, or not everything, within the time limit."""
     CONNECTION = "upstream_connection"
     """No connection, or it broke before the answer was complete."""
+    INSECURE = "upstream_insecure"
+    """The server shows a certificate that is not trusted, or does not speak TLS: nothing was sent."""
     SERVER_ERROR = "upstream_server_error"
     """The upstream says that it failed."""
     UNAUTHORISED = "upstream_unauthorised"
@@ -62,7 +76,7 @@ RETRYABLE: Final = frozenset(
 """What may pass by itself."""
 
 
-ENDS_RUN: Final = frozenset({Trouble.UNAUTHORISED, Trouble.FORBIDDEN})
+ENDS_RUN: Final = frozenset({Trouble.UNAUTHORISED, Trouble.FORBIDDEN, Trouble.INSECURE})
 """The same for every other call of the run."""
 
 
@@ -85,6 +99,7 @@ _HEALTH: Final = {
     Trouble.RATE_LIMITED: Health.BUSY,
     Trouble.TIMEOUT: Health.SLOW,
     Trouble.CONNECTION: Health.SICK,
+    Trouble.INSECURE: Health.SICK,
     Trouble.SERVER_ERROR: Health.SICK,
 }
 
@@ -146,6 +161,29 @@ def kept_error(error: UpstreamError, environment: Mapping[str, str]) -> Upstream
     """
     text = kept(error.message, environment)
     return UpstreamError(error.trouble, text, status=error.status, wait_s=error.wait_s)
+
+
+def tls_problem(error: BaseException, place: str) -> str:
+    """Says why there is no secure connection, and what helps; empty where that is not what went wrong.
+
+    Args:
+        error: as the HTTP client raised it.
+        place: host and port that were called.
+
+    >>> error = ssl.SSLCertVerificationError(1, "x")
+    >>> error.verify_code, error.verify_message = 10, "certificate has expired"
+    >>> tls_problem(error, "localhost:1"), tls_problem(OSError(), "localhost:1")
+    ('the certificate of localhost:1 is not trusted: certificate has expired; renew it', '')
+    """
+    found = getattr(error, "certificate_error", None) or getattr(error, "os_error", error)
+    if isinstance(found, ssl.SSLCertVerificationError):
+        why = getattr(found, "verify_message", "") or found.reason or "unknown reason"
+        hint = _CERTIFICATE_HINTS.get(getattr(found, "verify_code", 0), _TRUST_HINT)
+        return f"the certificate of {place} is not trusted: {why.rstrip('.')}; {hint}"
+    if isinstance(found, ssl.SSLError):
+        why = (found.reason or "unknown reason").lower().replace("_", " ")
+        return f"no TLS connection to {place}: {why}; an address without TLS begins with http://"
+    return ""
 
 
 def trouble_of_status(status: int) -> Trouble:

@@ -32,23 +32,23 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
-from worker.upstream.egress import egress_error
+from worker.upstream.egress import DEEPEST, egress_error
 from worker.upstream.exchange import EXCHANGE, OK, Exchange, guarded
 from worker.upstream.failures import (
     FIRST_SERVER_ERROR,
     Trouble,
     UpstreamError,
     kept_error,
+    tls_problem,
     trouble_of_status,
 )
 from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.proxies import proxy_problem
 
 WARM_S: Final = 5.0
 """The time limit of a call that is sent nowhere."""
 NO_KEY: Final = "none"
-DEEPEST: Final = 12
-"""Causes of an exception that are looked at."""
 
 
 class LitellmClient:
@@ -152,6 +152,7 @@ def load_library() -> ModuleType:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
+    litellm.disable_aiohttp_trust_env = True  # proxies are the session's affair
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return litellm  # type: ignore[no-any-return]  # set as Any, because it does not name its settings' types
 
@@ -211,7 +212,7 @@ def translated(error: Exception, model: str) -> UpstreamError:
     if refusal := egress_error(error):
         return UpstreamError(Trouble.FORBIDDEN, f"{model}: {refusal}")
     causes = list(_causes(error))
-    if found := next((cause for cause in causes if isinstance(cause, UpstreamError)), None):
+    if found := next(filter(None, (_recognised(cause, model) for cause in causes)), None):
         return found
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     status = getattr(error, "status_code", None)
@@ -228,6 +229,17 @@ def translated(error: Exception, model: str) -> UpstreamError:
     if any(isinstance(cause, aiohttp.ClientError | OSError) for cause in causes) or "TransportError" in names:
         return UpstreamError(Trouble.CONNECTION, f"the connection for {model} broke: {text}")
     return UpstreamError(Trouble.INVALID_REPLY, f"{model}: {text}")
+
+
+def _recognised(cause: BaseException, model: str) -> UpstreamError | None:
+    """Finds out whether a cause says by itself what went wrong."""
+    if isinstance(cause, UpstreamError):
+        return cause
+    if problem := proxy_problem(cause, ""):
+        return UpstreamError(Trouble.CONNECTION, f"{model}: {problem}")
+    if isinstance(cause, OSError) and (problem := tls_problem(cause, "its server")):
+        return UpstreamError(Trouble.INSECURE, f"{model}: {problem}")
+    return None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -269,7 +281,7 @@ def _as_sent(exchange: Exchange, *, is_streamed: bool) -> Completion | None:
     body = bytes(exchange.body)
     try:
         if not is_streamed:
-            reply = decoded(body)
+            reply = decoded(body, exchange.charset)
             return read_completion(reply) if isinstance(reply, dict) and "choices" in reply else None
         if b'"choices"' not in body:
             return None

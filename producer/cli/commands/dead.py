@@ -43,7 +43,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
                 "kind": entry.item.kind,
                 "attempts": entry.item.attempts,
                 "at": iso_utc(entry.item.at_ms),
-                "error": dict(zip(("code", "message"), entry.error, strict=True)),
+                "error": entry.error_document,
             }
             for entry in dead
         ]
@@ -57,7 +57,8 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
                     e.id,
                     when(e.item.at_ms),
                     str(e.item.attempts),
-                    *e.error,
+                    e.error[0],
+                    f"HTTP {e.status}: {e.error[1]}" if e.status else e.error[1],
                 )
                 for e in dead
             ],
@@ -81,7 +82,6 @@ def show(session: Session, *, run: str, item: str) -> None:
     found = next((entry for entry in read_dead(session.client, run=run) if entry.place.index == index), None)
     if found is None:
         raise UsageError(f"{item} of {run} is not dead", hint=f"`proctor dead list {run}`")
-    code, message = found.error
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "run_id": run,
@@ -89,7 +89,7 @@ def show(session: Session, *, run: str, item: str) -> None:
         "kind": found.item.kind,
         "at": iso_utc(found.item.at_ms),
         "attempts": found.item.attempts,
-        "error": {"code": code, "message": message},
+        "error": found.error_document,
         "payload": as_json(found.item.payload),
         "result": as_json(found.line) if found.line else None,
         "exit": 0,

@@ -79,6 +79,15 @@ def told(result: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
+def failures(result: Mapping[str, Any]) -> list[str]:
+    """Names the checks that failed, each with what it found.
+
+    >>> failures({"checks": dict.fromkeys(CHECKS, {"pass": True}) | {"latency": {"latency_ms": 7_000}}})
+    ['latency: 7,000 ms, less than 0 ms wanted']
+    """
+    return [f"{check['name']}: {check['reason']}" for check in told(result) if check["word"] == FAILED]
+
+
 def _keywords(check: Check) -> str:
     """What `must_contain` found."""
     total = check.get("total") or 0

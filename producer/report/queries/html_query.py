@@ -42,7 +42,6 @@ def told(query: OpenedQuery, limit: int) -> dict[str, Any]:
     row, result = query.row, query.result
     shown = _input(row) if result is None else result
     checks = checks_of(shown) if result is not None and not query.code else []
-    error = "" if result is None else str(result.get("error") or "")
     confidence = confidence_of(shown.get("response"))
     return {
         "id": element_id(row.index),
@@ -54,7 +53,7 @@ def told(query: OpenedQuery, limit: int) -> dict[str, Any]:
         "figures": list(_figures(query, confidence[0])),
         "gist": plain(shown.get("query"), GIST_CHARS),
         "whys": list(_whys(query, checks)),
-        "error": f"{query.code}: {error}" if query.code else "",
+        "error": query.error,
         "checks": checks,
         "confidence": " - ".join(filter(None, (plain(part, limit) for part in confidence))),
         "texts": list(_texts(shown, limit)),
@@ -93,7 +92,7 @@ def _whys(query: OpenedQuery, checks: list[dict[str, str]]) -> Iterator[str]:
     if query.result is None:
         yield "the run ended before"
     elif query.code:
-        yield plain(f"{query.code}: {query.result.get('error')}", WHY_CHARS)
+        yield plain(query.error, WHY_CHARS)
     for check in checks:
         if check["word"] == FAILED:
             yield plain(f"✗ {check['name']}: {check['reason']}", WHY_CHARS)

@@ -80,6 +80,7 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("time limit", f"{run.timeout_s:g} s"),
         ("retries of errors", f"{run.retry_errors:,}"),
         ("begins at", run.start_from),
+        ("chosen", run.chosen),
         ("continues", run.continues),
         ("baselines' version", run.version),
         ("repeats", f"{run.repeat:,}" if run.repeat > 1 else ""),

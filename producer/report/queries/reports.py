@@ -42,7 +42,7 @@ class QueriesCsvReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Writes some rows."""
-        self._write([csv_row(result) for _, result, _ in opened(rows) if result is not None])
+        self._write([csv_row(query.result) for query in opened(rows) if query.result is not None])
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""
@@ -69,9 +69,9 @@ class QueriesJsonReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps some results on disk, as they will stand in the file."""
-        for _, result, _ in opened(rows):
-            if result is not None:
-                text = indent(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False), "    ")
+        for query in opened(rows):
+            if query.result is not None:
+                text = indent(json.dumps(query.result, indent=2, ensure_ascii=False, allow_nan=False), "    ")
                 self._waiting.write(self._between + text.encode(errors="backslashreplace"))
                 self._between = b",\n"
 
@@ -105,7 +105,7 @@ class QueriesMarkdownReport:
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps what the report shows of some results."""
-        self._results += [_shown(result) for _, result, _ in opened(rows) if result is not None]
+        self._results += [_shown(query.shown) for query in opened(rows) if query.result is not None]
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
@@ -127,6 +127,8 @@ def notes_of(info: RunInfo, document: Mapping[str, Any]) -> list[str]:
     notes = []
     if run.offset:
         notes.append(f"partial: begins at {run.start_from}, {run.offset} earlier queries are not in it")
+    if run.chosen:
+        notes.append(f"partial: {run.chosen}")
     done = counts["passed"] + counts["failed"] + counts["error"]
     if done < counts["total"]:
         notes.append(f"partial: {done} of {counts['total']} queries were sent ({info.state})")

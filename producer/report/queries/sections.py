@@ -14,7 +14,7 @@ from producer.aggregate.queries import (
     latency_ms,
     targets,
 )
-from shared.query_words import confidence_of, failed, json_object
+from shared.query_words import CHECKS, confidence_of, failed, json_object
 
 Result = Mapping[str, Any]
 Row = tuple[str, ...]
@@ -137,7 +137,7 @@ def _raw(result: Result, cell: Cell) -> Row:
         _word(passed(result, "must_not_contain")),
         _word(passed(result, "oos_handling")) if is_oos else "-",
         latency,
-        _word(bool(result.get("overall_pass"))),
+        _word(bool(result.get("overall_pass"))) + _failed_checks(result),
     )
 
 
@@ -185,6 +185,14 @@ def _listed(texts: Any, cell: Cell) -> str:
 def _share(percent: float, of: int) -> str:
     """Writes a percentage; of nothing it is N/A."""
     return f"{percent:.1f}%" if of else "N/A"
+
+
+def _failed_checks(result: Result) -> str:
+    """Names the checks that a failure is due to: not all of them have a column."""
+    names = [
+        name for name in CHECKS if check_of(result, name).get("applicable", True) and not passed(result, name)
+    ]
+    return f": {', '.join(names)}" if names and not result.get("overall_pass") else ""
 
 
 def _word(is_passed: bool) -> str:  # noqa: FBT001 - the one fact that is put into a word

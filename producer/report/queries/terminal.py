@@ -6,15 +6,18 @@ from typing import Any, Final
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
-from producer.report.query_rows import opened
+from producer.report.queries.html_checks import failures
+from producer.report.query_rows import OpenedQuery, opened
 from producer.report.wording import duration
 from shared.item_rows import ItemRow
-from shared.query_words import CHECKS, confidence_of
+from shared.query_words import confidence_of
 
-COLUMNS: Final = ("item", "id", "category", "outcome", "confidence", "latency", "failed checks")
+COLUMNS: Final = ("item", "id", "category", "outcome", "confidence", "latency", "why")
 """Of the table of results."""
 CELL_CHARS: Final = 60
 """Longest text in a cell."""
+WHY_CHARS: Final = 160
+"""Longest reason."""
 _LABELS: Final = max(len(target.label) for target in TARGETS)
 
 
@@ -47,18 +50,21 @@ def summary_text(document: Mapping[str, Any]) -> str:
 
 def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
     """Returns results as cells of a table with `COLUMNS`, safe to print."""
+    return [_cells(query) for query in opened(rows)]
+
+
+def _cells(query: OpenedQuery) -> list[str]:
+    """Returns the cells of one query."""
+    row, result = query.row, query.result
+    if result is None:
+        return [f"query-{row.index}", "", "", row.outcome.value, "", "", ""]
     return [
-        [
-            f"query-{row.index}",
-            *(plain(result[key], CELL_CHARS) for key in ("id", "category")),
-            row.outcome.value,
-            plain(confidence_of(result["response"])[0], CELL_CHARS),
-            f"{result['client_latency_ms']:,} ms",
-            plain(f"{code}: {result['error']}" if code else ", ".join(_failed(result)), CELL_CHARS),
-        ]
-        if result is not None
-        else [f"query-{row.index}", "", "", row.outcome.value, "", "", ""]
-        for row, result, code in opened(rows)
+        f"query-{row.index}",
+        *(plain(result[key], CELL_CHARS) for key in ("id", "category")),
+        row.outcome.value,
+        plain(confidence_of(result["response"])[0], CELL_CHARS),
+        f"{result['client_latency_ms']:,} ms",
+        plain(query.error or "; ".join(failures(result)), WHY_CHARS),
     ]
 
 
@@ -91,9 +97,3 @@ def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tupl
         ("deflected without a keyword asked for", summary["vacuous_deflections"], False),
     ]
     return [(word, number) for word, number, is_always_told in told if number or is_always_told]
-
-
-def _failed(result: Mapping[str, Any]) -> list[str]:
-    """Names the checks that count and failed."""
-    checks = result["checks"]
-    return [name for name in CHECKS if checks[name].get("applicable", True) and not checks[name].get("pass")]

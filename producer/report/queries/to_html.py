@@ -76,7 +76,7 @@ class QueriesHtmlReport:
                 if len(self._listed[listing.title]) < MOST_LISTED:
                     self._listed[listing.title].add(0, fill(TEMPLATE, "listed", cells, place))
         if len(self._table) < MOST_QUERIES:
-            self._table.add(0, fill(TEMPLATE, "row", RAW.row(result, plain), place))
+            self._table.add(0, fill(TEMPLATE, "row", RAW.row(query.shown, plain), place))
 
     def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
         """Yields the page from top to bottom."""

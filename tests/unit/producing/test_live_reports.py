@@ -83,12 +83,12 @@ def test_json_lines_hold_cost_latency_and_answer() -> None:
 
 
 def test_traces_of_all_phases_keep_the_order_of_the_flow() -> None:
-    """Retrieval begins before the breakpoint event, and the call comes last; without it one event a turn."""
+    """The decision comes first, then retrieval and call, as in the document; without it one event a turn."""
     events = [json.loads(line) for line in written("all traces", ROWS).splitlines()]
     first = [event for event in events if event["transmissionId"].endswith(":0")]
     assert [(event["phase"], event["status"], event["actor"]) for event in first] == [
-        ("retrieval", "started", "solserver"),
         ("breakpoint", "completed", "solserver"),
+        ("retrieval", "started", "solserver"),
         ("retrieval", "completed", "solserver"),
         ("model_call", "completed", "model"),
     ]

@@ -51,6 +51,15 @@ def test_the_documents_form_is_an_object_with_version_and_queries() -> None:
     assert (found.version, ids(found), found.warnings) == ("1.0", ["Q-01"], [])
 
 
+def test_own_categories_are_taken() -> None:
+    """A category beyond the document's five is kept; one that is nearly one of them is warned of."""
+    assert read([baseline(category="returns")]).warnings == []
+    found = read([baseline(category="custom")])
+    assert found.queries[0]["category"] == "custom"
+    assert [warning for warning in found.warnings if "did you mean 'customs'?" in warning] == found.warnings
+    assert len(found.warnings) == 1
+
+
 def test_a_bare_list_and_json_lines_are_taken_too() -> None:
     """All three forms give the same queries."""
     rows = [baseline("Q-1"), baseline("Q-2")]
@@ -118,8 +127,8 @@ def test_a_missing_required_key_is_refused(key: str) -> None:
         ({"must_contain": None}, "must_contain: null is not a value"),
         ({"must_contain": ["a", 7]}, "must_contain[1]: not a text (7)"),
         ({"must_contain": ["a", " "]}, "must_contain[1]: text must not be blank"),
-        ({"category": "sales"}, "category: unknown value 'sales'"),
-        ({"category": "custom"}, "did you mean 'customs'?"),
+        ({"category": " "}, "category: text must not be blank"),
+        ({"category": "x" * 81}, "category: 81 characters"),
         ({"id": 7}, "id: not a text (7)"),
         ({"id": ""}, "id: text must not be blank"),
         ({"query": "\n"}, "query: text must not be blank"),

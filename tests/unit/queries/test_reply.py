@@ -40,7 +40,6 @@ def test_an_answer_has_the_four_keys_of_send_query() -> None:
         b'{"answer": "half',
         b'{"answer": NaN}',
         b'{"answer": 1e999}',
-        b'{"answer": "\\ud800"}',
         b'{"answer": "\xff"}',
         b'{"error": "no answer here"}',
         b"[" * 100_000,
@@ -51,8 +50,59 @@ def test_an_answer_has_the_four_keys_of_send_query() -> None:
 def test_a_body_that_is_no_answer_is_an_error(body: bytes) -> None:
     """Status 200 with anything but a usable object with an answer is an invalid body, not a hallucination."""
     reply = read_reply(status_code=200, body=body, latency_ms=1)
-    assert (reply.response, reply.error) == (None, "Invalid response body")
+    assert reply.response is None
+    assert str(reply.error).startswith("Invalid response body (")
     assert reply.failure is Failure.INVALID_BODY
+
+
+@pytest.mark.parametrize(
+    ("body", "charset", "words"),
+    [
+        (b"", "", " (empty)"),
+        (b"<html>\n  <h1>Sign in</h1>", "", " (not JSON): <html> <h1>Sign in</h1>"),
+        ("<p>Zürich".encode("latin-1"), "iso-8859-1", " (not JSON): <p>Zürich"),
+        (b'{"reply": "Yes."}', "", ' (no /answer): {"reply": "Yes."}'),
+        (b"x" * 5_000, "", f" (not JSON): {'x' * 200}"),
+        (b"secret " * 60 + b"!", "", f" (not JSON): {('*** ' * 60)[:200]}"),
+    ],
+)
+def test_an_invalid_body_is_quoted(body: bytes, charset: str, words: str) -> None:
+    """What it is instead of an answer, and its start: on one line, scrubbed and only then cut."""
+
+    def scrub(text: str) -> str:
+        """Takes the secret out."""
+        return text.replace("secret", "***")
+
+    reply = read_reply(status_code=200, body=body, latency_ms=1, charset=charset, scrub=scrub)
+    assert reply.error == f"Invalid response body{words}"
+
+
+@pytest.mark.parametrize(
+    ("codec", "charset"),
+    [
+        ("utf-8-sig", "utf-8"),
+        ("utf-16", None),
+        ("utf-32-be", ""),
+        ("utf-16-le", "utf-16le"),
+        ("latin-1", "ISO-8859-1"),
+        ("utf-8", "no-such-set"),
+        ("utf-8", "idna"),
+        ("utf-8", "us-ascii"),
+        ("utf-8", "hex"),
+    ],
+)
+def test_an_answer_is_read_in_its_character_set(codec: str, charset: str | None) -> None:
+    """A byte order mark and a declared character set are read; one that is none leaves UTF-8."""
+    body = '{"answer": "Zürich"}'.encode(codec)
+    assert read_reply(status_code=200, body=body, latency_ms=1, charset=charset).response == {
+        "answer": "Zürich"
+    }
+
+
+def test_half_a_surrogate_pair_in_an_answer_is_replaced() -> None:
+    """An API that sends back what it was asked must not fail for it; whole pairs and backslashes stay."""
+    body = rb'{"answer": "\ud83d\ude00 \ud800 \\ud800"}'
+    assert read_reply(status_code=200, body=body, latency_ms=1).response == {"answer": "😀 \ufffd \\ud800"}
 
 
 def test_a_null_answer_is_an_answer() -> None:

@@ -1,0 +1,101 @@
+"""Why a query did not pass, wherever people and programs read it: the HTTP status, and the checks by name."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from producer.aggregate.queries import calculate_metrics
+from producer.cli.main import run
+from producer.report.items_jsonl import item_line
+from producer.report.queries.terminal import table_rows
+from producer.report.queries.to_markdown import report_markdown
+from producer.report.query_rows import opened
+from producer.report.to_junit import query_test
+from shared.item_rows import ItemRow
+from tests.support.query_desk import numbered
+from tests.support.query_results import answered, baseline
+from tests.support.run_pages import queries_run, write_page
+from worker.queries.reply import Reply, read_reply
+from worker.queries.verdict import query_result
+from worker.tasks.queries import result_line
+
+REFUSED: Final = read_reply(status_code=404, body=b"no such path", latency_ms=7)
+TURNS: Final = '{"threadId": "t", "message": "Hi"}\n'
+
+
+def row_of(reply: Reply) -> ItemRow:
+    """The row of a query that failed."""
+    result = query_result(baseline("Q-01"), reply)
+    return ItemRow(0, "x", result_line(result, reply.failure or "", reply.status_code), 1_000, 2_000, 1, 7)
+
+
+def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
+    """The record keeps it, and table, page and JUnit show it; the document's nine keys stay as they are."""
+    row, info = row_of(REFUSED), queries_run(1)
+    line = json.loads(item_line(info, row))
+    assert line["error"] == {"code": "api_refused", "message": "no such path", "status": 404}
+    assert line["result"]["error"] == "no such path"
+    assert len(line["result"]) == 9
+    assert table_rows([row])[0][-1] == "api_refused (HTTP 404): no such path"
+    page = write_page(tmp_path / "report.html", info, [row]).read_text()
+    assert "api_refused (HTTP 404): no such path" in page
+    [query] = opened([row])
+    assert query_test(query)[1].message == "HTTP 404: no such path"
+    assert "ERROR: HTTP 404: no such path" in page
+
+
+def test_a_failure_without_a_reply_has_no_status() -> None:
+    """Nothing is shown where there was none, and a status that the text names is not said twice."""
+    lost = Reply(None, 5, 0, "Timeout after 30s", REFUSED.failure)
+    assert "status" not in json.loads(row_of(lost).line)["error"]
+    assert "HTTP" not in table_rows([row_of(lost)])[0][-1]
+    limited = read_reply(status_code=429, body=b"", latency_ms=1)
+    [query] = opened([row_of(limited)])
+    assert query.shown["error"] == "Rate limited (429)"
+
+
+def test_the_table_says_which_checks_failed() -> None:
+    """Each failed check is named with what it found, also those that have no column of their own."""
+    result = answered("Q-01", "no", expected_docs=["BK-02"])
+    row = ItemRow(0, "f", json.dumps(result).encode(), 1_000, 2_000, 1, 7)
+    assert table_rows([row])[0][-1] == (
+        "must_contain: missing: yes (0 of 1 found); expected_docs: not among the related documents: BK-02"
+    )
+    metrics = calculate_metrics([result])
+    assert (
+        report_markdown([result], metrics, "run").rstrip().endswith("| FAIL: must_contain, expected_docs |")
+    )
+    good = report_markdown([answered("Q-01")], metrics, "run")
+    assert good.rstrip().endswith("| PASS |")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--category", "sla"], "--category is for queries, and"),
+        (["--timeout-s", "5"], "--timeout-s is for queries, and"),
+        (["-k", "Hi"], "-k is for queries and cases, and"),
+        (["--first", "1"], "--first is for queries and cases, and"),
+    ],
+)
+def test_options_of_queries_do_not_fit_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    """They are refused instead of ignored."""
+    path = tmp_path / "turns.jsonl"
+    path.write_text(TURNS)
+    assert run(["run", str(path), *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_dry_run_counts_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`-k` and `--first` are heeded before anything is sent; help names the document's five categories."""
+    path = tmp_path / "few.jsonl"
+    path.write_text("".join(json.dumps(query) + "\n" for query in numbered(6)))
+    assert run(["run", str(path), "--first", "4", "-k", "query", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["total"] == 4
+    assert run(["run", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "(booking, customs, carrier, sla, edge_case, or your own)" in told
