@@ -59,6 +59,42 @@ BAD_LINES: Final[dict[str, tuple[bytes, str, str]]] = {
     ),
     "hostile key": (line(**{"\x1b[31m": 1}), r"'\x1b[31m': unknown key", "known keys: affectSignal, "),
     "missing key": (b'{"message":"x"}', "threadId: is missing", "required"),
+    "null for a required key": (line(threadId=None), "threadId: null is not a value here", "is required"),
+    "null for an inner required key": (
+        line(signals=signals(kind=None)),
+        "signals.items[0].kind: null is not a value here",
+        "is required",
+    ),
+    "null in a list": (
+        line(modelShape={"arc": "a", "active": [None], "parked": [], "decisions": [], "next": []}),
+        "modelShape.active[0]: null is not a value here",
+        "take it out of the list",
+    ),
+    "key twice": (
+        b'{"threadId": "t", "message": "one", "message": "two"}',
+        "message: the key stands twice in one object",
+        "keep one",
+    ),
+    "key twice, one spelt with an escape": (
+        rb'{"threadId": "t", "message": "hi", "messag\u0065": "hi"}',
+        "message: the key stands twice in one object",
+        "keep one",
+    ),
+    "key twice, an escaped colon beside it": (
+        rb'{"threadId": "t", "message": "a\u003ab", "driftRisk": true, "driftRisk": false}',
+        "driftRisk: the key stands twice in one object",
+        "keep one",
+    ),
+    "inner key twice": (
+        line(signals=signals()).replace(b'"kind"', b'"kind": "ack_only", "kind"'),
+        "signals.items[0].kind: the key stands twice in one object",
+        "keep one",
+    ),
+    "key twice in free metadata": (
+        line(meta={"x": {"a": 1}}).replace(b'"a"', b'"a": 1, "a"'),
+        "meta.x.a: the key stands twice in one object",
+        "keep one",
+    ),
     "null": (line(messageId=None), "messageId: null is not a value here", "leave the key out"),
     "too long": (line(message="x" * 20_001), "message: 20,001 characters, at most 20,000", "shorten"),
     "empty": (line(message=""), "message: is empty ('')", "value"),
