@@ -29,7 +29,7 @@ _WRONG_TYPES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What a value of the wrong type is not, and how to write it."""
 
-_BRANCH = re.compile(r"^(str-enum|constrained-|literal|function-|union)|\[")
+_BRANCH = re.compile(r"^(str-enum|constrained-|literal|function-|union|memento-v)|\[")
 _POSITION = re.compile(r"^(?P<what>.*) at line \d+ column (?P<column>\d+)$", re.DOTALL)
 
 
@@ -118,7 +118,7 @@ def _translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Pro
     location = _location(detail)
     path = path_text(location)
     if detail["type"] == "extra_forbidden":
-        known = sorted(_keys_at(model, location[:-1]))
+        known = sorted(_keys_at(model, location[:-1]) - {str(location[-1])})
         return Problem(path, "unknown key", _nearest(str(location[-1]), known, "known keys"))
     if detail["input"] is None and detail["type"] != "missing":
         return Problem(path, "null is not a value here", _instead_of_null(model, location))
@@ -137,6 +137,8 @@ def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) ->
 def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
     """Words for values that are missing, of the wrong type, or none of the known words."""
     kind, value = detail["type"], detail["input"]
+    if kind.startswith("union_tag"):
+        return _untagged(detail, path)
     if kind == "missing":
         return Problem(path, "is missing", "this key is required")
     if kind in ("literal_error", "enum"):
@@ -146,6 +148,17 @@ def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
         what, hint = _WRONG_TYPES[kind]
         return Problem(path, f"{what} ({shown(value)})", hint)
     return None
+
+
+def _untagged(detail: ErrorDetails, path: str) -> Problem:
+    """Words for an object whose one key, that says which form it has, is missing or unknown."""
+    context = detail["ctx"]
+    place = f"{path}.{str(context['discriminator']).strip(chr(39))}"
+    if detail["type"] == "union_tag_not_found":
+        return Problem(place, "is missing", "this key is required")
+    known = re.findall(r"'([^']*)'", str(context["expected_tags"]))
+    tag = context["tag"]
+    return Problem(place, f"unknown value {shown(tag)}", _nearest(str(tag), known, "one of"))
 
 
 def _measured(detail: ErrorDetails, path: str) -> Problem | None:

@@ -36,10 +36,10 @@ def parse_json(text: str) -> Any:
 
 
 def may_repeat_keys(raw: bytes, encoded: bytes) -> bool:
-    """Tells whether a JSON text may hold a key twice in one object; False is certain, and costs next to nothing.
+    """Tells whether a JSON text may hold a key twice in one object; False is certain, and costs little.
 
-    A parser keeps one value of each key, so what it has read and written again has fewer colons than the text,
-    unless escapes hide some: those of keys are gone, those within values are the same on both sides.
+    A parser keeps one value of each key, so what it has read and written again has fewer colons than the
+    text, unless escapes hide some: those of keys are gone, those within values stand on both sides.
 
     Args:
         raw: the text, or several.

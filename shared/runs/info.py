@@ -123,16 +123,21 @@ class RunStore:
             at += limit
         return found[:limit]
 
-    def pages(self, run: str) -> Iterator[Page]:
+    def pages(self, run: str, *, with_payload: bool = False) -> Iterator[Page]:
         """Yields the rows of a turns run in input order, some hundreds at a time.
 
         While a run goes on, turns without a result are left out; in a final run their rows have no code.
+
+        Args:
+            run: its id.
+            with_payload: whether each row brings its turn's line of the input.
 
         Raises:
             UnknownRunError: there is no such run.
             RedisUnreachableError: Redis stays away.
         """
-        yield from self.reader(run, with_open=self.info(run).is_final).pages(self.chunks(run))
+        reader = self.reader(run, with_open=self.info(run).is_final, with_payload=with_payload)
+        yield from reader.pages(self.chunks(run))
 
     def rows(self, run: str) -> Iterator[TurnRow]:
         """Yields the rows of a turns run one by one, as `pages` does."""
@@ -167,10 +172,10 @@ class RunStore:
         found: Mapping[bytes, bytes] = self._read(lambda: self._client.hgetall(keys.tries_key(run)))
         return {int(index): try_from(index.decode(), value.decode()) for index, value in found.items()}
 
-    def reader(self, run: str, *, with_open: bool) -> PageReader:
+    def reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> PageReader:
         """Makes a reader of the results of a turns run, for those who want them by chunk."""
         results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
-        return PageReader(results, items, with_open=with_open)
+        return PageReader(results, items, with_open=with_open, with_payload=with_payload)
 
     def chunks(self, run: str) -> Sequence[ChunkFields]:
         """Reads which fields hold the results of a turns run, by generation and in order."""

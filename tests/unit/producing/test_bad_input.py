@@ -27,6 +27,14 @@ MEMENTO: Final = {
     },
 }
 
+STORED: Final = {
+    **MEMENTO,
+    "version": "memento-v0.1",
+    "id": MEMENTO["mementoId"],
+    "createdAt": MEMENTO["createdTs"],
+    "updatedAt": MEMENTO["createdTs"],
+}
+
 
 def signals(count: int = 1, **keys: Any) -> dict[str, Any]:
     """Signals, with something else in their items."""
@@ -116,10 +124,25 @@ BAD_LINES: Final[dict[str, tuple[bytes, str, str]]] = {
         "context: signals stand both on the turn and in context.thread_memento",
         "once",
     ),
-    "old memento": (
-        line(context={"thread_memento": {**MEMENTO, "version": "memento-v0.1"}}),
-        "context.thread_memento.version: unknown value 'memento-v0.1'",
+    "memento of another version": (
+        line(context={"thread_memento": {**MEMENTO, "version": "memento-v0.3"}}),
+        "context.thread_memento.version: unknown value 'memento-v0.3'",
         "'memento-v0.2'",
+    ),
+    "memento without a version": (
+        line(context={"thread_memento": {key: MEMENTO[key] for key in MEMENTO if key != "version"}}),
+        "context.thread_memento.version: is missing",
+        "required",
+    ),
+    "memento of the stored form with a wrong value": (
+        line(context={"thread_memento": {**STORED, "arc": 7}}),
+        "context.thread_memento.arc: not a text (7)",
+        "quotes",
+    ),
+    "memento of the stored form with signals": (
+        line(context={"thread_memento": {**STORED, "signals": signals()}}),
+        "context.thread_memento.signals: unknown key",
+        "known keys",
     ),
     "too intense": (
         line(affectSignal={"label": "x", "intensity": 2, "confidence": "low"}),
