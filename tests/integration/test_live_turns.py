@@ -114,7 +114,7 @@ def test_failures_end_their_turn_and_no_other(desk: LiveDesk, processes: Process
 
 
 def test_replies_are_read_as_the_outputs_of_cases_are(desk: LiveDesk, processes: Processes) -> None:
-    """Prose around a fence, a tag in capitals, a mark at the start and thoughts hide no object; text is counted."""
+    """Prose, a tag in capitals, a byte order mark and thoughts hide no object; what is none is counted."""
     good = reply("found", shape=shape("arc"))
     forms = {
         "question 0.0": f"Sure!\n```JSON\n{good}\n```\nAnything else?",

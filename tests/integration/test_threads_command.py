@@ -56,7 +56,7 @@ def told(last: "list[LastTurn]") -> list[tuple[Any, ...]]:
 def test_threads_are_found_in_pages(
     store: ThreadStore, decided: Submitted, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every thread of every namespace is found once, the latest first, however small a page; odd names do no harm."""
+    """Every thread of every namespace is found once, the latest first; odd names do no harm."""
     monkeypatch.setattr(threads, "PAGE", 10)
     run = decided([{**each, "ts": "2026-02-01T09:00:00Z"} for each in turn_lines(300, 1)])
     odd = [{"threadId": "x:mem", "message": "hi", "ts": f"2026-02-01T10:00:0{at}Z"} for at in range(2)]
@@ -74,7 +74,7 @@ def test_threads_are_found_in_pages(
 
 
 def test_a_frozen_thread_says_so(store: ThreadStore, decided: Submitted) -> None:
-    """At a peak the summary is frozen, the memento is the one of the last result, and the etag counts turns."""
+    """At a peak the summary is frozen, and the next turns show when it is open again."""
     calm = turn("Hello.", modelShape=shape("boats"))
     decided([calm, turn("This is too much!", affectSignal=felt(0.9))], namespace="shared")
     found = view(store, "shared", "t")
@@ -87,7 +87,7 @@ def test_a_frozen_thread_says_so(store: ThreadStore, decided: Submitted) -> None
 def test_the_last_turns_come_from_every_run_of_the_namespace(
     store: ThreadStore, decided: Submitted, inline_worker: InlineWorker
 ) -> None:
-    """Oldest first, errors in their place, a repeated request not again; other threads and namespaces stay out."""
+    """Oldest first, errors in their place, no repeated request, nothing of other threads and namespaces."""
     decided([turn("elsewhere")])
     first = [turn(f"one {at}", clientRequestId=f"c{at}") for at in range(3)]
     decided([*first, *turn_lines(3, 2)], namespace="shared", chunk_turns=2)
@@ -116,7 +116,7 @@ def test_the_search_for_turns_is_bounded(
 def test_a_removed_thread_begins_anew(
     store: ThreadStore, decided: Submitted, inline_worker: InlineWorker
 ) -> None:
-    """Its turns start from an empty memento, its requests may come again, and old turns are not shown as its."""
+    """Its memento is empty, its requests may come again, and turns from before are not its own."""
     mine = [turn(f"turn {at}", clientRequestId=f"c{at}", modelShape=shape("old")) for at in range(3)]
     other = {"threadId": "u", "message": "hi", "clientRequestId": "other"}
     decided([*mine, other], namespace="shared")

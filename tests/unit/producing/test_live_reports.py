@@ -135,8 +135,8 @@ def test_what_could_not_be_read_is_told_everywhere() -> None:
     calls = document(rows)["summary"]["calls"]
     assert (calls["unread"], calls["invalid_shapes"]) == (1, 1)
     for text in (summary_text(document(rows)), written("md", rows), written("html", rows)):
-        assert re.search(r"replies without a JSON object\W+(\w+\W+)??1\b", text)
-        assert re.search(r"invalid summaries proposed\W+(\w+\W+)??1\b", text)
+        assert re.search(r"replies without a JSON object\W+(\w+\W+){0,2}?1\b", text)
+        assert re.search(r"invalid summaries proposed\W+(\w+\W+){0,2}?1\b", text)
     assert [json.loads(line)["result"]["call"]["unread"] for line in written("jsonl", rows).splitlines()] == [
         True,
         False,
