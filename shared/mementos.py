@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     StringConstraints,
+    WrapSerializer,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -222,7 +223,12 @@ class StoredMemento(_Memento):
         return self
 
 
-AnyMemento = Annotated[ThreadMemento | StoredMemento, Field(discriminator="version")]
+AnyMemento = Annotated[
+    ThreadMemento | StoredMemento,
+    Field(discriminator="version"),
+    # An optional key has no version while it is absent, which the union would warn of.
+    WrapSerializer(lambda memento, write: memento and write(memento)),
+]
 """A memento in either form."""
 
 
