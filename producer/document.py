@@ -32,6 +32,7 @@ def run_document(
     reports: Sequence[Report] = (),
     files: Sequence[Mapping[str, str]] = (),
     gates: Sequence[Gate] = (),
+    with_text: bool = False,
 ) -> dict[str, Any]:
     """Reads a run once, from the first row to the last, and says what became of it.
 
@@ -41,6 +42,7 @@ def run_document(
         reports: are written in the same pass.
         files: `format` and `path` of each file that is being written.
         gates: what must not be true of it.
+        with_text: whether the reports show what was said in turns.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -48,7 +50,7 @@ def run_document(
     """
     info = store.info(run)
     totals = totals_of(info.kind)
-    for rows in pages_of(store, info):
+    for rows in pages_of(store, info, with_text=with_text):
         totals.add(rows)
         for report in reports:
             report.page(rows)
@@ -67,14 +69,19 @@ def totals_of(kind: Kind) -> Totals:
     return _known(kind).totals()
 
 
-def pages_of(store: RunStore, info: RunInfo) -> Iterator[Sequence[Any]]:
+def pages_of(store: RunStore, info: RunInfo, *, with_text: bool = False) -> Iterator[Sequence[Any]]:
     """Yields the rows of a run in input order, page by page.
+
+    Args:
+        store: reads the run.
+        info: the run.
+        with_text: whether rows of turns bring what was said; other rows always bring what reports show.
 
     Raises:
         UsageError: this version does not know the kind.
         RedisUnreachableError: Redis stays away.
     """
-    yield from _known(info.kind).pages(store, info.run)
+    yield from _known(info.kind).pages(store, info.run, with_text)
 
 
 def document_of(
@@ -185,14 +192,14 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
 class _Read(NamedTuple):
     """How the rows of a kind are read and counted."""
 
-    pages: Callable[[RunStore, str], Iterator[Sequence[Any]]]
+    pages: Callable[[RunStore, str, bool], Iterator[Sequence[Any]]]
     totals: Callable[[], Totals]
 
 
 _KINDS: Final[Mapping[Kind, _Read]] = {
-    Kind.TURNS: _Read(RunStore.pages, TurnTotals),
-    Kind.CASES: _Read(RunStore.item_pages, CaseTotals),
-    Kind.QUERIES: _Read(RunStore.item_pages, QueryTotals),
+    Kind.TURNS: _Read(lambda store, run, with_text: store.pages(run, with_payload=with_text), TurnTotals),
+    Kind.CASES: _Read(lambda store, run, _: store.item_pages(run), CaseTotals),
+    Kind.QUERIES: _Read(lambda store, run, _: store.item_pages(run), QueryTotals),
 }
 
 

@@ -14,7 +14,7 @@ LEDGER: Final = (
     "ping info time select exec multi publish",
     "eval evalsha script|load script|exists",
     "del exists get set unlink persist pexpire pexpireat pttl strlen scan",
-    "hdel hexists hget hgetall hincrby hlen hmget hset hsetnx hvals",
+    "hdel hexists hget hgetall hincrby hlen hmget hscan hset hsetnx hvals",
     "lindex llen lpop lpush lrange lrem rpush",
     "sadd scard sismember smembers srem sunion",
     "zadd zcard zpopmin zrandmember zrange zrangebyscore zrem zremrangebyscore zrevrange zscore",

@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     StringConstraints,
+    WrapSerializer,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -202,7 +203,7 @@ class ThreadMemento(_Memento):
 
 
 class StoredMemento(_Memento):
-    """A thread's memento as we store and answer it, v0.1."""
+    """A thread's memento as we store and answer it, v0.1; a client may send it back as it came."""
 
     id: Text
     """Alias of `mementoId`."""
@@ -220,6 +221,15 @@ class StoredMemento(_Memento):
         if self.id != self.mementoId or self.createdAt != self.createdTs:
             raise PydanticCustomError("aliases", "id and createdAt must equal mementoId and createdTs")
         return self
+
+
+AnyMemento = Annotated[
+    ThreadMemento | StoredMemento,
+    Field(discriminator="version"),
+    # An optional key has no version while it is absent, which the union would warn of.
+    WrapSerializer(lambda memento, write: memento and write(memento)),
+]
+"""A memento in either form."""
 
 
 class ThreadMementoRef(Contract):

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from shared.mementos import (
     AffectPoint,
     AffectRollup,
+    AnyMemento,
     Contract,
     Intensity,
     Label,
@@ -71,8 +72,8 @@ def _finite(meta: dict[str, JsonValue]) -> dict[str, JsonValue]:
 class TurnContext(Contract):
     """What the client knows of the thread."""
 
-    thread_memento: OptionalKey[ThreadMemento] = None
-    """The client's memento."""
+    thread_memento: OptionalKey[AnyMemento] = None
+    """The client's memento, v0.2, or one that a result held, v0.1."""
     thread_memento_ref: OptionalKey[ThreadMementoRef] = None
     """The memento that the client has seen."""
 
@@ -126,7 +127,11 @@ class Turn(Contract):
     @classmethod
     def _signals_in_one_place(cls, context: TurnContext, info: ValidationInfo) -> TurnContext:
         memento = context.thread_memento
-        if memento is not None and memento.signals is not None and info.data.get("signals") is not None:
+        if (
+            isinstance(memento, ThreadMemento)
+            and memento.signals is not None
+            and info.data.get("signals") is not None
+        ):
             raise PydanticCustomError(
                 "signals_twice",
                 "signals stand both on the turn and in context.thread_memento: give them once",

@@ -21,6 +21,7 @@ NO_CALLS: Final[Mapping[str, Any]] = {
     "avoided": 0,
     "given_up": 0,
     "unread": 0,
+    "invalid_shapes": 0,
     "cost_usd": None,
     "cost_unknown": 0,
     "prompt_tokens": 0,
@@ -39,6 +40,7 @@ class Call(Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     unread: bool = False
+    invalid_shape: bool = False
 
 
 class _Line(Struct):
@@ -70,7 +72,7 @@ class CallTotals:
                 self._counts["avoided"] += 1
             elif CACHED in row.code:
                 self._counts["from_cache"] += 1
-                self._counts["unread"] += call_of(row).unread
+                self._read(call_of(row))
             elif ASKED in row.code:
                 self._paid(call_of(row))
 
@@ -94,7 +96,7 @@ class CallTotals:
     def _paid(self, call: Call) -> None:
         """Counts a call that was made."""
         self._counts["made"] += 1
-        self._counts["unread"] += call.unread
+        self._read(call)
         self._times_ms[call.latency_ms] += 1
         self._counts["prompt_tokens"] += call.prompt_tokens or 0
         self._counts["completion_tokens"] += call.completion_tokens or 0
@@ -102,3 +104,8 @@ class CallTotals:
             self._counts["cost_unknown"] += 1
         else:
             self._cost_usd = (self._cost_usd or 0.0) + call.cost_usd
+
+    def _read(self, call: Call) -> None:
+        """Counts what could not be read of an answer."""
+        self._counts["unread"] += call.unread
+        self._counts["invalid_shapes"] += call.invalid_shape

@@ -32,13 +32,20 @@ class EarlyReports:
         info: the run.
         files: what to write.
         gates: what must not be true of the run.
+        with_text: whether the reports show what was said in turns.
     """
 
     def __init__(
-        self, session: Session, info: RunInfo, files: Sequence[ReportFile], *, gates: Sequence[Gate] = ()
+        self,
+        session: Session,
+        info: RunInfo,
+        files: Sequence[ReportFile],
+        *,
+        gates: Sequence[Gate] = (),
+        with_text: bool = True,
     ) -> None:
         self._session, self._files, self._gates = session, files, gates
-        self._growing = GrowingRun(info.run)
+        self._growing = GrowingRun(info.run, with_payload=with_text and bool(files))
         self._totals = totals_of(info.kind)
         self._stack = ExitStack()
         self._reports = open_reports(self._stack, info, files)
@@ -46,12 +53,18 @@ class EarlyReports:
 
     @classmethod
     def of(
-        cls, session: Session, run: str, files: Sequence[ReportFile], *, gates: Sequence[Gate] = ()
+        cls,
+        session: Session,
+        run: str,
+        files: Sequence[ReportFile],
+        *,
+        gates: Sequence[Gate] = (),
+        with_text: bool = True,
     ) -> "EarlyReports | None":
         """Begins to write, if the results of this run can be read before its end."""
         info = session.store.info(run)
         is_early = info.kind is Kind.TURNS and not info.generation
-        return cls(session, info, files, gates=gates) if is_early else None
+        return cls(session, info, files, gates=gates, with_text=with_text) if is_early else None
 
     def gather(self, within_s: float) -> None:
         """Reads what comes in for some time, or until there is nothing more to come.

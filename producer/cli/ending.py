@@ -29,6 +29,7 @@ def tell_ending(
     *,
     document: dict[str, Any] | None = None,
     gates: Sequence[Gate] = (),
+    with_text: bool = True,
 ) -> int:
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
 
@@ -38,6 +39,7 @@ def tell_ending(
         files: the reports.
         document: of the run, if the reports are written already.
         gates: what must not be true of it.
+        with_text: whether the reports show what was said in turns.
 
     Raises:
         OSError: a report cannot be written.
@@ -45,7 +47,7 @@ def tell_ending(
     """
     details = _details(session, info) if document is None else None
     more = [details] if details else []
-    document = document or write_reports(session, info, files, more, gates=gates)
+    document = document or write_reports(session, info, files, more, gates=gates, with_text=with_text)
     if session.options.jsonl:
         session.output.note(colored(session.output, document))
         tell_event(session.output, "finished", document)
@@ -139,6 +141,7 @@ def write_reports(
     more: Sequence[Report] = (),
     *,
     gates: Sequence[Gate] = (),
+    with_text: bool = True,
 ) -> dict[str, Any]:
     """Writes reports in one pass over the results and returns the run's document.
 
@@ -150,11 +153,19 @@ def write_reports(
         files: the reports.
         more: what else reads the results.
         gates: what must not be true of it.
+        with_text: whether they show what was said in turns.
     """
     with ExitStack() as stack:
         reports = open_reports(stack, info, files)
         named = [{"format": file.format, "path": str(file.path)} for file in files]
-        return run_document(session.store, info.run, reports=[*reports, *more], files=named, gates=gates)
+        return run_document(
+            session.store,
+            info.run,
+            reports=[*reports, *more],
+            files=named,
+            gates=gates,
+            with_text=with_text and bool(files),
+        )
 
 
 def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -> list[Report]:

@@ -36,6 +36,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "retry": "Put the failed items of a run back to work.",
         "rescore": "Judge the answers of a run again, without asking for them.",
         "dead": "Items that were given up: look, put back, drop.",
+        "threads": "State of conversation threads: list, show or remove it.",
         "limits": "What may be sent to models and APIs, and where they stand.",
         "cache": "Answers of models that are kept: look, forget.",
     },

@@ -159,6 +159,23 @@ def gate_options(function: F) -> F:
     )(function)  # fmt: skip - one option, one paragraph
 
 
+def text_option(function: F) -> F:
+    """Adds `--no-text`."""
+    return click.option(
+        "--no-text", is_flag=True, help="Turns: leave what was said out of reports and results."
+    )(function)
+
+
+def refuse_no_text(kind: str, *, no_text: bool) -> None:
+    """Refuses `--no-text` where it would leave nothing out.
+
+    Raises:
+        UsageError: it was given for a run of another kind.
+    """
+    if no_text and kind != Kind.TURNS:
+        raise UsageError(f"--no-text is for turns, and this run is of {kind}", hint="leave it out")
+
+
 def chosen(
     kind: str | None,
     namespace: str,

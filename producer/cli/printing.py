@@ -28,6 +28,7 @@ def print_results(
     first: int | None,
     gates: Sequence[Gate] = (),
     more: Sequence[Report] = (),
+    with_text: bool = True,
 ) -> dict[str, Any]:
     """Prints results in one of the formats of reports and returns the run's document.
 
@@ -39,10 +40,11 @@ def print_results(
         first: most items; None for all.
         gates: what must not be true of the run.
         more: what else reads the results.
+        with_text: whether what was said in turns is shown.
     """
     out = sys.stdout.buffer
     reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
-    for page in _pages(session, info, totals, only_failed=only_failed, first=first):
+    for page in _pages(session, info, totals, only_failed=only_failed, first=first, with_text=with_text):
         for report in reports:
             report.page(page)
     document = document_of(info, totals, gates=gates)
@@ -81,11 +83,17 @@ def _listed(totals: Totals, info: RunInfo, *, only_failed: bool) -> int:
 
 
 def _pages(
-    session: Session, info: RunInfo, totals: Totals, *, only_failed: bool, first: int | None
+    session: Session,
+    info: RunInfo,
+    totals: Totals,
+    *,
+    only_failed: bool,
+    first: int | None,
+    with_text: bool = False,
 ) -> Iterator[Sequence[Any]]:
     """Yields the rows that were asked for, page by page, and counts all of them."""
     left, failed = first, tuple(SCREENS[info.kind].failed)
-    for rows in pages_of(session.store, info):
+    for rows in pages_of(session.store, info, with_text=with_text):
         totals.add(rows)
         wanted: Sequence[Any] = [row for row in rows if row.code.startswith(failed)] if only_failed else rows
         if left is not None:

@@ -15,6 +15,7 @@ from producer.cli.files import check_formats
 from producer.cli.find import find_run
 from producer.cli.follow import Follower
 from producer.cli.live import open_view
+from producer.cli.params import refuse_no_text
 from producer.cli.submission import Submission, tell_run_id
 from producer.retry import retry_turns
 from producer.retry_items import retry_items
@@ -44,6 +45,8 @@ class WorkOptions:
     """What to write when it has ended."""
     gates: Sequence[Gate] = ()
     """What must not be true of it then."""
+    with_text: bool = True
+    """Whether its reports show what was said in turns."""
 
 
 def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[View], str]) -> int:
@@ -62,14 +65,16 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         if not session.count_workers(kind):
             crew.start()
         run = begin(view)
-        early = EarlyReports.of(session, run, options.files, gates=options.gates)
+        early = EarlyReports.of(session, run, options.files, gates=options.gates, with_text=options.with_text)
         meanwhile = early.gather if early else None
         limit_s = options.timeout_s
         info = Follower(session, run, view, crew=crew, timeout_s=limit_s, meanwhile=meanwhile).follow()
         view.close()
         crew.ask_to_stop()
         document = early.end(info) if early else None
-        return tell_ending(session, info, options.files, document=document, gates=options.gates)
+        return tell_ending(
+            session, info, options.files, document=document, gates=options.gates, with_text=options.with_text
+        )
     except KeyboardInterrupt:
         view.close()
         raise _interrupted(session, run, crew) from None
@@ -100,9 +105,10 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     info = find_run(session, run)
     check_gates(options.gates, info.kind)
     check_formats(options.files, info.kind)
+    refuse_no_text(info.kind, no_text=not options.with_text)
     is_done = info.state == RunState.FINISHED or (info.kind == Kind.TURNS and info.done >= info.total)
     if info.is_final and is_done:
-        return tell_ending(session, info, options.files, gates=options.gates)
+        return tell_ending(session, info, options.files, gates=options.gates, with_text=options.with_text)
     if info.is_final:
         session.require_broker()
         again = retry_turns if info.kind == Kind.TURNS else retry_items

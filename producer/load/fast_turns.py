@@ -72,9 +72,9 @@ class OrdinaryTurn(Struct, forbid_unknown_fields=True, gc=False):
     role: Literal["user", "assistant"] | UnsetType = UNSET
     clientRequestId: Text | UnsetType = UNSET
     signals: _Signals | UnsetType = UNSET
-    contextWindowPressure: bool = False
-    driftRisk: bool = False
-    summaryChanged: bool = False
+    contextWindowPressure: bool | UnsetType = UNSET
+    driftRisk: bool | UnsetType = UNSET
+    summaryChanged: bool | UnsetType = UNSET
     affectSignal: _AffectSignal | UnsetType = UNSET
     ts: UtcTime | UnsetType = UNSET
     modelShape: _Shape | UnsetType = UNSET

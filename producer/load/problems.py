@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from shared.errors import InputError
@@ -28,7 +29,7 @@ _WRONG_TYPES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What a value of the wrong type is not, and how to write it."""
 
-_BRANCH = re.compile(r"^(str-enum|constrained-|literal|function-|union)|\[")
+_BRANCH = re.compile(r"^(str-enum|constrained-|literal|function-|union|memento-v)|\[")
 _POSITION = re.compile(r"^(?P<what>.*) at line \d+ column (?P<column>\d+)$", re.DOTALL)
 
 
@@ -117,18 +118,29 @@ def _translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Pro
     location = _location(detail)
     path = path_text(location)
     if detail["type"] == "extra_forbidden":
-        known = sorted(_keys_at(model, location[:-1]))
+        known = sorted(_keys_at(model, location[:-1]) - {str(location[-1])})
         return Problem(path, "unknown key", _nearest(str(location[-1]), known, "known keys"))
+    if detail["input"] is None and detail["type"] != "missing":
+        return Problem(path, "null is not a value here", _instead_of_null(model, location))
     return _wrong(detail, path) or _measured(detail, path) or _said(detail, path)
+
+
+def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
+    """Says what to do about a null: only what is optional can be left out."""
+    if location and isinstance(location[-1], int):
+        return "take it out of the list"
+    fields = [field for field in _fields_at(model, location[:-1]) if location[-1:] == (field[0],)]
+    is_required = any(field.is_required() for _, field in fields)
+    return "this key is required: give it a value" if is_required else "leave the key out instead"
 
 
 def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
     """Words for values that are missing, of the wrong type, or none of the known words."""
     kind, value = detail["type"], detail["input"]
+    if kind.startswith("union_tag"):
+        return _untagged(detail, path)
     if kind == "missing":
         return Problem(path, "is missing", "this key is required")
-    if value is None:
-        return Problem(path, "null is not a value here", "leave the key out instead")
     if kind in ("literal_error", "enum"):
         known = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
         return Problem(path, f"unknown value {shown(value)}", _nearest(str(value), known, "one of"))
@@ -136,6 +148,17 @@ def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
         what, hint = _WRONG_TYPES[kind]
         return Problem(path, f"{what} ({shown(value)})", hint)
     return None
+
+
+def _untagged(detail: ErrorDetails, path: str) -> Problem:
+    """Words for an object whose one key, that says which form it has, is missing or unknown."""
+    context = detail["ctx"]
+    place = f"{path}.{str(context['discriminator']).strip(chr(39))}"
+    if detail["type"] == "union_tag_not_found":
+        return Problem(place, "is missing", "this key is required")
+    known = re.findall(r"'([^']*)'", str(context["expected_tags"]))
+    tag = context["tag"]
+    return Problem(place, f"unknown value {shown(tag)}", _nearest(str(tag), known, "one of"))
 
 
 def _measured(detail: ErrorDetails, path: str) -> Problem | None:
@@ -206,18 +229,23 @@ def _nearest(word: str, known: list[str], label: str) -> str:
 
 def _keys_at(model: type[BaseModel], location: tuple[str | int, ...]) -> set[str]:
     """Lists the keys that the model allows at a place inside the document."""
+    return {key for key, _ in _fields_at(model, location)}
+
+
+def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[tuple[str, FieldInfo]]:
+    """Lists the fields that the model has at a place inside the document, by their keys."""
     models = {model}
     for part in location:
         if isinstance(part, str):
             fields = [field for m in models for key, field in _fields(m) if key == part]
-            models = {found for field in fields for found in _models_in(field)}
-    return {key for m in models for key, _ in _fields(m)}
+            models = {found for field in fields for found in _models_in(field.annotation)}
+    return [pair for m in models for pair in _fields(m)]
 
 
-def _fields(model: type[BaseModel]) -> Iterator[tuple[str, Any]]:
-    """Yields the keys of a model as they are spelt in JSON, with their types."""
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """Yields the keys of a model as they are spelt in JSON, with what they hold."""
     for name, field in model.model_fields.items():
-        yield field.alias or name, field.annotation
+        yield field.alias or name, field
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -9,11 +9,13 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from msgspec.json import Encoder
 from pydantic import ValidationError
 
 from producer.load.fast_turns import REFUSED, decode_ordinary
-from producer.load.problems import Problem, describe, input_error
+from producer.load.problems import Problem, describe, input_error, path_text
 from producer.load.source import Source
+from producer.load.strict_json import may_repeat_keys, repeated_key
 from shared.errors import InputError
 from shared.turns import Turn
 
@@ -23,6 +25,7 @@ MAX_LINE_BYTES: Final = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _JSONL_HINT = "turns are JSON Lines: one {…} with threadId and message on each line"
 _validate: Final[Callable[[bytes], Turn]] = Turn.__pydantic_validator__.validate_json
+_encode: Final = Encoder()
 
 
 class TurnLine(NamedTuple):
@@ -90,24 +93,50 @@ def problems_in(source: Source, *, most: int = 100) -> tuple[int, list[InputErro
 def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
     """Proves lines, of which the first one has this index and this line number."""
     raws = [line.strip() for line in lines]
-    try:
-        threads = [turn.threadId for turn in map(decode_ordinary, raws)]
-    except REFUSED:  # a line that is not ordinary, a bad one, or only a blank one
+    threads = _ordinary_threads(raws)
+    if threads is None:
         try:
             threads = list(map(_thread_of, raws))
-        except ValidationError:
+        except (ValidationError, _RepeatedKeyError):
             return _page_with_blanks(name, index, line_no, lines)
     size = len(raws)
     numbers = range(index, index + size), range(line_no, line_no + size)
     return list(map(_turn_line, zip(*numbers, threads, raws, strict=True)))
 
 
+class _RepeatedKeyError(ValueError):
+    """A key stands twice in one object of a line: each reader would choose for itself which value counts."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.problem = Problem(path, "the key stands twice in one object", "keep one of the two")
+
+
+def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
+    """Proves lines together; None when one is not ordinary, a bad one, a blank one, or may repeat a key."""
+    try:
+        turns = list(map(decode_ordinary, raws))
+    except REFUSED:
+        return None
+    if may_repeat_keys(b"\n".join(raws), _encode.encode_lines(turns)):
+        return None
+    return [turn.threadId for turn in turns]
+
+
 def _thread_of(raw: bytes) -> str:
     """Proves one line and returns its thread."""
     try:
-        return decode_ordinary(raw).threadId
+        turn = decode_ordinary(raw)
     except REFUSED:
-        return _validate(raw).threadId
+        thread = _validate(raw).threadId
+    else:
+        thread = turn.threadId
+        if not may_repeat_keys(raw, _encode.encode(turn)):
+            return thread
+    place = repeated_key(raw)
+    if place is not None:
+        raise _RepeatedKeyError(path_text(place))
+    return thread
 
 
 def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
@@ -121,6 +150,8 @@ def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -
             thread = _thread_of(raw)
         except ValidationError as error:
             raise input_error(name, number, describe(error, Turn, raw)) from None
+        except _RepeatedKeyError as error:
+            raise input_error(name, number, error.problem) from None
         page.append(TurnLine(index + len(page), number, thread, raw))
     return page
 

@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Any, BinaryIO, Final
 
 from producer.report.cells import csv_cell
+from producer.report.messages import message_of
 from producer.report.opened import OpenedRow, opened
 from shared.runs import RunInfo, TurnRow
 
@@ -30,6 +31,7 @@ COLUMNS: Final = (
     "started_at",
     "finished_at",
     "response",
+    "message",
 )
 """Names never change and new ones go to the end, so that formulas keep their columns."""
 
@@ -79,4 +81,5 @@ class CsvReport:
                 result.memento.arc,
             ]
         cells += [error.code, error.message] if error else [None, None]
-        return [*cells, row.row.attempts, row.started_at, row.finished_at, result and result.response]
+        cells += [row.row.attempts, row.started_at, row.finished_at]
+        return [*cells, result and result.response, message_of(row.row)]

@@ -1,7 +1,9 @@
 """Writes results as JSON Lines: one object per item, composed from stored bytes without parsing them.
 
-{"run_id":…, "item_id":…, "kind":…, "index":…,  "outcome":… … "cost_usd":null,  "error":null,"result":{…}}
+{"run_id":…, "item_id":…, "kind":…, "index":…,  "outcome":… … "cost_usd":null,  "error":null,"result":{…}
  made per row                                   the same for a whole block      the stored line
+
+Last stands `"message":…`, copied from the input, where rows come with it.
 """
 
 import json
@@ -13,6 +15,7 @@ from msgspec import Raw
 from msgspec.json import Decoder, Encoder
 
 from producer.aggregate.calls import call_of
+from producer.report.messages import message_json
 from producer.report.poison import result_line
 from shared.clock import iso_utc
 from shared.names import Kind, Outcome
@@ -30,6 +33,7 @@ PLAIN: Final = frozenset(
     for again in ("", "d")
 )
 """Codes of decided turns of runs without a model."""
+MESSAGE: Final = b',"message":'
 END: Final = b"}\n"
 _fields: Final = Decoder(dict[str, Raw]).decode
 _encode: Final = Encoder().encode
@@ -68,7 +72,7 @@ class TurnLines:
     def page(self, rows: Sequence[TurnRow]) -> bytes:
         """Returns the lines of some rows, each with its line end."""
         head, middles, parts = self._head, dict[tuple[str, int, int, int], bytes](), list[bytes]()
-        for index, code, line, started, finished, attempts in rows:
+        for index, code, line, started, finished, attempts, payload in rows:
             key = (code, started, finished, attempts)
             middle = middles.get(key)
             if middle is None:
@@ -76,7 +80,10 @@ class TurnLines:
             if code not in PLAIN:
                 row = TurnRow(index, code, line, started, finished, attempts)
                 middle, line = _odd(row, middle)  # noqa: PLW2901 - same line, composed
-            parts += (head % (index, index), middle, line, END)
+            parts += (head % (index, index), middle, line)
+            if payload:
+                parts += (MESSAGE, message_json(payload))
+            parts.append(END)
         return b"".join(parts)
 
 

@@ -1,10 +1,11 @@
 """Writes a turns run as Markdown for people: numbers first, then what went wrong, then the first turns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import markdown
+from producer.report.messages import message_of
 from producer.report.opened import OpenedRow, opened
 from producer.report.wording import RULES, call_remarks, headline, remarks
 from shared.runs import RunInfo, TurnRow
@@ -17,6 +18,8 @@ CELL_CHARS: Final = 120
 """Longest text in a cell."""
 _TURNS: Final = ("turn", "thread", "message", "decision", "rule", "freeze", "summary", "why")
 _ERRORS: Final = ("turn", "thread", "message", "code", "error")
+_SAID: Final = "said"
+"""A last column of both, where rows come with their input."""
 
 
 class MarkdownReport:
@@ -60,10 +63,10 @@ class MarkdownReport:
         if self._bad:
             errors = [[code, f"{number:,}"] for code, number in ranked(summary["errors"])]
             lines += ["## Errors", "", *_table(("code", "turns"), errors)]
-            lines += _table(_ERRORS, [_error_cells(row) for row in self._bad])
+            lines += _turns_table(_ERRORS, self._bad, _error_cells)
             lines += _rest(counts["error"] - len(self._bad), "turns in error", self._info.run)
         if self._first:
-            lines += ["## Turns", "", *_table(_TURNS, [_turn_cells(row) for row in self._first])]
+            lines += ["## Turns", "", *_turns_table(_TURNS, self._first, _turn_cells)]
             listed = counts["decided"] + counts["error"] + counts["skipped"]
             lines += _rest(listed - len(self._first), "turns", self._info.run)
         return lines
@@ -74,6 +77,15 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [columns, ["---"] * len(columns)]
     lines += [[markdown(cell, CELL_CHARS) for cell in row] for row in rows]
     return [f"| {' | '.join(cells)} |" for cells in lines] + [""]
+
+
+def _turns_table(
+    columns: Sequence[str], rows: Sequence[OpenedRow], cells_of: Callable[[OpenedRow], list[str]]
+) -> list[str]:
+    """Writes a table of turns, with what was said in them where that is known."""
+    if not any(row.row.payload for row in rows):
+        return _table(columns, list(map(cells_of, rows)))
+    return _table((*columns, _SAID), [[*cells_of(row), message_of(row.row)] for row in rows])
 
 
 def _shares(counts: Mapping[str, int], whole: int) -> list[list[str]]:

@@ -61,6 +61,7 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     told += [("answered from the cache", calls["from_cache"])] * bool(calls["from_cache"])
     told += [("calls given up", calls["given_up"])] * bool(calls["given_up"])
     told += [("replies without a JSON object", calls.get("unread"))] * bool(calls.get("unread"))
+    told += [("invalid summaries proposed", calls.get("invalid_shapes"))] * bool(calls.get("invalid_shapes"))
     remarked = [(word, f"{number:,}") for word, number in told]
     if calls["cost_usd"] is not None:
         unknown = f" and {plural(calls['cost_unknown'], 'call')} of unknown price" * bool(

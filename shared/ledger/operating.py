@@ -1,4 +1,4 @@
-"""The ledger's calls for people: pause, resume, end, retry and remove runs."""
+"""The ledger's calls for people: pause, resume, end, retry and remove runs, and forget threads."""
 
 from collections.abc import Mapping, Sequence
 
@@ -102,6 +102,29 @@ class OperatingCalls(LedgerCalls):
                 f"run {run} is {answer[1].decode()}", hint=f"cancel it first: proctor cancel {run}"
             )
         return bool(answer[0] == b"ok")
+
+    def forget(self, namespace: str, threads: Sequence[str] = (), requests: Sequence[str] = ()) -> int:
+        """Removes threads of a namespace that no open run uses; their next turns begin anew.
+
+        Args:
+            namespace: its name, or a run's id.
+            threads: which ones; all of it by default, with every answered request.
+            requests: `clientRequestId`s that these threads have answered.
+
+        Returns:
+            How many threads there were.
+
+        Raises:
+            RunStateError: a run uses the namespace.
+        """
+        answer = self.caller.run("forget", namespace, len(threads), *threads, *(requests if threads else ()))
+        if answer[0] == b"no":
+            run = answer[1].decode()
+            raise RunStateError(
+                f"the threads of {namespace} are in use by run {run}",
+                hint=f"wait for its end, or cancel it: proctor cancel {run}",
+            )
+        return int(answer[1])
 
     def backlog(self) -> int:
         """Returns how many items sealed, unfinished runs still have to decide."""

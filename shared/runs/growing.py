@@ -15,10 +15,11 @@ class GrowingRun:
 
     Args:
         run: id of a turns run that has been sealed.
+        with_payload: whether each row brings its turn's line of the input.
     """
 
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, run: str, *, with_payload: bool = False) -> None:
+        self._run, self._with_payload = run, with_payload
         self._left: deque[ChunkFields] | None = None
 
     @property
@@ -36,7 +37,8 @@ class GrowingRun:
         if not left or store.is_open(self._run, left[0]):
             return None
         # A chunk that was given up, by a cancel, is closed too.
-        pages = store.reader(self._run, with_open=False).complete(left[0])
+        reader = store.reader(self._run, with_open=False, with_payload=self._with_payload)
+        pages = reader.complete(left[0])
         if pages is not None:
             left.popleft()
         return pages
@@ -53,7 +55,8 @@ class GrowingRun:
         """
         if info.generation:
             return None  # turns were asked for again meanwhile, and may have been read before
-        return store.reader(self._run, with_open=info.is_final).pages(self._chunks(store))
+        reader = store.reader(self._run, with_open=info.is_final, with_payload=self._with_payload)
+        return reader.pages(self._chunks(store))
 
     def _chunks(self, store: RunStore) -> deque[ChunkFields]:
         if self._left is None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared import keys
@@ -12,7 +13,7 @@ from shared.ledger.wire import try_from
 from shared.names import FINAL_STATES, Kind, RunState
 from shared.runs import holding, upstreams, waiting
 from shared.runs.items import ItemReader
-from shared.runs.pages import ChunkFields, Page, PageReader, TurnRow, chunk_fields
+from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
 
 if TYPE_CHECKING:
@@ -123,8 +124,8 @@ class RunStore:
             at += limit
         return found[:limit]
 
-    def pages(self, run: str) -> Iterator[Page]:
-        """Yields the rows of a turns run in input order, some hundreds at a time.
+    def pages(self, run: str, *, with_payload: bool = False) -> Iterator[Page]:
+        """Yields the rows of a turns run in input order, some hundreds at a time, with their input if asked.
 
         While a run goes on, turns without a result are left out; in a final run their rows have no code.
 
@@ -132,7 +133,8 @@ class RunStore:
             UnknownRunError: there is no such run.
             RedisUnreachableError: Redis stays away.
         """
-        yield from self.reader(run, with_open=self.info(run).is_final).pages(self.chunks(run))
+        reader = self.reader(run, with_open=self.info(run).is_final, with_payload=with_payload)
+        yield from reader.pages(self.chunks(run))
 
     def rows(self, run: str) -> Iterator[TurnRow]:
         """Yields the rows of a turns run one by one, as `pages` does."""
@@ -159,18 +161,16 @@ class RunStore:
 
     def item_reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> ItemReader:
         """Makes a reader of the results of a cases or queries run."""
-        results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
-        return ItemReader(results, items, with_open=with_open, with_payload=with_payload)
+        return ItemReader(*self._fetchers(run), with_open=with_open, with_payload=with_payload)
 
     def tries(self, run: str) -> dict[int, Try]:
         """Reads which items of a cases or queries run are to be tried again, and when."""
         found: Mapping[bytes, bytes] = self._read(lambda: self._client.hgetall(keys.tries_key(run)))
         return {int(index): try_from(index.decode(), value.decode()) for index, value in found.items()}
 
-    def reader(self, run: str, *, with_open: bool) -> PageReader:
+    def reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> PageReader:
         """Makes a reader of the results of a turns run, for those who want them by chunk."""
-        results, items = self._fetcher(keys.results_key(run)), self._fetcher(keys.items_key(run))
-        return PageReader(results, items, with_open=with_open)
+        return PageReader(*self._fetchers(run), with_open=with_open, with_payload=with_payload)
 
     def chunks(self, run: str) -> Sequence[ChunkFields]:
         """Reads which fields hold the results of a turns run, by generation and in order."""
@@ -184,7 +184,7 @@ class RunStore:
 
     def inputs(self, run: str, batches: Sequence[str]) -> Sequence[bytes | None]:
         """Reads the input batches of a run."""
-        return self._fetcher(keys.items_key(run))(batches)
+        return self._fetchers(run)[1](batches)
 
     def why(self, run: str) -> str:
         """Says in one sentence why a run does not move; empty when nothing holds it.
@@ -250,14 +250,13 @@ class RunStore:
         answers = self._read(read)
         return [_info(run, *answers[2 * at : 2 * at + 2]) for at, run in enumerate(runs)]
 
-    def _fetcher(self, key: str) -> Callable[[Sequence[str]], Sequence[bytes | None]]:
-        """Makes a function that reads fields of a hash."""
+    def _fetchers(self, run: str) -> tuple[Fetch, Fetch]:
+        """Makes functions that read results and input of a run by their fields."""
+        return partial(self._fetch, keys.results_key(run)), partial(self._fetch, keys.items_key(run))
 
-        def fetch(fields: Sequence[str]) -> Sequence[bytes | None]:
-            found: Sequence[bytes | None] = self._read(lambda: self._client.hmget(key, fields))
-            return found
-
-        return fetch
+    def _fetch(self, key: str, fields: Sequence[str]) -> Sequence[bytes | None]:
+        found: Sequence[bytes | None] = self._read(lambda: self._client.hmget(key, fields))
+        return found
 
     def _read(self, read: Callable[[], T]) -> T:
         return patiently(read, self._patience_s)

@@ -38,13 +38,17 @@ class TurnRow(NamedTuple):
     """When the block was decided; 0 without a result."""
     attempts: int
     """Results it has had so far, this one included: above 1 after `retry`."""
+    payload: bytes = b""
+    """Its line of the input, where it was asked for."""
 
 
 Page = list[TurnRow]
 """Rows in input order."""
 
 
-_row: Final[Callable[[tuple[int, str, bytes, int, int, int]], TurnRow]] = partial(tuple.__new__, TurnRow)
+_row: Final[Callable[[tuple[int, str, bytes, int, int, int, bytes]], TurnRow]] = partial(
+    tuple.__new__, TurnRow
+)
 """`TurnRow` from a tuple, in half the time of its constructor: a million rows are made of a run."""
 
 
@@ -78,14 +82,16 @@ class PageReader:
 
     Args:
         results: reads result fields.
-        items: reads input batches; asked only for turns without a result and for poisoned ones.
+        items: reads input batches; without payloads, only for turns without a result and for poisoned ones.
         with_open: whether turns without a result get a row, as in a run that ended early.
+        with_payload: whether each row brings its turn's line of the input.
     """
 
-    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool) -> None:
+    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool, with_payload: bool = False) -> None:
         self._results = results
         self._items = items
         self._with_open = with_open
+        self._with_payload = with_payload
 
     def pages(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
         """Yields the rows of all chunks in input order, each index once."""
@@ -136,10 +142,12 @@ class PageReader:
         fields = [batch for chunk in chunks for batch in chunk.batches]
         blocks = dict(zip(fields, map(_block, values), strict=True))
         special = self._special({batch: block for batch, block in blocks.items() if _is_special(block)})
+        payloads = dict(zip(fields, self._items(fields), strict=True)) if self._with_payload else {}
 
         def rows(batch: str) -> list[TurnRow]:
-            block = blocks[batch]
-            return special[batch] if block is None or batch in special else _rows(block)
+            block, payload = blocks[batch], payloads.get(batch)
+            found = special[batch] if block is None or batch in special else _rows(block)
+            return found if payload is None else _with_inputs(found, payload)
 
         return [_in_order(map(rows, chunk.batches)) for chunk in chunks]
 
@@ -201,7 +209,14 @@ def _rows(block: Block) -> list[TurnRow]:
     """Opens a block."""
     started, finished = repeat(block.started_ms), repeat(block.finished_ms)
     lines = expand(block.codes, block.lines)
-    return list(map(_row, zip(block.indexes, block.codes, lines, started, finished, repeat(1))))
+    return list(map(_row, zip(block.indexes, block.codes, lines, started, finished, repeat(1), repeat(b""))))
+
+
+def _with_inputs(rows: Sequence[TurnRow], payload: bytes) -> list[TurnRow]:
+    """Puts into the rows of a batch what was loaded for them."""
+    indexes, body = unpack_batch(payload)
+    inputs = dict(zip(indexes, body.split(b"\n"), strict=True))
+    return [_row((*row[:6], inputs.get(row.index, b""))) for row in rows]
 
 
 def _in_order(batches: Iterable[Sequence[TurnRow]]) -> Iterator[Page]:

@@ -3,6 +3,7 @@
 import pytest
 
 from shared import keys
+from shared.errors import RunStateError
 from shared.ledger import (
     PartCommit,
     ThreadCommit,
@@ -13,7 +14,9 @@ from shared.rows import Block, pack_block, unpack_block
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,
+    decide,
     decide_all,
+    keys_with,
     state_of,
     submit_turns,
     threads_of,
@@ -173,3 +176,33 @@ def test_a_chunk_of_turns_can_be_given_back_untouched(ledger: TimedLedger, redis
         assert (len(claim.threads), claim.suspect) == (2, False)
         assert ledger.commit("r1", "0", f"token {number}", [], back=True).status == "ok"
         assert redis_client.exists(keys.owners_key("r1")) == 0
+
+
+def test_threads_in_use_are_not_forgotten(ledger: TimedLedger, redis_client: Store) -> None:
+    """While a run is open its namespace stays as it is, and the error names the run."""
+    wakes = submit_turns(ledger, "r1", [{"a": [0]}, {"a": [1], "b": [2]}], namespace="shared")
+    with pytest.raises(RunStateError, match="threads of shared are in use by run r1"):
+        ledger.forget("shared")
+    decide(ledger, wakes[0])
+    for threads in ((), ("a",)):
+        with pytest.raises(RunStateError):
+            ledger.forget("shared", threads)
+    assert redis_client.hexists(keys.mementos_key("shared"), "a")
+
+
+def test_forgotten_threads_begin_anew(ledger: TimedLedger, redis_client: Store) -> None:
+    """Some threads of a namespace go, or all of it with every key; runs after that find them new."""
+    for run in ("r1", "r2"):
+        decide_all(ledger, submit_turns(ledger, run, [{"a": [0], "b": [1], "c": [2]}], namespace="shared"))
+        redis_client.hset(keys.requests_key("shared"), mapping={"of a": "1", "of b": "2"})
+        if run == "r1":
+            assert ledger.forget("shared", ["a", "nobody"], ["of a"]) == 1
+            assert redis_client.hkeys(keys.requests_key("shared")) == [b"of b"]
+    assert redis_client.hgetall(keys.mementos_key("shared")) == {
+        b"a": b"r2/0,",
+        b"b": b"r1/1,r2/1,",
+        b"c": b"r1/2,r2/2,",
+    }
+    assert ledger.forget("shared") == 3
+    assert ledger.forget("shared") == 0
+    assert keys_with(redis_client, ":ns:shared:") == []

@@ -16,6 +16,7 @@ from tests.support.tree import ROOT
 
 EXAMPLE: Final = ROOT / "examples" / "turns.jsonl"
 TOTAL: Final = len(EXAMPLE.read_bytes().splitlines())
+MESSAGES: Final = [json.loads(line)["message"] for line in EXAMPLE.read_bytes().splitlines()]
 COUNTS: Final = {"total", "passed", "failed", "error", "skipped", "decided"}
 
 
@@ -50,6 +51,7 @@ def test_run_json_is_one_document(cli: Cli, tmp_path: Path) -> None:
     assert [file["format"] for file in document["files"]] == ["jsonl", "csv", "md", "json", "junit"]
     lines = [hold("line-turns", line) for line in names[0].read_bytes().splitlines()]
     assert [line["index"] for line in lines] == list(range(TOTAL))
+    assert [line["message"] for line in lines] == MESSAGES
     with names[1].open(encoding="utf-8", newline="") as table:
         assert len(list(csv.DictReader(table))) == TOTAL
     assert hold("report-turns", names[3].read_text())
@@ -57,10 +59,12 @@ def test_run_json_is_one_document(cli: Cli, tmp_path: Path) -> None:
     assert read_junit(names[4].read_bytes()).attrib["tests"] == str(TOTAL)
 
 
-def test_quiet_run_says_nothing(cli: Cli) -> None:
-    """`-q` leaves the exit code to speak."""
-    done = cli("run", EXAMPLE, "-q")
+def test_quiet_run_says_nothing(cli: Cli, tmp_path: Path) -> None:
+    """`-q` leaves the exit code to speak, and `--no-text` leaves out of reports what was said."""
+    report = tmp_path / "bare.jsonl"
+    done = cli("run", EXAMPLE, "-q", "--no-text", "-o", report)
     assert (done.code, done.out, done.err) == (0, "", "")
+    assert all("message" not in json.loads(line) for line in report.read_bytes().splitlines())
 
 
 def test_run_reads_stdin(cli: Cli) -> None:

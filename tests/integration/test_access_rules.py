@@ -77,6 +77,7 @@ def test_the_rights_are_enough_and_none_is_left_over(admin: Any, url: str, proce
         ("watch", turns),
         ("limits", "set", "openai/gpt-4o", "--rpm", "5"),
         ("cache", "info"),
+        ("threads", "list"),
         ("cache", "clear", "--yes"),
         ("runs", "rm", turns, "--yes"),
         ("worker", "--burst", "--processes", "1"),

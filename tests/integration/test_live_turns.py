@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from producer.document import run_document
+from producer.report.terminal import summary_text
 from shared import keys
 from shared.names import RunState
+from tests.support.conversations import shape
 from tests.support.eventually import eventually
 from tests.support.live_desk import LiveDesk, LiveModel, parrot, reply, talks
 from tests.support.model_server import Say
@@ -109,6 +111,30 @@ def test_failures_end_their_turn_and_no_other(desk: LiveDesk, processes: Process
     calls = document["summary"]["calls"]
     assert (document["exit"], calls["given_up"], calls["unread"]) == (1, 1, 1)
     assert desk.client.zcard(keys.DEAD_KEY) == 1
+
+
+def test_replies_are_read_as_the_outputs_of_cases_are(desk: LiveDesk, processes: Processes) -> None:
+    """Prose, a tag in capitals, a byte order mark and thoughts hide no object; what is none is counted."""
+    good = reply("found", shape=shape("arc"))
+    forms = {
+        "question 0.0": f"Sure!\n```JSON\n{good}\n```\nAnything else?",
+        "question 0.1": f"\ufeff{good}",
+        "question 0.2": f"<think>Shall I say {reply('no')}?</think>\n{good}",
+        "question 0.3": f"Here it is: {good}. Bye.",
+        "question 0.4": "Just text.",
+        "question 0.5": reply("found", shape={"arc": ""}),
+    }
+    start_worker(processes, "-Q", "turns")
+    with LiveModel(lambda message, _nth: Say(forms[message])) as model:
+        run = desk.submit_live(talks(1, 6), api_base=model.api_base)
+        rows = desk.ended(run)
+    responses = [json.loads(row.line)["response"] for row in rows]
+    assert responses == ["found"] * 4 + ["Just text.", "found"]
+    assert [row.code for row in rows] == ["s6ul"] * 4 + ["s6l"] * 2
+    document = run_document(desk.store, run)
+    calls = document["summary"]["calls"]
+    assert (calls["made"], calls["unread"], calls["invalid_shapes"]) == (6, 1, 1)
+    assert "replies without a JSON object 1 · invalid summaries proposed 1" in summary_text(document)
 
 
 def test_a_wrong_key_ends_the_run(desk: LiveDesk, processes: Processes) -> None:

@@ -61,8 +61,20 @@ def test_runs_and_their_results(told: Told, said: Callable[..., str], ended: str
     assert len(told("report-turns", "results", ended)["results"]) == 7
     told("report-turns", "report", ended, "--fail-on", "error_rate>0.5")
     told("report", "report", ended, "-o", str(tmp_path / "a.md"), "-o", str(tmp_path / "a.xml"))
-    for line in said("results", ended, "--format", "jsonl").splitlines():
-        hold("line-turns", line)
+    lines = said("results", ended, "--format", "jsonl").splitlines()
+    assert [hold("line-turns", line)["message"] for line in lines] == ["turn 0", "turn 1", "turn 2"] * 2 + [
+        "turn 0"
+    ]
+    assert all(
+        "message" not in each for each in told("report-turns", "report", ended, "--no-text")["results"]
+    )
+    said("report", ended, "--no-text", "-o", str(tmp_path / "bare.jsonl"))
+    for text in (
+        said("results", ended, "--format", "csv", "--no-text"),
+        (tmp_path / "bare.jsonl").read_text(),
+    ):
+        assert text
+        assert "turn 0" not in text
     for more in ((), ("--all-phases",)):
         events = said("results", ended, "--traces", *more).splitlines()
         assert len(events) == 6
@@ -78,6 +90,16 @@ def test_the_dead_and_retries(told: Told, ended: str) -> None:
     assert told("dead-discard", "dead", "discard", ended, dead["item_id"])["discarded"] == 1
     assert told("dead-discard", "dead", "purge")["discarded"] == 0
     assert told("retry", "retry", ended, "--detach")["retried"] == 1
+
+
+def test_threads(told: Told, ended: str) -> None:
+    """Threads of a run's own namespace, one of them, and their end."""
+    listed = told("threads", "threads", "list", ended)
+    assert {each["thread"]: each["etag"] for each in listed["threads"]} == {"t0": "3", "t1": "3"}
+    shown = told("threads-show", "threads", "show", ended, "t0")
+    assert [each["etag"] for each in shown["last_turns"]] == ["1", "2", "3", "3"]
+    assert told("threads-rm", "threads", "rm", ended)["removed"] == 2
+    told("error", "threads", "rm", ended)
 
 
 def test_runs_are_begun_and_ended(told: Told, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Results can be read while a run goes on: each row once, in order, and the same as after its end."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -42,6 +43,20 @@ def test_rows_are_read_as_chunks_are_decided(
     assert growing.is_read
     assert rest(inline_worker, growing, run) == []
     assert rows == list(inline_worker.store.rows(run))
+
+
+def test_early_rows_bring_their_input(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
+    """Rows that are read early and late have their messages, as those of a run that has ended."""
+    run = submitted(turn_lines(2, 20), chunk_turns=10)
+    growing = GrowingRun(run, with_payload=True)
+    inline_worker.register()
+    inline_worker.work(chunks=1)
+    early = taken(inline_worker, growing)
+    inline_worker.work()
+    rows = early + rest(inline_worker, growing, run)
+    assert early
+    assert rows == [row for page in inline_worker.store.pages(run, with_payload=True) for row in page]
+    assert [json.loads(row.payload)["message"] for row in rows] == [f"turn {at}" for at in range(20)] * 2
 
 
 def test_what_was_not_read_before_the_end_is_the_rest(

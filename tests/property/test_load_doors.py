@@ -1,6 +1,8 @@
 """The faster door of the loader lets nothing in that the contract refuses, and most of what is good."""
 
+import json
 from datetime import date, timedelta
+from io import BytesIO
 from typing import Final
 
 import pytest
@@ -9,6 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from producer.load.fast_turns import REFUSED, decode_ordinary
+from producer.load.source import Source
+from producer.load.turns import read_turns
+from shared.errors import InputError
 from shared.turns import Turn
 from tests.support.turn_strategies import spelt, turns
 
@@ -82,6 +87,24 @@ def test_ordinary_lines_take_the_fast_door(line: bytes) -> None:
     """A valid turn without free maps is refused by the fast door for its time or its confidence only."""
     if b"ts" not in line and b"updatedAt" not in line and b"confidence" not in line:
         assert thread_by_the_fast_door(line) == "t"
+
+
+@given(spelt(turns()))
+def test_no_good_line_is_said_to_repeat_a_key(line: bytes) -> None:
+    """A valid turn, however it is spelt, is read from a file."""
+    assert [turn.raw for turn in read_turns(Source("-", stdin=BytesIO(line)))] == [line.strip()]
+
+
+@given(spelt(turns()), st.data())
+def test_a_key_that_stands_twice_is_always_found(line: bytes, data: st.DataObject) -> None:
+    """A line that repeats one of its keys, with the same value or another, is refused."""
+    name, value = data.draw(st.sampled_from(list(json.loads(line).items())))
+    other = data.draw(st.sampled_from([value, "a:b", ":"]) if isinstance(value, str) else st.just(value))
+    again = json.dumps({name: other}, ensure_ascii=data.draw(st.booleans()))[1:-1].encode()
+    inner = line.strip().removeprefix(b"{").removesuffix(b"}")
+    doubled = data.draw(st.sampled_from([b"{%b,%b}" % (again, inner), b"{%b , %b}" % (inner, again)]))
+    with pytest.raises(InputError):
+        list(read_turns(Source("-", stdin=BytesIO(doubled))))
 
 
 def test_every_day_is_judged_alike() -> None:

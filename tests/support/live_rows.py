@@ -18,7 +18,7 @@ FREE: Final = Call("m", latency_ms=40)
 CACHED: Final = Call("m", cached=True, latency_ms=40, cost_usd=0.25, prompt_tokens=10)
 
 
-def rows_of(*steps: tuple[dict[str, Any], Call | Refusal | None]) -> list[TurnRow]:
+def rows_of(*steps: tuple[dict[str, Any], Call | Heard | Refusal | None]) -> list[TurnRow]:
     """Rows of turns, with what was answered to each that is asked."""
     rows, state, known = list[TurnRow](), b"", dict[str, bytes]()
     for at, (said, answer) in enumerate(steps):

@@ -1,6 +1,7 @@
 """The document's unit tests of the decision engine and the guardrail, and the tables behind them."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,23 @@ def test_kinds_may_come_from_any_iterable() -> None:
     """Signal kinds may be members or texts, in any iterable, also one that can be read only once."""
     kinds = iter(["ack_only", BreakpointSignalKind.RISK_OR_CONFLICT])
     assert decide_breakpoint_action(message="ok", signal_kinds=kinds) == "should"
+
+
+def test_signal_kinds_are_optional() -> None:
+    """No kinds, whether they are left out, None or an empty list, leave the decision to the message."""
+    assert decide_breakpoint_action(message="ok", signal_kinds=None) == "skip"
+    assert decide_breakpoint_action(message="ok", signal_kinds=[]) == "skip"
+    assert explain(SUBSTANCE, None).rule == 6
+
+
+@pytest.mark.parametrize("kinds", [["pivots"], ["pivot", ""], [None], [["pivot"]], "pivot", [7]])
+@pytest.mark.parametrize("more", [{}, {"summary_changed": True}])
+def test_anything_but_the_eight_kinds_is_refused(kinds: Any, more: Any) -> None:
+    """An unknown kind is an error whatever else decides the turn, and so is a text in place of a list."""
+    with pytest.raises(ValueError, match="signal"):
+        decide_breakpoint_action(message=SUBSTANCE, signal_kinds=kinds, **more)
+    with pytest.raises(ValueError, match="signal"):
+        explain(SUBSTANCE, kinds, **more)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from shared import ThreadMementoSignalItem, ThreadMementoSignalKind, ThreadMementoSignals
+from shared.mementos import ThreadMemento
 from shared.turns import Turn
 from tests.support.conversations import EARLIER, felt, memento, shape, signals, turn
 
@@ -65,7 +66,7 @@ def test_a_turn_with_every_key_is_accepted() -> None:
     """The contract accepts a v0.2 memento with signals, and every other key."""
     context = read(FULL).context
     assert context is not None
-    assert context.thread_memento is not None
+    assert isinstance(context.thread_memento, ThreadMemento)
     assert context.thread_memento.signals is not None
     assert context.thread_memento.signals.items[0].kind == ThreadMementoSignalKind.PIVOT
 

@@ -113,6 +113,7 @@ _SHOULD_SIGNAL: Final[dict[str, Verdict]] = {
     kind: _verdict(3, f"SHOULD signal {kind}") for kind in SHOULD_SIGNAL_KINDS
 }
 _BY_SIGNAL: Final = (_MUST_SIGNAL, _SHOULD_SIGNAL)
+_KINDS: Final = frozenset(BreakpointSignalKind)
 _PRESSURE: Final = _verdict(4, "context window pressure")
 _DRIFT: Final = _verdict(4, "drift risk")
 _ACK_SIGNAL: Final = _verdict(5, "signal ack_only")
@@ -141,6 +142,8 @@ def decide_with_rule(
 ) -> Verdict:
     """Decides a turn and says which rule did; see `decide_breakpoint_action` for the arguments.
 
+    The kinds are taken as they are: turns of a file were checked when they were loaded.
+
     >>> decide_with_rule(message="ok thanks", signal_kinds=["pivot"])
     Verdict(decision=<BreakpointDecision.MUST: 'must'>, rule=2, reason='MUST signal pivot')
     """
@@ -163,7 +166,7 @@ def decide_with_rule(
 def decide_breakpoint_action(
     *,
     message: str,
-    signal_kinds: Iterable[str] = (),
+    signal_kinds: Iterable[str] | None = (),
     context_window_pressure: bool = False,
     drift_risk: bool = False,
     summary_changed: bool = False,
@@ -172,17 +175,24 @@ def decide_breakpoint_action(
 
     Args:
         message: what was said.
-        signal_kinds: kinds of the signals that came with it, as members or plain text.
+        signal_kinds: kinds of the signals that came with it, as members or plain text; None for none.
         context_window_pressure: the context window is getting full.
         drift_risk: the conversation may be drifting.
         summary_changed: the summary was changed from outside.
 
+    Raises:
+        ValueError: a signal is of none of the eight kinds.
+
     >>> str(decide_breakpoint_action(message="yep!"))
     'skip'
+    >>> decide_breakpoint_action(message="yep!", signal_kinds=["pivots"])
+    Traceback (most recent call last):
+        ...
+    ValueError: 'pivots' is not a signal kind
     """
     return decide_with_rule(
         message=message,
-        signal_kinds=signal_kinds,
+        signal_kinds=known_kinds(signal_kinds),
         context_window_pressure=context_window_pressure,
         drift_risk=drift_risk,
         summary_changed=summary_changed,
@@ -226,9 +236,27 @@ def extract_breakpoint_signal_kinds(packet: Any) -> list[BreakpointSignalKind]:
     return [BreakpointSignalKind(_get(item, "kind")) for item in _get(signals, "items") or ()]
 
 
+def known_kinds(signal_kinds: Iterable[str] | None) -> tuple[BreakpointSignalKind, ...]:
+    """Returns signal kinds as members, in order; None stands for no signals.
+
+    Raises:
+        ValueError: one is none of the eight, or a single text is given where a list belongs.
+
+    >>> known_kinds(["pivot"]), known_kinds(None)
+    ((<ThreadMementoSignalKind.PIVOT: 'pivot'>,), ())
+    """
+    if isinstance(signal_kinds, str):
+        raise ValueError(f"signal_kinds is the text {signal_kinds!r}: give a list of kinds")  # noqa: TRY004 - a text is a sequence of texts, so its type is right and its value is not
+    kinds = tuple(signal_kinds or ())
+    for kind in kinds:
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise ValueError(f"{kind!r} is not a signal kind")
+    return tuple(map(BreakpointSignalKind, kinds))
+
+
 def explain(
     message: str,
-    signal_kinds: Iterable[str] = (),
+    signal_kinds: Iterable[str] | None = (),
     *,
     context_window_pressure: bool = False,
     drift_risk: bool = False,
@@ -238,12 +266,15 @@ def explain(
 ) -> Explanation:
     """Decides one message and says why, for people who try the rules out.
 
+    Raises:
+        ValueError: a signal is of none of the eight kinds.
+
     >>> explain("ok thanks", phase="peak")[2:]
     ('the message is only an acknowledgment', True, True)
     """
     verdict = decide_with_rule(
         message=message,
-        signal_kinds=signal_kinds,
+        signal_kinds=known_kinds(signal_kinds),
         context_window_pressure=context_window_pressure,
         drift_risk=drift_risk,
         summary_changed=summary_changed,

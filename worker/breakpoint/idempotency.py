@@ -91,7 +91,12 @@ def request_ids(payloads: Iterable[bytes]) -> set[str]:
 
 
 def content_digest(turn: Turn) -> str:
-    """Names what a turn says, whatever the order of its keys and the space between them."""
+    """Names what a turn says, whatever the order of its keys and the space between them.
+
+    When it was sent (`ts`) and on which state (`thread_memento_etag`) are no part of that: a client that
+    repeats a request stamps it anew, and may have read the thread's token again.
+    """
     meta = json.dumps(json.loads(bytes(turn.meta)), sort_keys=True).encode() if turn.meta else b""
-    said = _encode(msgspec.structs.replace(turn, meta=msgspec.Raw(b"null")))
+    bare = msgspec.structs.replace(turn, meta=msgspec.Raw(b"null"), ts=None, thread_memento_etag=None)
+    said = _encode(bare)
     return hashlib.sha256(said + meta).hexdigest()

@@ -261,7 +261,9 @@ class _LiveVisit(Visit):
         """Writes the line of a turn that the model answered."""
         assert model.heard is not None  # noqa: S101 - the caller has looked
         read = model.read
-        call = msgspec.structs.replace(model.heard.call, unread=read is not None and read.is_unread)
+        call = model.heard.call
+        if read is not None:
+            call = msgspec.structs.replace(call, unread=read.is_unread, invalid_shape=read.has_bad_shape)
         word = "applied" if result.summary_updated else "none"
         if read is not None and not result.summary_updated and (read.shape or read.has_bad_shape):
             word = "invalid" if read.has_bad_shape else "frozen"

@@ -219,7 +219,7 @@ def decide(turn: Turn, signals: Sequence[SignalItem]) -> Verdict:
     )
 
 
-def is_summary_frozen(previous: Latest, decision: BreakpointDecision) -> bool:
+def is_summary_frozen(previous: Latest | Memento, decision: BreakpointDecision) -> bool:
     """Puts the thread's emotional state before the turn to the guardrail."""
     rollup = previous.affect.rollup
     return should_freeze_summary_at_peak(

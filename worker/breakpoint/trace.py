@@ -43,6 +43,8 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     """As the provider counts them."""
     unread: bool = False
     """Whether it held no JSON object, so that all of it was taken for the response."""
+    invalid_shape: bool = False
+    """Whether it proposed a summary that breaks the contract, which counts as none."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

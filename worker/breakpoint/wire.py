@@ -63,7 +63,7 @@ class Shape(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestMemento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A client's memento, v0.2."""
+    """A client's memento: v0.2, or v0.1 without what that repeats (`id`, `createdAt`) and `updatedAt`."""
 
     memento_id: str
     thread_id: str

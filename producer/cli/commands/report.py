@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,10 +10,10 @@ from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.files import FORMATS, plan_files
 from producer.cli.options import command as declare
-from producer.cli.params import gate_options
+from producer.cli.params import gate_options, refuse_no_text, text_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from producer.report.github import Annotations
     from shared.runs import RunInfo
@@ -31,10 +31,17 @@ if TYPE_CHECKING:
     help="File to write; the suffix (.md .json .jsonl .csv .html .xml) tells the format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @click.option("--format", "format_name", type=click.Choice(FORMATS), help="Format, whatever the suffix says.")
+@text_option
 @gate_options
 @pass_session
 def command(
-    session: Session, *, run: str, paths: tuple[Path, ...], format_name: str | None, gates: tuple[str, ...]
+    session: Session,
+    *,
+    run: str,
+    paths: tuple[Path, ...],
+    format_name: str | None,
+    no_text: bool,
+    gates: tuple[str, ...],
 ) -> int:
     """Write a report of RUN and print its path; without -o print the report itself, as Markdown.
 
@@ -49,34 +56,46 @@ def command(
     files = plan_files(paths, format_name) if paths else []
     wanted = [parse_gate(text) for text in gates]
     info = find_run(session, run)
+    refuse_no_text(info.kind, no_text=no_text)
     check_gates(wanted, info.kind)
     annotations = _annotations(info, format_name)
-    if not files:
-        default = "json" if session.options.json else "md"
-        name = format_name or default
-        document = print_results(
-            session, info, name, only_failed=False, first=None, gates=wanted, more=annotations
-        )
-        _annotate(session, annotations)
-        tell_gates(session.output, document)
-        return exit_of_gates(document)
-    document = write_reports(session, info, files, annotations, gates=wanted)
-    code = exit_of_gates(document)
-    if session.options.json:
-        written = {
-            "schema_version": SCHEMA_VERSION,
-            "run_id": info.run,
-            "files": document["files"],
-            **({"gates": document["gates"]} if wanted else {}),
-            "exit": code,
-        }
-        session.output.data(json.dumps(written))
+    with_text = not no_text
+    if files:
+        document = write_reports(session, info, files, annotations, gates=wanted, with_text=with_text)
+        _tell_files(session, document)
     else:
-        for file in files:
-            session.output.data(str(file.path))
+        name = format_name or ("json" if session.options.json else "md")
+        document = print_results(
+            session,
+            info,
+            name,
+            only_failed=False,
+            first=None,
+            gates=wanted,
+            more=annotations,
+            with_text=with_text,
+        )  # fmt: skip - one call, one paragraph
     _annotate(session, annotations)
     tell_gates(session.output, document)
-    return code
+    return exit_of_gates(document)
+
+
+def _tell_files(session: Session, document: "Mapping[str, Any]") -> None:
+    """Names the files that were written."""
+    if not session.options.json:
+        for file in document["files"]:
+            session.output.data(file["path"])
+        return
+    from producer.cli.ending import exit_of_gates  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    written = {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": document["run_id"],
+        "files": document["files"],
+        **({"gates": document["gates"]} if "gates" in document else {}),
+        "exit": exit_of_gates(document),
+    }
+    session.output.data(json.dumps(written))
 
 
 def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotations]":

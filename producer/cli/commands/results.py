@@ -4,6 +4,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options import command as declare
+from producer.cli.params import refuse_no_text, text_option
 from shared.errors import UsageError
 
 FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")
@@ -22,6 +23,7 @@ FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")
     "--first", type=click.IntRange(1), metavar="N", help="Only the first N items; a table shows 50."
 )
 @click.option("--traces", is_flag=True, help="Print the trace events instead, one JSON object per line.")
+@text_option
 @click.option("--all-phases", is_flag=True, help="With --traces: of every phase, not only of breakpoints.")
 @pass_session
 def command(
@@ -32,6 +34,7 @@ def command(
     only_failed: bool,
     first: int | None,
     traces: bool,
+    no_text: bool,
     all_phases: bool,
 ) -> None:
     """Print the results of RUN in input order, also while it goes on."""
@@ -43,9 +46,11 @@ def command(
     if traces and format_name not in {None, "jsonl"}:
         raise UsageError(f"traces cannot be printed as {format_name}", hint="leave --format out")
     info = find_run(session, run)
+    refuse_no_text(info.kind, no_text=no_text)
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")
     if name == "table":
         print_table(session, info, only_failed=only_failed, first=first)
     else:
-        print_results(session, info, name, only_failed=only_failed, first=first)
+        with_text = not no_text and not traces
+        print_results(session, info, name, only_failed=only_failed, first=first, with_text=with_text)

@@ -14,7 +14,16 @@ from producer.cli.files import FORMATS, check_formats, plan_files
 from producer.cli.models import model_options
 from producer.cli.options import command as declare
 from producer.cli.options import jsonl_option
-from producer.cli.params import chosen, config_option, gate_options, one_file, submit_options, worker_options
+from producer.cli.params import (
+    chosen,
+    config_option,
+    gate_options,
+    one_file,
+    refuse_no_text,
+    submit_options,
+    text_option,
+    worker_options,
+)
 from shared.errors import UsageError
 from shared.names import Kind
 
@@ -46,6 +55,7 @@ from shared.names import Kind
 @click.option(
     "-e", "--export", type=click.Choice(FORMATS), help="Format of the report; without -o: report.FORMAT."
 )
+@text_option
 @gate_options
 @click.option("--detach", is_flag=True, help="Leave it to workers in the background and print the run's id.")
 @click.option("--resume", "resumed", metavar="RUN", help="Continue this run instead of submitting a file.")
@@ -67,6 +77,7 @@ def command(
     timeout_s: float | None,
     paths: tuple[Path, ...],
     export: str | None,
+    no_text: bool,
     gates: tuple[str, ...],
     detach: bool,
     resumed: str | None,
@@ -92,12 +103,13 @@ def command(
     if detach:
         _refuse_waiting(gates, paths, export)
     files, wanted = plan_files(paths, export), [parse_gate(text) for text in gates]
-    options = work.WorkOptions(processes, in_flight, timeout_s, files, wanted)
+    options = work.WorkOptions(processes, in_flight, timeout_s, files, wanted, with_text=not no_text)
     if file is None:
         return work.resume(session, str(resumed), options)
     choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words, in_flight=in_flight)
     submission = Submission(session, file, choice)
     check_formats(files, submission.kind())
+    refuse_no_text(submission.kind(), no_text=no_text)
     if dry_run:
         return checking.tell_counts(session, submission)
     asked = submission.options()  # a wrong option is told before anything is started

@@ -9,6 +9,7 @@ from typing import Any, Final
 from producer.report.cells import plain
 from producer.report.html.page import chunked, fill
 from producer.report.html.spool import Spool
+from producer.report.messages import message_of
 from producer.report.opened import OpenedRow
 from producer.report.to_traces import events
 from producer.report.turns.html_strips import MOST_CELLS, strip
@@ -121,6 +122,7 @@ def shown_of(turn: OpenedRow) -> dict[str, Any]:
         "id": turn.item_id,
         "thread": plain(result.thread_id, NAME_CHARS) if result else "",
         "message": plain(result.message_id, NAME_CHARS) if result else "",
+        "said": plain(message_of(turn.row), WHY_CHARS),
         "decision": "error" if is_error else (result.decision or NEVER) if result else NEVER,
         "tone": "bad" if is_error else "",
         "rule": (result.rule or "") if result else "",

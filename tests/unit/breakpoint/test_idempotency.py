@@ -84,6 +84,15 @@ def test_spelling_is_not_content() -> None:
     assert decide_thread(thread="t", state=b"", batches=[lines], known={}).blocks[0].codes == ["s6u", "s6ud"]
 
 
+@pytest.mark.parametrize("sent", [{"ts": "2026-01-01T00:00:05Z"}, {"thread_memento_etag": "1"}, {}])
+def test_when_it_was_sent_is_not_content(sent: dict[str, str]) -> None:
+    """A client that repeats a request stamps it anew and may have read the token again: the first result."""
+    first = {**PROPOSED, "ts": "2026-01-01T00:00:00Z", "thread_memento_etag": "0"}
+    decided = decide(first, {**PROPOSED, **sent})
+    assert decided.codes == ["s6u", "s6ud"]
+    assert decided.rows[0] == decided.rows[1]
+
+
 def test_a_refused_turn_may_come_again() -> None:
     """An id whose turn was refused is not taken: with a fresh token the same request is decided."""
     stale = {**PROPOSED, "thread_memento_etag": "7"}

@@ -1,9 +1,12 @@
 """A thread's memory: what a turn starts from, what it leaves behind, and who may see what."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
 
+from producer.load.turns import read_turns
 from shared.mementos import StoredMemento
 from tests.support.conversations import (
     EARLIER,
@@ -16,6 +19,8 @@ from tests.support.conversations import (
     turn,
     with_memento,
 )
+from tests.support.turn_files import stdin
+from tests.support.turn_strategies import turns
 
 FROM_REF = "request_context.thread_memento_ref"
 FROM_REQUEST = "request_context.thread_memento"
@@ -60,6 +65,17 @@ def test_answers_keep_the_stored_form() -> None:
     for row in rows:
         StoredMemento.model_validate(row["memento"])
     assert b"pointTimes" not in b"".join(decide(turn(affectSignal=felt(0.4))).outcome.blocks[0].lines)
+
+
+@given(turns())
+def test_an_answered_memento_can_be_sent_back(said: dict[str, Any]) -> None:
+    """Input takes what output gives: the memento is the baseline, and the next answer says the same again."""
+    first = decide(said).rows[0]
+    answered = first["result"]["memento"] if "error" in first else first["memento"]
+    line = turn("And then?", context={"thread_memento": answered}, ts=answered["updatedAt"])
+    [read] = read_turns(stdin([line]))
+    [again] = decide(json.loads(read.raw)).rows
+    assert (again["source"], again["memento"]) == (FROM_REQUEST, answered)
 
 
 def test_identity_and_creation_are_kept_for_ever() -> None:

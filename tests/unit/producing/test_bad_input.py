@@ -27,6 +27,14 @@ MEMENTO: Final = {
     },
 }
 
+STORED: Final = {
+    **MEMENTO,
+    "version": "memento-v0.1",
+    "id": MEMENTO["mementoId"],
+    "createdAt": MEMENTO["createdTs"],
+    "updatedAt": MEMENTO["createdTs"],
+}
+
 
 def signals(count: int = 1, **keys: Any) -> dict[str, Any]:
     """Signals, with something else in their items."""
@@ -59,6 +67,42 @@ BAD_LINES: Final[dict[str, tuple[bytes, str, str]]] = {
     ),
     "hostile key": (line(**{"\x1b[31m": 1}), r"'\x1b[31m': unknown key", "known keys: affectSignal, "),
     "missing key": (b'{"message":"x"}', "threadId: is missing", "required"),
+    "null for a required key": (line(threadId=None), "threadId: null is not a value here", "is required"),
+    "null for an inner required key": (
+        line(signals=signals(kind=None)),
+        "signals.items[0].kind: null is not a value here",
+        "is required",
+    ),
+    "null in a list": (
+        line(modelShape={"arc": "a", "active": [None], "parked": [], "decisions": [], "next": []}),
+        "modelShape.active[0]: null is not a value here",
+        "take it out of the list",
+    ),
+    "key twice": (
+        b'{"threadId": "t", "message": "one", "message": "two"}',
+        "message: the key stands twice in one object",
+        "keep one",
+    ),
+    "key twice, one spelt with an escape": (
+        rb'{"threadId": "t", "message": "hi", "messag\u0065": "hi"}',
+        "message: the key stands twice in one object",
+        "keep one",
+    ),
+    "key twice, an escaped colon beside it": (
+        rb'{"threadId": "t", "message": "a\u003ab", "driftRisk": true, "driftRisk": false}',
+        "driftRisk: the key stands twice in one object",
+        "keep one",
+    ),
+    "inner key twice": (
+        line(signals=signals()).replace(b'"kind"', b'"kind": "ack_only", "kind"'),
+        "signals.items[0].kind: the key stands twice in one object",
+        "keep one",
+    ),
+    "key twice in free metadata": (
+        line(meta={"x": {"a": 1}}).replace(b'"a"', b'"a": 1, "a"'),
+        "meta.x.a: the key stands twice in one object",
+        "keep one",
+    ),
     "null": (line(messageId=None), "messageId: null is not a value here", "leave the key out"),
     "too long": (line(message="x" * 20_001), "message: 20,001 characters, at most 20,000", "shorten"),
     "empty": (line(message=""), "message: is empty ('')", "value"),
@@ -80,10 +124,25 @@ BAD_LINES: Final[dict[str, tuple[bytes, str, str]]] = {
         "context: signals stand both on the turn and in context.thread_memento",
         "once",
     ),
-    "old memento": (
-        line(context={"thread_memento": {**MEMENTO, "version": "memento-v0.1"}}),
-        "context.thread_memento.version: unknown value 'memento-v0.1'",
+    "memento of another version": (
+        line(context={"thread_memento": {**MEMENTO, "version": "memento-v0.3"}}),
+        "context.thread_memento.version: unknown value 'memento-v0.3'",
         "'memento-v0.2'",
+    ),
+    "memento without a version": (
+        line(context={"thread_memento": {key: MEMENTO[key] for key in MEMENTO if key != "version"}}),
+        "context.thread_memento.version: is missing",
+        "required",
+    ),
+    "memento of the stored form with a wrong value": (
+        line(context={"thread_memento": {**STORED, "arc": 7}}),
+        "context.thread_memento.arc: not a text (7)",
+        "quotes",
+    ),
+    "memento of the stored form with signals": (
+        line(context={"thread_memento": {**STORED, "signals": signals()}}),
+        "context.thread_memento.signals: unknown key",
+        "known keys",
     ),
     "too intense": (
         line(affectSignal={"label": "x", "intensity": 2, "confidence": "low"}),

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from typing import Any, Final
 
 import pytest
@@ -14,8 +15,10 @@ from producer.report.formats import FORMATS
 from producer.report.terminal import summary_text
 from shared.names import RunState
 from shared.runs import TurnRow
-from tests.support.live_rows import ROWS, live_info
+from tests.support.conversations import turn
+from tests.support.live_rows import CACHED, FREE, PAID, ROWS, live_info, rows_of
 from tests.support.run_infos import info
+from worker.breakpoint.live import Heard
 
 CALLS: Final = {
     "made": 2,
@@ -23,6 +26,7 @@ CALLS: Final = {
     "avoided": 1,
     "given_up": 1,
     "unread": 0,
+    "invalid_shapes": 0,
     "cost_usd": 0.25,
     "cost_unknown": 1,
     "prompt_tokens": 10,
@@ -122,3 +126,29 @@ def test_csv_has_the_same_columns_for_live_turns() -> None:
     lines = list(csv.reader(io.StringIO(written("csv", ROWS))))
     assert len(lines) == len(ROWS) + 1
     assert len({len(line) for line in lines}) == 1
+
+
+def test_what_could_not_be_read_is_told_everywhere() -> None:
+    """Replies without an object and summaries that break the contract are counted, and shown to people."""
+    prose, bad = Heard("No, just text.", PAID), Heard('{"response": "Hi", "shape": {"arc": ""}}', CACHED)
+    rows = rows_of((turn("Rome?"), prose), (turn("When?"), bad), (turn("Where?"), FREE))
+    calls = document(rows)["summary"]["calls"]
+    assert (calls["unread"], calls["invalid_shapes"]) == (1, 1)
+    for text in (summary_text(document(rows)), written("md", rows), written("html", rows)):
+        assert re.search(r"replies without a JSON object\W+(\w+\W+){0,2}?1\b", text)
+        assert re.search(r"invalid summaries proposed\W+(\w+\W+){0,2}?1\b", text)
+    assert [json.loads(line)["result"]["call"]["unread"] for line in written("jsonl", rows).splitlines()] == [
+        True,
+        False,
+        False,
+    ]
+    assert [event["metadata"]["shape"] for event in traced(rows) if event["phase"] == "model_call"] == [
+        "none",
+        "invalid",
+        "none",
+    ]
+
+
+def traced(rows: list[TurnRow]) -> list[dict[str, Any]]:
+    """All trace events of rows."""
+    return [json.loads(line) for line in written("all traces", rows).splitlines()]

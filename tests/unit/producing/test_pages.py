@@ -148,6 +148,32 @@ def test_turns_that_were_never_decided_stay_open_through_a_retry() -> None:
     assert [(row.index, row.code) for row in read({}, chunks, items=items, with_open=True)[0]] == [(0, "")]
 
 
+def test_rows_bring_their_input_where_it_is_asked_for() -> None:
+    """Each row has its own line, whatever became of its batch: in parts, never decided, asked for again."""
+    results = {
+        "0.0:0": stored([0]),
+        "0.0": stored([4], codes="x0", offset=1),
+        "0.1": stored([1, 3]),
+        "1.0.0": stored([4], generation=1),
+    }
+    items = {
+        "0.0": pack_batch([0, 4], [b"a", b"b"]),
+        "0.1": pack_batch([1, 3], [b"c", b"d"]),
+        "0.2": pack_batch([2], [b"e"]),
+        "1.0.0": pack_batch([4], [b"b again"]),
+    }
+    chunks = [chunk(0, "0.0", "0.1", "0.2"), chunk(0, "1.0.0", generation=1)]
+    reader = PageReader(Fields(results), Fields(items), with_open=True, with_payload=True)
+    found = {row.index: (row.code, row.payload) for page in reader.pages(chunks) for row in page}
+    assert found == {
+        0: ("s6", b"a"),
+        1: ("s6", b"c"),
+        2: ("", b"e"),
+        3: ("s6", b"d"),
+        4: ("s6", b"b again"),
+    }
+
+
 def test_a_run_without_results_has_no_pages() -> None:
     """Nothing decided, nothing to read."""
     assert read({}, [chunk(0, "0.0")]) == []

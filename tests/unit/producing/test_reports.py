@@ -106,6 +106,58 @@ def test_json_lines_have_the_agreed_envelope(rows: list[TurnRow]) -> None:
     assert found[1]["result"]["decision"] is None
 
 
+def said(rows: list[TurnRow], *messages: str) -> list[TurnRow]:
+    """The same rows with what was said in them, as the store reads them for reports."""
+    return [
+        row._replace(payload=json.dumps(turn(message)).encode())
+        for row, message in zip(rows, messages, strict=True)
+    ]
+
+
+def test_reports_show_what_was_said(rows: list[TurnRow]) -> None:
+    """Every format has the message of each turn, also of those in error and those never decided."""
+    messages = ["Rome?", "Ça va\u2009?", "boom", "never"]
+    told = said(rows, *messages)
+    lines = [json.loads(line) for line in written("jsonl", told).splitlines()]
+    assert all(list(line) == [*ENVELOPE, "message"] for line in lines)
+    assert [line["message"] for line in lines] == messages
+    header, *cells = csv.reader(io.StringIO(written("csv", told).decode()))
+    assert header[-1] == "message"
+    assert [line[-1] for line in cells] == messages
+    text = written("md", told).decode()
+    assert text.count("| Rome? |") == 1
+    assert text.count("| boom |") == 2
+    page = written("html", told).decode()
+    assert page.count("Rome?</q>") == 2
+    assert page.count("never</q>") == 1
+
+
+def test_reports_without_text_have_none_of_it(rows: list[TurnRow]) -> None:
+    """Rows that come without their input leave no trace of it: no key, an empty cell, no column."""
+    assert all("message" not in json.loads(line) for line in written("jsonl", rows).splitlines())
+    assert [line[-1] for line in csv.reader(io.StringIO(written("csv", rows).decode()))][1:] == [""] * 4
+    assert "| said |" not in written("md", rows).decode()
+    assert "<q " not in written("html", rows).decode()
+
+
+def test_long_and_hostile_messages_do_no_harm(rows: list[TurnRow]) -> None:
+    """A message is cut after 2,000 characters, stays one cell, and is nothing but text."""
+    long = "\u20ac" * 20_000
+    told = said(rows, HOSTILE, long, "\\u003c\u2028", "=1")
+    lines = [json.loads(line)["message"] for line in written("jsonl", told).splitlines()]
+    assert lines[0] == HOSTILE
+    assert lines[1] == long[:1_999] + "…"
+    cells = [line[-1] for line in csv.reader(io.StringIO(written("csv", told).decode()))]
+    assert cells[1].startswith("'=cmd")
+    assert cells[4] == "'=1"
+    text = written("md", told).decode()
+    assert "<script>" not in text
+    assert max(map(len, text.splitlines())) < 600
+    page = written("html", told).decode()
+    assert "<script>|" not in page
+    assert page.count("\u20ac") < 1_000
+
+
 def test_a_poisoned_turn_has_a_whole_result(rows: list[TurnRow]) -> None:
     """Its result names the turn and shows the thread as it stood, though no worker wrote it."""
     line = json.loads(TurnLines("r").page([rows[2]]))

@@ -1,0 +1,209 @@
+"""`proctor threads list|show|rm`: what namespaces hold of conversation threads."""
+
+import json
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from producer.cli.context import Session, pass_session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.options import group
+from producer.cli.output import printable
+from producer.cli.wording import count, duration, plural
+from shared.errors import UsageError
+from shared.settings import DAY_S
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from producer.cli.thread_view import LastTurn, ThreadView
+    from shared.runs.threads import ThreadStore
+
+SAID_CHARS: Final = 60
+"""Of a message in the table of turns."""
+SUGGESTED: Final = 3
+"""Names that a hint offers for one that is not there."""
+
+
+@group()
+def command() -> None:
+    """List, show or remove the stored state of conversation threads.
+
+    A thread lives in a namespace: that of its run, which is called like the run, or the one that
+    --namespace named, which runs share.
+    """
+
+
+@command.command("list")
+@click.argument("namespace", required=False)
+@click.option("--first", "limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@pass_session
+def list_threads(session: Session, *, namespace: str | None, limit: int) -> None:
+    """List threads of NAMESPACE, else of all namespaces, those with the latest turns first."""
+    from producer.cli.thread_view import newest  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    store = _store(session)
+    spaces = store.namespaces() if namespace is None else [_checked(store, namespace)]
+    total, views = sum(map(store.count, spaces)), newest(store, spaces, limit)
+    if session.options.json:
+        rows = [view.as_dict() for view in views]
+        document = {"schema_version": SCHEMA_VERSION, "threads": rows, "total": total, "exit": 0}
+        session.output.data(json.dumps(document, ensure_ascii=False))
+        return
+    if not views:
+        session.output.note("no threads here yet; `proctor run TURNS.jsonl` makes some")
+        return
+    session.output.table(
+        ("NAMESPACE", "THREAD", "TURNS", "LAST TURN", "AGE", "AFFECT", "SUMMARY"),
+        [
+            (
+                view.namespace,
+                view.name,
+                count(view.turns),
+                view.memento.updated_at,
+                _age(view),
+                _affect(view),
+                "frozen" if view.is_frozen else "open",
+            )
+            for view in views
+        ],
+        right=("TURNS", "AGE"),
+    )
+    if total > len(views):
+        session.output.note(f"and {plural(total - len(views), 'thread')} more: --first {count(total)}")
+
+
+@command.command()
+@click.argument("namespace")
+@click.argument("thread")
+@click.option("--turns", type=click.IntRange(0), default=10, show_default=True, help="Last turns to show.")
+@pass_session
+def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
+    """Show THREAD of NAMESPACE: memento, etag, and its last turns with their decisions.
+
+    With --json the memento is complete, and a turn may carry it as context.thread_memento.
+    """
+    from producer.cli.thread_view import document_of, last_turns, view_of  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    store = _store(session)
+    state = store.state(_checked(store, namespace), thread)
+    if not state:
+        raise UsageError(
+            f"namespace {namespace} has no thread {thread!r}", hint=f"`proctor threads list {namespace}`"
+        )
+    view, users = view_of(namespace, thread, state), store.users(namespace)
+    last = last_turns(session.store, view, turns) if turns else []
+    if session.options.json:
+        document = {"schema_version": SCHEMA_VERSION, **document_of(view, last, users), "exit": 0}
+        session.output.data(json.dumps(document, ensure_ascii=False))
+        return
+    _tell(session, view, users)
+    if last:
+        _tell_turns(session, last)
+    elif turns:
+        session.output.note("no run that decided its turns is kept any more")
+
+
+@command.command("rm")
+@click.argument("namespace")
+@click.argument("threads", nargs=-1, metavar="[THREAD...]")
+@pass_session
+def remove(session: Session, *, namespace: str, threads: tuple[str, ...]) -> None:
+    """Remove THREADs of NAMESPACE, or all of it, at once and for good; results of runs stay.
+
+    Their next turns begin with an empty memento, and requests that they answered may come again. Refused
+    while a run uses the namespace.
+    """
+    store = _store(session)
+    total = store.count(_checked(store, namespace))
+    unknown = [name for name in threads if not store.state(namespace, name)]
+    if unknown:
+        raise UsageError(
+            f"namespace {namespace} has no thread {unknown[0]!r}", hint=f"`proctor threads list {namespace}`"
+        )
+    what = ", ".join(map(printable, threads)) or f"all {plural(total, 'thread')}"
+    session.confirm(f"remove {what} of {namespace}?")
+    requests = store.request_ids(namespace, set(threads)) if threads else []
+    gone = session.ledger.forget(namespace, threads, requests)
+    if session.options.json:
+        document = {"schema_version": SCHEMA_VERSION, "namespace": namespace, "removed": gone, "exit": 0}
+        session.output.data(json.dumps(document))
+    else:
+        session.output.data(f"{plural(gone, 'thread')} of {namespace} removed")
+
+
+def _store(session: Session) -> "ThreadStore":
+    """Opens the reading side of threads."""
+    from shared.runs.threads import ThreadStore  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    return ThreadStore(session.client, patience_s=session.settings.patience_s)
+
+
+def _checked(store: "ThreadStore", namespace: str) -> str:
+    """Returns the name of a namespace that holds threads.
+
+    Raises:
+        UsageError: there is none of this name; the hint offers those that are near.
+    """
+    if store.count(namespace):
+        return namespace
+    known = store.namespaces()
+    near = get_close_matches(namespace, known, n=SUGGESTED) or known[:SUGGESTED]
+    hint = (
+        f"there is {', '.join(near)}; `proctor threads list` has all" if near else "there are no threads yet"
+    )
+    raise UsageError(f"no threads are kept in namespace {namespace!r}", hint=hint)
+
+
+def _tell(session: Session, view: "ThreadView", users: "Sequence[str]") -> None:
+    """Writes how a thread stands."""
+    from worker.breakpoint.context import memento_lines  # noqa: PLC0415 - start-up: `--help` must not load it
+
+    output = session.output
+    name = output.paint(printable(view.name), "bold")
+    stood = f"{plural(view.turns, 'turn')} decided · etag {view.turns} · last turn {view.memento.updated_at}"
+    effect = "frozen: only a must changes the summary" if view.is_frozen else "open: the summary may change"
+    lines = [f"{name} of {view.namespace}", f"{stood} ({_age(view)} ago)", effect, ""]
+    lines += [f"  {printable(line)}" for line in memento_lines(view.memento)]
+    output.data("\n".join(lines))
+    if users:
+        output.note(f"in use by {', '.join(users)}")
+
+
+def _tell_turns(session: Session, turns: "Sequence[LastTurn]") -> None:
+    """Writes the last turns of a thread as a table, oldest first."""
+    from producer.report.cells import plain  # noqa: PLC0415 - start-up: `--help` must not load it
+
+    rows = []
+    for last in turns:
+        told = last.as_dict()
+        ended = told["decision"] or f"error {told['error']['code']}"
+        kept = "frozen" if told["frozen"] else "updated" if told["summary_updated"] else ""
+        rows.append(
+            (
+                told["etag"],
+                last.run,
+                told["item_id"],
+                ended,
+                str(told["rule"] or ""),
+                kept,
+                plain(told["message"], SAID_CHARS),
+            )
+        )
+    session.output.data("")
+    session.output.table(
+        ("ETAG", "RUN", "ITEM", "DECISION", "RULE", "SUMMARY", "SAID"), rows, right=("RULE",)
+    )
+
+
+def _age(view: "ThreadView") -> str:
+    """Writes how long ago a thread's last turn was."""
+    age_s = view.age_s
+    return plural(int(age_s // DAY_S), "day") if age_s >= DAY_S else duration(age_s)
+
+
+def _affect(view: "ThreadView") -> str:
+    """Writes where a thread's emotion is heading, and how strong it is."""
+    rollup = view.memento.affect.rollup
+    return f"{rollup.phase} ({rollup.intensity_bucket})"

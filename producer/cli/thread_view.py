@@ -1,0 +1,175 @@
+"""What people and programs are shown of a thread: its memento, what its guardrail does, its last turns."""
+
+from __future__ import annotations
+
+import json
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec.json import Decoder, encode
+
+from producer.report.messages import message_of
+from producer.report.opened import OpenedRow, opened
+from shared.clock import now_ms, parse_iso_ms
+from shared.names import Kind
+from shared.rows import DUPLICATE
+from shared.runs.pages import POISONED
+from worker.breakpoint.codec import public_state
+from worker.breakpoint.engine import BreakpointDecision
+from worker.breakpoint.memento import Memento
+from worker.breakpoint.orchestrator import is_summary_frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from shared.runs import RunStore
+    from shared.runs.threads import ThreadStore
+
+LOOKED_RUNS: Final = 200
+"""Runs, newest first, among which those of a namespace are searched."""
+LOOKED_TURNS: Final = 100_000
+"""Turns, newest first, among which the last ones of a thread are searched: a second's work."""
+_memento: Final = Decoder(Memento).decode
+
+
+class ThreadView(NamedTuple):
+    """A thread as it stands."""
+
+    namespace: str
+    name: str
+    turns: int
+    """Decided so far; the etag is the same number as text."""
+    memento: Memento
+    """As results hold it."""
+    stored: bytes
+    """The same as JSON."""
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the peak guardrail keeps the summary from every turn but a `must`."""
+        return is_summary_frozen(self.memento, BreakpointDecision.SHOULD)
+
+    @property
+    def updated_ms(self) -> int:
+        """The time of the last turn, epoch milliseconds."""
+        return parse_iso_ms(self.memento.updated_at)
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the last turn; 0 for one that is dated in the future."""
+        return max(0, now_ms() - self.updated_ms) / 1000
+
+    def as_dict(self) -> dict[str, Any]:
+        """What programs read in a list."""
+        rollup = self.memento.affect.rollup
+        return {
+            "namespace": self.namespace,
+            "thread": self.name,
+            "turns": self.turns,
+            "etag": str(self.turns),
+            "updated_at": self.memento.updated_at,
+            "age_s": round(self.age_s, 3),
+            "phase": rollup.phase,
+            "intensity": rollup.intensity_bucket,
+            "frozen": self.is_frozen,
+        }
+
+
+class LastTurn(NamedTuple):
+    """A turn of a thread, and the run that decided it."""
+
+    run: str
+    turn: OpenedRow
+
+    @property
+    def etag(self) -> int:
+        """How many turns of the thread were decided after it."""
+        return int(self.turn.result.etag) if self.turn.result else 0
+
+    @property
+    def order(self) -> tuple[int, bool, int, int]:
+        """Sorts turns as they were decided: a refused one leaves the etag where it was."""
+        row = self.turn.row
+        return self.etag, self.turn.error is not None, row.finished_ms, row.index
+
+    def as_dict(self) -> dict[str, Any]:
+        """What programs read of it."""
+        result, error = self.turn.result, self.turn.error
+        assert result is not None  # noqa: S101 - only turns with a result are collected
+        return {
+            "run_id": self.run,
+            "item_id": self.turn.item_id,
+            "message_id": result.message_id,
+            "decision": result.decision,
+            "rule": result.rule,
+            "reason": result.reason,
+            "frozen": result.peak_guardrail_active,
+            "summary_updated": result.summary_updated,
+            "etag": result.etag,
+            "error": {"code": error.code, "message": error.message} if error else None,
+            "message": message_of(self.turn.row),
+        }
+
+
+def view_of(namespace: str, name: str, state: bytes) -> ThreadView:
+    """Reads a thread's stored state."""
+    etag, stored = public_state(state)
+    return ThreadView(namespace, name, int(etag), _memento(stored), stored)
+
+
+def newest(store: ThreadStore, namespaces: Iterable[str], most: int) -> list[ThreadView]:
+    """Returns the threads whose last turns are the latest, in flat memory."""
+    views = (view_of(space, name, state) for space in namespaces for name, state in store.threads(space))
+    found = nsmallest(most, views, key=lambda view: (-view.updated_ms, view.namespace, view.name))
+    return list({(view.namespace, view.name): view for view in found}.values())
+
+
+def last_turns(store: RunStore, view: ThreadView, most: int) -> list[LastTurn]:
+    """Finds the last turns of a thread, oldest first, as far as runs that are kept still hold them.
+
+    Args:
+        store: reads runs.
+        view: the thread.
+        most: how many turns.
+    """
+    wanted = set(range(max(0, view.turns - most) + 1, view.turns + 1))
+    decided, refused = dict[int, LastTurn](), list[LastTurn]()
+    for last in _turns_of(store, view):
+        if last.turn.error is not None:
+            refused.append(last)
+        # What was decided before the thread was removed may have the same etag.
+        elif last.etag not in decided or last.order > decided[last.etag].order:
+            decided[last.etag] = last
+        wanted.discard(last.etag)
+        if not wanted:
+            break
+    return sorted([*decided.values(), *refused], key=lambda last: last.order)[-most:]
+
+
+def _turns_of(store: RunStore, view: ThreadView) -> Iterator[LastTurn]:
+    """Yields turns of a thread that may be among its last, from the newest run and chunk on."""
+    needle, looked = encode(view.name), 0
+    runs = [
+        info for info in store.list(limit=LOOKED_RUNS, kind=Kind.TURNS) if info.namespace == view.namespace
+    ]
+    for info in runs:
+        reader = store.reader(info.run, with_open=False, with_payload=True)
+        for _, rows in reader.by_chunk(reversed(store.chunks(info.run))):
+            looked += len(rows)
+            mine = [row for row in rows if needle in row.line or row.code == POISONED]
+            for turn in reversed(list(opened(row for row in mine if DUPLICATE not in row.code))):
+                last = LastTurn(info.run, turn)
+                if turn.result and turn.result.thread_id == view.name and last.etag <= view.turns:
+                    yield last
+            if looked >= LOOKED_TURNS:
+                return
+
+
+def document_of(view: ThreadView, turns: Sequence[LastTurn], users: Sequence[str]) -> dict[str, Any]:
+    """Returns all that is known of a thread; the memento can be sent back with a turn as it is."""
+    return {
+        **view.as_dict(),
+        "used_by": list(users),
+        "memento": json.loads(view.stored),
+        "last_turns": [last.as_dict() for last in turns],
+    }

@@ -1,0 +1,96 @@
+"""Reads the threads of namespaces from Redis, in pages: however many there are, no command takes long."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from shared import keys
+from shared.runs.info import PATIENCE_S
+from shared.runs.patience import patiently
+
+if TYPE_CHECKING:
+    import redis
+
+PAGE: Final = 500
+"""Keys, or fields of a hash, that Redis looks at in one command."""
+_BEFORE, _AFTER = keys.mementos_key("*").split("*")
+
+
+class _Owner(Struct, rename="camel"):
+    """Whose an answer is; that of a refused turn stands a level deeper, but is never remembered."""
+
+    thread_id: str
+
+
+class _Remembered(Struct):
+    """What a namespace keeps of an answered request, as far as it matters here."""
+
+    line: _Owner
+
+
+_owner_of: Final = Decoder(_Remembered).decode
+
+
+class ThreadStore:
+    """Reads threads; what comes or goes meanwhile may be missing, or come twice.
+
+    Args:
+        client: connected to the ledger's server, answering bytes.
+        patience_s: how long a read goes on while Redis is away.
+    """
+
+    def __init__(self, client: "redis.Redis", *, patience_s: float = PATIENCE_S) -> None:
+        self._client: Any = client  # redis-py's own annotations mix sync and async answers
+        self._patience_s = patience_s
+
+    def namespaces(self) -> list[str]:
+        """Finds the namespaces that hold threads, by name; those of runs are called like their run."""
+        found, cursor = set[str](), 0
+        while True:
+            cursor, names = self._read("scan", cursor, keys.mementos_key("*"), PAGE)
+            # The inbox of a thread called `x:mem` looks alike, but no namespace has a colon in its name.
+            some = (name.decode().removeprefix(_BEFORE).removesuffix(_AFTER) for name in names)
+            found.update(name for name in some if ":" not in name)
+            if cursor == 0:
+                return sorted(found)
+
+    def count(self, namespace: str) -> int:
+        """Counts the threads of a namespace; 0 when there is none of this name."""
+        return int(self._read("hlen", keys.mementos_key(namespace)))
+
+    def threads(self, namespace: str) -> Iterator[tuple[str, bytes]]:
+        """Yields the threads of a namespace with their stored state, in no order."""
+        for page in self._pages(keys.mementos_key(namespace)):
+            for name, state in page.items():
+                yield name.decode(), state
+
+    def state(self, namespace: str, thread: str) -> bytes:
+        """Reads the stored state of a thread; empty when there is no such thread."""
+        found: bytes | None = self._read("hget", keys.mementos_key(namespace), thread)
+        return found or b""
+
+    def users(self, namespace: str) -> list[str]:
+        """Names the open runs that use a namespace."""
+        return sorted(run.decode() for run in self._read("smembers", keys.users_key(namespace)))
+
+    def request_ids(self, namespace: str, threads: Collection[str]) -> list[str]:
+        """Finds the `clientRequestId`s that were answered by some threads."""
+        return [
+            name.decode()
+            for page in self._pages(keys.requests_key(namespace))
+            for name, value in page.items()
+            if _owner_of(value).line.thread_id in threads
+        ]
+
+    def _pages(self, key: str) -> Iterator[Mapping[bytes, bytes]]:
+        cursor = 0
+        while True:
+            cursor, page = self._read("hscan", key, cursor, None, PAGE)
+            yield page
+            if cursor == 0:
+                return
+
+    def _read(self, command: str, *arguments: Any) -> Any:
+        return patiently(lambda: getattr(self._client, command)(*arguments), self._patience_s)
