@@ -260,7 +260,7 @@ class RunStore:
         return fetch
 
     def _read(self, read: Callable[[], T]) -> T:
-        return patiently(read, self._patience_s)
+        return patiently(read, self._patience_s, client=self._client)
 
 
 def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | None:
