@@ -77,14 +77,15 @@ class PromptConsumer(Consumer):
 
     def create_task_handler(self, *arguments: Any, **options: Any) -> Callable[[Any], None]:
         """Makes the function that takes a message; what is no wake-up of ours is rejected."""
-        take: Callable[[Any], None] = super().create_task_handler(*arguments, **options)  # type: ignore[misc] # unknown to the stubs
-        queues = self.app.amqp.queues.consume_from
-        tasks = {TASKS[kind] for kind in Kind if self.app.wake_queues.name(kind) in queues}
+        known: Any = self  # the stubs know little of it
+        take: Callable[[Any], None] = super().create_task_handler(*arguments, **options)
+        queues = known.app.amqp.queues.consume_from
+        tasks = {TASKS[kind] for kind in Kind if known.app.wake_queues.name(kind) in queues}
 
         def receive(message: Any) -> None:
             if reason := why_rejected(message, tasks):
                 log_rejected(reason, str(message.delivery_info.get("routing_key")))
-                message.reject_log_error(logger, self.connection_errors)
+                message.reject_log_error(logger, known.connection_errors)
             else:
                 take(message)
 

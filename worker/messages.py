@@ -138,11 +138,12 @@ class GuardedChannel(lists.Channel):
     """A channel that survives texts that are no JSON; they left their list when they were read."""
 
     def _brpop_read(self, **options: Any) -> Any:
-        self.connection.has_json = False
+        transport: Any = self.connection
+        transport.has_json = False
         try:
-            return super()._brpop_read(**options)
+            return super()._brpop_read(**options)  # type: ignore[misc] # unknown to the stubs
         except (JSONDecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
-            if self.connection.has_json:
+            if transport.has_json:
                 raise  # of somebody to whom the message was handed
             log_rejected(f"it is no JSON: {error}", ",".join(sorted(self.active_queues)))
             return True
@@ -162,7 +163,7 @@ class _Guarded:
             super()._deliver(message, queue)  # type: ignore[misc] # of the transport that it is mixed into
 
 
-class GuardedTransport(_Guarded, lists.Transport):
+class GuardedTransport(_Guarded, lists.Transport):  # type: ignore[misc] # the stubs have other names
     """Redis lists."""
 
     Channel = GuardedChannel
@@ -172,7 +173,7 @@ class GuardedSentinelChannel(GuardedChannel, lists.SentinelChannel):
     """The same, for servers that sentinels watch."""
 
 
-class GuardedSentinelTransport(_Guarded, lists.SentinelTransport):
+class GuardedSentinelTransport(_Guarded, lists.SentinelTransport):  # type: ignore[misc] # as above
     """Redis lists on servers that sentinels watch."""
 
     Channel = GuardedSentinelChannel

@@ -180,9 +180,16 @@ def is_denial(error: Exception) -> bool:
     >>> is_denial(exceptions.NoPermissionError("User a has no permissions to run the 'ping' command"))
     True
     """
-    if isinstance(error, exceptions.NoPermissionError) or any(word in str(error) for word in DENIED_WORDS):
-        return True
-    return isinstance(error.__cause__, Exception) and is_denial(error.__cause__)
+    return _denial_in(error) is not None
+
+
+def _denial_in(error: BaseException | None) -> BaseException | None:
+    """Finds what the server said among an error and its causes."""
+    while error is not None:
+        if isinstance(error, exceptions.NoPermissionError) or any(w in str(error) for w in DENIED_WORDS):
+            return error
+        error = error.__cause__
+    return None
 
 
 def denied(error: Exception) -> RedisDeniedError:
@@ -191,7 +198,7 @@ def denied(error: Exception) -> RedisDeniedError:
     >>> denied(exceptions.NoPermissionError("No permissions to access a key")).message
     'Redis denies our user a right: No permissions to access a key'
     """
-    return RedisDeniedError(f"Redis denies our user a right: {error}", hint=DENIED_HINT)
+    return RedisDeniedError(f"Redis denies our user a right: {_denial_in(error) or error}", hint=DENIED_HINT)
 
 
 def unreachable(error: Exception) -> RedisUnreachableError:

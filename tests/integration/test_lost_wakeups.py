@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import closing
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,6 @@ STRANGE: dict[str, Any] = {
     "a time limit": message(headers={"timelimit": ["x", 1]}),
     "compressed": message(headers={"compression": "application/x-gzip"}),
     "pickle": message(**{"content-type": "application/x-python-serialize"}),
-    "another encoding": message(**{"content-encoding": "klingon"}),
     "huge": message(body=b64encode(b"x" * 5_000_000).decode()),
     "another kind": message(task="proctor.cases.validate"),
 }
@@ -207,12 +206,11 @@ def test_the_times_of_silence_fit_a_lease() -> None:
 def test_what_dead_workers_had_fetched_is_forgotten(desk: Desk, redis_url: str, processes: Processes) -> None:
     """Deliveries that nobody acknowledged for four leases are removed; younger ones stay."""
     client = desk.client
-    old = {f"old {number}": b"[]" for number in range(700)}
-    client.hset(UNACKED_KEY, mapping={**old, "new": b"[]"})
+    old = [f"old {number}" for number in range(700)]
+    client.hset(UNACKED_KEY, mapping=dict.fromkeys([*old, "new"], b"[]"))
     client.zadd(UNACKED_INDEX_KEY, {**dict.fromkeys(old, time() - 300), "new": time()})
     queues = RedisQueues(RedisTarget.parse(redis_url))
-    with ExitStack() as stack:
-        stack.callback(queues.close)
+    with closing(queues):
         assert [queues.forget_deliveries(60) for _ in range(3)] == [500, 200, 0]
     assert client.hkeys(UNACKED_KEY) == client.zrange(UNACKED_INDEX_KEY, 0, -1) == [b"new"]
     client.zadd(UNACKED_INDEX_KEY, {"new": time() - 300})
@@ -228,4 +226,22 @@ def test_a_publisher_without_its_right_says_so(new_redis_server: Callable[..., R
     app = make_app(RedisTarget.parse(f"unix://p:x@{server.socket}"))
     with pytest.raises(RedisDeniedError, match="lpush"):
         Publisher(app, patience_s=30.0).publish([Wake("turns", "r1", "0", 1, "a")])
-    app.pool.force_close_all()
+    app.close()
+
+
+@pytest.mark.slow
+def test_a_run_whose_workers_were_killed_goes_on_at_once(desk: Desk, processes: Processes) -> None:
+    """Also 44 minutes later: the leases of dead processes of this host do not have to run out first."""
+    env = {**processes.env, "PROCTOR_LEASE_S": "15"}
+    worker = start_worker(processes, "-Q", "turns", env=env)
+    desk.submit("r1", conversation(1000, 60))
+    eventually(lambda: _assert(desk.info("r1").done > 0, "not begun"))
+    worker.freeze()
+    worker.kill()
+    desk.client.hincrby(keys.CLOCK_KEY, "at", -44 * 60 * 1000)
+    before = desk.info("r1").done
+    assert before < 60_000
+    start_worker(processes, "-Q", "turns", env=env)
+    began_s = monotonic()
+    assert len(desk.finished("r1", 60)) == 60_000
+    assert monotonic() - began_s < 10
