@@ -3,7 +3,8 @@
 A connection may be half open: the other side is gone (its host died, a firewall or load balancer forgot the
 connection) and nothing says so. What finds it:
 
-    a reply that does not come     `REPLY_TIMEOUT_S`; idle connections of the same pool are closed with it
+    a reply that does not come     `REPLY_TIMEOUT_S`, `BROKER_REPLY_TIMEOUT_S`; idle connections of the same
+                                   pool are closed with it
     a worker waiting for messages  `HEALTH_CHECK_S`: its BRPOP is answered each second, or the connection is
                                    closed within twice this time
     an idle connection             keep-alive probes of the kernel, `TCP_OPTIONS`
@@ -17,8 +18,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-REPLY_TIMEOUT_S: Final = 4.0
+REPLY_TIMEOUT_S: Final = 3.0
 """How long to wait for a reply before the connection is given up and the call sent over a new one."""
+BROKER_REPLY_TIMEOUT_S: Final = 2.0
+"""The same of a broker, whose commands are short. A chunk's end may wait for the ledger, the publisher and
+Celery's events, one after the other."""
 HEALTH_CHECK_S: Final = 3
 """How often a connection that only listens is looked at."""
 _WANTED: Final[Mapping[str, int]] = {

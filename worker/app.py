@@ -12,7 +12,7 @@ from shared.settings import Settings
 from shared.target import BrokerTarget, parse_broker
 from worker.lifecycle import Lifecycle, register_tasks
 from worker.logs import keep_logs
-from worker.messages import guard_transports
+from worker.transport import guard_transports
 
 
 def broker_of(settings: Settings) -> BrokerTarget:

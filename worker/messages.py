@@ -3,7 +3,7 @@
 A queue is open to everybody who may write to the broker. What Celery or kombu cannot take apart (no JSON, no
 headers, an ETA that is no time) ends the whole worker there, once for each message.
 
-    JSON         `GuardedChannel`: the text of a message in a Redis list
+    JSON         `worker.transport`: the text of a message in a Redis list
     envelope     `why_unreadable`: what kombu needs to make a message of it, also of remote control
     wake-up      `why_rejected`: task, arguments, and none of Celery's features that we do not use
 """
@@ -11,11 +11,7 @@ headers, an ETA that is no time) ends the whole worker there, once for each mess
 import logging
 from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping
-from json import JSONDecodeError
 from typing import Any, Final, cast
-
-from kombu.transport import TRANSPORT_ALIASES
-from kombu.transport import redis as lists
 
 LONGEST_BODY: Final = 64 * 1024
 """Bytes of a wake-up's body; ours have some hundreds."""
@@ -132,58 +128,3 @@ def _why_no_wake(content: object) -> str:
 def log_rejected(reason: str, queue: str) -> None:
     """Writes the one line about a message that is no wake-up."""
     logger.warning("message rejected", extra={"reason": reason[:LONGEST_REASON], "queue": queue})
-
-
-class GuardedChannel(lists.Channel):
-    """A channel that survives texts that are no JSON; they left their list when they were read."""
-
-    def _brpop_read(self, **options: Any) -> Any:
-        transport: Any = self.connection
-        transport.has_json = False
-        try:
-            return super()._brpop_read(**options)  # type: ignore[misc] # unknown to the stubs
-        except (JSONDecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
-            if transport.has_json:
-                raise  # of somebody to whom the message was handed
-            log_rejected(f"it is no JSON: {error}", ",".join(sorted(self.active_queues)))
-            return True
-
-
-class _Guarded:
-    """What both transports have in common."""
-
-    has_json = False
-    """Whether what was read last was JSON, and was handed on."""
-
-    def _deliver(self, message: object, queue: str) -> None:
-        self.has_json = True
-        if reason := why_unreadable(message):
-            log_rejected(reason, str(queue))
-        else:
-            super()._deliver(message, queue)  # type: ignore[misc] # of the transport that it is mixed into
-
-
-class GuardedTransport(_Guarded, lists.Transport):  # type: ignore[misc] # the stubs have other names
-    """Redis lists."""
-
-    Channel = GuardedChannel
-
-
-class GuardedSentinelChannel(GuardedChannel, lists.SentinelChannel):
-    """The same, for servers that sentinels watch."""
-
-
-class GuardedSentinelTransport(_Guarded, lists.SentinelTransport):  # type: ignore[misc] # as above
-    """Redis lists on servers that sentinels watch."""
-
-    Channel = GuardedSentinelChannel
-
-
-def guard_transports() -> None:
-    """Has kombu take the guarded transports for Redis, in this process and for whatever connects later.
-
-    RabbitMQ's needs no guard: its messages are taken apart by the protocol.
-    """
-    for scheme in ("redis", "rediss"):
-        TRANSPORT_ALIASES[scheme] = f"{__name__}:{GuardedTransport.__name__}"
-    TRANSPORT_ALIASES["sentinel"] = f"{__name__}:{GuardedSentinelTransport.__name__}"

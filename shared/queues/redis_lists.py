@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from shared.keys import PREFIX
 from shared.names import Kind
 from shared.queues.base import BATCH_MESSAGES, CONNECT_TIMEOUT_S
-from shared.sockets import HEALTH_CHECK_S, REPLY_TIMEOUT_S, TCP_OPTIONS
+from shared.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
 
 if TYPE_CHECKING:
     import redis
@@ -39,6 +39,7 @@ class RedisQueues:
         self._target = target
         self._client = client
         self._own: redis.Redis | None = None
+        self._published_s = monotonic()
 
     def name(self, kind: Kind) -> str:
         """Returns the kind's own name: the transport puts `proctor:` in front of every key."""
@@ -52,7 +53,7 @@ class RedisQueues:
             "broker_url": self._target.celery_url,
             "broker_transport_options": {
                 "visibility_timeout": VISIBILITY_TIMEOUT_S,
-                "socket_timeout": REPLY_TIMEOUT_S,
+                "socket_timeout": BROKER_REPLY_TIMEOUT_S,
                 "socket_connect_timeout": CONNECT_TIMEOUT_S,
                 "socket_keepalive": True,
                 "socket_keepalive_options": dict(TCP_OPTIONS),
@@ -70,7 +71,12 @@ class RedisQueues:
         }
 
     def batch(self, producer: "Producer") -> AbstractContextManager[object]:
-        """Publishes in pipelines."""
+        """Publishes in pipelines; after a pause over a new connection, since the old one may be half open."""
+        now_s = monotonic()
+        if now_s - self._published_s > HEALTH_CHECK_S:
+            channel: Any = producer.channel
+            channel.pool.disconnect(inuse_connections=False)
+        self._published_s = now_s
         batch = producer.batch(BATCH_MESSAGES)  # type: ignore[attr-defined] # new in kombu 5.7, unknown to the stubs
         return cast("AbstractContextManager[object]", batch)
 

@@ -14,7 +14,7 @@ from shared.broker import Publisher, make_app
 from shared.errors import RedisDeniedError
 from shared.ledger import Ledger, Wake
 from shared.queues.redis_lists import UNACKED_INDEX_KEY, UNACKED_KEY, RedisQueues
-from shared.sockets import HEALTH_CHECK_S, REPLY_TIMEOUT_S
+from shared.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, REPLY_TIMEOUT_S
 from shared.target import RedisTarget
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
@@ -177,8 +177,9 @@ def test_half_open_connections_in_the_middle_of_a_run_cost_seconds(
     assert desk.info("r1").done < 60_000
     door.fall_silent()
     before, began_s = desk.info("r1").done, monotonic()
-    eventually(lambda: _assert(desk.info("r1").done > before + 20_000, desk.info("r1")), 60)
-    assert monotonic() - began_s < HALF_OPEN_S
+    wanted = min(60_000, before + 20_000)
+    eventually(lambda: _assert(desk.info("r1").done >= wanted, desk.info("r1")), 60)
+    assert monotonic() - began_s < HALF_OPEN_S, worker.said()
     assert len(desk.finished("r1", 60)) == 60_000
     assert "lease lost" not in worker.errors
 
@@ -198,8 +199,8 @@ def test_half_open_connections_of_a_producer_cost_seconds(desk: Desk, door: Door
 
 
 def test_the_times_of_silence_fit_a_lease() -> None:
-    """Ledger and then broker may each wait for a reply, and the consumer for its check, within 10 s."""
-    assert 2 * REPLY_TIMEOUT_S + 1 < HALF_OPEN_S
+    """The waits of a chunk's end, and of a consumer for its check, each fit into ten seconds."""
+    assert REPLY_TIMEOUT_S + 2 * BROKER_REPLY_TIMEOUT_S + 1 < HALF_OPEN_S
     assert 1 + 2 * HEALTH_CHECK_S < HALF_OPEN_S
 
 
