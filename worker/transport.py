@@ -1,4 +1,4 @@
-"""kombu's Redis transport as workers need it: neither strange messages nor a silent broker stop it.
+"""Adapts kombu's Redis transport to workers: neither strange messages nor a silent broker stop it.
 
 Workers put it in kombu's place by name (`guard_transports`), so that it also serves connections that are made
 again, and Sentinel's.
@@ -9,7 +9,6 @@ from typing import Any
 
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as lists
-from redis import exceptions
 
 from worker.messages import log_rejected, why_unreadable
 
@@ -43,7 +42,8 @@ class Poller(lists.MultiChannelPoller):
         open_before = [connection for connection in waiting if connection._sock is not None]  # noqa: SLF001 - same
         super().maybe_check_brpop_health()  # type: ignore[misc] # as above
         if any(connection._sock is None for connection in open_before):  # noqa: SLF001 - same
-            raise exceptions.ConnectionError("the broker has not answered for some seconds")
+            kombu: Any = lists  # as above
+            raise kombu.get_redis_ConnectionError()("the broker has not answered for some seconds")
 
 
 class _Guarded:
