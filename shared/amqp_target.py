@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S: Final = 5.0
 """For opening one connection; includes the handshake."""
-REPLY_TIMEOUT_S: Final = 10.0
+REPLY_TIMEOUT_S: Final = 5.0
 """A broker that does not confirm a message or answer a question for longer is treated as gone."""
 PAUSE_S: Final = 0.1
 """Between the first two attempts to connect; each later pause is longer by as much."""

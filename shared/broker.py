@@ -16,6 +16,7 @@ from celery import Celery
 from kombu.utils.uuid import uuid
 
 from shared.amqp_target import errors_of
+from shared.ledger.calls import denied, is_denial
 from shared.names import TASKS, Kind
 from shared.queues import Queues, queues_on
 from shared.queues.base import CONNECT_TIMEOUT_S
@@ -136,6 +137,9 @@ class Publisher:
 
         Args:
             wakes: as a ledger call returned them.
+
+        Raises:
+            RedisDeniedError: the broker's access rules refuse it.
         """
         self._kept.extend(_Kept(wake, uuid()) for wake in wakes)
         deadline = monotonic() + self._patience_s
@@ -143,7 +147,11 @@ class Publisher:
             self._pause.wait(RETRY_S)
 
     def flush(self) -> bool:
-        """Tries once to send what is kept; returns whether nothing is left."""
+        """Tries once to send what is kept; returns whether nothing is left.
+
+        Raises:
+            RedisDeniedError: the broker's access rules refuse it; no waiting mends that.
+        """
         if not self._kept:
             return True
         with self._sending:
@@ -153,10 +161,24 @@ class Publisher:
             except self._errors as error:
                 # Delivery is uncertain: some may have arrived. A second copy finds its chunk claimed.
                 self._kept.extendleft(reversed(batch))
+                if is_denial(error):
+                    raise denied(error) from error
                 self._note(error)
                 return False
         self._note(None)
         return True
+
+    def forget_deliveries(self, older_than_s: float) -> int:
+        """Removes what the broker keeps of messages that no worker acknowledged; see `Queues`.
+
+        Never raises for a broker that is away: the next call does it.
+        """
+        try:
+            return self._app.wake_queues.forget_deliveries(older_than_s)
+        except self._errors as error:
+            if is_denial(error):
+                raise denied(error) from error
+            return 0
 
     def _send(self, batch: Sequence[_Kept]) -> None:
         amqp, queues = self._app.amqp, self._app.wake_queues

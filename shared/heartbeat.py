@@ -2,13 +2,14 @@
 
 Each process holds a lock on one small file; its steward touches the file on every tick that reached Redis.
 A probe reads the oldest: one process that hangs is enough to be called unwell. A file without lock belonged
-to a process that is gone (`kill -9`); it is swept. (A process id in the file would not do: in a container the
-next process may have the same.)
+to a process that is gone (`kill -9`): the next one that starts here sweeps it, and ends at once what the dead
+one held. (A process id in the file would not do: in a container the next process may have the same.)
 
     workers/turns-1.4711@host.alive     touched each second
 """
 
 import fcntl
+import glob
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -50,8 +51,11 @@ class Heartbeat:
     def _open(self) -> None:
         self._close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._held = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # Locked before it has its name: a file without lock is that of a dead process at any moment.
+        unnamed = self._path.with_suffix(f".{os.getpid()}")
+        self._held = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        unnamed.rename(self._path)
 
     def _close(self) -> None:
         if self._held is not None:
@@ -72,16 +76,35 @@ def oldest_beat_s(data_dir: Path) -> float | None:
     return max(ages, default=None)
 
 
+def sweep_dead(data_dir: Path, host: str) -> list[str]:
+    """Removes the files of processes that are gone, and returns their names.
+
+    Args:
+        data_dir: the data folder.
+        host: only those of this host, the part of their names behind the `@`; hosts may share a folder.
+    """
+    dead = []
+    for path in (data_dir / FOLDER).glob(f"*@{glob.escape(host)}{SUFFIX}"):
+        with suppress(OSError):
+            if not _is_locked(path):
+                path.unlink()
+                dead.append(path.name.removesuffix(SUFFIX))
+    return dead
+
+
 def _age_s(path: Path) -> float | None:
     try:
         with path.open("rb") as file:
-            touched = os.fstat(file.fileno()).st_mtime
             if _is_held(file.fileno()):
-                return max(0.0, time() - touched)
-            path.unlink(missing_ok=True)
+                return max(0.0, time() - os.fstat(file.fileno()).st_mtime)
     except OSError:
         pass  # removed at this moment, or not ours to read
     return None
+
+
+def _is_locked(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _is_held(file.fileno())
 
 
 def _is_held(descriptor: int) -> bool:

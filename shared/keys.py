@@ -113,7 +113,7 @@ def chunk_key(run: str, chunk: str) -> str:
     """Hash, the record of an admitted chunk.
 
     Its fields: `st` (P published, L leased, W waiting, D delayed), `own` claim token, `w` worker, `at` when
-    claimed, `k` leases that ran out, `pub` repeated wake-ups.
+    claimed, `k` leases that ran out, `pub` repeated wake-ups, `since` when the last wake-up was sent.
     """
     return f"{PREFIX}run:{run}:c:{chunk}"
 

@@ -14,14 +14,13 @@ from shared.amqp_url import is_amqp
 from shared.queues.rabbitmq import RabbitQueues
 from shared.reach import check_server, ping_until
 from shared.redis_url import RedisUrl, mask_password, parse_redis_url
+from shared.sockets import REPLY_TIMEOUT_S, TCP_OPTIONS
 
 if TYPE_CHECKING:
     import redis
 
     from shared.settings import Settings
 
-SOCKET_TIMEOUT_S: Final = 10.0
-"""A server that is silent for longer is treated as gone; the ledger then asks again."""
 CONNECT_TIMEOUT_S: Final = 2.0
 """For opening one connection."""
 
@@ -74,7 +73,7 @@ class RedisTarget:
     def client(
         self,
         *,
-        socket_timeout_s: float = SOCKET_TIMEOUT_S,
+        socket_timeout_s: float = REPLY_TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         decode: bool = False,
     ) -> "redis.Redis":
@@ -96,9 +95,9 @@ class RedisTarget:
             "protocol": 2,  # lists and bytes, whatever a later version of redis-py prefers
         }
         if self.url.scheme == "sentinel":
-            return self._client_by_sentinel({**options, "socket_connect_timeout": connect_timeout_s})
+            return self._client_by_sentinel({**options, **_tcp_options(connect_timeout_s)})
         if self.url.scheme != "unix":
-            options |= {"socket_connect_timeout": connect_timeout_s, "socket_keepalive": True}
+            options |= _tcp_options(connect_timeout_s)
         return redis.Redis.from_url(self.redis_url, **options)
 
     def _client_by_sentinel(self, options: dict[str, Any]) -> "redis.Redis":
@@ -112,6 +111,14 @@ class RedisTarget:
 
     def _sentinel_login(self) -> dict[str, str]:
         return {name.removeprefix("sentinel_"): value for name, value in self.url.options.items()}
+
+
+def _tcp_options(connect_timeout_s: float) -> dict[str, Any]:
+    return {
+        "socket_connect_timeout": connect_timeout_s,
+        "socket_keepalive": True,
+        "socket_keepalive_options": dict(TCP_OPTIONS),
+    }
 
 
 BrokerTarget: TypeAlias = RedisTarget | AmqpTarget

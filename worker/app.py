@@ -12,6 +12,7 @@ from shared.settings import Settings
 from shared.target import BrokerTarget, parse_broker
 from worker.lifecycle import Lifecycle, register_tasks
 from worker.logs import keep_logs
+from worker.transport import guard_transports
 
 
 def broker_of(settings: Settings) -> BrokerTarget:
@@ -29,6 +30,7 @@ def broker_of(settings: Settings) -> BrokerTarget:
 
 def make_worker_app(settings: Settings) -> App:
     """Makes the app with our tasks and our part in the life of a worker."""
+    guard_transports()
     made = make_app(broker_of(settings))
     made.conf.worker_consumer = "worker.consumer:PromptConsumer"
     signals.setup_logging.connect(keep_logs)

@@ -1,7 +1,9 @@
 """Celery's consumer, prompter after an outage: it tries the broker every two seconds, and logs that once.
 
 A broker that refuses writes (out of memory, its disk is full, its replicas are away) is waited for in the
-same way: kombu takes such a refusal for an error of the channel, which would end the worker.
+same way: kombu takes such a refusal for an error of the channel, which would end the worker. One whose access
+rules refuse our user a right is not waited for: the worker ends and says which. What is no wake-up of ours is
+rejected before Celery looks at it (`worker.messages`).
 
 Celery waits two seconds longer after each attempt, up to half a minute, and writes three lines each time. And
 two moments are deadly for it, since both use a connection that is gone, and the `AttributeError` of that ends
@@ -19,6 +21,11 @@ from typing import Any, Final
 from celery.worker.consumer import Consumer
 from celery.worker.state import maybe_shutdown
 from kombu import Connection
+
+from shared.ledger.calls import denied, is_denial
+from shared.names import TASKS, Kind
+from worker.lifecycle import give_up
+from worker.messages import log_rejected, why_rejected
 
 FIRST_PAUSE_S: Final = 1
 """Between the first two attempts; each later pause is longer by as much."""
@@ -52,6 +59,7 @@ class PromptConsumer(Consumer):
 
         def tell(error: Exception, _pause_s: float) -> None:
             nonlocal is_told
+            _end_if_denied(error)
             if not is_told:
                 logger.warning("broker away", extra={"reason": f"the broker does not answer ({error})"})
             is_told = True
@@ -67,6 +75,22 @@ class PromptConsumer(Consumer):
         self.first_connection_attempt = False
         return conn
 
+    def create_task_handler(self, *arguments: Any, **options: Any) -> Callable[[Any], None]:
+        """Makes the function that takes a message; what is no wake-up of ours is rejected."""
+        known: Any = self  # the stubs know little of it
+        take: Callable[[Any], None] = super().create_task_handler(*arguments, **options)
+        queues = known.app.amqp.queues.consume_from
+        tasks = {TASKS[kind] for kind in Kind if known.app.wake_queues.name(kind) in queues}
+
+        def receive(message: Any) -> None:
+            if reason := why_rejected(message, tasks):
+                log_rejected(reason, str(message.delivery_info.get("routing_key")))
+                message.reject_log_error(logger, known.connection_errors)
+            else:
+                take(message)
+
+        return receive
+
     def call_soon_ack(self, p: Any, *args: Any, **kwargs: Any) -> Any:
         """Acknowledges a message, if that is still possible."""
         acknowledge = partial(_acknowledge, p)
@@ -74,11 +98,13 @@ class PromptConsumer(Consumer):
 
     def on_connection_error_before_connected(self, exc: Any) -> None:
         """Waits when the broker refuses what a new connection begins with."""
+        _end_if_denied(exc)
         if not self._waits_after_refusal(exc):
             super().on_connection_error_before_connected(exc)
 
     def on_connection_error_after_connected(self, exc: Any) -> None:
         """Closes what is left of a lost connection, whatever goes wrong with that."""
+        _end_if_denied(exc)
         if not self._waits_after_refusal(exc):
             logger.warning("broker away", extra={"reason": f"the connection to the broker is lost ({exc})"})
         try:
@@ -102,6 +128,12 @@ class PromptConsumer(Consumer):
         return True
 
 
+def _end_if_denied(error: Exception) -> None:
+    """Ends the process when the broker's access rules refuse a command: no waiting mends that."""
+    if is_denial(error):
+        give_up(denied(error))
+
+
 def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object, **options: Any) -> None:
     """Calls `message.ack_log_error` or `message.reject_log_error`; what cannot be told does no harm.
 
@@ -113,6 +145,7 @@ def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object,
     try:
         acknowledge(log, (), **options)  # no errors for it to log, at length, by itself
     except Exception as error:  # noqa: BLE001 - whoever reads from the connection next notices the loss
+        _end_if_denied(error)
         logger.warning("wake-up not acknowledged", extra={"reason": str(error)})
 
 

@@ -61,6 +61,14 @@ def end_now() -> None:
     _processes[-1].hurry()
 
 
+def give_up(error: ProctorError) -> None:
+    """Ends this process because what it stands on refuses it."""
+    if not _processes:
+        logger.error("worker cannot start", extra={"reason": error.message})
+        os._exit(error.exit_code)
+    _processes[-1].give_up(error)
+
+
 class Lifecycle(bootsteps.StartStopStep):
     """Our process inside Celery's.
 

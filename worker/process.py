@@ -22,14 +22,14 @@ from typing import Final
 from shared import tracing
 from shared.broker import Publisher
 from shared.errors import ProctorError
-from shared.heartbeat import Heartbeat
+from shared.heartbeat import Heartbeat, sweep_dead
 from shared.ledger import Ledger, Wake
 from shared.names import Kind
 from shared.settings import Settings
 from worker.chunks import Chunks
 from worker.loop import Loop
 from worker.room import Room
-from worker.upstream.discipline import Upstream
+from worker.upstream.discipline import Upstream, end_calls_of
 
 LAST_WORDS_S: Final = 3.0
 """How long a process in a hurry tries to give its leases back; they run out by themselves otherwise."""
@@ -81,6 +81,8 @@ class WorkerProcess:
         """Called once when the drain begins, from a thread of its own; the lifecycle wakes Celery's loop."""
         self._has_left = False
         self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
+        self._woken_s = dict.fromkeys(slots, monotonic())
+        """When a wake-up of the kind came last, or was looked for, on the monotonic clock."""
         # The one kind of queue that a signal handler may put into, also while it interrupts another `put`.
         self._asked: SimpleQueue[_Ask] = SimpleQueue()
 
@@ -106,6 +108,7 @@ class WorkerProcess:
     def slot(self, kind: Kind) -> Iterator[bool]:
         """Takes one of the process's slots for a kind, waiting for it; gives False when the process ends."""
         free = self._free[kind]
+        self._woken_s[kind] = monotonic()
         taken = free.acquire(blocking=False)
         while not taken and not self.chunks.is_draining:
             taken = free.acquire(timeout=SLOT_LOOK_S)
@@ -114,6 +117,18 @@ class WorkerProcess:
         finally:
             if taken:
                 free.release()
+
+    def idle_kinds(self) -> list[Kind]:
+        """Returns kinds that had a free slot and no wake-up for a while, each once in that time."""
+        now_s, idle = monotonic(), []
+        for kind, free in self._free.items():
+            if now_s - self._woken_s[kind] < self.ledger.times.unclaimed_ms / 1000:
+                continue
+            if free.acquire(blocking=False):
+                free.release()
+                self._woken_s[kind] = now_s
+                idle.append(kind)
+        return idle
 
     def publish(self, wakes: Sequence[Wake]) -> None:
         """Publishes wake-up calls, or keeps them for the steward."""
@@ -150,8 +165,16 @@ class WorkerProcess:
             self.publish(self.ledger.commit(held.run, held.chunk, held.token, [], back=True).wakes)
 
     def arrive(self) -> None:
-        """Takes the place of a dead process of the same name, if there was one: names are used again."""
-        self.ledger.leave(self.name, abrupt=True)
+        """Takes the place of dead processes: one of the same name, and those that were killed on this host.
+
+        Without it their leases would have to run out, also an hour later: the ledger clock stood still.
+        """
+        dead = sweep_dead(self.settings.data_dir, self.name.rpartition("@")[2])
+        for name in {self.name, *dead}:
+            self.ledger.leave(name, abrupt=True)
+        if dead:
+            end_calls_of(self.ledger, dead)
+            logger.info("dead workers replaced", extra={"ended": ",".join(dead)})
 
     def leave(self, *, abrupt: bool = False) -> None:
         """Takes the process off the ledger's list of workers.

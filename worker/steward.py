@@ -1,7 +1,8 @@
 """Runs the two periodic jobs of every worker process: healing the ledger, and keeping what we hold.
 
     steward    each second: one `tick` (the script does nothing if another worker's ran less than 0.9 s ago),
-               publishing what it found waiting, overdue or due; touching the heartbeat file
+               publishing what it found waiting, overdue or due; touching the heartbeat file. A process with
+               nothing to do looks for lost wake-ups with it; one that drains says that it takes no work.
     renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
                so that pause and cancel reach the chunks in work within about a second
 
@@ -12,6 +13,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 from shared.errors import RedisUnreachableError
@@ -21,6 +23,11 @@ from worker.process import WorkerProcess
 
 IDLE_TICKS: Final = 2
 """A burst process ends after so many looks at an empty ledger in a row."""
+
+UNACKED_LEASES: Final = 4
+"""After so many times a lease, what was fetched and not acknowledged is forgotten; looked at as often."""
+STOP_S: Final = 1.0
+"""How long the end of the process waits for each of the two jobs."""
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +84,7 @@ class Steward:
         self._is_burst = is_burst
         self._idle_ticks = 0
         self._has_arrived = False
+        self._sweep_at_s = 0.0
         self._capacities = _kinds_by_capacity(process)
         period_s = process.ledger.times.period_ms / 1000
         self._threads = (
@@ -90,23 +98,37 @@ class Steward:
             thread.start()
 
     def stop(self) -> None:
-        """Ends both jobs."""
+        """Ends both jobs; a tick that is under way would register the process again after it has left."""
         for thread in self._threads:
             thread.stop()
+        for thread in self._threads:
+            thread.join(STOP_S)
 
     def _tick(self) -> None:
         process = self._process
-        if process.chunks.is_draining:
-            return
+        is_draining = process.chunks.is_draining
         if not self._has_arrived:
             process.arrive()
             self._has_arrived = True
+        idle = [] if is_draining else process.idle_kinds()
         for capacity, kinds in self._capacities.items():
-            process.publish(process.ledger.tick(process.name, kinds, capacity))
+            looking = [kind for kind in kinds if kind in idle]
+            capacity_now = 0 if is_draining else capacity
+            process.publish(process.ledger.tick(process.name, kinds, capacity_now, idle=looking))
         process.publisher.flush()
         process.heartbeat.beat()
-        if self._is_burst:
+        self._sweep_broker()
+        if self._is_burst and not is_draining:
             self._end_when_idle()
+
+    def _sweep_broker(self) -> None:
+        """Forgets, once in a while, what workers that were killed had fetched."""
+        process, now_s = self._process, monotonic()
+        if now_s < self._sweep_at_s:
+            return
+        after_s = UNACKED_LEASES * process.ledger.times.lease_ms / 1000
+        self._sweep_at_s = now_s + after_s
+        process.publisher.forget_deliveries(after_s)
 
     def _end_when_idle(self) -> None:
         is_idle = not has_work(self._process.ledger, self._process.slots)

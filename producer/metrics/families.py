@@ -23,7 +23,7 @@ OUTCOMES: Final = {
 """How items of each kind end, as the ledger counts them."""
 OPEN_STATES: Final = tuple(state for state in RunState if state not in FINAL_STATES)
 CHUNK_STATES: Final = ("published", "leased", "delayed")
-WORKER_STATES: Final = ("ready", "silent")
+WORKER_STATES: Final = ("ready", "draining", "silent")
 
 
 class Type(StrEnum):
@@ -155,7 +155,7 @@ FAMILIES: Final = (
         "proctor_workers",
         Type.GAUGE,
         ("kind", "state"),
-        "Registered worker processes: ready, or silent for a third of a lease (draining, frozen or dead).",
+        "Registered worker processes: ready, draining, or silent for a third of a lease (frozen or dead).",
         _pairs(WORKER_STATES, lambda look, kind, state: look.workers.get((kind, state), 0)),
     ),
     Family(

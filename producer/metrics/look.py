@@ -102,8 +102,10 @@ class _Fleet:
         workers = live_workers(now_ms, clock, found.registered, found.capacity)
         silent_s = SILENT_LEASES * (int(clock[2]) / 1000 if clock[2] else LEASE_S)
         ready = [worker for worker in workers if worker.heard_s < silent_s]
+        draining = sum(1 for name, _ in found.registered if int(found.capacity.get(name, 0)) == 0)
         self.workers[kind, "ready"] = len(ready)
-        self.workers[kind, "silent"] = len(found.registered) - len(ready)
+        self.workers[kind, "draining"] = draining
+        self.workers[kind, "silent"] = len(found.registered) - len(ready) - draining
         self.slots[kind] = sum(worker.capacity for worker in ready)
 
 

@@ -17,6 +17,7 @@ from redis import exceptions
 
 from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError
 from shared.ledger.scripts import Script
+from shared.sockets import close_idle
 
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0
@@ -151,6 +152,8 @@ class ScriptCaller:
                 if not passes(error):
                     raise
                 _outage.begin(error)
+                if isinstance(error, exceptions.TimeoutError):
+                    close_idle(self.client)
                 deadline = deadline or monotonic() + self.patience_s
                 if isinstance(error, REFUSED) or monotonic() + pause_s > deadline:
                     raise unreachable(error) from error
@@ -172,12 +175,21 @@ def passes(error: Exception) -> bool:
 
 
 def is_denial(error: Exception) -> bool:
-    """Whether the server's access rules (ACL) refused a command, also one inside a script.
+    """Whether the server's access rules (ACL) refused a command, also one inside a script or a batch.
 
     >>> is_denial(exceptions.NoPermissionError("User a has no permissions to run the 'ping' command"))
     True
     """
-    return isinstance(error, exceptions.NoPermissionError) or any(word in str(error) for word in DENIED_WORDS)
+    return _denial_in(error) is not None
+
+
+def _denial_in(error: BaseException | None) -> BaseException | None:
+    """Finds what the server said among an error and its causes."""
+    while error is not None:
+        if isinstance(error, exceptions.NoPermissionError) or any(w in str(error) for w in DENIED_WORDS):
+            return error
+        error = error.__cause__
+    return None
 
 
 def denied(error: Exception) -> RedisDeniedError:
@@ -186,7 +198,7 @@ def denied(error: Exception) -> RedisDeniedError:
     >>> denied(exceptions.NoPermissionError("No permissions to access a key")).message
     'Redis denies our user a right: No permissions to access a key'
     """
-    return RedisDeniedError(f"Redis denies our user a right: {error}", hint=DENIED_HINT)
+    return RedisDeniedError(f"Redis denies our user a right: {_denial_in(error) or error}", hint=DENIED_HINT)
 
 
 def unreachable(error: Exception) -> RedisUnreachableError:

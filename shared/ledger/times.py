@@ -27,6 +27,8 @@ class Times:
     """How long a loading run waits to hear of its loader, on the ledger clock."""
     overdue_ms: int = 30_000
     """The least time after which an unclaimed wake-up counts as lost and is published again."""
+    unclaimed_ms: int = 3_000
+    """The same while a worker has had nothing to do for as long; also how often such a worker looks."""
     park_ms: int = 1_000
     """How long a suspect chunk stands aside when its worker already holds one."""
     skew_ms: int = 2_000

@@ -1,6 +1,6 @@
 """The ledger's calls for workers: claim, renew, commit, tick."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from shared import keys
 from shared.ledger import wire
@@ -137,15 +137,19 @@ class WorkingCalls(LedgerCalls):
             if value is not None
         }
 
-    def tick(self, worker: str, kinds: Sequence[str], capacity: int) -> list[Wake]:
+    def tick(
+        self, worker: str, kinds: Sequence[str], capacity: int, *, idle: Collection[str] = ()
+    ) -> list[Wake]:
         """Registers a worker for 15 s, and does the steward's work when nobody did in the last second.
 
         Args:
             worker: name of the process.
             kinds: the queues it listens to.
-            capacity: how many chunks it works on at a time.
+            capacity: how many chunks it works on at a time; 0 for a worker that drains, which takes none.
+            idle: those of the kinds for which it has had a free slot and no message for a while: wake-ups
+                that nobody has claimed for as long are published again.
         """
-        return wire.wakes_from(self.caller.run("tick", worker, capacity, *kinds))
+        return wire.wakes_from(self.caller.run("tick", worker, capacity, " ".join(idle), *kinds))
 
     def leave(self, worker: str, *, abrupt: bool = False) -> None:
         """Takes a worker that shuts down, or that is known to be dead, off the lists.

@@ -47,6 +47,22 @@ class Queues(Protocol):
         """
         ...
 
+    def forget_deliveries(self, older_than_s: float) -> int:
+        """Removes what the broker keeps of messages that were handed out and never acknowledged.
+
+        Their worker was killed, or lost its connection. The ledger hands out their chunks again by itself.
+
+        Args:
+            older_than_s: how long ago they were handed out at least.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            redis.RedisError: Redis does not answer.
+        """
+        ...
+
     def close(self) -> None:
         """Closes what `lengths` has opened."""
         ...

@@ -24,7 +24,7 @@ from shared.queues.base import CONNECT_TIMEOUT_S
 if TYPE_CHECKING:
     from kombu import Connection, Producer, Queue
 
-HEARTBEAT_S: Final = 10
+HEARTBEAT_S: Final = 4
 """A connection that is silent for twice as long is closed, by the worker as by the broker."""
 ACKNOWLEDGE_WITHIN_MS: Final = 24 * 3600 * 1000
 """For `x-consumer-timeout`: a chunk is acknowledged when it ends, and it may wait for an upstream."""
@@ -136,6 +136,10 @@ class RabbitQueues:
             raise self._failure from error
         self._failure = None
         return found
+
+    def forget_deliveries(self, older_than_s: float) -> int:  # noqa: ARG002 - the interface of all brokers
+        """Does nothing: RabbitMQ takes messages back itself when a connection ends."""
+        return 0
 
     def close(self) -> None:
         """Closes the connection that `lengths` has opened."""

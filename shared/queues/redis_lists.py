@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, cast
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from shared.keys import PREFIX
 from shared.names import Kind
 from shared.queues.base import BATCH_MESSAGES, CONNECT_TIMEOUT_S
+from shared.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
 
 if TYPE_CHECKING:
     import redis
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 
 VISIBILITY_TIMEOUT_S: Final = 3600
 """After this an unacknowledged message comes again. Above every chunk's time: leases do the recovering."""
-SOCKET_TIMEOUT_S: Final = 30
-"""A broker that is silent for longer is treated as gone."""
+UNACKED_KEY: Final = f"{PREFIX}unacked"
+"""Hash of the transport: messages that were handed out and are not acknowledged, by delivery tag."""
+UNACKED_INDEX_KEY: Final = f"{PREFIX}unacked_index"
+"""Sorted set: their delivery tags by the time of the worker that took them, seconds."""
 
 
 class RedisQueues:
@@ -35,6 +39,7 @@ class RedisQueues:
         self._target = target
         self._client = client
         self._own: redis.Redis | None = None
+        self._published_s = monotonic()
 
     def name(self, kind: Kind) -> str:
         """Returns the kind's own name: the transport puts `proctor:` in front of every key."""
@@ -48,10 +53,11 @@ class RedisQueues:
             "broker_url": self._target.celery_url,
             "broker_transport_options": {
                 "visibility_timeout": VISIBILITY_TIMEOUT_S,
-                "socket_timeout": SOCKET_TIMEOUT_S,
+                "socket_timeout": BROKER_REPLY_TIMEOUT_S,
                 "socket_connect_timeout": CONNECT_TIMEOUT_S,
                 "socket_keepalive": True,
-                "health_check_interval": 25,
+                "socket_keepalive_options": dict(TCP_OPTIONS),
+                "health_check_interval": HEALTH_CHECK_S,
                 "global_keyprefix": PREFIX,
                 "priority_steps": [0],  # one list per queue, so that its length is the queue's length
                 # One quick second try for a connection that is opened to publish: the publisher waits.
@@ -65,7 +71,12 @@ class RedisQueues:
         }
 
     def batch(self, producer: "Producer") -> AbstractContextManager[object]:
-        """Publishes in pipelines."""
+        """Publishes in pipelines; after a pause over a new connection, since the old one may be half open."""
+        now_s = monotonic()
+        if now_s - self._published_s > HEALTH_CHECK_S:
+            channel: Any = producer.channel
+            channel.pool.disconnect(inuse_connections=False)
+        self._published_s = now_s
         batch = producer.batch(BATCH_MESSAGES)  # type: ignore[attr-defined] # new in kombu 5.7, unknown to the stubs
         return cast("AbstractContextManager[object]", batch)
 
@@ -75,13 +86,33 @@ class RedisQueues:
         Raises:
             redis.RedisError: the server does not answer.
         """
-        client = self._client or self._own
-        if client is None:
-            client = self._own = self._target.client()
-        pipeline = client.pipeline(transaction=False)
+        pipeline = self._connected().pipeline(transaction=False)
         for kind in Kind:
             pipeline.llen(f"{PREFIX}{kind.value}")
         return {kind: int(length) for kind, length in zip(Kind, pipeline.execute(), strict=True)}
+
+    def forget_deliveries(self, older_than_s: float) -> int:
+        """Removes old entries of the transport's `unacked` hash and of its index, some at a time.
+
+        The transport itself would put them back into their queue, after `VISIBILITY_TIMEOUT_S`.
+
+        Raises:
+            redis.RedisError: the server does not answer.
+        """
+        client: Any = self._connected()
+        tags = client.zrangebyscore(UNACKED_INDEX_KEY, "-inf", time() - older_than_s, 0, BATCH_MESSAGES)
+        if tags:
+            with client.pipeline() as pipeline:
+                pipeline.zrem(UNACKED_INDEX_KEY, *tags)
+                pipeline.hdel(UNACKED_KEY, *tags)
+                pipeline.execute()
+        return len(tags)
+
+    def _connected(self) -> "redis.Redis":
+        client = self._client or self._own
+        if client is None:
+            client = self._own = self._target.client()
+        return client
 
     def close(self) -> None:
         """Closes the client that was made here."""

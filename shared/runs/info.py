@@ -259,7 +259,7 @@ class RunStore:
         return found
 
     def _read(self, read: Callable[[], T]) -> T:
-        return patiently(read, self._patience_s)
+        return patiently(read, self._patience_s, client=self._client)
 
 
 def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | None:

@@ -10,6 +10,10 @@ from shared.names import RunState
 
 SILENT_MS: Final = 10_000
 """Every worker ticks each second: when no tick came for this long, nobody works, whatever is registered."""
+UNHEARD_PERIODS: Final = 4
+"""Leases are renewed once a period: a worker that has missed so many renewals has probably died."""
+LEASES_READ: Final = 100
+"""Leases that are looked at for those of one run; the next to run out come first."""
 PARKED_READ: Final = 1_000
 """Most delayed chunks that are looked at for those of one run."""
 
@@ -40,6 +44,12 @@ class Scene(NamedTuple):
     """When its first delayed chunk is due, epoch milliseconds; 0 when none is delayed."""
     others: int
     """Other runs of its kind with chunks to hand out."""
+    unheard: int = 0
+    """Those of its chunks whose worker has not renewed its lease for a while."""
+    free_ms: int = 0
+    """Until the first of these leases runs out."""
+    kind: str = ""
+    """What it consists of."""
 
 
 _HELD: Final[Mapping[str, str]] = {
@@ -50,7 +60,7 @@ _HELD: Final[Mapping[str, str]] = {
 
 
 def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], caps: Any) -> list[Worker]:
-    """Picks the workers whose registration has not run out on the ledger clock.
+    """Picks the workers that take work: registered on the ledger clock, and not draining (capacity 0).
 
     Args:
         now_ms: Redis' time.
@@ -58,16 +68,13 @@ def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], c
         registered: pairs of name and expiry.
         caps: capacity by name.
     """
-    at, ledger_ms, lease_ms = (int(value or 0) for value in clock)
-    times = Times.of(lease_ms / 1000) if lease_ms else TIMES
-    passed = max(0, now_ms - at)
-    if passed > SILENT_MS:
+    if now_ms - int(clock[0] or 0) > SILENT_MS:
         return []
-    ledger_now = ledger_ms + min(passed, times.skew_ms)
+    ledger_now, times = _ledger_clock(now_ms, clock)
     return [
         Worker(name.decode(), int(caps.get(name, 0)), max(0.0, ledger_now + times.lease_ms - until) / 1000)
         for name, until in registered
-        if until > ledger_now
+        if until > ledger_now and int(caps.get(name, 0))
     ]
 
 
@@ -80,16 +87,24 @@ def reason(run: str, scene: Scene, *, held: str = "", note: str = "") -> str:
         held: what holds its calls back, see `holding`.
         note: what its parked items wait for.
 
-    >>> reason("r", Scene("running", 0, 2, 5, 0, 0))
-    'no worker is alive; start one with `proctor worker`'
+    >>> reason("r", Scene("running", 0, 2, 5, 0, 0, kind="turns"))
+    'no worker is alive for turns; start one with `proctor worker -Q turns`'
     >>> reason("r", Scene("running", 1, 2, 5, 0, 0), held="max cost $1 reached")
     'max cost $1 reached'
+    >>> reason("r", Scene("running", 1, 1, 5, 0, 0, unheard=1, free_ms=6_400))
+    '1 of its chunks is held by a worker that does not answer; others take over within 7 s'
     """
     if scene.state != RunState.RUNNING:
         is_cut = scene.state == RunState.INCOMPLETE
         return held if is_cut else _HELD.get(scene.state, "").format(run=run)
     if not scene.workers:
-        return "no worker is alive; start one with `proctor worker`"
+        return f"no worker is alive for {scene.kind}; start one with `proctor worker -Q {scene.kind}`"
+    if not held and scene.unheard and scene.unheard >= scene.chunks:
+        within_s = max(1, -(-scene.free_ms // 1000))
+        return (
+            f"{scene.unheard} of its chunks {'is' if scene.unheard == 1 else 'are'} held by a worker that "
+            f"does not answer; others take over within {within_s} s"
+        )
     if held or scene.chunks:
         return held
     if scene.due_ms:
@@ -113,8 +128,17 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
     pipeline.scard(keys.admitted_key(run))
     pipeline.zcard(keys.ring_key(kind))
     pipeline.zrange(keys.parked_key(kind), 0, PARKED_READ - 1, withscores=True)
-    time, clock, registered, caps, waiting, admitted, ring, parked = pipeline.execute()
+    pipeline.zrange(keys.live_key(kind), 0, LEASES_READ - 1, withscores=True)
+    time, clock, registered, caps, waiting, admitted, ring, parked, live = pipeline.execute()
     now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+    ledger_ms, times = _ledger_clock(now_ms, clock)
+    late = ledger_ms + times.lease_ms - UNHEARD_PERIODS * times.period_ms
+    ends = {
+        member.decode().split(" ")[1]: int(until) - ledger_ms
+        for member, until in live
+        if until < late and member.split(b" ")[0] == run.encode()
+    }
+    unheard = _leased(client, run, list(ends)) if ends else []
     mine = [due for member, due in parked if member.split(b" ")[0] == run.encode()]
     return Scene(
         state=state,
@@ -123,7 +147,30 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
         waiting=int(waiting),
         due_ms=int(min(mine, default=0)),
         others=max(0, int(ring) - 1),
+        unheard=len(unheard),
+        free_ms=max(0, min((ends[chunk] for chunk in unheard), default=0)),
+        kind=kind,
     )
+
+
+def _leased(client: Any, run: str, chunks: Sequence[str]) -> list[str]:
+    """Picks the chunks that a worker holds; the others were only published."""
+    pipeline = client.pipeline(transaction=False)
+    for chunk in chunks:
+        pipeline.hget(keys.chunk_key(run, chunk), "st")
+    return [chunk for chunk, state in zip(chunks, pipeline.execute(), strict=True) if state == b"L"]
+
+
+def _ledger_clock(now_ms: int, clock: Sequence[Any]) -> tuple[int, Times]:
+    """Reads the ledger clock, and the times of the workers that tick.
+
+    Args:
+        now_ms: Redis' time.
+        clock: `at`, `lc` and `lease` of the clock's hash.
+    """
+    at, ledger_ms, lease_ms = (int(value or 0) for value in clock)
+    times = Times.of(lease_ms / 1000) if lease_ms else TIMES
+    return ledger_ms + min(max(0, now_ms - at), times.skew_ms), times
 
 
 def workers(client: Any, kind: str) -> list[Worker]:

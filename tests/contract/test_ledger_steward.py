@@ -109,6 +109,19 @@ def test_a_lost_wake_up_is_repeated(ledger: TimedLedger) -> None:
         ledger.pass_ms(-1000)
 
 
+def test_an_idle_worker_finds_a_lost_wake_up_sooner(ledger: TimedLedger) -> None:
+    """Where a worker has nothing to do a wake-up counts as lost after 3 s, then after 6; else after 30."""
+    ledger.live_ms(1000, "w1")
+    wakes = submit_cases(ledger, "r1", [["0"], ["1"]])
+    assert ledger.claim("r1", wakes[0].chunk, "token", "w1").status == "ok"
+    for passed_ms, idle, found in (
+        (2000, "cases", []), (1000, "turns", []), (0, "cases", wakes[1:]),
+        (5000, "cases", []), (1000, "cases", wakes[1:]),
+    ):  # fmt: skip
+        assert ledger.live_ms(passed_ms, "w1") == []
+        assert ledger.tick("w2", ["cases"], 1, idle=[idle]) == found
+
+
 def test_a_long_queue_is_not_taken_for_loss(ledger: TimedLedger) -> None:
     """Where chunks take long, wake-ups are given three times that long."""
     ledger.live_ms(1000)

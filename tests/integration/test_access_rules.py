@@ -119,12 +119,15 @@ def test_a_right_that_is_taken_away_is_no_outage(admin: Any, url: str, change: s
             ledger.open("r1", kind="turns", namespace="", key="", token="t", snapshot=b"{}", ttl_s=60)  # noqa: S106 - a claim
 
 
-def test_a_worker_without_its_rights_ends_in_one_line(admin: Any, url: str, processes: Processes) -> None:
-    """Rights taken away under a worker: exit code 3 and one line, no traceback."""
+@pytest.mark.parametrize("rights", [("evalsha", "eval"), ("brpop",)], ids=["ledger", "broker"])
+def test_a_worker_without_its_rights_ends_in_one_line(
+    admin: Any, url: str, processes: Processes, rights: tuple[str, ...]
+) -> None:
+    """Rights taken away under a worker: exit code 3 and one line that names the right, no traceback."""
     worker = Smoke(processes, url).worker()
-    admin.execute_command("ACL", "SETUSER", "proctor", "-evalsha", "-eval")
+    admin.execute_command("ACL", "SETUSER", "proctor", *(f"-{right}" for right in rights))
     assert worker.wait(20) == 3, worker.said()
-    assert "denies our user a right" in worker.errors
+    assert re.search(f"denies our user a right: .*{rights[0]}", worker.errors, re.IGNORECASE), worker.said()
     assert "Traceback" not in worker.errors
 
 

@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from producer.cli.fleet import read_overview
+from producer.metrics.look import take_look
 from shared import keys
-from shared.ledger import ChunkPlan, Wake
+from shared.heartbeat import FOLDER
+from shared.ledger import ChunkPlan, Held, Ledger, Wake
+from shared.ledger.times import Times
 from shared.names import Kind
 from shared.settings import Settings
+from tests.support.eventually import eventually
 from tests.support.workers import Desk, conversation
 from worker.breakpoint.codec import decide_thread
 from worker.process import WorkerProcess
+from worker.steward import Steward
 from worker.tasks import rescue, turns
 from worker.tasks.chunk import MOST_FAILURES, ChunkRunner
 from worker.tasks.turns import TurnsHandler
@@ -171,3 +177,68 @@ def publish_again(desk: Desk, wake: Wake) -> None:
     desk.client.hset(keys.CLOCK_KEY, "at", 1)
     wakes = desk.ledger.tick("turns-1@here", ["turns"], 2)
     assert [(each.run, each.chunk) for each in wakes] == [(wake.run, wake.chunk)]
+
+
+def test_the_next_process_of_this_host_replaces_killed_ones(
+    desk: Desk, process: WorkerProcess, tmp_path: Path
+) -> None:
+    """Whatever the ledger clock says, leases and calls of a process that is known to be dead end at once."""
+    [wake] = desk.load("r1", conversation(threads=3, turns=4))
+    dead, elsewhere = "turns-1.7@here", "turns-1.7@there"
+    for name in (dead, elsewhere):
+        desk.ledger.tick(name, ["turns"], 1)
+        heartbeat = tmp_path / FOLDER / f"{name}.alive"
+        heartbeat.parent.mkdir(exist_ok=True)
+        heartbeat.touch()
+    assert desk.ledger.claim("r1", wake.chunk, f"{dead}.0123abcd.1", dead).status == "ok"
+    permits = {f"p 1 {dead}.0123abcd.1": 9e15, f"p 2 {elsewhere}.0123abcd.1": 9e15}
+    desk.client.zadd(keys.SCOPES_KEY, {"openai/gpt-4o": 1})
+    desk.client.zadd(keys.permits_key("openai/gpt-4o"), permits)
+    process.arrive()
+    desk.client.hset(keys.CLOCK_KEY, "at", 1)  # so that the next tick is not too early
+    assert desk.ledger.tick(process.name, ["turns"], 2) == [wake]
+    assert {worker.name for worker in desk.store.workers("turns")} == {process.name, elsewhere}
+    assert [
+        b"there" in permit for permit in desk.client.zrange(keys.permits_key("openai/gpt-4o"), 0, -1)
+    ] == [True]
+
+
+def test_a_run_that_waits_for_a_dead_worker_says_so(redis_client: "redis.Redis", redis_url: str) -> None:
+    """Until its leases run out, a run all of whose chunks a silent worker holds names that as the reason."""
+    desk = Desk(redis_client, redis_url)
+    desk.ledger = Ledger(redis_client, times=Times.of(3))
+    desk.ledger.tick("w1", ["turns"], 1)
+    [wake] = desk.load("r1", conversation(threads=1, turns=1))
+    assert desk.ledger.claim("r1", wake.chunk, "token", "w1").status == "ok"
+
+    def is_told() -> None:
+        desk.ledger.tick("w2", ["turns"], 1)
+        assert "1 of its chunks is held by a worker that does not answer" in desk.store.why("r1")
+
+    assert desk.store.why("r1") == ""
+    eventually(is_told, 5)
+    assert desk.ledger.renew([Held("r1", wake.chunk, "token")]) == ["running"]
+    assert desk.store.why("r1") == ""
+
+
+def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) -> None:
+    """From the beginning of the drain it is counted nowhere, while its leases are renewed as before."""
+    steward = Steward(process)
+    steward.start()
+    eventually(lambda: _count(desk, 1))
+    process.drain()
+    eventually(lambda: _count(desk, 0))
+    registered = desk.client.zrange(keys.workers_key("turns"), 0, -1)
+    assert registered == [process.name.encode()]  # it still ticks
+    desk.load("r1", conversation(threads=1, turns=1))
+    assert desk.store.why("r1") == "no worker is alive for turns; start one with `proctor worker -Q turns`"
+    assert read_overview(desk.client, dict.fromkeys(Kind)).workers == []
+    look = take_look(desk.ledger.caller)
+    assert (look.workers["turns", "ready"], look.workers["turns", "draining"]) == (0, 1)
+    steward.stop()
+    process.leave()
+    assert desk.client.zcard(keys.workers_key("turns")) == 0
+
+
+def _count(desk: Desk, wanted: int) -> None:
+    assert len(desk.store.workers("turns")) == wanted

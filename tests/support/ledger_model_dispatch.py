@@ -96,7 +96,8 @@ class Dispatch:
             for part in plan.parts if run.kind == "turns" else ():
                 box = self.namespace_of(run).thread(part.thread).inbox
                 box.append(Ref(run.run, part.batch, part.turns))
-        run.chunks[chunk].state, run.chunks[chunk].repeated = "P", 0
+        record = run.chunks[chunk]
+        record.state, record.repeated, record.since_ms = "P", 0, self.clock()
         kind = self.kind_of(run)
         kind.live[run.run, chunk] = self.clock() + self.overdue_ms(kind)
         return Wake(run.kind, run.run, chunk, plan.size, plan.first)

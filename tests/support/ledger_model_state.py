@@ -62,6 +62,8 @@ class Record:
     claimed_ms: int | None = None
     strikes: int | None = None
     repeated: int | None = None
+    since_ms: int | None = None
+    """When its last wake-up was sent, on the ledger clock."""
 
     def suspect(self, limit: int) -> bool:
         """Tells whether so many leases ran out that its items are watched one by one."""

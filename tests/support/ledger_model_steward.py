@@ -1,6 +1,6 @@
 """The steward's tick and the operators' calls, as the ledger's model states them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from shared.errors import RunStateError, UnknownRunError, UsageError
@@ -18,13 +18,18 @@ class Steward(Rules):
 
     # ---- the tick
 
-    def tick(self, worker: str, kinds: Sequence[str], capacity: int) -> list[Wake]:
-        """Registers a worker, and heals whatever is due unless somebody just did."""
+    def tick(
+        self, worker: str, kinds: Sequence[str], capacity: int, *, idle: Collection[str] = ()
+    ) -> list[Wake]:
+        """Registers a worker, looks for what it could do, and heals what is due unless somebody just did."""
         state, clock = self.state, self.clock()
         for name in kinds:
             state.kinds[name].workers[worker] = (capacity, clock + TIMES.lease_ms)
+        wakes: list[Wake] = []
+        for name in idle:
+            self.wake_unclaimed(name, wakes)
         if state.tick_ms and 0 <= state.now_ms - state.tick_ms < TIMES.tick_ms:
-            return []
+            return wakes
         state.tick_ms, state.ledger_ms = state.now_ms, clock
         for run in [run for run in state.runs.values() if run.state in {"cancelling", "loading"}]:
             if run.state == "cancelling":
@@ -34,7 +39,6 @@ class Steward(Rules):
         over = sorted((run.expires_ms or 0, run.run) for run in state.runs.values() if self.expired(run))
         for _, name in over[:WIPE_BULK]:
             self.wipe(state.runs[name])
-        wakes: list[Wake] = []
         for name in KINDS:
             self.forget_dead_workers(name)
             self.measure_window(state.kinds[name])
@@ -80,11 +84,28 @@ class Steward(Rules):
             elif run.state != "running":
                 self.to_wait(run, chunk)
             else:
-                record.repeated = min((record.repeated or 0) + 1, MOST_DOUBLINGS)
-                kind.live[run_id, chunk] = clock + self.overdue_ms(kind) * 2**record.repeated
-                plan = run.plan[chunk]
-                wakes.append(Wake(run.kind, run_id, chunk, plan.size, plan.first))
-                self.state.counters[f"steward {run.kind} wake_repeated"] += 1
+                wakes.append(self.wake_again(run, chunk))
+
+    def wake_again(self, run: Run, chunk: str) -> Wake:
+        """Repeats a wake-up; the next repetition comes after twice the time."""
+        kind, record, plan = self.kind_of(run), run.chunks[chunk], run.plan[chunk]
+        record.repeated = min((record.repeated or 0) + 1, MOST_DOUBLINGS)
+        record.since_ms = self.clock()
+        kind.live[run.run, chunk] = self.clock() + self.overdue_ms(kind) * 2**record.repeated
+        self.state.counters[f"steward {run.kind} wake_repeated"] += 1
+        return Wake(run.kind, run.run, chunk, plan.size, plan.first)
+
+    def wake_unclaimed(self, name: str, wakes: list[Wake]) -> None:
+        """Repeats wake-ups that nobody has claimed for a while; some worker has nothing to do."""
+        live = self.state.kinds[name].live
+        newest = sorted(((at, " ".join(key)) for key, at in live.items()), reverse=True)
+        for run_id, chunk in [key.split() for _, key in newest[:BULK]]:
+            run = self.state.runs[run_id]
+            record = run.chunks[chunk]
+            if record.state != "P" or run.state != "running":
+                continue
+            if self.clock() - (record.since_ms or 0) >= TIMES.unclaimed_ms * 2 ** (record.repeated or 0):
+                wakes.append(self.wake_again(run, chunk))
 
     def heal_parked(self, name: str) -> None:
         """Lets delayed chunks wait again when they are due."""

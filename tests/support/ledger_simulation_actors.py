@@ -17,6 +17,8 @@ from shared.rows import Block, pack_batch, pack_block, unpack_batch
 from tests.support.ledger_simulation_world import KINDS, Killed, Spec, Step, Turn, Worker, World
 
 NO_WORK = Committed("lost", [], "", [])
+IDLE_LOOKS = 0.5
+"""Share of the ticks of an idle worker at which it looks for wake-ups that were lost."""
 
 
 class Actors(World):
@@ -128,7 +130,8 @@ class Actors(World):
         """Ticks each second."""
         worker = self.workers[name]
         while True:
-            wakes = yield from self.call("tick", name, worker.kinds, worker.capacity)
+            idle = worker.kinds if not worker.held and self.rnd.random() < IDLE_LOOKS else ()
+            wakes = yield from self.call("tick", name, worker.kinds, worker.capacity, idle=idle)
             yield from self.send(wakes)
             yield self.now_ms + 1000
 

@@ -1,4 +1,4 @@
-"""A TCP door in front of a Redis server that can be slammed, at any moment or at a chosen message.
+"""A TCP door in front of a Redis server that can be slammed or go silent, or act at a chosen message.
 
 client ── TCP ── door ── unix socket ── server
 """
@@ -54,6 +54,8 @@ class Door:
         self._is_closed = False
         self.trap: Trap | None = None
         self.cuts = 0
+        self.silences = 0
+        """How often it went silent; connections from before the last time carry nothing any more."""
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -82,6 +84,10 @@ class Door:
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
+    def fall_silent(self) -> None:
+        """Swallows whatever is said on the connections there are, both ways; new ones work."""
+        self.silences += 1
 
     def _accept(self) -> None:
         while not self._is_closed:
@@ -117,6 +123,7 @@ class _Passage:
 
     def __init__(self, door: Door, client: socket.socket, server: socket.socket) -> None:
         self._door, self._client, self._server = door, client, server
+        self._silences = door.silences
         self._loses_reply = False
         self._ends = threading.Semaphore(0)
 
@@ -142,7 +149,8 @@ class _Passage:
     def _pump(self, source: socket.socket, to: socket.socket, passes: Callable[[bytes], bool]) -> None:
         with suppress(OSError):
             while (piece := source.recv(PIECE_BYTES)) and passes(piece):
-                to.sendall(piece)
+                if self._silences == self._door.silences:
+                    to.sendall(piece)
         self._ends.release()
 
     def _lets_request_pass(self, piece: bytes) -> bool:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from shared.heartbeat import FOLDER, Heartbeat, oldest_beat_s
+from shared.heartbeat import FOLDER, Heartbeat, oldest_beat_s, sweep_dead
 
 
 def test_no_worker_has_no_age(tmp_path: Path) -> None:
@@ -34,13 +34,27 @@ def test_an_ended_process_leaves_no_file(tmp_path: Path) -> None:
     assert oldest_beat_s(tmp_path) is None
 
 
-def test_the_file_of_a_killed_process_is_swept(tmp_path: Path) -> None:
-    """A file that no process holds says nothing about life and is removed."""
+def test_the_files_of_killed_processes_name_them(tmp_path: Path) -> None:
+    """A file that no process holds says that its process is dead, once; those of other hosts are theirs."""
+    (tmp_path / FOLDER).mkdir()
+    for name in ("turns-1.7@host", "turns-1.7@other"):
+        (tmp_path / FOLDER / f"{name}.alive").touch()
+    live = Heartbeat(tmp_path, "turns-1.8@host")
+    live.beat()
+    assert sweep_dead(tmp_path, "host") == ["turns-1.7@host"]
+    assert sweep_dead(tmp_path, "host") == []
+    left = {path.name for path in (tmp_path / FOLDER).iterdir()}
+    assert left == {"turns-1.7@other.alive", "turns-1.8@host.alive"}
+    live.stop()
+
+
+def test_a_dead_process_is_no_life(tmp_path: Path) -> None:
+    """A file that no process holds has no age, and is left for the next process that starts."""
     (tmp_path / FOLDER).mkdir()
     stale = tmp_path / FOLDER / "turns-1.7@host.alive"
     stale.touch()
     assert oldest_beat_s(tmp_path) is None
-    assert not stale.exists()
+    assert stale.exists()
 
 
 def test_a_removed_file_comes_back_with_the_next_beat(tmp_path: Path) -> None:

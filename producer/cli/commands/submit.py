@@ -54,6 +54,7 @@ def command(
         view.close()
     if not session.count_workers(submitted.kind):
         session.output.warn(
-            f"no worker for {submitted.kind} is alive: the run waits until one is started (`proctor worker`)"
+            f"no worker for {submitted.kind} is alive: the run waits until one is started "
+            f"(`proctor worker -Q {submitted.kind}`)"
         )
     tell_run_id(session, submitted)

@@ -1,18 +1,22 @@
 -- The steward's tick: registers the worker, then heals whatever is due. Does nothing more when another tick was
--- less than TICK_MS ago, so that any number of stewards need no lock.
+-- less than TICK_MS ago, so that any number of stewards need no lock; what an idle worker looks for, it looks for
+-- in each.
 --
--- ARGV: worker, chunks it works on at a time, its kinds
+-- ARGV: worker, chunks it works on at a time (0: it drains), of its kinds those with nothing to do, its kinds
 -- Returns wakes
 -- uses: CLOCK_KEY, BUSY_KEY, EXPIRING_KEY, TICK_MS, LEASE_MS, WIPE_BULK, KINDS, TICK_TOP_UP, run_key
--- uses: workers_key, capacity_key, now, clock, read_run, wipe, drop_admitted, heal, top_up
+-- uses: workers_key, capacity_key, now, clock, read_run, wipe, drop_admitted, wake_unclaimed, heal, top_up
 local moment, ledger_moment = now(), clock()
-for at = 3, #ARGV do
+for at = 4, #ARGV do
   call('HSET', capacity_key(ARGV[at]), ARGV[1], ARGV[2])
   call('ZADD', workers_key(ARGV[at]), ledger_moment + LEASE_MS, ARGV[1])
 end
 
+local wakes = {}
+for kind in string.gmatch(ARGV[3], '%S+') do wake_unclaimed(kind, wakes) end
+
 local last = tonumber(call('HGET', CLOCK_KEY, 'at')) or 0
-if last ~= 0 and moment >= last and moment - last < TICK_MS then return {} end
+if last ~= 0 and moment >= last and moment - last < TICK_MS then return wakes end
 call('HSET', CLOCK_KEY, 'at', moment, 'lc', ledger_moment, 'lease', LEASE_MS)
 
 for _, id in ipairs(call('SMEMBERS', BUSY_KEY)) do
@@ -27,7 +31,6 @@ for _, id in ipairs(call('SMEMBERS', BUSY_KEY)) do
 end
 for _, id in ipairs(call('ZRANGEBYSCORE', EXPIRING_KEY, '-inf', moment, 'LIMIT', 0, WIPE_BULK)) do wipe(id) end
 
-local wakes = {}
 for _, kind in ipairs(KINDS) do
   heal(kind, wakes)
   for _, value in ipairs(top_up(kind, TICK_TOP_UP)) do wakes[#wakes + 1] = value end

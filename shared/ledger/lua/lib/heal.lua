@@ -1,8 +1,7 @@
 -- What a tick does for one kind: forgets dead workers, ends leases that ran out, repeats wake-ups that are
 -- overdue, and lets delayed chunks wait again when they are due.
--- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, plan_key, BULK, OVERDUE_MS, OVERDUE_FACTOR
--- uses: MOST_DOUBLINGS, pace_key, now, clock, read_run, plan_entry, undone, expire, to_wait, add_wake
--- uses: measure_window, repeat_wakes, add_count
+-- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, BULK, now, clock, read_run, plan_entry
+-- uses: undone, expire, to_wait, wake_again, measure_window, repeat_wakes
 local function parse(member)
   return string.match(member, '^(%S+) (%S+)$')
 end
@@ -19,17 +18,6 @@ end
 local function wait_again(run, chunk)
   local generation, _, _, parts = plan_entry(run, chunk)
   to_wait(run, chunk, undone(run, generation, parts))
-end
-
-local function wake_again(run, chunk, member, wakes)
-  local record = chunk_key(run.id, chunk)
-  local repeated = math.min(call('HGET', record, 'pub') + 1, MOST_DOUBLINGS)
-  local usual = tonumber(call('HGET', pace_key(run.kind), 'usual')) or 0
-  local pause = math.max(OVERDUE_MS, OVERDUE_FACTOR * usual) * 2 ^ repeated
-  call('HSET', record, 'pub', repeated)
-  call('ZADD', live_key(run.kind), clock() + pause, member)
-  add_wake(wakes, run, chunk, call('HGET', plan_key(run.id), chunk))
-  add_count('steward ' .. run.kind .. ' wake_repeated')
 end
 
 local function heal(kind, wakes)

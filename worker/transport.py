@@ -1,0 +1,90 @@
+"""Adapts kombu's Redis transport to workers: neither strange messages nor a silent broker stop it.
+
+Workers put it in kombu's place by name (`guard_transports`), so that it also serves connections that are made
+again, and Sentinel's.
+"""
+
+from json import JSONDecodeError
+from typing import Any
+
+from kombu.transport import TRANSPORT_ALIASES
+from kombu.transport import redis as lists
+
+from worker.messages import log_rejected, why_unreadable
+
+
+class GuardedChannel(lists.Channel):
+    """A channel that survives texts that are no JSON; they left their list when they were read."""
+
+    def _brpop_read(self, **options: Any) -> Any:
+        transport: Any = self.connection
+        transport.has_json = False
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc] # unknown to the stubs
+        except (JSONDecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
+            if transport.has_json:
+                raise  # of somebody to whom the message was handed
+            log_rejected(f"it is no JSON: {error}", ",".join(sorted(self.active_queues)))
+            return True
+
+
+class Poller(lists.MultiChannelPoller):
+    """Has Celery connect anew when a consumer's connection is half open: its others went the same way."""
+
+    def maybe_check_brpop_health(self) -> None:
+        """Closes a connection whose BRPOP got no answer.
+
+        Raises:
+            ConnectionError: of redis-py, when one was closed.
+        """
+        known: Any = self  # the stubs know little of it
+        waiting = [channel._in_poll for channel in known._channels if channel._in_poll]  # noqa: SLF001 - kombu's own
+        open_before = [connection for connection in waiting if connection._sock is not None]  # noqa: SLF001 - same
+        super().maybe_check_brpop_health()  # type: ignore[misc] # as above
+        if any(connection._sock is None for connection in open_before):  # noqa: SLF001 - same
+            kombu: Any = lists  # as above
+            raise kombu.get_redis_ConnectionError()("the broker has not answered for some seconds")
+
+
+class _Guarded:
+    """What both transports have in common."""
+
+    has_json = False
+    """Whether what was read last was JSON, and was handed on."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.cycle = Poller()
+
+    def _deliver(self, message: object, queue: str) -> None:
+        self.has_json = True
+        if reason := why_unreadable(message):
+            log_rejected(reason, str(queue))
+        else:
+            super()._deliver(message, queue)  # type: ignore[misc] # of the transport that it is mixed into
+
+
+class GuardedTransport(_Guarded, lists.Transport):  # type: ignore[misc] # the stubs have other names
+    """Redis lists."""
+
+    Channel = GuardedChannel
+
+
+class GuardedSentinelChannel(GuardedChannel, lists.SentinelChannel):
+    """The same, for servers that sentinels watch."""
+
+
+class GuardedSentinelTransport(_Guarded, lists.SentinelTransport):  # type: ignore[misc] # as above
+    """Redis lists on servers that sentinels watch."""
+
+    Channel = GuardedSentinelChannel
+
+
+def guard_transports() -> None:
+    """Has kombu take the guarded transports for Redis, in this process and for whatever connects later.
+
+    RabbitMQ's needs no guard: its messages are taken apart by the protocol.
+    """
+    for scheme in ("redis", "rediss"):
+        TRANSPORT_ALIASES[scheme] = f"{__name__}:{GuardedTransport.__name__}"
+    TRANSPORT_ALIASES["sentinel"] = f"{__name__}:{GuardedSentinelTransport.__name__}"
