@@ -4,8 +4,9 @@
                publishing what it found waiting, overdue or due; touching the heartbeat file
     renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
                so that pause and cancel reach the chunks in work within about a second
+    sentinel   each second, behind sentinels: asks who is master, see `shared.target.follow_master`
 
-They are two threads because publishing may wait for a broker that is away, and a lease must not.
+They are threads of their own because publishing may wait for a broker that is away, and a lease must not.
 """
 
 import logging
@@ -14,13 +15,16 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from shared.errors import RedisUnreachableError
+from shared.errors import RedisRefusingError, RedisUnreachableError
 from shared.ledger.idle import has_work
 from shared.names import Kind
 from worker.process import WorkerProcess
 
 IDLE_TICKS: Final = 2
 """A burst process ends after so many looks at an empty ledger in a row."""
+
+FOLLOW_S: Final = 1.0
+"""Between two questions to the sentinels."""
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +57,8 @@ class Periodic(threading.Thread):
         while not self._stop_asked.is_set():
             try:
                 self._job()
+            except RedisRefusingError:
+                pass  # logged once by the call; the next round tries again
             except RedisUnreachableError as error:
                 self._on_away(error)
             except Exception:
@@ -70,19 +76,28 @@ class Steward:
     Args:
         process: whose leases, heartbeat and kinds.
         is_burst: end the process once no run of its kinds has anything left to do.
+        follow: asks the sentinels who is master; None where there are none.
     """
 
-    def __init__(self, process: WorkerProcess, *, is_burst: bool = False) -> None:
+    def __init__(
+        self,
+        process: WorkerProcess,
+        *,
+        is_burst: bool = False,
+        follow: Callable[[], object] | None = None,
+    ) -> None:
         self._process = process
         self._is_burst = is_burst
         self._idle_ticks = 0
         self._has_arrived = False
         self._capacities = _kinds_by_capacity(process)
         period_s = process.ledger.times.period_ms / 1000
-        self._threads = (
+        self._threads = [
             Periodic("steward", period_s, self._tick, process.give_up),
             Periodic("renewer", period_s, self._renew, process.give_up),
-        )
+        ]
+        if follow is not None:
+            self._threads.append(Periodic("sentinel", FOLLOW_S, follow, process.give_up))
 
     def start(self) -> None:
         """Begins; the process counts as a live worker after the first tick."""
@@ -98,13 +113,13 @@ class Steward:
         process = self._process
         if process.chunks.is_draining:
             return
+        process.heartbeat.beat()  # also while Redis takes no writes: that is no fault of this process
         if not self._has_arrived:
             process.arrive()
             self._has_arrived = True
         for capacity, kinds in self._capacities.items():
-            process.publish(process.ledger.tick(process.name, kinds, capacity))
+            process.publish(process.ledger.tick(process.name, kinds, capacity, is_patient=False))
         process.publisher.flush()
-        process.heartbeat.beat()
         if self._is_burst:
             self._end_when_idle()
 

@@ -32,11 +32,15 @@ class WorkingCalls(LedgerCalls):
         return Claim(status, wakes, [], wire.threads_from(rows), suspect, busy, namespace)
 
     def renew(self, held: Sequence[Held]) -> list[str]:
-        """Renews leases for 15 s of the ledger clock; says each run's state, or `lost`."""
+        """Renews leases for 15 s of the ledger clock; says each run's state, or `lost`.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes now; the ledger clock stands still too.
+        """
         if not held:
             return []
         flat = [value for lease in held for value in lease]
-        return [answer.decode() for answer in self.caller.run("renew", *flat)]
+        return [answer.decode() for answer in self.caller.run("renew", *flat, is_patient=False)]
 
     def commit(
         self,
@@ -137,15 +141,21 @@ class WorkingCalls(LedgerCalls):
             if value is not None
         }
 
-    def tick(self, worker: str, kinds: Sequence[str], capacity: int) -> list[Wake]:
+    def tick(
+        self, worker: str, kinds: Sequence[str], capacity: int, *, is_patient: bool = True
+    ) -> list[Wake]:
         """Registers a worker for 15 s, and does the steward's work when nobody did in the last second.
 
         Args:
             worker: name of the process.
             kinds: the queues it listens to.
             capacity: how many chunks it works on at a time.
+            is_patient: whether to wait for a Redis that takes no writes.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes, not even those that a full one takes.
         """
-        return wire.wakes_from(self.caller.run("tick", worker, capacity, *kinds))
+        return wire.wakes_from(self.caller.run("tick", worker, capacity, *kinds, is_patient=is_patient))
 
     def leave(self, worker: str, *, abrupt: bool = False) -> None:
         """Takes a worker that shuts down, or that is known to be dead, off the lists.
@@ -154,8 +164,11 @@ class WorkingCalls(LedgerCalls):
             worker: name of the process; nothing happens when it is not registered.
             abrupt: it ends without giving back what it has: the next tick ends its leases, and sends all
                 wake-ups again that nobody has claimed.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes now; a registration ends by itself.
         """
-        self.caller.run("leave", worker, int(abrupt))
+        self.caller.run("leave", worker, int(abrupt), is_patient=False)
 
 
 def committed(answer: Sequence[object]) -> Committed:

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from shared import keys
 from shared.clock import iso_utc
+from shared.ledger.memory import full_text, is_full
 from shared.ledger.times import TIMES, Times
 from shared.names import RunState
 
@@ -40,6 +41,8 @@ class Scene(NamedTuple):
     """When its first delayed chunk is due, epoch milliseconds; 0 when none is delayed."""
     others: int
     """Other runs of its kind with chunks to hand out."""
+    full: str = ""
+    """That Redis is full, with figures; empty when it is not."""
 
 
 _HELD: Final[Mapping[str, str]] = {
@@ -88,6 +91,8 @@ def reason(run: str, scene: Scene, *, held: str = "", note: str = "") -> str:
     if scene.state != RunState.RUNNING:
         is_cut = scene.state == RunState.INCOMPLETE
         return held if is_cut else _HELD.get(scene.state, "").format(run=run)
+    if scene.full:
+        return f"{scene.full}; `proctor doctor` says what helps"
     if not scene.workers:
         return "no worker is alive; start one with `proctor worker`"
     if held or scene.chunks:
@@ -113,7 +118,8 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
     pipeline.scard(keys.admitted_key(run))
     pipeline.zcard(keys.ring_key(kind))
     pipeline.zrange(keys.parked_key(kind), 0, PARKED_READ - 1, withscores=True)
-    time, clock, registered, caps, waiting, admitted, ring, parked = pipeline.execute()
+    pipeline.info("memory")
+    time, clock, registered, caps, waiting, admitted, ring, parked, memory = pipeline.execute()
     now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
     mine = [due for member, due in parked if member.split(b" ")[0] == run.encode()]
     return Scene(
@@ -123,6 +129,7 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
         waiting=int(waiting),
         due_ms=int(min(mine, default=0)),
         others=max(0, int(ring) - 1),
+        full=full_text(memory) if is_full(memory) else "",
     )
 
 

@@ -3,8 +3,9 @@
 --
 -- ARGV: worker, chunks it works on at a time, its kinds
 -- Returns wakes
--- uses: CLOCK_KEY, BUSY_KEY, EXPIRING_KEY, TICK_MS, LEASE_MS, WIPE_BULK, KINDS, TICK_TOP_UP, run_key
+-- uses: when_full, CLOCK_KEY, BUSY_KEY, EXPIRING_KEY, TICK_MS, LEASE_MS, WIPE_BULK, KINDS, TICK_TOP_UP, run_key
 -- uses: workers_key, capacity_key, now, clock, read_run, wipe, drop_admitted, heal, top_up
+when_full()
 local moment, ledger_moment = now(), clock()
 for at = 3, #ARGV do
   call('HSET', capacity_key(ARGV[at]), ARGV[1], ARGV[2])
