@@ -11,7 +11,7 @@ from shared.keys import PREFIX
 USER: Final = "proctor"
 PASSWORD: Final = "PASSWORD"  # noqa: S105 - the word that a person replaces
 LEDGER: Final = (
-    "ping info time select exec multi publish",
+    "ping info memory|usage time select exec multi publish",
     "eval evalsha script|load script|exists",
     "del exists get set unlink persist pexpire pexpireat pttl strlen scan",
     "hdel hexists hget hgetall hincrby hlen hmget hscan hset hsetnx hvals",

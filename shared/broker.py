@@ -31,6 +31,7 @@ RETRY_S: Final = 0.2
 """Pause between two attempts of a caller that waits."""
 
 logger = logging.getLogger(__name__)
+logger.addHandler(logging.NullHandler())  # commands say it in their own way; workers have a handler
 
 
 class App(Celery):

@@ -3,10 +3,26 @@
 A message says what happened, which value, where; `hint` says how to mend it.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 DENIED_HINT: Final = "`proctor doctor --acl` prints the rights that Proctor's user needs"
 """What mends a `RedisDeniedError`."""
+
+
+FULL_HINT: Final = (
+    "make room: `proctor runs rm RUN` (a running one: `proctor cancel RUN` first), `proctor cache clear`, "
+    "or raise maxmemory"
+)
+"""What mends a `RedisFullError`."""
+
+REFUSING_HINTS: Final[Mapping[str, str]] = {
+    "OOM": FULL_HINT,
+    "MISCONF": "make room on the disk of the server, or mend its rights there; `proctor doctor` looks at it",
+    "NOREPLICAS": "its min-replicas-to-write asks for a replica that is in step: start one",
+    "READONLY": "it is a replica: name the primary server in the URL, or its sentinels",
+}
+"""What mends a server that takes no writes, by the first word of its answer."""
 
 
 class ProctorError(Exception):
@@ -93,6 +109,18 @@ class RedisDeniedError(RedisUnreachableError):
 
     code = "redis_denied"
     retryable = False
+
+
+class RedisRefusingError(RedisUnreachableError):
+    """Redis answers, and takes no writes for now: its disk is full, or its replicas are away."""
+
+    code = "redis_refuses"
+
+
+class RedisFullError(RedisRefusingError):
+    """Redis has used all the memory that it may have, and takes only writes that free some."""
+
+    code = "redis_full"
 
 
 class RedisUnsuitableError(InfrastructureError):

@@ -54,3 +54,14 @@ def why_unsuitable(info: Mapping[str, Any]) -> Unfit | None:
             "set `maxmemory-policy noeviction` in its configuration",
         )
     return None
+
+
+def what_is_at_risk(info: Mapping[str, Any]) -> str:
+    """Says what a crash of a server would lose; empty when its append-only file is on.
+
+    >>> what_is_at_risk({"aof_enabled": 1})
+    ''
+    """
+    if int(info.get("aof_enabled", 0)):
+        return ""
+    return "Redis keeps no append-only file (appendonly no): if it crashes, runs and results are lost"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.access import channels
 from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError, RedisUnsuitableError
-from shared.fitness import why_unsuitable
+from shared.fitness import what_is_at_risk, why_unsuitable
 
 if TYPE_CHECKING:
     import redis
@@ -78,7 +78,9 @@ class _Attempt(Thread):
         except MasterDownError as error:
             self.failure = str(error)  # a fail-over is under way
         except (AuthenticationError, ResponseError) as error:
-            self.refusal = error
+            # With its disk full a server refuses even this; whoever writes waits, and reading goes on.
+            self.answered = str(error).startswith("MISCONF ")
+            self.refusal = None if self.answered else error
         except Exception as error:  # noqa: BLE001 - host names fail in ways that are no RedisError
             self.failure = str(error).strip().rstrip(".") or type(error).__name__
         return self.answered or self.refusal is not None or self.given_up.is_set()
@@ -119,8 +121,11 @@ def refused(place: str, error: Exception) -> RedisUnreachableError | RedisUnsuit
     return RedisUnsuitableError(f"Redis at {place} refuses a command: {error}", hint="see `proctor doctor`")
 
 
-def check_server(client: "redis.Redis") -> None:
+def check_server(client: "redis.Redis") -> str:
     """Refuses a server that answers but cannot carry the ledger.
+
+    Returns:
+        What a crash of it would lose; empty when that is nothing worth a word.
 
     Raises:
         RedisUnsuitableError: it is older than 6.2, a cluster, a sentinel, a replica, or evicts keys.
@@ -135,6 +140,7 @@ def check_server(client: "redis.Redis") -> None:
     with _errors_told_apart(client):
         # Nobody listens there: whether we may is what is asked.
         client.publish(channels(_database(client))[-1].replace("*", "access"), b"")
+    return what_is_at_risk(info)
 
 
 def check_listening(client: "redis.Redis") -> None:

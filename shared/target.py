@@ -5,6 +5,7 @@ embedded server of the data folder. It also decides which server is the broker: 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
@@ -100,6 +101,11 @@ class RedisTarget:
             options |= _tcp_options(connect_timeout_s)
         return redis.Redis.from_url(self.redis_url, **options)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether sentinels may make another server the master."""
+        return self.url.scheme == "sentinel"
+
     def _client_by_sentinel(self, options: dict[str, Any]) -> "redis.Redis":
         from redis.sentinel import Sentinel  # noqa: PLC0415 - start-up: see `client`
 
@@ -149,6 +155,8 @@ class Connection:
     """Whether the ledger's server is the data folder's own."""
     lease: Closeable
     """Keeps an embedded server alive; close it when the work is done."""
+    risk: str = ""
+    """What a crash of the ledger's server would lose; empty when it would lose nothing worth a word."""
 
 
 class _NoLease:
@@ -177,9 +185,10 @@ def resolve_target(
     broker_url = settings.broker_url if redis_flag is None else None
     broker = parse_broker(broker_url) if broker_url else None
     url = settings.redis_url if redis_flag is None else redis_flag
+    risk = ""
     if url is not None:
         target = RedisTarget.parse(url)
-        _probe(target, settings.connect_patience_s)
+        risk = _probe(target, settings.connect_patience_s)
         lease: Closeable = _NoLease()
     else:
         from shared.embedded import ensure  # noqa: PLC0415 - start-up: 10 ms that nobody with a URL needs
@@ -192,7 +201,7 @@ def resolve_target(
         except BaseException:
             lease.close()
             raise
-    return Connection(target, broker or target, url is None, lease)
+    return Connection(target, broker or target, url is None, lease, risk)
 
 
 def probe_broker(broker: BrokerTarget, patience_s: float) -> None:
@@ -215,10 +224,24 @@ def probe_broker(broker: BrokerTarget, patience_s: float) -> None:
         _probe(broker, patience_s)
 
 
-def _probe(target: RedisTarget, patience_s: float) -> None:
+def _probe(target: RedisTarget, patience_s: float) -> str:
     client = target.client()
     try:
         ping_until(client, patience_s, where=target.display)
-        check_server(client)
+        return check_server(client)
     finally:
         client.close()
+
+
+def follow_master(client: "redis.Redis") -> None:
+    """Asks the sentinels who is master; when it is another server, connections to the old one are given up.
+
+    A master that is replaced while it runs goes on taking writes for some 10 s, and loses them. Idle
+    connections are closed now, those in use when their call has ended. Sentinels that do not answer change
+    nothing: whoever needs a new connection meanwhile says so.
+    """
+    from redis.exceptions import RedisError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
+
+    pool: Any = client.connection_pool  # redis-py has no types here
+    with suppress(RedisError):
+        pool.get_master_address()

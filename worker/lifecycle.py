@@ -15,6 +15,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
+from math import inf
 from typing import Any
 
 from celery import Celery, bootsteps, signals
@@ -28,7 +30,7 @@ from shared.ledger.times import Times
 from shared.names import TASKS, Kind
 from shared.runs import RunStore
 from shared.settings import Settings
-from shared.target import Connection, resolve_target
+from shared.target import Connection, follow_master, resolve_target
 from worker.process import WorkerProcess
 from worker.steward import Steward
 from worker.tasks.chunk import ChunkRunner, Summary, trace_parents
@@ -118,7 +120,12 @@ class Lifecycle(bootsteps.StartStopStep):
         process = self._process = WorkerProcess(
             worker.hostname,
             self._slots,
-            ledger=Ledger(client, patience_s=settings.patience_s, times=Times.of(settings.lease_s)),
+            ledger=Ledger(
+                client,
+                patience_s=settings.patience_s,
+                times=Times.of(settings.lease_s),
+                refused_s=inf,  # the answers in hand cost money, and their leases hold
+            ),
             publisher=Publisher(worker.app),
             settings=settings,
             in_flight=self._in_flight,
@@ -132,7 +139,10 @@ class Lifecycle(bootsteps.StartStopStep):
         tracing.start(instance=process.name, on_problem=_warn_of_traces)
         _take_over_signals(process)
         signals.worker_ready.connect(_say_ready, weak=False)
-        self._steward = Steward(process, is_burst=self._burst)
+        if connection.risk:
+            logger.warning("redis at risk", extra={"reason": connection.risk})
+        follow = partial(follow_master, client) if connection.target.is_watched else None
+        self._steward = Steward(process, is_burst=self._burst, follow=follow)
         self._steward.start()
 
     def close(self, _worker: Any) -> None:

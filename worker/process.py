@@ -21,7 +21,7 @@ from typing import Final
 
 from shared import tracing
 from shared.broker import Publisher
-from shared.errors import ProctorError
+from shared.errors import ProctorError, RedisRefusingError
 from shared.heartbeat import Heartbeat, sweep_dead
 from shared.ledger import Ledger, Wake
 from shared.names import Kind
@@ -182,7 +182,8 @@ class WorkerProcess:
         Args:
             abrupt: Celery will not give back to the broker what it has fetched.
         """
-        self.ledger.leave(self.name, abrupt=abrupt)
+        with suppress(RedisRefusingError):  # its registration ends by itself
+            self.ledger.leave(self.name, abrupt=abrupt)
         self.heartbeat.stop()
         if "upstream" in self.__dict__:
             self.upstream.close()

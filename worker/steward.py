@@ -5,8 +5,9 @@
                nothing to do looks for lost wake-ups with it; one that drains says that it takes no work.
     renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
                so that pause and cancel reach the chunks in work within about a second
+    sentinel   each second, behind sentinels: asks who is master, see `shared.target.follow_master`
 
-They are two threads because publishing may wait for a broker that is away, and a lease must not.
+They are threads of their own because publishing may wait for a broker that is away, and a lease must not.
 """
 
 import logging
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-from shared.errors import RedisUnreachableError
+from shared.errors import RedisRefusingError, RedisUnreachableError
 from shared.ledger.idle import has_work
 from shared.names import Kind
 from worker.process import WorkerProcess
@@ -28,6 +29,8 @@ UNACKED_LEASES: Final = 4
 """After so many times a lease, what was fetched and not acknowledged is forgotten; looked at as often."""
 STOP_S: Final = 1.0
 """How long the end of the process waits for each of the two jobs."""
+FOLLOW_S: Final = 1.0
+"""Between two questions to the sentinels."""
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +63,8 @@ class Periodic(threading.Thread):
         while not self._stop_asked.is_set():
             try:
                 self._job()
+            except RedisRefusingError:
+                pass  # logged once by the call; the next round tries again
             except RedisUnreachableError as error:
                 self._on_away(error)
             except Exception:
@@ -77,9 +82,16 @@ class Steward:
     Args:
         process: whose leases, heartbeat and kinds.
         is_burst: end the process once no run of its kinds has anything left to do.
+        follow: asks the sentinels who is master; None where there are none.
     """
 
-    def __init__(self, process: WorkerProcess, *, is_burst: bool = False) -> None:
+    def __init__(
+        self,
+        process: WorkerProcess,
+        *,
+        is_burst: bool = False,
+        follow: Callable[[], object] | None = None,
+    ) -> None:
         self._process = process
         self._is_burst = is_burst
         self._idle_ticks = 0
@@ -87,10 +99,12 @@ class Steward:
         self._sweep_at_s = 0.0
         self._capacities = _kinds_by_capacity(process)
         period_s = process.ledger.times.period_ms / 1000
-        self._threads = (
+        self._threads = [
             Periodic("steward", period_s, self._tick, process.give_up),
             Periodic("renewer", period_s, self._renew, process.give_up),
-        )
+        ]
+        if follow is not None:
+            self._threads.append(Periodic("sentinel", FOLLOW_S, follow, process.give_up))
 
     def start(self) -> None:
         """Begins; the process counts as a live worker after the first tick."""
@@ -106,6 +120,7 @@ class Steward:
 
     def _tick(self) -> None:
         process = self._process
+        process.heartbeat.beat()  # also while Redis takes no writes: that is no fault of this process
         is_draining = process.chunks.is_draining
         if not self._has_arrived:
             process.arrive()
@@ -113,10 +128,10 @@ class Steward:
         idle = [] if is_draining else process.idle_kinds()
         for capacity, kinds in self._capacities.items():
             looking = [kind for kind in kinds if kind in idle]
-            capacity_now = 0 if is_draining else capacity
-            process.publish(process.ledger.tick(process.name, kinds, capacity_now, idle=looking))
+            now = 0 if is_draining else capacity
+            wakes = process.ledger.tick(process.name, kinds, now, idle=looking, is_patient=False)
+            process.publish(wakes)
         process.publisher.flush()
-        process.heartbeat.beat()
         self._sweep_broker()
         if self._is_burst and not is_draining:
             self._end_when_idle()

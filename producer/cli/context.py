@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 import click
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+FULL_S: Final = 2.0
+"""How long a command waits for a Redis that is full, which rarely passes by itself."""
+
 
 class Session:
     """What a handler works with; closing it lets go of Redis."""
@@ -37,6 +40,7 @@ class Session:
     def __init__(self, options: GlobalOptions, settings: Settings | None = None) -> None:
         self.options = options
         self.output = Output(options)
+        self._is_refusal_told = False
         if settings is not None:
             self.settings = settings
 
@@ -66,6 +70,21 @@ class Session:
 
         if self._has_own_broker:
             probe_broker(self.connection.broker, self.settings.connect_patience_s)
+
+    def broker_refusal(self) -> str:
+        """Says why a Redis that is only the broker takes no writes; empty when it does, or is none.
+
+        Raises:
+            redis.RedisError: it does not answer.
+        """
+        from shared.ledger.calls import refused_write  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.target import RedisTarget  # noqa: PLC0415 - same
+
+        broker = self.connection.broker
+        if not self._has_own_broker or not isinstance(broker, RedisTarget):
+            return ""
+        with closing(broker.client()) as client:
+            return refused_write(client)
 
     @cached_property
     def client(self) -> redis.Redis:
@@ -108,7 +127,15 @@ class Session:
             patience_s=settings.patience_s,
             namespace_ttl_s=settings.namespace_ttl_s,
             times=Times.of(settings.lease_s),
+            full_s=min(FULL_S, settings.patience_s),
+            on_refusal=self._say_refusal,
         )
+
+    def _say_refusal(self, why: str) -> None:
+        """Says once that a command waits for a Redis that takes no writes."""
+        if not self._is_refusal_told:
+            self._is_refusal_told = True
+            self.output.warn(f"Redis takes no writes; waiting up to {self.settings.patience_s:g} s: {why}")
 
     @cached_property
     def store(self) -> RunStore:

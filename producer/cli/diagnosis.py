@@ -7,7 +7,7 @@ from producer.cli.context import Session
 from producer.cli.errors import describe
 from producer.load.detect import LOADERS
 from shared.access import acl_line
-from shared.checks import Check, check_machine, check_server_of
+from shared.checks import Check, check_machine, check_server_of, check_writes
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
 from shared.fitness import server_version
 from shared.target import RedisTarget
@@ -74,6 +74,11 @@ def _look_at_broker(session: Session) -> list[Check]:
         session.require_broker()
     except ProctorError as error:
         return [Check("broker", "fail", error.message, error.hint)]
+    refusal = session.broker_refusal()
+    if refusal:
+        return [
+            Check("broker", "fail", f"{broker.display} takes no writes: {refusal}", check_writes(refusal).fix)
+        ]
     return [Check("broker", "ok", broker.display)]
 
 

@@ -13,7 +13,7 @@ import click
 
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
-from shared.errors import InfrastructureError, ProctorError
+from shared.errors import FULL_HINT, InfrastructureError, ProctorError, RedisFullError
 from shared.settings import Settings
 
 EXIT_INTERRUPTED: Final = 130
@@ -93,6 +93,8 @@ def _of_redis(error: BaseException) -> Failure | None:
         return Failure(
             "redis_denied", f"Redis denies our user a right: {text}", hint, InfrastructureError.exit_code
         )
+    if isinstance(error, client.OutOfMemoryError):
+        return Failure(RedisFullError.code, "Redis is full", FULL_HINT, InfrastructureError.exit_code)
     verb = "Redis does not answer" if unreachable else "Redis refused a command"
     return Failure(code, f"{verb}: {text}", "see `proctor doctor`", InfrastructureError.exit_code)
 

@@ -127,12 +127,16 @@ class Submission:
             ProctorError: as `producer.submit.submit` says.
         """
         session = self._session
+        if session.connection.risk:
+            session.output.warn(f"{session.connection.risk}; `proctor doctor` says how to mend it")
         options = replace(
             self.options(),
             await_disk=not (is_attended and self.source.repeatable),
             on_progress=lambda items: view.loading(self.source.name, items),
             on_wait=view.say,
-            on_warning=lambda warning: view.say(f"warning: {warning}"),
+            on_warning=(lambda warning: view.say(f"warning: {warning}"))
+            if session.output.live
+            else session.output.warn,
         )
         session.require_broker()
         submitted = submit(session.ledger, session.publisher, self.source, kind=self.kind(), options=options)

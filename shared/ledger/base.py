@@ -33,6 +33,9 @@ class LedgerCalls:
         clock: Callable[[], int] = now_ms,
         times: Times = TIMES,
         scripts: Mapping[str, Script] | None = None,
+        refused_s: float | None = None,
+        full_s: float | None = None,
+        on_refusal: Callable[[str], object] = str,
     ) -> None:
         """Connects nothing yet.
 
@@ -43,10 +46,18 @@ class LedgerCalls:
             clock: the caller's clock in epoch milliseconds, which times given to `commit` are of.
             times: how long leases and the like last; 15 s and what follows from it unless told otherwise.
             scripts: other scripts than those in `lua/`; tests put their own clock in.
+            refused_s: how long a call waits for a Redis that takes no writes; None as for one that is away.
+            full_s: the same where memory is the reason; None as `refused_s`.
+            on_refusal: called with the reason when a call begins to wait because of it.
         """
         self.times = times
         self.caller = ScriptCaller(
-            client, patience_s=patience_s, scripts=scripts or ledger_scripts(self.times)
+            client,
+            patience_s=patience_s,
+            scripts=scripts or ledger_scripts(self.times),
+            refused_s=refused_s,
+            full_s=full_s,
+            on_refusal=on_refusal,
         )
         self.namespace_ttl_s = namespace_ttl_s
         self.clock = clock

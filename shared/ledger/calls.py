@@ -2,12 +2,15 @@
 
 Every script may run twice with the same arguments, because a reply can be lost after the script ran; so a
 call that got no answer is simply sent again.
+
+It is longer than 300 lines because how each answer of a server is read stands with the calls that act on it.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from random import uniform
+from re import compile as compile_pattern
 from threading import Event
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -15,7 +18,15 @@ from typing import Any, Final, TypeVar
 import redis
 from redis import exceptions
 
-from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError
+from shared import keys
+from shared.errors import (
+    DENIED_HINT,
+    REFUSING_HINTS,
+    RedisDeniedError,
+    RedisRefusingError,
+    RedisUnreachableError,
+)
+from shared.ledger.memory import full
 from shared.ledger.scripts import Script
 from shared.sockets import close_idle
 
@@ -28,8 +39,18 @@ PASSING: Final = (
     exceptions.MasterDownError,  # the same, seen from a replica
     exceptions.OutOfMemoryError,  # results expire, runs are removed
 )
-PASSING_WORDS: Final = ("BUSY ", "MISCONF ", "NOREPLICAS ", "TRYAGAIN ")
-"""Beginnings of other answers that pass: a long script runs, the disk is full, replicas are away."""
+PASSING_WORDS: Final = ("BUSY ", "TRYAGAIN ")
+"""Beginnings of other answers that pass: a long script runs, keys are being moved."""
+REFUSING: Final = compile_pattern(r"(?:^|-)(OOM|MISCONF|NOREPLICAS|READONLY) ")
+"""Why a server takes no writes for now; before Redis 7 the word stands in the middle of a script's error."""
+WAITED_FOR: Final = frozenset({"MISCONF", "NOREPLICAS"})
+"""Refusals that may pass without anybody doing something with Proctor."""
+IN_SCRIPT: Final = compile_pattern(
+    r"^Error running script.*?-(?=[A-Z])| script: ([0-9a-f]+, )?on @user_script.*$"
+)
+"""What a server adds to an error because it was raised in a script."""
+REFUSED_AGAIN_S: Final = 60.0
+"""A refusal is logged again when the last one that was logged is longer ago than this."""
 DENIED_WORDS: Final = ("ACL failure in script", "The user executing the script can't")
 """In answers to a script that may not do what it does; the second ones are those before Redis 7.2."""
 REFUSED: Final = (
@@ -68,25 +89,99 @@ class Outage:
             logger.info("redis back", extra={"away_s": round(monotonic() - since_s, 1)})
 
 
+class Refusals:
+    """Logs that the server takes no writes, once a minute at most, and once that it takes them again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._logged_s = -REFUSED_AGAIN_S
+        self._by = ""
+        self.since_s = 0.0
+        """When it began, by the monotonic clock; 0 while the server takes writes."""
+
+    def begin(self, error: Exception) -> None:
+        """Notes a refusal."""
+        now_s = monotonic()
+        with self._lock:
+            self.since_s, self._by = self.since_s or now_s, refusal_of(error)
+            if now_s - self._logged_s < REFUSED_AGAIN_S:
+                return
+            self._logged_s = now_s
+        logger.warning("redis refuses writes", extra={"reason": plain(error)})
+
+    def end(self, *, was_refused: bool) -> None:
+        """Notes a write that was taken.
+
+        Args:
+            was_refused: whether the same call was refused before. A full server takes writes that need no
+                memory: one of those does not say that there is room again.
+        """
+        with self._lock:
+            if not was_refused and self._by == "OOM":
+                return
+            since_s, self.since_s = self.since_s, 0.0
+        if since_s:
+            logger.info("redis takes writes", extra={"refused_s": round(monotonic() - since_s, 1)})
+
+
 _outage = Outage()
+_refusals = Refusals()
 
 
 class ScriptCaller:
-    """The scripts of the ledger on one server; each thread takes a connection of its own."""
+    """The scripts of the ledger on one server; each thread takes a connection of its own.
 
-    def __init__(self, client: "redis.Redis", *, patience_s: float, scripts: Mapping[str, Script]) -> None:
+    Args:
+        client: of the server.
+        patience_s: how long a call waits for a server that is away.
+        scripts: by name.
+        refused_s: how long it waits for one that answers and takes no writes; None as long as for one away.
+        full_s: the same where memory is the reason, which rarely passes by itself; None as `refused_s`.
+        on_refusal: called with the reason when a call begins to wait because of it.
+    """
+
+    def __init__(
+        self,
+        client: "redis.Redis",
+        *,
+        patience_s: float,
+        scripts: Mapping[str, Script],
+        refused_s: float | None = None,
+        full_s: float | None = None,
+        on_refusal: Callable[[str], object] = str,
+    ) -> None:
         self.client: Any = client  # redis-py's own annotations mix sync and async answers
         self.patience_s = patience_s
+        self.refused_s = patience_s if refused_s is None else refused_s
+        self.full_s = self.refused_s if full_s is None else full_s
+        self._on_refusal = on_refusal
         self._scripts = scripts
         self._pause = Event()
         self._loaded: set[str] = set()
         """Scripts that were loaded once; a restarted server has forgotten them."""
 
-    def run(self, name: str, *args: str | bytes | float) -> Any:
+    def sharing(self, scripts: Mapping[str, Script]) -> "ScriptCaller":
+        """Makes a caller of other scripts on the same server, with the same patience."""
+        return ScriptCaller(
+            self.client,
+            patience_s=self.patience_s,
+            scripts=scripts,
+            refused_s=self.refused_s,
+            full_s=self.full_s,
+            on_refusal=self._on_refusal,
+        )
+
+    def run(self, name: str, *args: str | bytes | float, is_patient: bool = True) -> Any:
         """Runs a script and returns its answer as redis-py gives it: lists, bytes, numbers.
+
+        Args:
+            name: of the script.
+            args: its arguments.
+            is_patient: False for periodic calls, which need not wait for a server that takes no writes.
 
         Raises:
             RedisUnreachableError: no answer within the patience.
+            RedisRefusingError: it takes no writes, for longer than the patience for that.
         """
         script = self._scripts[name]
 
@@ -96,7 +191,7 @@ class ScriptCaller:
             except exceptions.NoScriptError:
                 return self.client.eval(script.text, 0, *args)
 
-        return self.patiently(once)
+        return self.patiently(once, is_patient=is_patient)
 
     def run_many(self, calls: Sequence[tuple[str, Sequence[str | bytes | float]]]) -> list[Any]:
         """Runs scripts one after the other in one round trip.
@@ -135,34 +230,119 @@ class ScriptCaller:
 
         return self.patiently(once)
 
-    def patiently(self, call: Callable[[], T]) -> T:
+    def patiently(self, call: Callable[[], T], *, is_patient: bool = True) -> T:
         """Calls until there is an answer.
+
+        Args:
+            call: what to do.
+            is_patient: whether to wait for a server that takes no writes.
 
         Raises:
             RedisUnreachableError: no answer within the patience.
+            RedisRefusingError: the server takes no writes, for longer than the patience for that.
             RedisDeniedError: access rules refuse a command of it.
         """
-        deadline, pause_s = 0.0, FIRST_PAUSE_S
+        began_s, pause_s, refused_for = 0.0, FIRST_PAUSE_S, ""
         while True:
             try:
                 answer = call()
             except exceptions.RedisError as error:
-                if is_denial(error):
-                    raise denied(error) from error
-                if not passes(error):
-                    raise
-                _outage.begin(error)
-                if isinstance(error, exceptions.TimeoutError):
-                    close_idle(self.client)
-                deadline = deadline or monotonic() + self.patience_s
-                if isinstance(error, REFUSED) or monotonic() + pause_s > deadline:
-                    raise unreachable(error) from error
+                refused_by = self._note(error)
+                if not began_s or bool(refused_by) != bool(refused_for):
+                    began_s = monotonic()  # to be away and to refuse have each a patience of their own
+                    if refused_by in WAITED_FOR and is_patient:
+                        self._on_refusal(plain(error))
+                refused_for = refused_by
+                left_s = began_s + self._patience_for(refused_by) - monotonic()
+                if isinstance(error, REFUSED) or pause_s > left_s or (refused_by and not is_patient):
+                    raise self._over(error, refused_by) from error
             else:
+                if _refusals.since_s and (refused_for or not is_patient):
+                    _refusals.end(was_refused=bool(refused_for))
                 if _outage.since_s:
                     _outage.end()
                 return answer
             self._pause.wait(uniform(pause_s / 2, pause_s))  # noqa: S311 - spreads the load, guards nothing
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _note(self, error: exceptions.RedisError) -> str:
+        """Logs what may pass, and returns the word for a refusal; raises what does not pass."""
+        refused_by = refusal_of(error)
+        if is_denial(error):
+            raise denied(error) from error
+        if refused_by:
+            _refusals.begin(error)
+            let_go(self.client, refused_by)
+        elif passes(error):
+            _outage.begin(error)
+            if isinstance(error, exceptions.TimeoutError):
+                close_idle(self.client)
+        else:
+            raise error
+        return refused_by
+
+    def _patience_for(self, refused_by: str) -> float:
+        if refused_by == "OOM":
+            return self.full_s
+        return self.refused_s if refused_by in WAITED_FOR else self.patience_s
+
+    def _over(self, error: Exception, refused_by: str) -> RedisUnreachableError:
+        """Words why the waiting is over."""
+        if not refused_by:
+            return unreachable(error)
+        if refused_by == "OOM":
+            return full(self.client)
+        return RedisRefusingError(f"Redis takes no writes: {plain(error)}", hint=REFUSING_HINTS[refused_by])
+
+
+def let_go(client: Any, refused_by: str) -> None:
+    """Closes idle connections to a server that may have been replaced: new ones are to who is master now.
+
+    Sentinels are asked again then, and names are looked up again.
+    """
+    if refused_by == "READONLY" or hasattr(client.connection_pool, "sentinel_manager"):
+        close_idle(client)
+
+
+def refused_write(client: "redis.Redis") -> str:
+    """Tries a write that needs memory and changes nothing; returns why it is refused, empty when it is not.
+
+    Raises:
+        redis.RedisError: the server answers no longer, or access rules deny it.
+    """
+    try:
+        client.zadd(keys.RUNS_KEY, {"no run": 0}, xx=True)
+    except exceptions.ResponseError as error:
+        if is_denial(error):
+            raise
+        word = refusal_of(error) or "ERR"
+        return f"{word} {plain(error).removeprefix(word).strip()}"
+    return ""
+
+
+def plain(error: Exception) -> str:
+    """Words an error of the server without the place in a script.
+
+    >>> plain(exceptions.ResponseError("NOREPLICAS None is good. script: 0a1f, on @user_script:9."))
+    'NOREPLICAS None is good.'
+    """
+    return IN_SCRIPT.sub("", str(error))
+
+
+def refusal_of(error: Exception) -> str:
+    """The word by which a server that answers takes no writes for now; empty for other errors.
+
+    >>> refusal_of(exceptions.ResponseError("MISCONF Errors writing to the AOF file: No space left"))
+    'MISCONF'
+    >>> refusal_of(exceptions.ResponseError("Error running script (call to f_1): @user_script: 9: -OOM no"))
+    'OOM'
+    """
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return "OOM"
+    if isinstance(error, exceptions.ReadOnlyError):
+        return "READONLY"
+    found = REFUSING.search(str(error)) if isinstance(error, exceptions.ResponseError) else None
+    return found.group(1) if found else ""
 
 
 def passes(error: Exception) -> bool:
@@ -171,7 +351,7 @@ def passes(error: Exception) -> bool:
     >>> passes(exceptions.ResponseError("BUSY Redis is busy running a script.")), passes(ValueError())
     (True, False)
     """
-    return isinstance(error, PASSING) or str(error).startswith(PASSING_WORDS)
+    return isinstance(error, PASSING) or str(error).startswith(PASSING_WORDS) or bool(refusal_of(error))
 
 
 def is_denial(error: Exception) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 from redis import exceptions
 
 from shared import keys
-from shared.errors import LoadLostError, RedisDeniedError, UsageError
+from shared.errors import LoadLostError, RedisDeniedError, RedisRefusingError, UsageError
 from shared.ledger import wire
 from shared.ledger.base import LedgerCalls, checked_name
 from shared.ledger.types import ChunkPlan, Opened, Wake
@@ -146,7 +146,7 @@ class LoadingCalls(LedgerCalls):
                     pipeline.hincrby(keys.CLOCK_KEY, "seq", 1)
                     pipeline.execute_command("WAITAOF", 1, 0, left_ms)
                     answers = self.caller.patiently(pipeline.execute)
-            except (exceptions.ResponseError, RedisDeniedError):
+            except (exceptions.ResponseError, RedisDeniedError, RedisRefusingError):
                 return False
             if answers[1][0] >= 1:
                 return True

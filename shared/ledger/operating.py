@@ -88,7 +88,7 @@ class OperatingCalls(LedgerCalls):
                 raise unknown(run)
 
     def remove(self, run: str) -> bool:
-        """Removes a final or paused run at once, or one whose loader is gone.
+        """Removes a run at once that is final, paused or being cancelled, or whose loader is gone.
 
         Returns:
             False when no run has this id.
@@ -98,8 +98,12 @@ class OperatingCalls(LedgerCalls):
         """
         answer = self.caller.run("remove", run)
         if answer[0] == b"no":
+            state = answer[1].decode()
             raise RunStateError(
-                f"run {run} is {answer[1].decode()}", hint=f"cancel it first: proctor cancel {run}"
+                f"run {run} is {state}",
+                hint="wait until its loader has been silent for a while"
+                if state == "loading"
+                else f"cancel it first: proctor cancel {run}",
             )
         return bool(answer[0] == b"ok")
 

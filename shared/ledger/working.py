@@ -32,11 +32,15 @@ class WorkingCalls(LedgerCalls):
         return Claim(status, wakes, [], wire.threads_from(rows), suspect, busy, namespace)
 
     def renew(self, held: Sequence[Held]) -> list[str]:
-        """Renews leases for 15 s of the ledger clock; says each run's state, or `lost`."""
+        """Renews leases for 15 s of the ledger clock; says each run's state, or `lost`.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes now; the ledger clock stands still too.
+        """
         if not held:
             return []
         flat = [value for lease in held for value in lease]
-        return [answer.decode() for answer in self.caller.run("renew", *flat)]
+        return [answer.decode() for answer in self.caller.run("renew", *flat, is_patient=False)]
 
     def commit(
         self,
@@ -138,7 +142,13 @@ class WorkingCalls(LedgerCalls):
         }
 
     def tick(
-        self, worker: str, kinds: Sequence[str], capacity: int, *, idle: Collection[str] = ()
+        self,
+        worker: str,
+        kinds: Sequence[str],
+        capacity: int,
+        *,
+        idle: Collection[str] = (),
+        is_patient: bool = True,
     ) -> list[Wake]:
         """Registers a worker for 15 s, and does the steward's work when nobody did in the last second.
 
@@ -148,8 +158,13 @@ class WorkingCalls(LedgerCalls):
             capacity: how many chunks it works on at a time; 0 for a worker that drains, which takes none.
             idle: those of the kinds for which it has had a free slot and no message for a while: wake-ups
                 that nobody has claimed for as long are published again.
+            is_patient: whether to wait for a Redis that takes no writes.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes, not even those that a full one takes.
         """
-        return wire.wakes_from(self.caller.run("tick", worker, capacity, " ".join(idle), *kinds))
+        args = (worker, capacity, " ".join(idle), *kinds)
+        return wire.wakes_from(self.caller.run("tick", *args, is_patient=is_patient))
 
     def leave(self, worker: str, *, abrupt: bool = False) -> None:
         """Takes a worker that shuts down, or that is known to be dead, off the lists.
@@ -158,8 +173,11 @@ class WorkingCalls(LedgerCalls):
             worker: name of the process; nothing happens when it is not registered.
             abrupt: it ends without giving back what it has: the next tick ends its leases, and sends all
                 wake-ups again that nobody has claimed.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes now; a registration ends by itself.
         """
-        self.caller.run("leave", worker, int(abrupt))
+        self.caller.run("leave", worker, int(abrupt), is_patient=False)
 
 
 def committed(answer: Sequence[object]) -> Committed:

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from shared import keys
 from shared.clock import iso_utc
+from shared.ledger.memory import full_text, is_full
 from shared.ledger.times import TIMES, Times
 from shared.names import RunState
 
@@ -50,6 +51,8 @@ class Scene(NamedTuple):
     """Until the first of these leases runs out."""
     kind: str = ""
     """What it consists of."""
+    full: str = ""
+    """That Redis is full, with figures; empty when it is not."""
 
 
 _HELD: Final[Mapping[str, str]] = {
@@ -97,24 +100,32 @@ def reason(run: str, scene: Scene, *, held: str = "", note: str = "") -> str:
     if scene.state != RunState.RUNNING:
         is_cut = scene.state == RunState.INCOMPLETE
         return held if is_cut else _HELD.get(scene.state, "").format(run=run)
+    return _stopped(scene) or held or _not_begun(scene, note)
+
+
+def _stopped(scene: Scene) -> str:
+    """Says what keeps every chunk of a run from moving, whatever its calls wait for."""
+    if scene.full:
+        return f"{scene.full}; `proctor doctor` says what helps"
     if not scene.workers:
         return f"no worker is alive for {scene.kind}; start one with `proctor worker -Q {scene.kind}`"
-    if not held and scene.unheard and scene.unheard >= scene.chunks:
+    return ""
+
+
+def _not_begun(scene: Scene, note: str) -> str:
+    """Says why none of a run's chunks is being worked on."""
+    if scene.unheard and scene.unheard >= scene.chunks:
         within_s = max(1, -(-scene.free_ms // 1000))
-        return (
-            f"{scene.unheard} of its chunks {'is' if scene.unheard == 1 else 'are'} held by a worker that "
-            f"does not answer; others take over within {within_s} s"
-        )
-    if held or scene.chunks:
-        return held
+        are_held = "is held" if scene.unheard == 1 else "are held"
+        worker = "by a worker that does not answer"
+        return f"{scene.unheard} of its chunks {are_held} {worker}; others take over within {within_s} s"
+    if scene.chunks:
+        return ""
     if scene.due_ms:
         return f"its next chunk is parked until {iso_utc(scene.due_ms)}{note and ': '}{note}"
-    is_behind = scene.waiting and scene.others
-    return (
-        f"it waits for its turn behind {scene.others} other run{'s' * (scene.others > 1)}"
-        if is_behind
-        else ""
-    )
+    if scene.waiting and scene.others:
+        return f"it waits for its turn behind {scene.others} other run{'s' * (scene.others > 1)}"
+    return ""
 
 
 def look(client: Any, run: str, kind: str, state: str) -> Scene:
@@ -129,7 +140,8 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
     pipeline.zcard(keys.ring_key(kind))
     pipeline.zrange(keys.parked_key(kind), 0, PARKED_READ - 1, withscores=True)
     pipeline.zrange(keys.live_key(kind), 0, LEASES_READ - 1, withscores=True)
-    time, clock, registered, caps, waiting, admitted, ring, parked, live = pipeline.execute()
+    pipeline.info("memory")
+    time, clock, registered, caps, waiting, admitted, ring, parked, live, memory = pipeline.execute()
     now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
     ledger_ms, times = _ledger_clock(now_ms, clock)
     late = ledger_ms + times.lease_ms - UNHEARD_PERIODS * times.period_ms
@@ -150,6 +162,7 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
         unheard=len(unheard),
         free_ms=max(0, min((ends[chunk] for chunk in unheard), default=0)),
         kind=kind,
+        full=full_text(memory) if is_full(memory) else "",
     )
 
 

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 import pytest
@@ -101,10 +102,65 @@ def test_a_full_redis_holds_the_run_up_and_no_more(own_trial: Trial) -> None:
     trial.middle(run)
     trial.client.config_set("maxmemory", "1mb")
     eventually(lambda: _stands_still(trial, run))
-    assert "remove runs (proctor runs rm RUN) or raise maxmemory" in trial.cli("doctor").out
+    report = trial.cli("doctor")
+    assert report.code == 3, report
+    assert "make room: `proctor runs rm RUN`" in report.out
+    assert f"{run} (running) holds " in report.out
     assert not trial.info(run).is_final
     trial.client.config_set("maxmemory", "0")
     # Worker processes may have ended for it: their leases and wake-ups run out now.
+    let_ledger_time_pass(trial.client, OVERDUE_S)
+    trial.finished(run)
+    trial.check(run, file)
+    trial.nothing_is_left(fetched=True)
+
+
+def test_a_full_redis_is_relieved_by_cancel_and_remove(own_trial: Trial) -> None:
+    """Every command says that Redis is full and who holds it; to cancel and remove that run makes room."""
+    trial = own_trial
+    supervisor = start_supervisor(trial.processes, 1, "-Q", "turns")
+    file = trial.file(woven_turns(THREADS, TURNS))
+    run = trial.submit(file, chunk_turns=CHUNK_TURNS)
+    trial.middle(run, 0.3)
+    trial.client.config_set("maxmemory", int(trial.client.info("memory")["used_memory"]) - 100_000)
+    eventually(lambda: _stands_still(trial, run))
+    began_s = monotonic()
+    refused = trial.cli("submit", file)
+    assert refused.code == 3, refused
+    assert "error: Redis is full: " in refused.err
+    assert f"{run} (running) holds " in refused.err
+    assert "hint: make room: `proctor runs rm RUN`" in refused.err
+    assert monotonic() - began_s < 15
+    assert trial.cli("health", "redis").code == 3
+    for command in (("pause", run), ("cancel", run), ("runs", "rm", run, "--yes")):
+        done = trial.cli(*command)
+        assert done.code == 0, done
+    eventually(lambda: _is_well(trial), 20)
+    again = trial.cli("submit", file)
+    assert again.code == 0, again
+    trial.client.config_set("maxmemory", "0")
+    let_ledger_time_pass(trial.client, OVERDUE_S)
+    trial.finished(again.out.strip())
+    assert "Traceback" not in supervisor.errors
+    assert "is started again" not in supervisor.errors
+    trial.nothing_is_left(fetched=True)
+
+
+def _is_well(trial: Trial) -> None:
+    assert trial.cli("health", "redis").code == 0
+
+
+def test_a_worker_that_runs_out_of_memory_costs_its_lease(trial: Trial) -> None:
+    """The kernel kills it as SIGKILL does: its supervisor says so and starts another, nothing is lost."""
+    supervisor = start_supervisor(trial.processes, 1, "-Q", "turns")
+    file = trial.file(woven_turns(THREADS, TURNS))
+    run = trial.submit(file, chunk_turns=CHUNK_TURNS)
+    trial.middle(run)
+    [worker] = [
+        child for child in supervisor.tree() if child.ppid() == supervisor.pid and "worker" in child.cmdline()
+    ]
+    worker.kill()
+    supervisor.wait_for("was ended by SIGKILL")
     let_ledger_time_pass(trial.client, OVERDUE_S)
     trial.finished(run)
     trial.check(run, file)

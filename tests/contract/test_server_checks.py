@@ -79,7 +79,7 @@ def test_a_server_that_is_something_else_is_named(tmp_path: Path) -> None:
 
 def test_a_real_server_passes_every_check(redis_client: "redis.Redis") -> None:
     """The server that Proctor would start itself has nothing to complain about."""
-    check_server(redis_client)
+    assert check_server(redis_client) == ""
     found = checks.check_server_of(redis_client, workers={"turns": 1})
     assert {check.name: check.status for check in found if check.status != "ok"} == {}
     assert "appendonly yes, appendfsync everysec" in [check.detail for check in found]

@@ -8,32 +8,23 @@ import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from shared.errors import RedisUnreachableError
 from shared.settings import Settings
-from shared.target import RedisTarget, resolve_target
+from shared.target import resolve_target
 from tests.support.certificates import make_certificates
-from tests.support.eventually import eventually
 from tests.support.processes import Processes
 from tests.support.rabbit_server import free_ports
-from tests.support.redis_server import RedisServer, program_for_tests
+from tests.support.redis_server import RedisServer
+from tests.support.sentinels import PASSWORD, Group, as_admin
 from tests.support.smoke import Smoke
 
-PASSWORD: Final = "right"  # noqa: S105 - of servers that live for a test
 TLS_PROGRAM: Final = os.environ.get("TEST_REDIS_SERVER") or shutil.which("redis-server")
 
-if TYPE_CHECKING:
-    import redis
-
 NewServer = Callable[..., RedisServer]
-
-
-def as_admin(server: RedisServer) -> "redis.Redis":
-    """A client of a server that asks for the password."""
-    return RedisTarget.parse(f"unix://:{PASSWORD}@{server.socket}").client()
 
 
 def test_every_kind_runs_over_tcp_with_password_and_database(
@@ -78,44 +69,17 @@ def test_every_kind_runs_with_a_broker_apart(new_redis_server: NewServer, proces
         assert not [key for key in client.scan_iter() if b":run:" in key]
 
 
-class Group:
-    """A master with one replica, both with a password, and a sentinel that watches them."""
-
-    def __init__(self, new_redis_server: NewServer, processes: Processes, folder: Path) -> None:
-        first, second, port = free_ports(3)
-        common = ("--bind", "127.0.0.1", "--masterauth", PASSWORD)
-        self.master = new_redis_server(*common, "--port", str(first))
-        replica = new_redis_server(*common, "--port", str(second))
-        for server in (self.master, replica):
-            with server.client() as client:
-                client.config_set("requirepass", PASSWORD)
-        with closing(as_admin(replica)) as client:
-            client.replicaof("127.0.0.1", first)
-        config = folder / "sentinel.conf"
-        config.write_text(
-            f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
-            f"sentinel monitor main 127.0.0.1 {first} 1\nsentinel auth-pass main {PASSWORD}\n"
-            "sentinel down-after-milliseconds main 1000\n"
-        )
-        processes.start(program_for_tests(), config, "--sentinel", env=dict(os.environ), cwd=folder)
-        self.url = f"sentinel://:{PASSWORD}@127.0.0.1:{port}/main/2"
-        eventually(self._is_in_step, 20.0)
-
-    def _is_in_step(self) -> None:
-        with closing(as_admin(self.master)) as client:
-            assert client.info("replication")["slave0"]["state"] == "online"
-
-
 def test_every_kind_runs_behind_a_sentinel(
     new_redis_server: NewServer, processes: Processes, tmp_path: Path
 ) -> None:
-    """Master and replica: all kinds run; `doctor` warns until a master needs a replica to take writes."""
+    """Master and replica: all kinds run; `doctor` fails until a master needs a replica to take writes."""
     group = Group(new_redis_server, processes, tmp_path)
     smoke = Smoke(processes, group.url)
-    warned = smoke.start("doctor")
+    refused = smoke.start("doctor")
     smoke.check_all_kinds(with_worker=True)
-    assert warned.wait(20) == 0, warned.said()
-    assert "min-replicas-to-write is 0" in warned.output
+    assert refused.wait(20) == 3, refused.said()
+    assert "min-replicas-to-write is 0" in refused.output
+    assert "set `min-replicas-to-write 1` and `min-replicas-max-lag 10`" in refused.output
     with closing(as_admin(group.master)) as client:
         client.config_set("min-replicas-to-write", 1)
     well = smoke.start("doctor")

@@ -1,12 +1,14 @@
 """Workers while Redis is away: they wait, say so in one line, go on, and give up after their patience."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from shared.heartbeat import oldest_beat_s
 from tests.support.eventually import eventually, stays
 from tests.support.processes import Process, Processes
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import RedisServer, break_snapshots
 from tests.support.workers import Desk, conversation, ready, start_supervisor, start_worker
 
 THREADS, TURNS = 1000, 60
@@ -91,23 +93,30 @@ def test_patience_ends_in_one_line_and_a_new_process(server: RedisServer, proces
     [
         ("maxmemory", "1mb", "command not allowed when used memory"),
         ("min-replicas-to-write", "1", "NOREPLICAS"),
+        ("save", "3600 1", "MISCONF"),
     ],
-    ids=["full", "without replicas"],
+    ids=["full", "without replicas", "its disk is full"],
 )
 def test_a_redis_that_refuses_writes_is_waited_for(
     server: RedisServer, processes: Processes, setting: str, value: str, reason: str
 ) -> None:
-    """Out of memory or without replicas: no process ends, one line says so, work goes on later."""
+    """Memory, replicas or disk: no process ends, one line says so, the probe is well, work goes on later."""
+    processes.env["PROCTOR_PATIENCE_S"] = "2"
     supervisor = start_supervisor(processes, 1, "-Q", "turns")
     desk = begin(server, "r1")
     desk.client.config_set(setting, value)
+    if setting == "save":
+        break_snapshots(server, desk.client)
     supervisor.wait_for(reason, 20)
     stays(lambda: _assert_running(supervisor), 4)
-    desk.client.config_set(setting, "0")
+    assert (oldest_beat_s(Path(processes.env["PROCTOR_DATA_DIR"])) or 0.0) < 3
+    desk.client.config_set(setting, "" if setting == "save" else "0")
     every_turn_once(desk, "r1")
     assert "is started again" not in supervisor.errors
     assert "Traceback" not in supervisor.errors
     assert supervisor.errors.count("broker refuses commands") <= 1, supervisor.errors
+    assert supervisor.errors.count("redis refuses writes") <= 1, supervisor.errors
+    assert "worker gives up" not in supervisor.errors
 
 
 def _assert_running(process: Process) -> None:

@@ -219,12 +219,12 @@ class Steward(Rules):
         run.waiting.add(name)
 
     def remove(self, run: str) -> bool:
-        """Removes a final or paused run, or one whose loader is gone."""
+        """Removes a final or paused run, one that is being cancelled, or one whose loader is gone."""
         found = self.state.runs.get(run)
         if found is None:
             return False
         loader_gone = found.state == "loading" and found.until_ms <= self.clock()
-        if not (found.state in FINAL_STATES or found.state == "paused" or loader_gone):
+        if not (found.state in FINAL_STATES or found.state in {"paused", "cancelling"} or loader_gone):
             raise RunStateError(f"run {run} is {found.state}")
         for chunk in list(found.chunks):
             self.drop(found, chunk)

@@ -126,3 +126,18 @@ class RedisServer:
         if self.popen is not None and self.popen.poll() is None:
             self.popen.send_signal(number)
             self.popen.wait(PATIENCE_S)
+
+
+def break_snapshots(server: RedisServer, client: "redis.Redis") -> None:
+    """Lets the server's last snapshot fail, as on a full disk, so that it takes no writes (MISCONF).
+
+    `CONFIG SET save ""` ends that.
+    """
+    (server.folder / "dump.rdb").mkdir()
+    client.config_set("save", "3600 1000000")
+    client.bgsave()
+
+    def has_failed() -> None:
+        assert client.info("persistence")["rdb_last_bgsave_status"] == "err"
+
+    eventually(has_failed)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from shared import keys
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger
-from shared.ledger.calls import ScriptCaller
 from shared.settings import CACHE_TTL_S
 from worker.upstream.budget import Budget
 from worker.upstream.cache import ResponseCache
@@ -50,7 +49,7 @@ class Upstream:
         cache_ttl_s: int = CACHE_TTL_S,
     ) -> None:
         scripts = compose_all(times=ledger.times)
-        caller = ScriptCaller(ledger.caller.client, patience_s=ledger.caller.patience_s, scripts=scripts)
+        caller = ledger.caller.sharing(scripts)
         renew_s = ledger.times.lease_ms / RENEWALS / 1000
         self._port = Port(caller, renew_s=renew_s, on_away=on_away)
         self._session = session

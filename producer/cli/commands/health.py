@@ -4,7 +4,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options import group
-from shared.errors import UsageError
+from shared.errors import RedisRefusingError, UsageError
 from shared.heartbeat import oldest_beat_s
 
 
@@ -42,17 +42,34 @@ def worker(session: Session, *, max_age_s: float) -> int:
 @command.command()
 @pass_session
 def redis(session: Session) -> int:
-    """Does Redis answer, and can it carry the ledger?"""
-    session.client.ping()
+    """Does Redis answer, can it carry the ledger, and does it take writes?
+
+    Warns when its memory is nearly full.
+    """
+    from shared.checks import check_memory, check_writes  # noqa: PLC0415 - start-up: see above
+    from shared.ledger.calls import refused_write  # noqa: PLC0415 - same
+
+    refused = check_writes(refused_write(session.client))
+    memory = check_memory(session.client.info("memory"))
+    for check in (refused, memory):
+        if check.status == "fail":
+            session.output.tell(f"Redis: {check.name} {check.detail}", hint=check.fix)
+            return RedisRefusingError.exit_code
+    if memory.status == "warn":
+        session.output.warn(f"Redis: {memory.detail}")
     return 0
 
 
 @command.command()
 @pass_session
 def broker(session: Session) -> int:
-    """Does the broker answer, be it Redis or RabbitMQ?"""
+    """Does the broker answer, be it Redis or RabbitMQ, and take messages?"""
     session.require_broker()
     session.client.ping()
+    refusal = session.broker_refusal()
+    if refusal:
+        session.output.tell(f"the broker takes no writes: {refusal}", hint="`proctor doctor` says what helps")
+        return RedisRefusingError.exit_code
     return 0
 
 

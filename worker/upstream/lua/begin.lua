@@ -26,6 +26,10 @@ local own = scopes[1].state
 
 if call('ZSCORE', permits_key(scopes[1].name), permit) then return {'go', string.format('%.0f', own.era)} end
 
+-- On a server that is full this is refused, as any write that may need memory: no call is made whose answer could
+-- not be kept. (The first write below would be taken, and with it all others.)
+call('ZADD', permits_key(scopes[1].name), 'XX', 0, permit)
+
 local function answer(...)
   for _, scope in ipairs(scopes) do write_scope(scope.name, scope.state) end
   return {...}

@@ -5,7 +5,8 @@
 --       ms of pause that the upstream asked for (0: none), number of scopes;
 --       per scope: name, ms to add to what its tokens took of the limit (the estimate was too low; < 0: too high)
 -- Returns {ok} · {gone}
--- uses: permits_key, PAUSE_CAP_MS, now, scope, adapt, judge
+-- uses: when_full, permits_key, PAUSE_CAP_MS, now, scope, adapt, judge
+when_full()
 local permit, health, era, pause = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local state, is_held
 for at = 7, 5 + 2 * ARGV[6], 2 do

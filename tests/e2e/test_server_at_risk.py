@@ -1,0 +1,43 @@
+"""A server that may lose runs is said to, also with `-q`; one that takes no writes names the cause."""
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Final
+
+from tests.support.cli import Cli
+from tests.support.redis_server import RedisServer, break_snapshots
+from tests.support.tree import ROOT
+
+EXAMPLE: Final = ROOT / "examples" / "turns.jsonl"
+
+
+def test_commands_say_what_a_server_may_lose_and_why_it_refuses(
+    new_redis_server: Callable[..., RedisServer], cli: Cli
+) -> None:
+    """One line for a missing append-only file; with a full disk one line while it waits, and the error."""
+    server = new_redis_server("--appendonly", "no")
+    cli.processes.env |= {"PROCTOR_REDIS_URL": server.url, "PROCTOR_PATIENCE_S": "1"}
+    submitted = cli("-q", "submit", EXAMPLE)
+    assert submitted.code == 0, submitted
+    said = [line for line in submitted.err.splitlines() if "append-only" in line]
+    assert len(said) == 1
+    assert said[0].startswith("warning: Redis keeps no append-only file (appendonly no)")
+    with closing(server.client()) as client:
+        break_snapshots(server, client)
+    refused = cli("-q", "cancel", submitted.out.strip())
+    assert refused.code == 3, refused
+    waits, error, hint = refused.err.splitlines()
+    assert waits.startswith("warning: Redis takes no writes; waiting up to 1 s: MISCONF ")
+    assert error.startswith("error: Redis takes no writes: MISCONF ")
+    assert hint.startswith("hint: make room on the disk of the server")
+
+
+def test_a_broker_that_is_full_fails_its_probe(
+    new_redis_server: Callable[..., RedisServer], cli: Cli
+) -> None:
+    """A Redis that carries only wake-ups is asked whether it takes them."""
+    ledger, broker = new_redis_server(), new_redis_server("--maxmemory", "100kb")
+    cli.processes.env |= {"PROCTOR_REDIS_URL": ledger.url, "PROCTOR_BROKER_URL": broker.url}
+    done = cli("health", "broker")
+    assert done.code == 3, done
+    assert done.err.startswith("the broker takes no writes: OOM ")
