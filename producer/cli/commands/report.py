@@ -54,9 +54,7 @@ def command(
     if not files:
         default = "json" if session.options.json else "md"
         name = format_name or default
-        document = print_results(
-            session, info, name, only_failed=False, first=None, gates=wanted, more=annotations
-        )
+        document = print_results(session, info, name, gates=wanted, more=annotations)
         _annotate(session, annotations)
         tell_gates(session.output, document)
         return exit_of_gates(document)
