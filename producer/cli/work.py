@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from producer.aggregate.gates import check_gates
+from producer.cli.context import lost
 from producer.cli.control import change_state
-from producer.cli.crew import Crew
+from producer.cli.crew import CALLS_END_S, Crew
 from producer.cli.early import EarlyReports
-from producer.cli.ending import tell_ending
+from producer.cli.ending import tell_ending, write_reports
 from producer.cli.errors import InterruptedByUserError
-from producer.cli.files import check_formats
+from producer.cli.files import as_options, check_formats
 from producer.cli.find import find_run
 from producer.cli.follow import Follower
 from producer.cli.live import open_view
 from producer.cli.submission import Submission, tell_run_id
+from producer.cli.wording import plural
 from producer.retry import retry_turns
 from producer.retry_items import retry_items
-from shared.errors import LoadLostError, UnknownRunError
+from shared.errors import ProctorError, UnknownRunError
 from shared.names import Kind, RunState
 
 if TYPE_CHECKING:
@@ -70,14 +73,13 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         crew.ask_to_stop()
         document = early.end(info) if early else None
         return tell_ending(session, info, options.files, document=document, gates=options.gates)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         view.close()
-        raise _interrupted(session, run, crew) from None
+        if early is not None:
+            early.discard()
+        raise _interrupted(session, run, crew, options.files, str(error) or "Ctrl-C") from None
     except UnknownRunError as error:
-        if not run:
-            raise
-        why = f"run {run} is gone: somebody removed it, or Redis crashed before it was on disk"
-        raise LoadLostError(why, hint="the input is where it was: run the command again") from error
+        raise (lost(error) if run else error) from error
     finally:
         if early is not None:
             early.discard()
@@ -130,11 +132,34 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
 _NOT_SUBMITTED: Final = "interrupted while the file was read; nothing of it was submitted"
 
 
-def _interrupted(session: Session, run: str, crew: Crew) -> InterruptedByUserError:
-    """Stops what was started and says how to go on."""
+def _interrupted(
+    session: Session, run: str, crew: Crew, files: Sequence[ReportFile], by: str
+) -> InterruptedByUserError:
+    """Stops what was started, writes reports of what is done, and says how to go on.
+
+    Another Ctrl-C ends the workers at once, and leaves the rest of this out.
+    """
     if crew.is_working:
-        session.output.note("stopping the workers started here; Ctrl-C again ends them at once")
-        crew.stop()
+        session.output.note(
+            f"interrupted: running items have {CALLS_END_S:g} s to finish; Ctrl-C again ends them at once"
+        )
     if not run:
+        crew.stop()
         return InterruptedByUserError(_NOT_SUBMITTED, hint="`proctor runs` lists what was submitted before")
-    return InterruptedByUserError(f"interrupted; {run} is kept", hint=f"`proctor resume {run}` continues it")
+    goes_on = ["run", "--resume", run, *as_options(files, "--export")] if files else ["resume", run]
+    said, hint = f"interrupted by {by}; {run} is kept", f"`{session.command(*goes_on)}` continues it"
+    with suppress(KeyboardInterrupt):
+        crew.interrupt(run)
+        try:
+            info = session.impatient_store.info(run)
+            if files:
+                write_reports(session, info, files)
+                session.output.note(f"written so far: {', '.join(str(file.path) for file in files)}")
+        except ProctorError as error:
+            session.output.error(error.message, hint=error.hint)
+        else:
+            said += f" with {info.done:,} of {plural(info.total, 'item')} done"
+            if info.is_final:
+                hint = f"`{session.command('report', run)}` shows it"
+        crew.stop()
+    return InterruptedByUserError(said, hint=hint)
