@@ -6,11 +6,12 @@ from typing import NoReturn
 
 from producer.cli.errors import TerminatedError
 from producer.cli.main import run
+from producer.cli.output import named_stdout
 
 
-def _interrupt(_number: int, _frame: object) -> None:
+def _interrupt(number: int, _frame: object) -> None:
     """Treats the end of the session like Ctrl-C, so that what was started is stopped."""
-    raise TerminatedError
+    raise TerminatedError(signal.Signals(number).name)
 
 
 def obey_signals() -> None:
@@ -33,7 +34,9 @@ def leave(code: int) -> NoReturn:
 def main() -> NoReturn:
     """Runs one command and ends the process with its exit code."""
     obey_signals()
-    leave(run(sys.argv[1:]))
+    with named_stdout():
+        code = run(sys.argv[1:])
+    leave(code)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import click
 
 from producer.cli.errors import report
 from producer.cli.options import GlobalOptions
+from producer.cli.output import named_stdout
 from producer.cli.wording import plural
 from shared.errors import InputError, ProctorError, UsageError
 
@@ -40,7 +41,9 @@ def main() -> None:
     from producer.__main__ import leave, obey_signals  # noqa: PLC0415 - it imports the whole command line
 
     obey_signals()
-    leave(run(sys.argv[1:], os.environ))
+    with named_stdout():
+        code = run(sys.argv[1:], os.environ)
+    leave(code)
 
 
 def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
@@ -51,9 +54,10 @@ def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
         words = read_environment(list(arguments), environment)
         if not words or words[0] in ("-h", "--help"):
             sys.stdout.write(help_text())
+            sys.stdout.flush()
             return 0
         words = translated(words)
-    except ProctorError as error:
+    except (ProctorError, OSError) as error:
         return report(error, GlobalOptions(), arguments)
     return run_proctor(words)
 

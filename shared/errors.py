@@ -3,11 +3,14 @@
 A message says what happened, which value, where; `hint` says how to mend it.
 """
 
+import errno
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
 DENIED_HINT: Final = "`proctor doctor --acl` prints the rights that Proctor's user needs"
 """What mends a `RedisDeniedError`."""
+DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Numbers of system errors of a disk that takes no more: no fault of the command line."""
 
 
 FULL_HINT: Final = (
@@ -76,6 +79,17 @@ class UnknownRunError(UsageError):
     """No run has this id: mistyped, expired or removed."""
 
     code = "unknown_run"
+
+    def __init__(self, message: str, *, hint: str = "", run: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.run = run
+        """The id."""
+
+
+class UnknownItemError(UsageError):
+    """A run has no item of this name, or several."""
+
+    code = "unknown_item"
 
 
 class RunStateError(UsageError):
@@ -154,6 +168,13 @@ class NoRoomError(InfrastructureError):
     """The ledger already holds as much unfinished work as it may; the loading run was removed."""
 
     code = "no_room"
+
+
+class RunLostError(InfrastructureError):
+    """A run that was there a moment ago is gone, with all of its data."""
+
+    code = "run_lost"
+    retryable = False
 
 
 class LoadLostError(InfrastructureError):

@@ -61,7 +61,7 @@ def _of_run(session: Session, named: str) -> Side:
     try:
         info = find_run(session, named)
     except UnknownRunError as error:
-        raise UnknownRunError(f"{error.message}, and no file", hint=error.hint) from None
+        raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
     write = format_of(info.kind, "jsonl")
 
     def lines() -> Iterator[Line]:

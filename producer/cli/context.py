@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import closing, suppress
 from functools import cached_property, wraps
@@ -12,7 +13,13 @@ import click
 from producer.cli.errors import describe
 from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
-from shared.errors import InfrastructureError, UsageError
+from shared.errors import (
+    InfrastructureError,
+    RedisUnreachableError,
+    RunLostError,
+    UnknownRunError,
+    UsageError,
+)
 from shared.heartbeat import oldest_beat_s
 from shared.names import Kind
 from shared.settings import Settings
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
     from shared.target import Connection
 
 P = ParamSpec("P")
+CANNOT_WRITE: Final = "MISCONF"
+"""What a server answers to a write that its disk has no room for."""
 
 FULL_S: Final = 2.0
 """How long a command waits for a Redis that is full, which rarely passes by itself."""
@@ -40,6 +49,8 @@ class Session:
     def __init__(self, options: GlobalOptions, settings: Settings | None = None) -> None:
         self.options = options
         self.output = Output(options)
+        self.seen = set[str]()
+        """Runs that this command has found: one of them that is unknown later has been lost since."""
         self._is_refusal_told = False
         if settings is not None:
             self.settings = settings
@@ -171,6 +182,34 @@ class Session:
             return 0
         return len(self.impatient_store.workers(kind))
 
+    def unwritable(self) -> str:
+        """Says that the server cannot write its data, and where; empty while it can, or does not say."""
+        try:
+            found = self.client.info("persistence")
+        except Exception as error:
+            if describe(error) is None:
+                raise
+            return ""
+        if found.get("aof_last_write_status", "ok") == "ok":
+            return ""
+        return f"Redis cannot write its data: make room on {self._disk}, and it goes on"
+
+    @property
+    def _disk(self) -> str:
+        """Where the server writes, as far as it is known here."""
+        return f"the disk of {self.settings.data_dir}" if self.connection.embedded else "the server's disk"
+
+    def placed(self, error: RedisUnreachableError) -> RedisUnreachableError:
+        """Says of an embedded server that cannot write where its data are: no other message does."""
+        if CANNOT_WRITE in error.message and self.connection.embedded:
+            error.hint = f"make room on {self._disk}, then run the command again"
+        return error
+
+    def command(self, *words: str) -> str:
+        """Writes a command that goes on where this one stands: on the same Redis."""
+        where = ["--redis", self.connection.target.display] if self.options.redis else []
+        return shlex.join(["proctor", *words, *where])
+
     def confirm(self, question: str) -> None:
         """Asks before something is deleted.
 
@@ -203,6 +242,14 @@ class Session:
             connection.lease.close()
 
 
+def lost(error: UnknownRunError) -> RunLostError:
+    """Says that a run which was there is gone: nobody mistyped its id."""
+    return RunLostError(
+        f"run {error.run} is gone: somebody removed it, it expired, or Redis lost its data",
+        hint="the input is where it was: run it again",
+    )
+
+
 def pass_session(handler: Callable[Concatenate[Session, P], int | None]) -> Callable[P, Any]:
     """Hands a handler its session and closes it afterwards."""
 
@@ -214,6 +261,10 @@ def pass_session(handler: Callable[Concatenate[Session, P], int | None]) -> Call
         session = Session(options)
         try:
             return handler(session, *args, **kwargs)
+        except RedisUnreachableError as error:
+            raise session.placed(error) from error.__cause__
+        except UnknownRunError as error:
+            raise (lost(error) if error.run in session.seen else error) from error
         finally:
             session.close()
 

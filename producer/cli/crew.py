@@ -13,6 +13,8 @@ from shared.names import Kind, RunState
 NAME: Final = "workers"
 ALONE_FOR_S: Final = 3.0
 """How long no worker may be alive before workers are started here."""
+CALLS_END_S: Final = 3.5
+"""How long calls in flight may go on after Ctrl-C: most are answered by then, and a person still waits."""
 NOTE_AFTER_S: Final = 1.0
 """Workers that take longer to end are still busy, and the terminal says what it waits for."""
 
@@ -63,6 +65,7 @@ class Crew:
             grace_s=settings.grace_s,
             log=open_log(settings, NAME),
             with_parent=True,
+            gives_back=True,
         )
         self._session.output.detail(
             f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"
@@ -128,6 +131,26 @@ class Crew:
         if self._child is not None:
             self._child.ask_to_stop()
 
+    def interrupt(self, run: str) -> None:
+        """Stops what was started here because the person wants no more of a run that is kept.
+
+        Calls in flight get `CALLS_END_S`, then their items go back to the queue. Workers that other runs may
+        use as well are only asked to end: `stop` waits for them.
+
+        Args:
+            run: the run, which is not final.
+        """
+        child = self._child
+        if child is None:
+            return
+        try:
+            child.ask_to_stop()
+            if not child.ends_within(CALLS_END_S) and not self._is_lent(besides=run):
+                child.hurry()
+        except KeyboardInterrupt:
+            child.hurry()
+            raise
+
     def stop(self) -> None:
         """Stops what was started here; items that are running for other runs get the grace period.
 
@@ -148,9 +171,10 @@ class Crew:
             child.hurry()
             raise
 
-    def _is_lent(self) -> bool:
-        """Whether a run goes on that the workers started here may be working on."""
+    def _is_lent(self, *, besides: str = "") -> bool:
+        """Whether a run goes on, besides one, that the workers started here may be working on."""
         try:
-            return bool(self._session.impatient_store.list(kind=self._kind, state=RunState.RUNNING))
+            running = self._session.impatient_store.list(limit=2, kind=self._kind, state=RunState.RUNNING)
+            return any(info.run != besides for info in running)
         except RedisUnreachableError:
             return False

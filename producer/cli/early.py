@@ -1,6 +1,6 @@
 """Counts and writes the results of a turns run while it is worked on: little is left to do at its end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from threading import Event
 from time import monotonic
@@ -9,7 +9,7 @@ from typing import Any, Final
 from producer.aggregate.gates import Gate
 from producer.cli.context import Session
 from producer.cli.ending import open_reports
-from producer.cli.files import ReportFile
+from producer.cli.files import ReportFile, reports_of
 from producer.document import document_of, totals_of
 from shared.names import Kind
 from shared.runs import RunInfo
@@ -48,7 +48,9 @@ class EarlyReports:
         self._growing = GrowingRun(info.run, with_payload=with_text and bool(files))
         self._totals = totals_of(info.kind)
         self._stack = ExitStack()
-        self._reports = open_reports(self._stack, info, files)
+        with reports_of(info.run, files, is_final=info.is_final):
+            self._reports = open_reports(self._stack, info, files)
+        self._is_lost = False
         self._pause = Event()
 
     @classmethod
@@ -69,15 +71,20 @@ class EarlyReports:
     def gather(self, within_s: float) -> None:
         """Reads what comes in for some time, or until there is nothing more to come.
 
+        A report that cannot be written now does not end the run: all of them are written anew at its end.
+
         Raises:
             RedisUnreachableError: Redis is away; called again, it goes on where it stood.
-            OSError: a report cannot be written.
         """
         deadline = monotonic() + within_s
         while (left_s := deadline - monotonic()) > 0:
-            pages = self._growing.next(self._session.impatient_store)
-            for page in pages or ():
-                self._take(page)
+            pages = None if self._is_lost else self._growing.next(self._session.impatient_store)
+            try:
+                for page in pages or ():
+                    self._take(page)
+            except OSError:
+                self._is_lost = True
+                self.discard()
             if pages is None:
                 self._pause.wait(min(ASK_EVERY_S, left_s))
                 if self._growing.is_read:
@@ -90,16 +97,22 @@ class EarlyReports:
             info: the run, which has ended.
 
         Returns:
-            None if all of it must be read anew, because turns were retried meanwhile; nothing was written.
+            None if all of it must be read anew, because turns were retried meanwhile or a report could not be
+            written; nothing was written.
 
         Raises:
-            OSError: a report cannot be written.
+            InfrastructureError: a disk is full.
             RedisUnreachableError: Redis stays away.
         """
-        pages = self._growing.rest(self._session.store, info)
+        pages = None if self._is_lost else self._growing.rest(self._session.store, info)
         if pages is None:
             self.discard()
             return None
+        with reports_of(info.run, self._files, is_final=info.is_final):
+            return self._end(info, pages)
+
+    def _end(self, info: RunInfo, pages: Iterable[Page]) -> dict[str, Any]:
+        """Reads the last pages and closes the reports."""
         for page in pages:
             self._take(page)
         named = [{"format": file.format, "path": str(file.path)} for file in self._files]
@@ -111,7 +124,7 @@ class EarlyReports:
 
     def discard(self) -> None:
         """Leaves no trace of reports that have not been ended."""
-        with suppress(_UnfinishedError):
+        with suppress(_UnfinishedError, OSError):  # a full disk takes nothing, and is to keep nothing either
             self._stack.__exit__(_UnfinishedError, _UnfinishedError(), None)
 
     def _take(self, page: Page) -> None:

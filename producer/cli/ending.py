@@ -1,15 +1,14 @@
 """Tells how a run stands or ended: report files, the summary or the document, and the exit code."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO, Final
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
 
 from producer.aggregate.gates import Gate, gate_line
 from producer.cli.context import Session
 from producer.cli.events import tell_event
-from producer.cli.files import ReportFile
+from producer.cli.files import ReportFile, reports_of, whole_file
 from producer.cli.output import Output, Style, printable
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
@@ -42,7 +41,7 @@ def tell_ending(
         with_text: whether the reports show what was said in turns.
 
     Raises:
-        OSError: a report cannot be written.
+        InfrastructureError: a disk is full; the message says how to write the reports later.
         RedisUnreachableError: Redis stays away.
     """
     details = _details(session, info) if document is None else None
@@ -154,8 +153,13 @@ def write_reports(
         more: what else reads the results.
         gates: what must not be true of it.
         with_text: whether they show what was said in turns.
+
+    Raises:
+        InfrastructureError: a disk is full; the message says how to write them later.
+        UsageError: a report cannot be written for another reason.
+        RedisUnreachableError: Redis stays away.
     """
-    with ExitStack() as stack:
+    with reports_of(info.run, files, is_final=info.is_final), ExitStack() as stack:
         reports = open_reports(stack, info, files)
         named = [{"format": file.format, "path": str(file.path)} for file in files]
         return run_document(
@@ -177,22 +181,9 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
     """
     writers = [format_of(info.kind, file.format) for file in files]
     return [
-        write(stack.enter_context(_whole(file.path)), info)
+        write(stack.enter_context(whole_file(file.path)), info)
         for write, file in zip(writers, files, strict=True)
     ]
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that appears under its name only when everything is in it."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as out:
-            yield out
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def colored(output: Output, document: Mapping[str, Any]) -> str:

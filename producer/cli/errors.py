@@ -12,8 +12,8 @@ from typing import ClassVar, Final, NamedTuple
 import click
 
 from producer.cli.options import GlobalOptions
-from producer.cli.output import Output
-from shared.errors import FULL_HINT, InfrastructureError, ProctorError, RedisFullError
+from producer.cli.output import STDOUT, Output, drop_if_lost, is_lost
+from shared.errors import DISK_ERRORS, FULL_HINT, InfrastructureError, ProctorError, RedisFullError
 from shared.settings import Settings
 
 EXIT_INTERRUPTED: Final = 130
@@ -29,7 +29,10 @@ class InterruptedByUserError(ProctorError):
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM, or the terminal went away: as Ctrl-C, but nobody is there to read hints."""
+    """SIGTERM, or the terminal went away: as Ctrl-C, but nobody may be there to read hints.
+
+    Its text is the name of the signal.
+    """
 
 
 class Failure(NamedTuple):
@@ -75,9 +78,12 @@ def _in_a_line(message: str) -> str:
 def _of_system(error: OSError) -> Failure:
     """Reads a failed system call on a file that the person named, or on the machine's own limits."""
     reason = error.strerror or type(error).__name__
-    if error.filename is not None:
-        return Failure("usage", f"{error.filename}: {reason}", "", 2)
-    return Failure("infrastructure", reason, "", InfrastructureError.exit_code)
+    message = reason if error.filename is None else f"{error.filename}: {reason}"
+    is_fault_of_machine = error.filename in (None, STDOUT) or error.errno in DISK_ERRORS
+    if not is_fault_of_machine:
+        return Failure("usage", message, "", 2)
+    hint = "free some space, then run the command again" if error.errno in DISK_ERRORS else ""
+    return Failure("infrastructure", message, hint, InfrastructureError.exit_code)
 
 
 def _of_redis(error: BaseException) -> Failure | None:
@@ -147,12 +153,25 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
     """Tells a failure in the form that was asked for and returns the exit code."""
     failure = describe(error) or _unforeseen(error)
     output = Output(options)
+    if is_lost(error):
+        drop_if_lost(sys.stdout)
+        output.error(failure.message)
+        return failure.exit
+    try:
+        _tell(error, failure, output, arguments)
+    except OSError:  # stdout takes no document: its last place is stderr
+        drop_if_lost(sys.stdout)
+        output.error(failure.message, hint=failure.hint)
+    return failure.exit
+
+
+def _tell(error: BaseException, failure: Failure, output: Output, arguments: Sequence[str]) -> None:
+    """Writes a failure as a document, as an event, or for people."""
+    options, body = output.options, {"code": failure.code, "message": failure.message, "hint": failure.hint}
     # A usage error may come before `--json` was read, so the words themselves are looked at too.
     if options.json or "--json" in arguments:
-        body = {"code": failure.code, "message": failure.message, "hint": failure.hint}
         output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
     elif options.jsonl or "--jsonl" in arguments:
-        body = {"code": failure.code, "message": failure.message, "hint": failure.hint}
         told = {"schema_version": SCHEMA_VERSION, "event": "error", "error": body, "exit": failure.exit}
         output.data(json.dumps(told))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -161,4 +180,3 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
         output.tell(failure.message, hint=failure.hint)  # what was asked for has happened: that is no error
     else:
         output.error(failure.message, hint=failure.hint)
-    return failure.exit

@@ -77,6 +77,7 @@ class Events:
             "done": progress.done,
             "total": progress.total,
             "tally": dict(progress.tally),
+            "in_flight": progress.calls.in_flight,
             "why": progress.why,
         }
         moved = {**counted, "why": what_waits(progress.why)}

@@ -1,11 +1,16 @@
 """Which report files are wanted: checked before any work is done, so that a typo costs no run."""
 
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import BufferedWriter
 from pathlib import Path
-from typing import Final, NamedTuple
+from tempfile import gettempdir
+from typing import BinaryIO, Final, NamedTuple
 
-from shared.errors import UsageError
+from producer.cli.output import NamedFile
+from shared.errors import DISK_ERRORS, InfrastructureError, UsageError
 from shared.names import Kind
 
 FORMATS: Final = ("md", "json", "jsonl", "csv", "html", "junit", "github")
@@ -91,3 +96,62 @@ def _check_place(path: Path) -> None:
         raise UsageError(f"{path}: there is no folder {folder}", hint=f"mkdir -p {folder}")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise UsageError(f"{path}: cannot be written", hint="choose another place")
+
+
+def as_options(files: Sequence[ReportFile], format_option: str) -> list[str]:
+    """Writes files as the words of a command line that asks for them.
+
+    >>> as_options([ReportFile("md", Path("a.md")), ReportFile("csv", Path("b.csv"))], "--format")
+    ['-o', 'a.md', '-o', 'b.csv']
+    >>> as_options([ReportFile("junit", Path("a.txt"))], "--format")
+    ['-o', 'a.txt', '--format', 'junit']
+    """
+    words = [word for file in files for word in ("-o", str(file.path))]
+    odd = [file.format for file in files if _OF_SUFFIX.get(file.path.suffix.lower()) != file.format]
+    return [*words, format_option, odd[0]] if odd else words
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file that appears under its name only when everything is in it.
+
+    Raises:
+        OSError: it cannot be written; its `filename` is the path.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with BufferedWriter(NamedFile(part, str(path))) as out:
+            yield out
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def reports_of(run: str, files: Sequence[ReportFile], *, is_final: bool) -> Iterator[None]:
+    """Says of a report that cannot be written which it is, and how to get it later: the run is kept.
+
+    Args:
+        run: its id.
+        files: all reports that are being written.
+        is_final: whether the run has ended.
+
+    Raises:
+        InfrastructureError: a disk takes no more.
+        UsageError: a file cannot be written for another reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in DISK_ERRORS
+        command = ["report", run] if is_final else ["run", "--resume", run]
+        words = ["proctor", *command, *as_options(files, "--format" if is_final else "--export")]
+        place = error.filename or gettempdir()  # where pages wait until their place in a report is known
+        kind = InfrastructureError if is_full else UsageError
+        mend = "free some space" if is_full else "mend that"
+        raise kind(
+            f"{place} cannot be written: {error.strerror or error}",
+            hint=f"{run} is kept: {mend}, then `{shlex.join(words)}`",
+        ) from error

@@ -19,9 +19,11 @@ def find_run(session: Session, run: str) -> RunInfo:
         UnknownRunError: there is none; the hint names those that are near, else the last ones.
     """
     try:
-        return session.store.info(run)
+        info = session.store.info(run)
     except UnknownRunError as error:
-        raise UnknownRunError(error.message, hint=_suggest(session, run)) from None
+        raise UnknownRunError(error.message, hint=_suggest(session, run), run=run) from None
+    session.seen.add(run)
+    return info
 
 
 def _suggest(session: Session, run: str) -> str:

@@ -98,6 +98,7 @@ class Follower:
         queued = self._session.queue_lengths()[Kind(info.kind)]
         self._looker.look(info)
         self._away_since_s = None
+        rate_s = self._meter.rate(monotonic(), info.done)
         self._last = Progress(
             run=info.run,
             state=info.state,
@@ -107,19 +108,21 @@ class Follower:
             elapsed_s=max(0.0, ((info.finished_ms or now_ms()) - (info.sealed_ms or info.created_ms)) / 1000),
             workers=workers,
             queued=queued,
-            rate_s=self._meter.rate(monotonic(), info.done),
+            rate_s=rate_s,
             source=info.source,
             kind=info.kind,
-            why=self._why(info, workers, queued),
+            why=self._why(info, workers, queued, stands=rate_s == 0),
             calls=self._looker.calls,
         )
         self._view.show(self._last)
         return info
 
-    def _why(self, info: RunInfo, workers: int, queued: int | None) -> str:
+    def _why(self, info: RunInfo, workers: int, queued: int | None, *, stands: bool) -> str:
         """Says why the run does not move; empty when it does or has ended."""
         if info.is_final:
             return ""
+        if stands and (unwritable := self._session.unwritable()):
+            return unwritable
         if queued is None:
             return "the broker does not answer; waiting for it"
         if (

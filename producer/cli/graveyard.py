@@ -6,6 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from producer.cli.item_names import name_of, resolve
+from producer.report.items_jsonl import item_id
+from shared.errors import UnknownItemError
 from shared.item_rows import unpack_item
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
 from shared.ledger import DeadItem, unpack_dead
@@ -14,9 +17,10 @@ from shared.names import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from producer.cli.item_names import ItemName
+
 PAGE: Final = 500
 """Entries fetched in one round trip."""
-_NOUNS: Final = {Kind.TURNS: "turn", Kind.CASES: "case", Kind.QUERIES: "query"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,12 @@ class Dead(NamedTuple):
     @property
     def id(self) -> str:
         """The item's id as in the results."""
-        return f"{_NOUNS.get(Kind(self.item.kind), 'item')}-{self.place.index}"
+        return item_id(Kind(self.item.kind), int(self.place.index))
+
+    @property
+    def name(self) -> ItemName:
+        """What people call it."""
+        return name_of(Kind(self.item.kind), int(self.place.index), self.item.payload)
 
     @property
     def line(self) -> bytes:
@@ -84,14 +93,19 @@ def as_json(value: bytes) -> Any:
         return value.decode(errors="replace")
 
 
-def index_of(item: str) -> str:
-    """Reads an item's id as a position.
+def find_dead(entries: Sequence[Dead], wanted: Sequence[str], run: str) -> list[Dead]:
+    """Finds entries of one run by the names of their items.
 
-    >>> index_of("turn-7"), index_of("7")
-    ('7', '7')
+    Raises:
+        UnknownItemError: no dead item of the run has a name, or several have it.
     """
-    noun, _, index = item.partition("-")
-    return index if noun in _NOUNS.values() else item
+    if not entries:
+        hint = f"`proctor results {run} --errors` lists what ended in error"
+        raise UnknownItemError(f"nothing of {run} is dead", hint=hint)
+    by_position = {entry.name.position: entry for entry in entries}
+    kind = Kind(entries[0].item.kind)
+    found = resolve(wanted, (entry.name for entry in entries), kind=kind, where=f"the dead set of {run}")
+    return [by_position[position] for position in found]
 
 
 # redis-py's own annotations mix sync and async answers, hence Any.

@@ -9,15 +9,13 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from producer.cli.graveyard import as_json, read_dead
+from producer.cli.graveyard import read_dead
 from producer.cli.progress import Calls, Failed, Meter
-from shared.names import Kind
 from shared.runs.holding import time_words
 from shared.runs.upstreams import upstreams_of
 
 if TYPE_CHECKING:
     from producer.cli.context import Session
-    from producer.cli.graveyard import Dead
     from shared.runs import RunInfo
     from shared.runs.upstreams import Gauge, Standing
 
@@ -66,11 +64,11 @@ class Looker:
             failed = self._failed(info)
             self._errors = errors
         if standing is None:
-            self.calls = Calls(self.calls.spent_usd, self.calls.cap_usd, (), failed)
+            self.calls = Calls(self.calls.spent_usd, self.calls.cap_usd, failed=failed)
             return
         spent = standing.cost.spent_usd if standing.cap_usd is not None else None
         limits = tuple(self._limit(gauge, now_s) for gauge in _busiest(standing))
-        self.calls = Calls(spent, standing.cap_usd, limits, failed)
+        self.calls = Calls(spent, standing.cap_usd, limits, failed, standing.run_in_flight)
 
     def _limit(self, gauge: Gauge, now_s: float) -> str:
         """Says how much of a limit is used now."""
@@ -81,7 +79,7 @@ class Looker:
         """Reads the run's newest failures."""
         newest = read_dead(self._session.client, first=DEAD_READ)
         mine = (dead for dead in newest if dead.place.run == info.run)
-        return tuple(Failed(name_of(dead), *dead.error) for dead in islice(mine, SHOWN))
+        return tuple(Failed(dead.name.label, *dead.error) for dead in islice(mine, SHOWN))
 
 
 def limit_text(gauge: Gauge, per_s: float | None) -> str:
@@ -106,17 +104,6 @@ def limit_text(gauge: Gauge, per_s: float | None) -> str:
     if state.next_ms >= 1000 * EVERY_S:
         said.append(f"next in {time_words(state.next_ms)}")
     return f"{state.label} {', '.join(said)}"
-
-
-def name_of(dead: Dead) -> str:
-    """Names an item as people know it: by its case and model, or by its id."""
-    payload = as_json(dead.item.payload)
-    if isinstance(payload, dict):
-        if dead.item.kind == Kind.CASES and isinstance(payload.get("case"), int):
-            return f"case {payload['case'] + 1} · {payload.get('model', '')}"
-        if dead.item.kind == Kind.QUERIES and payload.get("id"):
-            return str(payload["id"])
-    return dead.id
 
 
 def _busiest(standing: Standing) -> list[Gauge]:

@@ -61,7 +61,7 @@ EXIT_CODES: Final = (
     ("0", "done, and every gate met"),
     ("1", "done, but items ended in error or a gate was missed"),
     ("2", "usage, configuration or input error"),
-    ("3", "infrastructure: Redis or an upstream cannot be reached"),
+    ("3", "infrastructure: Redis or an upstream cannot be reached, a disk is full"),
     ("4", "incomplete: cancelled, timed out or at its cost cap; what is done is kept"),
     ("70", "internal error; the traceback is in a log file"),
     ("130", "Ctrl-C"),

@@ -2,9 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from io import BufferedWriter, FileIO, TextIOWrapper
+from pathlib import Path
 from shutil import get_terminal_size
-from typing import IO, Final, Literal
+from typing import IO, Any, Final, Literal
 
 from producer.cli.options import GlobalOptions
 
@@ -20,6 +23,72 @@ _CODES: Final[dict[Style, str]] = {
 
 LEAST_ROOM: Final = 20
 """Cells that a folded sentence gets, however narrow the terminal is."""
+STDOUT: Final = "standard output"
+"""What errors of writing to stdout give as its file name."""
+
+
+class NamedFile(FileIO):
+    """A file for writing whose errors name it; a failed write of Python's own says only what happened.
+
+    Args:
+        file: where it is, or the number of an open one, which stays open.
+        shown: the name that errors give.
+    """
+
+    def __init__(self, file: Path | int, shown: str) -> None:
+        self._shown = shown
+        try:
+            super().__init__(file, "wb", closefd=not isinstance(file, int))
+        except OSError as error:
+            error.filename = shown
+            raise
+
+    def write(self, data: Any, /) -> int:
+        """Writes some bytes."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = self._shown
+            raise
+
+
+@contextmanager
+def named_stdout() -> Iterator[None]:
+    """Makes errors of writing to stdout name it, whoever writes; to be held around a whole program."""
+    before = sys.stdout
+    try:
+        descriptor = before.fileno()
+    except (AttributeError, OSError):  # closed by the shell (`>&-`), or no file: a notebook's
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, no path of ours
+            sys.stdout = before or nowhere
+            yield
+        return
+    before.flush()
+    raw = BufferedWriter(NamedFile(descriptor, STDOUT))
+    sys.stdout = TextIOWrapper(
+        raw, encoding=before.encoding, errors=before.errors, line_buffering=bool(before.line_buffering)
+    )
+    try:
+        yield
+    finally:
+        drop_if_lost(sys.stdout)
+        drop_if_lost(sys.stderr)
+        sys.stdout = before
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error says that stdout takes nothing more: a sentence about it is all that can be said."""
+    return isinstance(error, OSError) and error.filename == STDOUT
+
+
+def drop_if_lost(stream: IO[str]) -> None:
+    """Empties a stream; what it does not take is thrown away, or Python's own exit would fail."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        with suppress(OSError):
+            stream.flush()
 
 
 def printable(text: str) -> str:
@@ -75,16 +144,16 @@ class Output:
     def note(self, text: str) -> None:
         """Tells something worth knowing on stderr, unless quiet."""
         if not self.options.quiet:
-            _write(sys.stderr, text)
+            _write_aside(text)
 
     def detail(self, text: str) -> None:
         """Tells something that only `-v` wants to know."""
         if self.options.verbose and not self.options.quiet:
-            _write(sys.stderr, self.paint(text, "dim", error=True))
+            _write_aside(self.paint(text, "dim", error=True))
 
     def warn(self, text: str) -> None:
         """Warns on stderr, also when quiet."""
-        _write(sys.stderr, f"{self.paint('warning:', 'yellow', error=True)} {text}")
+        _write_aside(f"{self.paint('warning:', 'yellow', error=True)} {text}")
 
     def error(self, text: str, *, hint: str = "") -> None:
         """Tells a failure on stderr: what happened, then how to mend it."""
@@ -92,9 +161,9 @@ class Output:
 
     def tell(self, text: str, *, hint: str = "") -> None:
         """Tells something on stderr, also when quiet, and what to do about it."""
-        _write(sys.stderr, text)
+        _write_aside(text)
         if hint:
-            _write(sys.stderr, f"{self.paint('hint:', 'cyan', error=True)} {hint}")
+            _write_aside(f"{self.paint('hint:', 'cyan', error=True)} {hint}")
 
     def paint(self, text: str, *styles: Style, error: bool = False) -> str:
         """Colours text for stdout, or for stderr with `error`; plain where colours are not wanted."""
@@ -145,3 +214,13 @@ def _write(stream: IO[str], text: str) -> None:
     """Writes text with one newline at its end, at once."""
     stream.write(text if text.endswith("\n") else text + "\n")
     stream.flush()
+
+
+def _write_aside(text: str) -> None:
+    """Writes text to stderr; a log on a full disk is no reason to end a run."""
+    try:
+        _write(sys.stderr, text)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        return

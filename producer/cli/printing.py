@@ -1,8 +1,8 @@
 """Streams the results of a run to stdout, with memory that does not grow with the run."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import Gate
 from producer.cli.context import Session
@@ -19,13 +19,26 @@ WIDE: Final = 110
 """Cells of a line that hold every column; a narrower terminal gets fewer."""
 
 
+class Wanted(NamedTuple):
+    """Which results are to be printed."""
+
+    only: str | None = None
+    """`failed` for what did not pass, `errors` for what ended in error; None for every outcome."""
+    first: int | None = None
+    """Most items; None for all."""
+    items: Collection[int] | None = None
+    """Positions; None for all."""
+
+
+ALL: Final = Wanted()
+
+
 def print_results(
     session: Session,
     info: RunInfo,
     name: str,
+    wanted: Wanted = ALL,
     *,
-    only_failed: bool,
-    first: int | None,
     gates: Sequence[Gate] = (),
     more: Sequence[Report] = (),
     with_text: bool = True,
@@ -36,15 +49,14 @@ def print_results(
         session: the way to Redis.
         info: the run.
         name: of the format.
-        only_failed: leave the other items out.
-        first: most items; None for all.
+        wanted: which results.
         gates: what must not be true of the run.
         more: what else reads the results.
         with_text: whether what was said in turns is shown.
     """
     out = sys.stdout.buffer
     reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
-    for page in _pages(session, info, totals, only_failed=only_failed, first=first, with_text=with_text):
+    for page in _pages(session, info, totals, wanted, with_text=with_text):
         for report in reports:
             report.page(page)
     document = document_of(info, totals, gates=gates)
@@ -54,12 +66,11 @@ def print_results(
     return document
 
 
-def print_table(session: Session, info: RunInfo, *, only_failed: bool, first: int | None) -> None:
+def print_table(session: Session, info: RunInfo, wanted: Wanted) -> None:
     """Prints results as a table, the first ones only unless told otherwise."""
-    screen, most, totals = SCREENS[info.kind], first or TABLE_ROWS, totals_of(info.kind)
-    rows = [
-        row for page in _pages(session, info, totals, only_failed=only_failed, first=most) for row in page
-    ]
+    screen, totals = SCREENS[info.kind], totals_of(info.kind)
+    first = wanted._replace(first=wanted.first or TABLE_ROWS)
+    rows = [row for page in _pages(session, info, totals, first) for row in page]
     if rows:
         is_narrow = (session.output.width or WIDE) < WIDE
         kept = [at for at, name in enumerate(screen.columns) if not (is_narrow and name in screen.wide_only)]
@@ -67,37 +78,39 @@ def print_table(session: Session, info: RunInfo, *, only_failed: bool, first: in
         headings = [screen.columns[at].upper() for at in kept]
         session.output.table(headings, cells, right=[name.upper() for name in screen.right])
     else:
-        session.output.note("nothing failed" if only_failed else "no results yet")
-    left = _listed(totals, info, only_failed=only_failed) - len(rows)
-    if left > 0 and first is None:
+        nothing = {"failed": "nothing failed", "errors": "nothing ended in error", None: "no results yet"}
+        session.output.note(nothing[wanted.only])
+    left = _listed(totals, info, wanted) - len(rows)
+    if left > 0 and wanted.first is None:
         session.output.note(
             f"and {plural(left, 'item')} more: --first {count(left + len(rows))}, or --format jsonl"
         )
 
 
-def _listed(totals: Totals, info: RunInfo, *, only_failed: bool) -> int:
+def _listed(totals: Totals, info: RunInfo, wanted: Wanted) -> int:
     """Counts the rows that a table without a limit would have."""
+    if wanted.items is not None:
+        return 0  # they were named one by one
     counts = totals.counts(info.total)
-    bad = counts["error"] + (counts["failed"] if "f" in SCREENS[info.kind].failed else 0)
-    return bad if only_failed else sum(counts.values()) - counts["total"]
+    words = {"failed": ("failed", "error"), "errors": ("error",), None: tuple(counts.keys() - {"total"})}
+    return sum(counts[word] for word in words[wanted.only])
 
 
 def _pages(
-    session: Session,
-    info: RunInfo,
-    totals: Totals,
-    *,
-    only_failed: bool,
-    first: int | None,
-    with_text: bool = False,
+    session: Session, info: RunInfo, totals: Totals, wanted: Wanted, *, with_text: bool = False
 ) -> Iterator[Sequence[Any]]:
     """Yields the rows that were asked for, page by page, and counts all of them."""
-    left, failed = first, tuple(SCREENS[info.kind].failed)
+    left = wanted.first
+    codes = ("x",) if wanted.only == "errors" else ("x", "f")
     for rows in pages_of(session.store, info, with_text=with_text):
         totals.add(rows)
-        wanted: Sequence[Any] = [row for row in rows if row.code.startswith(failed)] if only_failed else rows
+        found: Sequence[Any] = rows
+        if wanted.only is not None:
+            found = [row for row in found if row.code.startswith(codes)]
+        if wanted.items is not None:
+            found = [row for row in found if row.index in wanted.items]
         if left is not None:
-            wanted = wanted[:left]
-            left -= len(wanted)
-        if wanted:
-            yield wanted
+            found = found[:left]
+            left -= len(found)
+        if found:
+            yield found

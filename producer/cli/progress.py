@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from producer.cli.wording import count, duration, rate, share
-from shared.names import Kind, RunState
+from shared.names import FINAL_STATES, Kind, RunState
 
 WINDOW_S: Final = 5.0
 """The rate is that of the last seconds, so that it tells of now and still does not flicker."""
@@ -48,6 +48,8 @@ class Calls(NamedTuple):
     """What is used of the limits of its models and APIs."""
     failed: tuple[Failed, ...] = ()
     """The last items that ended in error, the newest first."""
+    in_flight: int | None = None
+    """Calls under way now, over all workers; None where nobody counts them."""
 
 
 NO_CALLS: Final = Calls()
@@ -162,13 +164,15 @@ def what_waits(why: str) -> str:
 
 
 def figures(progress: Progress) -> list[tuple[str, str]]:
-    """Returns rate, time, queue and workers as word and number; the time left when it is known."""
+    """Returns rate, time, calls in flight, queue and workers as word and number, as far as they are known."""
     told = []
     if progress.rate_s is not None and progress.state == RunState.RUNNING:
         told.append(("rate", rate(progress.rate_s)))
     told.append(("elapsed", duration(progress.elapsed_s)))
     if progress.left_s is not None:
         told.append(("left", duration(progress.left_s)))
+    if progress.calls.in_flight is not None and progress.state not in FINAL_STATES:
+        told.append(("in flight", count(progress.calls.in_flight)))
     told += [("queue", count(progress.queued)), ("workers", count(progress.workers))]
     return told
 

@@ -15,7 +15,7 @@ from shared.names import Kind
 
 
 def redo(
-    session: Session, run: str, options: WorkOptions, *, indexes: Sequence[str] | None, detach: bool
+    session: Session, run: str, options: WorkOptions, *, positions: Sequence[int] | None, detach: bool
 ) -> int:
     """Puts items back to work and, unless detached, works them to their end.
 
@@ -23,7 +23,7 @@ def redo(
         session: names the Redis.
         run: the run's id.
         options: how to work.
-        indexes: these items; None: all that ended in error or got no result.
+        positions: of these items; None: all that ended in error or got no result.
         detach: only put them back.
 
     Raises:
@@ -32,7 +32,9 @@ def redo(
         UsageError: there is nothing to put back.
     """
     info = find_run(session, run)
-    positions = None if indexes is None else _positions(run, indexes)
+    if positions is not None and not positions:
+        hint = f"`proctor results {run} --errors` lists what ended in error"
+        raise UsageError(f"nothing of {run} is dead", hint=hint)
     retry = retry_turns if info.kind == Kind.TURNS else retry_items
     session.require_broker()
     retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions)
@@ -57,15 +59,3 @@ def _tell(session: Session, run: str, retried: Retried) -> None:
     session.output.note(f"{plural(retried.asked, 'item')} of {run} back to work")
     if retried.left:
         session.output.warn(f"{plural(retried.left, 'item')} more wait for another `proctor retry {run}`")
-
-
-def _positions(run: str, indexes: Sequence[str]) -> list[int]:
-    """Reads positions: items have numbers."""
-    if not indexes:
-        raise UsageError(
-            f"nothing of {run} is dead", hint=f"`proctor results {run} --failed` lists what failed"
-        )
-    wrong = [index for index in indexes if not index.isdecimal()]
-    if wrong:
-        raise UsageError(f"{wrong[0]!r} is no item of {run}", hint="write turn-7, query-7, or 7")
-    return [int(index) for index in indexes]

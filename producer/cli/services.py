@@ -168,12 +168,19 @@ class Child:
     """One child process that we started, and only that one, can end."""
 
     def __init__(
-        self, name: str, process: "subprocess.Popen[bytes]", *, grace_s: float, log: Path | None
+        self,
+        name: str,
+        process: "subprocess.Popen[bytes]",
+        *,
+        grace_s: float,
+        log: Path | None,
+        gives_back: bool,
     ) -> None:
         self.name = name
         self.process = process
         self.log = log
         self._grace_s = grace_s
+        self._gives_back = gives_back
         self._is_asked = False
 
     @classmethod
@@ -187,6 +194,7 @@ class Child:
         log: tuple[Path, IO[bytes]] | None = None,
         cwd: Path | None = None,
         with_parent: bool = False,
+        gives_back: bool = False,
     ) -> "Child":
         """Starts a program.
 
@@ -198,6 +206,7 @@ class Child:
             log: where its output goes; None: to a pipe that the caller reads.
             cwd: its folder; None: ours.
             with_parent: it reads a pipe that ends with us, rather than nothing.
+            gives_back: SIGQUIT makes it return its running items to the queue and end.
 
         Raises:
             InfrastructureError: the program cannot be started.
@@ -217,7 +226,8 @@ class Child:
         finally:
             if log is not None:
                 log[1].close()
-        return cls(name, process, grace_s=grace_s, log=None if log is None else log[0])
+        path = None if log is None else log[0]
+        return cls(name, process, grace_s=grace_s, log=path, gives_back=gives_back)
 
     @property
     def exit_code(self) -> int | None:
@@ -245,11 +255,18 @@ class Child:
             self.kill()
 
     def hurry(self) -> None:
-        """Ends workers without waiting for running items: SIGQUIT gives those back, SIGKILL comes last."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGQUIT)
-        if not self.ends_within(KILL_AFTER_S):
+        """Ends the child without waiting for running items, which go back to the queue; SIGKILL comes last.
+
+        Ctrl-C meanwhile kills it.
+        """
+        try:
+            if self._gives_back and self.process.poll() is None:
+                self.process.send_signal(signal.SIGQUIT)
+            if not (self._gives_back and self.ends_within(KILL_AFTER_S)):
+                self.kill()
+        except KeyboardInterrupt:
             self.kill()
+            raise
 
     def kill(self) -> None:
         """Ends the child and everything in its session at once."""

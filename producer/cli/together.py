@@ -60,15 +60,27 @@ class Together:
             self._output.warn(message)
 
     def stop(self) -> None:
-        """Ends all children, the last started first; a second Ctrl-C ends them at once."""
+        """Ends all children, the last started first.
+
+        A second Ctrl-C ends them at once, and running items go back to the queue; a third one kills them.
+        """
         try:
             for child in reversed(self._children):
                 child.stop()
             for reader in self._readers:
                 reader.join(1.0)
         except KeyboardInterrupt:
-            for child in self._children:
-                child.kill()
+            self._output.note("ending at once: running items go back to the queue; Ctrl-C again kills all")
+            self._hurry()
             raise
         finally:
             self._children.clear()
+
+    def _hurry(self) -> None:
+        try:
+            for child in self._children:
+                child.hurry()
+        except KeyboardInterrupt:
+            for child in self._children:
+                child.kill()
+            raise

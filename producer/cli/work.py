@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from producer.aggregate.gates import check_gates
+from producer.cli.context import lost
 from producer.cli.control import change_state
-from producer.cli.crew import Crew
+from producer.cli.crew import CALLS_END_S, Crew
 from producer.cli.early import EarlyReports
-from producer.cli.ending import tell_ending
+from producer.cli.ending import tell_ending, write_reports
 from producer.cli.errors import InterruptedByUserError
-from producer.cli.files import check_formats
+from producer.cli.files import as_options, check_formats
 from producer.cli.find import find_run
 from producer.cli.follow import Follower
 from producer.cli.live import open_view
 from producer.cli.params import refuse_no_text
 from producer.cli.submission import Submission, tell_run_id
+from producer.cli.wording import plural
 from producer.retry import retry_turns
 from producer.retry_items import retry_items
-from shared.errors import LoadLostError, UnknownRunError
+from shared.errors import ProctorError, UnknownRunError
 from shared.names import Kind, RunState
 
 if TYPE_CHECKING:
@@ -75,14 +78,13 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         return tell_ending(
             session, info, options.files, document=document, gates=options.gates, with_text=options.with_text
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         view.close()
-        raise _interrupted(session, run, crew) from None
+        if early is not None:
+            early.discard()
+        raise _interrupted(session, run, crew, options, str(error) or "Ctrl-C") from None
     except UnknownRunError as error:
-        if not run:
-            raise
-        why = f"run {run} is gone: somebody removed it, or Redis crashed before it was on disk"
-        raise LoadLostError(why, hint="the input is where it was: run the command again") from error
+        raise (lost(error) if run else error) from error
     finally:
         if early is not None:
             early.discard()
@@ -136,11 +138,37 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
 _NOT_SUBMITTED: Final = "interrupted while the file was read; nothing of it was submitted"
 
 
-def _interrupted(session: Session, run: str, crew: Crew) -> InterruptedByUserError:
-    """Stops what was started and says how to go on."""
+def _interrupted(
+    session: Session, run: str, crew: Crew, options: WorkOptions, by: str
+) -> InterruptedByUserError:
+    """Stops what was started, writes reports of what is done, and says how to go on.
+
+    Another Ctrl-C ends the workers at once, and leaves the rest of this out.
+    """
     if crew.is_working:
-        session.output.note("stopping the workers started here; Ctrl-C again ends them at once")
-        crew.stop()
+        session.output.note(
+            f"interrupted: running items have {CALLS_END_S:g} s to finish; Ctrl-C again ends them at once"
+        )
     if not run:
+        crew.stop()
         return InterruptedByUserError(_NOT_SUBMITTED, hint="`proctor runs` lists what was submitted before")
-    return InterruptedByUserError(f"interrupted; {run} is kept", hint=f"`proctor resume {run}` continues it")
+    files, no_text = options.files, ["--no-text"] * (not options.with_text)
+    goes_on = ["resume", run]
+    if files:
+        goes_on = ["run", "--resume", run, *as_options(files, "--export"), *no_text]
+    said, hint = f"interrupted by {by}; {run} is kept", f"`{session.command(*goes_on)}` continues it"
+    with suppress(KeyboardInterrupt):
+        crew.interrupt(run)
+        try:
+            info = session.impatient_store.info(run)
+            if files:
+                write_reports(session, info, files, with_text=options.with_text)
+                session.output.note(f"written so far: {', '.join(str(file.path) for file in files)}")
+        except ProctorError as error:
+            session.output.error(error.message, hint=error.hint)
+        else:
+            said += f" with {info.done:,} of {plural(info.total, 'item')} done"
+            if info.is_final:
+                hint = f"`{session.command('report', run)}` shows it"
+        crew.stop()
+    return InterruptedByUserError(said, hint=hint)

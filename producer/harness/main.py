@@ -17,6 +17,7 @@ from producer.cli.context import Session
 from producer.cli.crew import Crew
 from producer.cli.errors import EXIT_INTERRUPTED, describe
 from producer.cli.options import GlobalOptions
+from producer.cli.output import is_lost, named_stdout
 from producer.harness.earlier import NOTHING, earlier_results, left_behind, owner_of
 from producer.harness.follow import Lines, results_of
 from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit, start_at
@@ -31,7 +32,7 @@ from producer.report.queries.files import (
 )
 from producer.report.queries.to_json import run_config
 from producer.submit import submit
-from shared.errors import ConfigError, InputError, ProctorError
+from shared.errors import ConfigError, InfrastructureError, InputError, ProctorError
 from shared.names import Kind, RunState
 from shared.query_run import QueryRun
 from shared.query_settings import api_url, delay_s
@@ -96,14 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 finished, 1 bad baselines or unknown `--start-from`, 3 API or Redis not reachable, 130 Ctrl-C.
     """
-    try:
-        return _evaluate(read_command_line(arguments, os.environ))
-    except (ProctorError, OSError, KeyboardInterrupt) as error:
-        failure = describe(error)
-        if failure is None:
-            raise
-        sys.stderr.write(f"Error: {failure.message}\n" + (f"  {failure.hint}\n" if failure.hint else ""))
-        return failure.exit
+    with named_stdout():
+        try:
+            return _evaluate(read_command_line(arguments, os.environ))
+        except (ProctorError, OSError, KeyboardInterrupt) as error:
+            failure = describe(error)
+            if failure is None:
+                raise
+            hint = f"  {failure.hint}\n" if failure.hint and not is_lost(error) else ""
+            sys.stderr.write(f"Error: {failure.message}\n{hint}")
+            return failure.exit
 
 
 def _evaluate(asked: Asked) -> int:
@@ -157,7 +160,7 @@ class _Evaluation:
         except KeyboardInterrupt:
             # Ended rather than left: the next evaluation must not find this one still at work.
             session.ledger.control(run, RunState.CANCELLED)
-            self._crew.stop()
+            self._crew.interrupt(run)
             info = session.store.info(run)
             lines.catch_up(info)
             self._write_files(info)
@@ -206,6 +209,7 @@ class _Evaluation:
 
         Raises:
             ConfigError: a file cannot be written; the others are, and the run is kept.
+            InfrastructureError: the same, because a disk is full.
         """
         paths = OutputPaths.under(self._asked.folder)
         own = {result["id"]: result for result in results_of(self._session.store, info.run)}
@@ -219,7 +223,7 @@ class _Evaluation:
         _write("".join(f"  Note: {note}\n" for note in notes))
         if failures:
             hint = f"nothing is lost: `proctor report {info.run} -o FILE` writes a report of the run"
-            raise ConfigError("; ".join(error.message for error in failures), hint=hint)
+            raise type(failures[0])("; ".join(error.message for error in failures), hint=hint)
 
     def _writers(
         self,
@@ -276,11 +280,11 @@ class _Evaluation:
         sys.stderr.write(f"{what}: results so far are kept in {info.run}{hint}\n")
 
 
-def _failure_of(write: Callable[[], object]) -> ConfigError | None:
+def _failure_of(write: Callable[[], object]) -> ProctorError | None:
     """Writes a file; returns what went wrong."""
     try:
         write()
-    except ConfigError as error:
+    except (ConfigError, InfrastructureError) as error:
         return error
     return None
 

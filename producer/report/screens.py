@@ -33,8 +33,6 @@ class Screen(NamedTuple):
     """Columns that a narrow terminal does without."""
     right: Sequence[str]
     """Columns whose cells stand to the right."""
-    failed: str
-    """First letters of the codes of items that `--failed` lists."""
     details: "Callable[[RunInfo, bool], Details] | None" = None
     """Makes what tells of single items after a run; is told whether to tell more."""
 
@@ -46,7 +44,6 @@ SCREENS: Final[Mapping[Kind, Screen]] = {
         terminal.table_rows,
         frozenset({"message", "outcome"}),
         ("rule",),
-        "x",
     ),
     Kind.QUERIES: Screen(
         queries.summary_text,
@@ -54,7 +51,6 @@ SCREENS: Final[Mapping[Kind, Screen]] = {
         queries.table_rows,
         frozenset({"confidence"}),
         ("latency",),
-        "xf",
     ),
     Kind.CASES: Screen(
         cases.summary_text,
@@ -62,7 +58,6 @@ SCREENS: Final[Mapping[Kind, Screen]] = {
         cases.table_rows,
         frozenset({"cost"}),
         ("latency", "cost"),
-        "xf",
         lambda info, is_verbose: _case_details(info, is_verbose=is_verbose),
     ),
 }

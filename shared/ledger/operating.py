@@ -150,4 +150,6 @@ def unknown(run: str) -> UnknownRunError:
     >>> unknown("r1").message
     'no run is called r1'
     """
-    return UnknownRunError(f"no run is called {run}", hint="see `proctor runs`; results expire after a while")
+    return UnknownRunError(
+        f"no run is called {run}", hint="see `proctor runs`; results expire after a while", run=run
+    )

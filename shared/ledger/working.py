@@ -163,8 +163,9 @@ class WorkingCalls(LedgerCalls):
         Raises:
             RedisRefusingError: Redis takes no writes, not even those that a full one takes.
         """
-        args = (worker, capacity, " ".join(idle), *kinds)
-        return wire.wakes_from(self.caller.run("tick", *args, is_patient=is_patient))
+        looking = " ".join(idle)
+        answer = self.caller.run("tick", worker, capacity, looking, *kinds, is_patient=is_patient)
+        return wire.wakes_from(answer)
 
     def leave(self, worker: str, *, abrupt: bool = False) -> None:
         """Takes a worker that shuts down, or that is known to be dead, off the lists.

@@ -99,7 +99,7 @@ class RunStore:
         """
         [found] = self._infos([run])
         if found is None:
-            raise UnknownRunError(f"no run is called {run!r}", hint="`proctor runs` lists them")
+            raise UnknownRunError(f"no run is called {run!r}", hint="`proctor runs` lists them", run=run)
         return found
 
     def list(self, *, limit: int = 20, kind: str | None = None, state: str | None = None) -> list[RunInfo]:

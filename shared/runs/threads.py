@@ -93,4 +93,6 @@ class ThreadStore:
                 return
 
     def _read(self, command: str, *arguments: Any) -> Any:
-        return patiently(lambda: getattr(self._client, command)(*arguments), self._patience_s)
+        return patiently(
+            lambda: getattr(self._client, command)(*arguments), self._patience_s, client=self._client
+        )

@@ -120,10 +120,16 @@ def test_errors_are_dead_items_and_retried(cli: Cli, few: Path) -> None:
             "query-1",
             {"code": "api_server_error", "message": "boom", "status": 500},
         )
-        shown = json.loads(cli("dead", "show", run, "query-1").out)
+        assert dead["name"] == "Q-002"
+        shown = json.loads(cli("dead", "show", run, "Q-002").out)
         assert shown["result"]["result"]["error"] == "boom"
-        assert shown["payload"]["id"] == "Q-002"
-        retried = cli("retry", run, "--json")
+        assert (shown["item_id"], shown["payload"]["id"]) == ("query-1", "Q-002")
+        listed = cli("results", run, "--errors", "--item", "Q-002", "--item", "Q-003", "--format", "jsonl")
+        assert [json.loads(line)["item_id"] for line in listed.out.splitlines()] == ["query-1"]
+        wrong = cli("retry", run, "--item", "Q-0002")
+        assert wrong.code == 2
+        assert "did you mean Q-002" in wrong.err
+        retried = cli("retry", run, "--item", "Q-002", "--json")
     assert retried.code == 0, retried
     assert json.loads(retried.out)["counts"]["passed"] == 6
     assert scripted.asked()["query 2"] == 2
@@ -143,7 +149,7 @@ def test_ctrl_c_keeps_the_run_and_resume_continues_it(cli: Cli, few: Path) -> No
     """Ctrl-C is exit 130; the command it names sends what is left, and nothing twice."""
     with ScriptedApi(lambda _query, _nth: Step(after_s=0.4)) as scripted:
         process = cli.start("run", few, "--api-url", scripted.url)
-        cli.eventually(lambda: len(scripted.requests) == 2, 30)
+        cli.eventually(lambda: len(scripted.requests) >= 2, 30)
         process.send(signal.SIGINT)
         assert process.wait(30) == 130
         command = process.errors.split("hint: `proctor ")[1].split("`")[0].split()
@@ -153,13 +159,40 @@ def test_ctrl_c_keeps_the_run_and_resume_continues_it(cli: Cli, few: Path) -> No
     assert sum(scripted.asked().values()) == 6
 
 
+def test_ctrl_c_ends_a_run_whose_api_hangs_and_writes_its_reports(
+    cli: Cli, few: Path, tmp_path: Path
+) -> None:
+    """Hanging calls are given back soon, reports have what is done, the named command does the rest."""
+    reports = [tmp_path / "so-far.jsonl", tmp_path / "so-far.md"]
+    files = [word for path in reports for word in ("-o", str(path))]
+    hangs = {"query 2"}
+    with ScriptedApi(lambda query, nth: Step(after_s=600.0 if query in hangs and nth == 1 else 0.0)) as api:
+        process = cli.start("run", few, "--api-url", api.url, "--jsonl", *files)
+        process.wait_for('"in_flight": 1', 30)
+        cli.eventually(lambda: api.in_flight == 1, 30)
+        process.send(signal.SIGINT)
+        assert process.wait(15) == 130, process.said()
+        ended = json.loads(process.output.splitlines()[-1])
+        [done] = [json.loads(line) for line in reports[0].read_text().splitlines()]
+        assert (done["result"]["id"], done["outcome"]) == ("Q-001", "passed")
+        assert "partial: 1 of 6 queries" in reports[1].read_text()
+        assert "interrupted by Ctrl-C; " in ended["error"]["message"]
+        assert ended["error"]["message"].endswith(" is kept with 1 of 6 items done")
+        command = ended["error"]["hint"].removeprefix("`proctor ").partition("`")[0].split()
+        assert command[-4:] == files
+        assert cli(*command).code == 0
+    assert len(reports[0].read_text().splitlines()) == 6
+    assert api.asked() == {f"query {number}": 2 if number == 2 else 1 for number in range(1, 7)}
+
+
 def test_table_and_failed_show_what_went_wrong(cli: Cli) -> None:
-    """`results` names the checks that failed; `--failed` lists nothing else."""
+    """`results` names the checks that failed; `--failed` lists nothing else, and `--errors` none of those."""
     with in_background(parse_behaviour("wrong")) as url:
         run = json.loads(cli("run", BASELINES, "--api-url", url, "-j", "8", "--json").out)["run_id"]
     table = cli("results", run, "--failed").out
     assert "must_contain" in table
     assert "passed" not in table
+    assert cli("results", run, "--errors").out == ""
     assert cli("results", run, "--traces").code == 2
     assert cli("report", run).out.startswith("# Evaluation Report")
 

@@ -25,3 +25,17 @@ def test_a_turns_run_that_was_cut_short_goes_on(processes: Processes, redis_clie
         ended = json.loads(done.out)
         assert (done.code, ended["state"]) == (0, "finished")
         assert ended["counts"]["decided"] == len(example.read_bytes().splitlines())
+
+
+def test_a_run_that_is_lost_while_it_is_watched_is_exit_3(
+    processes: Processes, redis_client: "redis.Redis"
+) -> None:
+    """A run that was there and is gone with its data is no wrong id: the machine lost it."""
+    cli, example = Cli(processes), ROOT / "examples" / "turns.jsonl"
+    run = cli("submit", example).out.strip()
+    watching = cli.start("watch", run)
+    watching.wait_for("no worker is alive")
+    redis_client.flushall()
+    assert watching.wait(15) == 3
+    assert f"error: run {run} is gone" in watching.errors
+    assert cli("watch", run).code == 2

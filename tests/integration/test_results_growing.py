@@ -2,9 +2,15 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from producer.cli.context import Session
+from producer.cli.early import EarlyReports
+from producer.cli.ending import write_reports
+from producer.cli.files import ReportFile
+from producer.cli.options import GlobalOptions
 from producer.retry import retry_turns
 from shared.runs import TurnRow
 from shared.runs.growing import GrowingRun
@@ -103,3 +109,25 @@ def test_a_retry_meanwhile_makes_what_was_read_worthless(
     retry_turns(inline_worker.ledger, inline_worker, inline_worker.store, run)
     inline_worker.work()
     assert growing.rest(inline_worker.store, inline_worker.store.info(run)) is None
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full: there is none here")
+def test_a_full_disk_meanwhile_costs_nothing_when_there_is_room_at_the_end(
+    inline_worker: InlineWorker, submitted: Callable[..., str], redis_url: str, tmp_path: Path
+) -> None:
+    """A report that cannot be written while the run goes on does not end it, and is whole at its end."""
+    run = submitted(turn_lines(40, 10), chunk_turns=100)
+    session = Session(GlobalOptions(redis=redis_url))
+    files = [ReportFile("jsonl", tmp_path / "all.jsonl")]
+    (tmp_path / ".all.jsonl.part").symlink_to("/dev/full")
+    early = EarlyReports.of(session, run, files)
+    assert early is not None
+    inline_worker.register()
+    inline_worker.work()
+    early.gather(0.5)
+    info = inline_worker.store.info(run)
+    assert early.end(info) is None
+    assert list(tmp_path.glob("*all*")) == []
+    write_reports(session, info, files)
+    assert len(files[0].path.read_bytes().splitlines()) == 400
+    session.close()

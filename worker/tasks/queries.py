@@ -70,7 +70,7 @@ class QueriesEngine:
         self._gate = gate
         self._endpoint = api_endpoint(
             run.api_url,
-            *([run_scope(name, concurrency=run.concurrency)] if run.concurrency > 1 else []),
+            run_scope(name, concurrency=run.concurrency),
             limits=Limits(pace_s=run.delay_s or None),
             has_breaker=False,
             timeout_s=run.timeout_s + GRACE_S,

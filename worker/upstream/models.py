@@ -285,7 +285,10 @@ def tokens_of(reply: ModelReply) -> int | None:
 
 
 def _endpoint(place: tuple[str, str, str], timeout_s: float, run: str, concurrency: int | None) -> Endpoint:
-    """Names the endpoint of a model, its `api_base` and an account, with the run's bound on calls."""
+    """Names the endpoint of a model, its `api_base` and an account, with the run's bound on calls.
+
+    Without a bound the run's calls are still counted, for people who watch it.
+    """
     model, api_base, account = place
-    more = () if concurrency is None else (run_scope(run, concurrency=concurrency),)
-    return model_endpoint(model, account, *more, api_base=api_base, timeout_s=timeout_s + GRACE_S)
+    own = run_scope(run, concurrency=concurrency)
+    return model_endpoint(model, account, own, api_base=api_base, timeout_s=timeout_s + GRACE_S)

@@ -67,7 +67,7 @@ def command(
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.compared import read_side  # noqa: PLC0415 - same
-    from producer.cli.files import plan_files  # noqa: PLC0415 - same
+    from producer.cli.files import plan_files, whole_file  # noqa: PLC0415 - same
 
     files = plan_files(paths, None)
     if wrong := [file for file in files if file.format not in {"md", "json"}]:
@@ -87,7 +87,8 @@ def command(
         "exit": int(fail_on_regression and bool(found.regressions)),
     }
     for file in files:
-        file.path.write_text(_written(file.format, document), encoding="utf-8")
+        with whole_file(file.path) as out:
+            out.write(_written(file.format, document).encode())
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     else:

@@ -11,7 +11,6 @@ from producer.cli.options import group
 from producer.cli.params import worker_options
 from producer.cli.wording import plural
 from shared.clock import iso_utc
-from shared.errors import UsageError
 
 
 @group()
@@ -40,6 +39,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
             {
                 "run_id": entry.place.run,
                 "item_id": entry.id,
+                "name": entry.name.label,
                 "kind": entry.item.kind,
                 "attempts": entry.item.attempts,
                 "at": iso_utc(entry.item.at_ms),
@@ -50,11 +50,12 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "dead": rows, "exit": 0}))
     elif dead:
         session.output.table(
-            ("RUN", "ITEM", "AT", "ATTEMPTS", "CODE", "MESSAGE"),
+            ("RUN", "ITEM", "NAME", "AT", "ATTEMPTS", "CODE", "MESSAGE"),
             [
                 (
                     e.place.run,
                     e.id,
+                    e.name.label,
                     when(e.item.at_ms),
                     str(e.item.attempts),
                     e.error[0],
@@ -73,19 +74,20 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
 @click.argument("item")
 @pass_session
 def show(session: Session, *, run: str, item: str) -> None:
-    """Show ITEM of RUN as JSON: what was loaded for it, what came of it, and why it was given up."""
+    """Show ITEM of RUN as JSON: what was loaded for it, what came of it, and why it was given up.
+
+    ITEM is its id in the file (Q-06), or its position (query-5).
+    """
     from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import as_json, index_of, read_dead  # noqa: PLC0415 - same
+    from producer.cli.graveyard import as_json, find_dead, read_dead  # noqa: PLC0415 - same
 
     find_run(session, run)
-    index = index_of(item)
-    found = next((entry for entry in read_dead(session.client, run=run) if entry.place.index == index), None)
-    if found is None:
-        raise UsageError(f"{item} of {run} is not dead", hint=f"`proctor dead list {run}`")
+    [found] = find_dead([*read_dead(session.client, run=run)], [item], run)
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "run_id": run,
         "item_id": found.id,
+        "name": found.name.label,
         "kind": found.item.kind,
         "at": iso_utc(found.item.at_ms),
         "attempts": found.item.attempts,
@@ -112,17 +114,16 @@ def retry(
     in_flight: int | None,
     detach: bool,
 ) -> int:
-    """Put dead items of RUN back to work: those named, else all of them."""
+    """Put dead items of RUN back to work: those named by id or position, else all of them."""
     from producer.cli import redo, work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import index_of, read_dead  # noqa: PLC0415 - same
+    from producer.cli.find import find_run  # noqa: PLC0415 - same
+    from producer.cli.graveyard import find_dead, read_dead  # noqa: PLC0415 - same
 
-    wanted = {index_of(item) for item in items}
-    dead = [entry.place.index for entry in read_dead(session.client, run=run)]
-    missing = wanted - set(dead)
-    if missing:
-        raise UsageError(f"item {min(missing)} of {run} is not dead", hint=f"`proctor dead list {run}`")
-    chosen = [index for index in dead if not wanted or index in wanted]
-    return redo.redo(session, run, work.WorkOptions(processes, in_flight), indexes=chosen, detach=detach)
+    find_run(session, run)
+    dead = [*read_dead(session.client, run=run)]
+    chosen = find_dead(dead, items, run) if items else dead
+    positions = sorted({int(entry.place.index) for entry in chosen})
+    return redo.redo(session, run, work.WorkOptions(processes, in_flight), positions=positions, detach=detach)
 
 
 @command.command()
@@ -130,13 +131,14 @@ def retry(
 @click.argument("items", nargs=-1, required=True, metavar="ITEM...")
 @pass_session
 def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
-    """Take items of RUN off this list; their results stay what they are."""
+    """Take items of RUN, named by id or position, off this list; their results stay what they are."""
     from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import Place, index_of  # noqa: PLC0415 - same
     from producer.cli.graveyard import discard as take_out  # noqa: PLC0415 - same
+    from producer.cli.graveyard import find_dead, read_dead  # noqa: PLC0415 - same
 
     find_run(session, run)
-    _tell_gone(session, take_out(session.client, [Place(run, index_of(item)) for item in items]))
+    found = find_dead([*read_dead(session.client, run=run)], items, run)
+    _tell_gone(session, take_out(session.client, [entry.place for entry in found]))
 
 
 @command.command()

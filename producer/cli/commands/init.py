@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from producer.cli.context import Session, pass_session
+from producer.cli.files import whole_file
 from producer.cli.options import command as declare
 from shared.errors import UsageError
 
@@ -52,6 +53,7 @@ def command(session: Session, *, folder: Path, kind: str, output: Path | None, f
         raise UsageError(f"{taken[0]} exists already", hint="--force overwrites it, or name another DIR")
     folder.mkdir(parents=True, exist_ok=True)
     for name, path in targets.items():
-        path.write_bytes((files("examples") / name).read_bytes())
+        with whole_file(path) as out:
+            out.write((files("examples") / name).read_bytes())
         session.output.data(str(path))
     session.output.note(f"next: proctor run {targets[first]}{SAMPLE.get(kind, '')}")

@@ -69,8 +69,6 @@ def command(
             session,
             info,
             name,
-            only_failed=False,
-            first=None,
             gates=wanted,
             more=annotations,
             with_text=with_text,

@@ -18,7 +18,17 @@ FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")
     type=click.Choice(FORMATS),
     help="How to print them [default: table; json with --json]. All but the table print every item.",
 )  # fmt: skip - one option, one paragraph
-@click.option("--failed", "--errors", "only_failed", is_flag=True, help="Only items that ended in error.")
+@click.option(
+    "--failed", "only", flag_value="failed", help="Only items that did not pass: failed, or ended in error."
+)
+@click.option("--errors", "only", flag_value="errors", help="Only items that ended in error.")
+@click.option(
+    "--item",
+    "items",
+    multiple=True,
+    metavar="ITEM",
+    help="Only this item: its id (Q-06) or position (query-5); may be repeated.",
+)  # fmt: skip - one option, one paragraph
 @click.option(
     "--first", type=click.IntRange(1), metavar="N", help="Only the first N items; a table shows 50."
 )
@@ -31,7 +41,8 @@ def command(
     *,
     run: str,
     format_name: str | None,
-    only_failed: bool,
+    only: str | None,
+    items: tuple[str, ...],
     first: int | None,
     traces: bool,
     no_text: bool,
@@ -39,7 +50,8 @@ def command(
 ) -> None:
     """Print the results of RUN in input order, also while it goes on."""
     from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.printing import print_results, print_table  # noqa: PLC0415 - same
+    from producer.cli.item_names import find_items  # noqa: PLC0415 - same
+    from producer.cli.printing import Wanted, print_results, print_table  # noqa: PLC0415 - same
 
     if all_phases and not traces:
         raise UsageError("--all-phases says which traces to print", hint="add --traces")
@@ -49,8 +61,9 @@ def command(
     refuse_no_text(info.kind, no_text=no_text)
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")
+    chosen = frozenset(find_items(session.store, info, items)) if items else None
+    wanted = Wanted(only, first, chosen)
     if name == "table":
-        print_table(session, info, only_failed=only_failed, first=first)
+        print_table(session, info, wanted)
     else:
-        with_text = not no_text and not traces
-        print_results(session, info, name, only_failed=only_failed, first=first, with_text=with_text)
+        print_results(session, info, name, wanted, with_text=not no_text and not traces)

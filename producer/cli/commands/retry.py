@@ -14,7 +14,7 @@ from producer.cli.params import worker_options
     "items",
     multiple=True,
     metavar="ITEM",
-    help="Only this item, whatever its outcome (turn-7, or 7); may be repeated.",
+    help="Only this item, whatever its outcome: its id (Q-06) or position (query-5); may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @worker_options
 @click.option("--detach", is_flag=True, help="Only put them back; start no workers and do not watch.")
@@ -33,8 +33,10 @@ def command(
     Workers are started here only when none is alive, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import index_of  # noqa: PLC0415 - same
+    from producer.cli.find import find_run  # noqa: PLC0415 - same
+    from producer.cli.item_names import find_items  # noqa: PLC0415 - same
     from producer.cli.redo import redo  # noqa: PLC0415 - same
 
-    indexes = [index_of(item) for item in items] if items else None
-    return redo(session, run, work.WorkOptions(processes, in_flight), indexes=indexes, detach=detach)
+    info = find_run(session, run)
+    positions = find_items(session.store, info, items) if items else None
+    return redo(session, run, work.WorkOptions(processes, in_flight), positions=positions, detach=detach)

@@ -87,7 +87,8 @@ def command(
     """Decide FILE (`-`: stdin): submit it, work on it, watch it and report.
 
     Without a URL it uses the embedded Redis of the data folder. Workers are started here only when none is
-    alive for this kind of file, and stopped at the end. Ctrl-C stops them and keeps the run.
+    alive for this kind of file, and stopped at the end. Ctrl-C stops them within some seconds, writes the
+    reports of what is done, and keeps the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli import checking, work  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic

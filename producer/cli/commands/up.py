@@ -64,6 +64,8 @@ def command(
 ) -> int:
     """Run Redis, workers, Flower and the metrics exporter together until Ctrl-C.
 
+    Running items may finish within the grace period; a second Ctrl-C returns them to the queue at once.
+
     For one machine: `proctor submit FILE` in another terminal finds them, as every command does. Without a
     URL the Redis is the embedded one of the data folder.
     """
@@ -81,7 +83,12 @@ def command(
         output.note(f"workers  {plural(processes or settings.processes, 'process')}")
         together.add(
             Child.start(
-                "workers", workers, environment=environment, grace_s=settings.grace_s, with_parent=True
+                "workers",
+                workers,
+                environment=environment,
+                grace_s=settings.grace_s,
+                with_parent=True,
+                gives_back=True,
             )
         )
         if not no_flower:

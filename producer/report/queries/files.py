@@ -11,7 +11,7 @@ from producer.report.queries.to_csv import results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
 from shared.clock import now_ms
-from shared.errors import ConfigError
+from shared.errors import DISK_ERRORS, ConfigError, InfrastructureError
 from shared.query_words import run_id_at
 
 RESULTS_JSON_PATH: Final = Path("data/evaluation_results.json")
@@ -77,6 +77,7 @@ def write_results_json(
 
     Raises:
         ConfigError: the file cannot be written.
+        InfrastructureError: the disk is full.
     """
     moment = now_ms() if began_ms is None else began_ms
     name = run_id or run_id_at(moment)
@@ -89,6 +90,7 @@ def write_results_csv(results: Sequence[Mapping[str, Any]], *, path: Path = RESU
 
     Raises:
         ConfigError: the file cannot be written.
+        InfrastructureError: the disk is full.
     """
     write_whole(path, results_csv(results))
 
@@ -105,6 +107,7 @@ def write_report_md(
 
     Raises:
         ConfigError: the file cannot be written.
+        InfrastructureError: the disk is full.
     """
     write_whole(path, report_markdown(results, metrics, run_id, notes=notes).encode())
 
@@ -114,6 +117,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Raises:
         ConfigError: folder or file cannot be written.
+        InfrastructureError: the disk is full.
     """
     draft = path.with_name(f".{path.name}.{getpid()}.part")
     with _writing(path):
@@ -133,9 +137,12 @@ def _writing(path: Path) -> Iterator[None]:
 
     Raises:
         ConfigError: it did.
+        InfrastructureError: it did, because the disk is full.
     """
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(f"{path}: cannot be written: {reason}", hint="name another folder") from None
+        message = f"{path}: cannot be written: {error.strerror or error}"
+        if error.errno in DISK_ERRORS:
+            raise InfrastructureError(message, hint="free some space, or name another folder") from None
+        raise ConfigError(message, hint="name another folder") from None

@@ -1,9 +1,25 @@
 """Where output goes and when it is coloured."""
 
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
 import pytest
 
+from producer import bench
+from producer.cli.files import ReportFile, reports_of, whole_file
+from producer.cli.main import run
 from producer.cli.options import GlobalOptions
-from producer.cli.output import Output, printable, wants_color
+from producer.cli.output import Output, named_stdout, printable, wants_color
+from producer.harness.main import main as evaluate
+from shared.errors import InfrastructureError, UsageError
+from tests.support.tree import ROOT
+
+FULL: Final = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="/dev/full: there is none here")
 
 
 @pytest.mark.parametrize(
@@ -66,3 +82,77 @@ def test_table_is_not_cut_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0].split() == ["NAME", "TEXT"]
     assert lines[1].split() == ["a", "x" * 300]
     assert lines[2].split() == ["b", "one\\ntwo"]
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda: run(["decide", "ok thanks", "--json"]),
+        lambda: run(["config", "show"]),
+        lambda: run(["no-such-command", "--json"]),
+        lambda: bench.run(["--help"], {}),
+        lambda: bench.run(["validate", "--json"], {}),
+        lambda: evaluate(["--dry-run"]),
+    ],
+    ids=["document", "words", "failure as a document", "llm-bench", "llm-bench failing", "harness"],
+)
+def test_full_standard_output_is_one_line(
+    command: Callable[[], int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every program that prints ends with one line on stderr, no traceback, and nothing left to flush."""
+    monkeypatch.chdir(ROOT / "examples" / "copilot")
+    with FULL.open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with named_stdout():
+            code = command()
+        full.flush()
+    told = capsys.readouterr().err.splitlines()
+    assert code in {2, 3}
+    assert told[0].lower().startswith("error: ")
+    if code == 3:
+        assert told == [told[0]]
+        assert told[0].endswith("standard output: No space left on device")
+
+
+@needs_full
+def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told beside the data is lost without a word, and the command goes on."""
+    with os.fdopen(os.open(FULL, os.O_WRONLY), "w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        Output(GlobalOptions()).warn("careful")
+        with named_stdout():
+            pass
+        full.flush()
+
+
+def write(files: Sequence[ReportFile], *, is_final: bool) -> None:
+    """Writes reports of a run, all at the same time."""
+    with reports_of("run-1", files, is_final=is_final), ExitStack() as stack:
+        for out in [stack.enter_context(whole_file(file.path)) for file in files]:
+            out.write(b"a row")
+
+
+@needs_full
+@pytest.mark.parametrize(("is_final", "way"), [(True, "report run-1"), (False, "run --resume run-1")])
+def test_report_on_a_full_disk_names_file_run_and_way_out(
+    tmp_path: Path, way: str, *, is_final: bool
+) -> None:
+    """The message has the file and the reason, the hint the command that writes all files; none is left."""
+    files = [ReportFile("md", tmp_path / "a.md"), ReportFile("csv", tmp_path / "b.csv")]
+    part = tmp_path / ".b.csv.part"
+    part.symlink_to(FULL)
+    with pytest.raises(InfrastructureError) as caught:
+        write(files, is_final=is_final)
+    assert caught.value.message == f"{files[1].path} cannot be written: No space left on device"
+    command = f"`proctor {way} -o {files[0].path} -o {files[1].path}`"
+    assert caught.value.hint == f"run-1 is kept: free some space, then {command}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_report_in_a_folder_that_is_gone_is_no_fault_of_the_machine(tmp_path: Path) -> None:
+    """A place that cannot be used is exit code 2, and the run is as safe."""
+    path = tmp_path / "gone" / "a.md"
+    with pytest.raises(UsageError, match=f"{path} cannot be written: No such file") as caught:
+        write([ReportFile("md", path)], is_final=True)
+    assert "run-1 is kept" in caught.value.hint

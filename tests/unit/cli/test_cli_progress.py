@@ -43,6 +43,14 @@ def test_time_left() -> None:
     assert "left" not in dict(figures(progress(rate_s=0.0)))
 
 
+def test_calls_in_flight_are_shown_while_the_run_goes_on() -> None:
+    """What is under way over all workers stands among the figures, where somebody counts it."""
+    assert ("in flight", "25") in figures(progress(calls=Calls(in_flight=25)))
+    assert ("in flight", "0") in figures(progress(calls=Calls(in_flight=0)))
+    assert "in flight" not in dict(figures(progress()))
+    assert "in flight" not in dict(figures(progress(state="finished", calls=Calls(in_flight=0))))
+
+
 def test_the_last_line_has_the_whole_cost() -> None:
     """What was spent after the last look at the budget is in the results, and counts."""
     calls = Calls(spent_usd=0.0013, cap_usd=1.0)

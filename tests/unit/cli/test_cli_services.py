@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from producer.cli.options import GlobalOptions
+from producer.cli.output import Output
 from producer.cli.services import (
     PACKAGES_ROOT,
+    Child,
     child_environment,
     flower_command,
     last_words,
     open_log,
     worker_command,
 )
+from producer.cli.together import Together
 from shared.names import Kind
 from shared.settings import Settings
 from worker.options import read_options
@@ -89,3 +93,47 @@ def test_last_words(tmp_path: Path) -> None:
     assert last_words(log) == ""
     log.write_text("one\nTypeError: two\n\n")
     assert last_words(log) == "TypeError: two"
+
+
+GIVES_BACK = """
+import signal, sys, threading
+end = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: print("drains", flush=True))
+signal.signal(signal.SIGQUIT, lambda *_: (print("gives back", flush=True), end.set()))
+print("ready", flush=True)
+while not end.wait(0.05): pass
+"""
+"""A worker with a running item: it does not end for SIGTERM, and gives back for SIGQUIT."""
+
+
+class ImpatientlyStopped(Child):
+    """A child for whose end somebody presses Ctrl-C a second time."""
+
+    def stop(self) -> None:
+        """Asks it to end, and is interrupted."""
+        self.ask_to_stop()
+        raise KeyboardInterrupt
+
+
+def test_second_ctrl_c_of_up_gives_items_back(capfd: pytest.CaptureFixture[str]) -> None:
+    """Workers are asked to give back what runs, and end by themselves; a child without work is killed."""
+    together = Together(Output(GlobalOptions()))
+    command = [sys.executable, "-c", GIVES_BACK]
+    workers, other = (
+        kind.start(name, command, environment={}, grace_s=60, gives_back=gives_back)
+        for kind, name, gives_back in ((Child, "workers", True), (ImpatientlyStopped, "flower", False))
+    )
+    for child in (workers, other):
+        assert child.process.stdout is not None
+        assert child.process.stdout.readline() == b"ready\n"
+        together.add(child)
+    with pytest.raises(KeyboardInterrupt):
+        together.stop()
+    assert (workers.exit_code, other.exit_code) == (0, -9)
+    for child, reader in zip((workers, other), together._readers, strict=True):
+        reader.join(5)
+        assert child.process.stdout is not None
+        child.process.stdout.close()
+    told = capfd.readouterr().err
+    assert "workers | gives back" in told
+    assert "running items go back to the queue" in told

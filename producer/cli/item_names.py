@@ -1,0 +1,199 @@
+"""Finds the items of a run by the ids that the author of the file gave them, or by their positions.
+
+    Q-06                         the id of a query; of a repeated one also `Q-06 #2`
+    greeting · openai/gpt-4o     the id of a case and its model; the id alone where only one item has it
+    m-17, thread-1/m-17          the id of a turn's message, with its thread where several have it
+    query-5, 5                   the position in the file, from 0, as `item_id` has it
+
+A bare number is the id that the file gives, if it gives such ids, and a position otherwise.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import Final, NamedTuple
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+
+from producer.report.items_jsonl import item_id
+from shared.case_run import decode_case
+from shared.errors import UnknownItemError
+from shared.names import Kind
+from shared.rows import unpack_batch
+from shared.runs import RunInfo, RunStore
+
+PAGE: Final = 500
+"""Inputs fetched in one round trip."""
+NEAR_AMONG: Final = 20_000
+"""Names among which those near an unknown one are searched: more would take seconds."""
+SHOWN: Final = 3
+
+
+class ItemName(NamedTuple):
+    """What an item can be called, beside its position."""
+
+    position: int
+    """In the input, from 0."""
+    own: str
+    """The id that it has in the file; several items may share it."""
+    label: str
+    """The id with what tells the item from others of the same id."""
+
+
+class _Turn(Struct):
+    threadId: str  # noqa: N815 - the contract's own name
+    messageId: str | None = None  # noqa: N815 - same
+
+
+class _Query(Struct):
+    id: str = ""
+
+
+_turn, _query = Decoder(_Turn), Decoder(_Query)
+
+
+def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
+    r"""Names an item after what was loaded for it.
+
+    Args:
+        kind: of its run.
+        position: in the input, from 0.
+        payload: what was loaded; of a turn its line.
+
+    >>> name_of(Kind.TURNS, 4, b'{"threadId":"t","messageId":"m"}').label
+    't/m'
+    >>> name_of(Kind.TURNS, 4, b'{"threadId":"t"}').own
+    't#4'
+    >>> name_of(Kind.QUERIES, 1, b'{"id":"Q-06"}')
+    ItemName(position=1, own='Q-06', label='Q-06')
+    """
+    try:
+        own, before, after = _parts(kind, position, payload)
+    except DecodeError:  # of another version, or not what was loaded: it has its position
+        return ItemName(position, "", item_id(kind, position))
+    return ItemName(position, own, f"{before}{own}{after}")
+
+
+def _parts(kind: Kind, position: int, payload: bytes) -> tuple[str, str, str]:
+    """Returns the id of an item, and what stands before and behind it in its label."""
+    if kind is Kind.TURNS:
+        turn = _turn.decode(payload)
+        if turn.messageId is None:
+            return f"{turn.threadId}#{position}", "", ""
+        return turn.messageId, f"{turn.threadId}/", ""
+    if kind is Kind.CASES:
+        case = decode_case(payload)
+        again = f" #{case.repeat + 1}" if case.repeat else ""
+        return case.id or f"case {case.case + 1}", "", f" · {case.model}{again}"
+    return _query.decode(payload).id, "", ""
+
+
+def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
+    """Yields the names of all items of a run.
+
+    Raises:
+        RedisUnreachableError: Redis stays away.
+    """
+    if info.kind is Kind.TURNS:
+        yield from _names_of_turns(store, info)
+        return
+    times = Counter[str]()
+    for start in range(0, info.total, PAGE):
+        page = range(start, min(start + PAGE, info.total))
+        for position, payload in zip(page, store.inputs(info.run, [*map(str, page)]), strict=True):
+            if payload is not None:
+                name = name_of(info.kind, position, payload)
+                times[name.own] += 1
+                is_again = info.kind is Kind.QUERIES and times[name.own] > 1
+                yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
+
+
+def _names_of_turns(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
+    """Yields the names of turns, which lie in batches; retried ones a second time, which are left out."""
+    for chunk in store.chunks(info.run):
+        payloads = () if chunk.generation else store.inputs(info.run, chunk.batches)
+        for payload in filter(None, payloads):
+            positions, body = unpack_batch(payload)
+            for position, line in zip(positions, body.split(b"\n"), strict=True):
+                yield name_of(info.kind, position, line)
+
+
+def find_items(store: RunStore, info: RunInfo, wanted: Sequence[str]) -> list[int]:
+    """Returns the positions of items that are named in any of these ways.
+
+    Raises:
+        UnknownItemError: the run has none of a name, or several.
+        RedisUnreachableError: Redis stays away.
+    """
+    return resolve(wanted, names_of(store, info), kind=info.kind, where=info.run)
+
+
+def resolve(wanted: Sequence[str], names: Iterable[ItemName], *, kind: Kind, where: str) -> list[int]:
+    """Finds items among some by their names.
+
+    Args:
+        wanted: the names, as a person wrote them.
+        names: of the items there are.
+        kind: what they are.
+        where: what holds them, for messages.
+
+    Raises:
+        UnknownItemError: no item has a name, or several have it.
+
+    >>> names = [ItemName(0, "a", "a · m"), ItemName(1, "a", "a · n"), ItemName(2, "b", "b · m")]
+    >>> resolve(["b", "a · n", "case-0", "2"], names, kind=Kind.CASES, where="run-1")
+    [2, 1, 0, 2]
+    """
+    asked = {text: position_of(text, kind) for text in wanted}
+    positions = set(asked.values())
+    found = {text: dict[int, str]() for text in wanted}
+    there, known = set[int](), list[str]()
+    for name in names:
+        if name.position in positions:
+            there.add(name.position)
+        for text in {name.own, name.label} & found.keys():
+            found[text][name.position] = name.label
+        if len(known) < NEAR_AMONG:
+            known.append(name.own)
+    chosen = list[int]()
+    for text in wanted:
+        position = asked[text] if asked[text] in there else None
+        if position is not None and not (text.isdecimal() and found[text]):
+            found[text].setdefault(position, "its position")
+        if not found[text]:
+            raise _unknown(text, known, where)
+        if len(found[text]) > 1:
+            raise _ambiguous(text, found[text], kind, where)
+        chosen += found[text]
+    return chosen
+
+
+def position_of(text: str, kind: Kind) -> int | None:
+    """Reads a name as a position; None when it is none.
+
+    >>> position_of("turn-7", Kind.TURNS), position_of("7", Kind.TURNS), position_of("Q-7", Kind.QUERIES)
+    (7, 7, None)
+    """
+    digits = text.removeprefix(item_id(kind, 0)[:-1])
+    return int(digits) if digits.isascii() and digits.isdecimal() else None
+
+
+def _unknown(text: str, known: Collection[str], where: str) -> UnknownItemError:
+    """Says that there is no item of a name, and which ones are near."""
+    spelled = {name.lower(): name for name in known}
+    near = [spelled[name] for name in get_close_matches(text.lower(), spelled, n=SHOWN)]
+    some = ", ".join(islice(dict.fromkeys(known), SHOWN))
+    hint = f"did you mean {' or '.join(near)}?" if near else f"write an id, such as {some}, or a position"
+    return UnknownItemError(f"{where} has no item {text!r}", hint=hint if known else "")
+
+
+def _ambiguous(text: str, found: Mapping[int, str], kind: Kind, where: str) -> UnknownItemError:
+    """Says which items a name may stand for."""
+    some = ", ".join(f"{item_id(kind, at)} ({label})" for at, label in islice(found.items(), SHOWN))
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return UnknownItemError(
+        f"{text!r} stands for {len(found)} items of {where}: {some}{more}",
+        hint=f"name one of them, such as {item_id(kind, next(iter(found)))}",
+    )
