@@ -11,6 +11,7 @@ from shared.ledger import (
     Wake,
     unpack_dead,
 )
+from shared.runs.upstreams import run_scope_name
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,
@@ -212,6 +213,10 @@ def test_a_finished_and_removed_run_leaves_no_trace(ledger: TimedLedger, redis_c
     """After a run is final and removed, no key has its id in name or value."""
     decide_all(ledger, submit_turns(ledger, "r1", [{"a": [0, 1]}, {"a": [2], "b": [3]}], key="k"))
     decide_all(ledger, submit_cases(ledger, "r2", [["0"], ["1"]]))
+    scope = run_scope_name("r2")  # as the limiter leaves it after the run's last call
+    redis_client.hset(keys.scope_key(scope), "n", 1)
+    redis_client.zadd(keys.permits_key(scope), {"of a call whose process died": 1})
+    redis_client.zadd(keys.SCOPES_KEY, {scope: 1})
     assert ledger.remove("r1")
     assert ledger.remove("r2")
     assert keys_with(redis_client, "r1") == []
