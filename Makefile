@@ -4,6 +4,8 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE  := shared worker producer tests conftest.py
 WORKERS ?= 2
+MINUTES ?= 10
+SEED ?= 1
 # Most tests wait for other processes, so there are more of them than cores; `make test PARALLEL=` runs one by one.
 PARALLEL ?= -n 5
 # The validators of deploy/ have an environment of their own.
@@ -16,7 +18,7 @@ ACTIONLINT   := tests/deploy/actionlint
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos cover fuzz \
+.PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
         check check-deploy format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
@@ -67,8 +69,17 @@ test-e2e: $(STAMP) ## the tests through the real command line, workers and Flowe
 	@$(BIN)/pytest -m "not slow" tests/e2e $(PARALLEL) $(ARGS)
 
 test-chaos: $(STAMP) ## every fault test and every long one, with the leases that users have
-	@$(BIN)/pytest -m "chaos or slow" --timeout 3600 $(ARGS)
+	@$(BIN)/pytest tests/chaos/test_matrix.py -rP $(PARALLEL) $(ARGS)
+	@$(BIN)/pytest -m "chaos or slow" --deselect tests/chaos/test_matrix.py --timeout 3600 $(ARGS)
 	@$(BIN)/pytest tests/property --hypothesis-profile long --timeout 3600 $(PARALLEL) $(ARGS)
+
+reliability: $(STAMP) ## strike with every fault, and write what was measured into docs/reliability.md
+	@rm -rf test-artifacts/matrix && mkdir -p test-artifacts/matrix
+	@MATRIX_RESULTS=$(CURDIR)/test-artifacts/matrix $(BIN)/pytest -m slow tests/chaos/test_matrix.py $(PARALLEL) $(ARGS)
+	@$(BIN)/python -m tests.chaos.reliability test-artifacts/matrix
+
+soak: $(STAMP) ## strike at random for MINUTES (10), the same choice for the same SEED (1)
+	@$(BIN)/python -m tests.chaos.soak --minutes $(MINUTES) --seed $(SEED) $(ARGS)
 
 cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage erase

@@ -5,17 +5,15 @@ import signal
 from time import monotonic
 from typing import Final
 
-import psutil
 import pytest
 
 from shared.ledger.scripts import compose_all
 from shared.ledger.times import LEASE_S, Times
 from tests.support.invariants import UNACKED_INDEX, deliver_again, let_ledger_time_pass
-from tests.support.processes import SHORT_LEASE_S, Process, Processes, is_running, kill_all
+from tests.support.processes import SHORT_LEASE_S, Process, Processes
 from tests.support.proxy import Door, Trap
 from tests.support.redis_server import RedisServer
 from tests.support.trial import Stopwatch, Trial, woven_turns
-from tests.support.workers import start_supervisor
 
 pytestmark = pytest.mark.chaos
 
@@ -45,37 +43,6 @@ def test_a_killed_worker_costs_seconds_and_no_turn(trial: Trial, threads: int) -
     rows = trial.check(run, file)
     trial.nothing_is_left(fetched=True)
     trial.wakes_of_the_dead_do_nothing(run, rows)
-
-
-def test_all_workers_killed_at_once_come_back(trial: Trial, processes: Processes, threads: int) -> None:
-    """Both processes of a supervisor killed amid thousands of turns: the next two finish soon after."""
-    supervisor = start_supervisor(processes, 2, "-Q", "turns")
-    children = [child for child in psutil.Process(supervisor.pid).children() if is_running(child.pid)]
-    file = trial.file(woven_turns(threads, TURNS))
-    started_at = monotonic()
-    run = trial.submit(file, chunk_turns=CHUNK_TURNS)
-    trial.middle(run)
-    suspend_at_work(children, trial, run)
-    watch = Stopwatch(trial, run, started_at)
-    kill_all(children)
-    trial.finished(run)
-    watch.check()
-    assert supervisor.errors.count("was ended by SIGKILL") == 2
-    rows = trial.check(run, file)
-    trial.nothing_is_left(fetched=True)
-    trial.wakes_of_the_dead_do_nothing(run, rows)
-
-
-def suspend_at_work(children: list[psutil.Process], trial: Trial, run: str) -> None:
-    """Stops all processes at a moment when one of them holds a chunk."""
-    while not trial.info(run).is_final:
-        for child in children:
-            child.suspend()
-        if trial.held(run) and trial.held(run):
-            return
-        for child in children:
-            child.resume()
-    raise AssertionError("it was over before anything could go wrong")
 
 
 SCRIPTS: Final = compose_all(times=Times.of(SHORT_LEASE_S))

@@ -13,7 +13,7 @@ from tests.support.invariants import UNACKED, UNACKED_INDEX, let_ledger_time_pas
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.proxy import Door, Trap
 from tests.support.redis_server import RedisServer
-from tests.support.trial import Stopwatch, Trial, woven_turns
+from tests.support.trial import Trial, woven_turns
 
 pytestmark = pytest.mark.chaos
 
@@ -21,28 +21,6 @@ CHUNK_TURNS: Final = 10
 """So small that a few thousand turns have a middle."""
 SCRIPTS: Final = compose_all(times=Times.of(SHORT_LEASE_S))
 """As the programs under test have them."""
-
-
-def test_a_killed_redis_comes_back_with_everything_that_was_promised(
-    server: RedisServer, own_trial: Trial
-) -> None:
-    """A crash takes a second of work back, which is done again: each turn has one result, in order."""
-    trial = own_trial
-    workers = trial.workers("one@test", "two@test").values()
-    file = trial.file(woven_turns(90, 100))
-    started_at = monotonic()
-    run = trial.submit(file, chunk_turns=CHUNK_TURNS)
-    trial.middle(run)
-    watch = Stopwatch(trial, run, started_at)
-    server.restart()
-    trial.finished(run, within_s=90)
-    # A wake-up may be lost that was fetched before the crash and, after it, never claimed.
-    watch.check(trial.overdue_s + 10)
-    trial.check(run, file)
-    trial.nothing_is_left(fetched=True)
-    for worker in workers:
-        assert worker.is_running()
-        assert "Traceback" not in worker.errors
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(22, marks=pytest.mark.slow)])

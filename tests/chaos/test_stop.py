@@ -35,30 +35,3 @@ def test_workers_that_are_told_to_end_give_everything_back(trial: Trial, number:
     trial.check(run, file)
     trial.nothing_is_left(fetched=number == signal.SIGQUIT)
     assert "Traceback" not in "".join(worker.errors for worker in workers)
-
-
-def test_a_worker_that_stood_still_comes_too_late(trial: Trial) -> None:
-    """A worker is stopped for longer than its lease: others do its work, and its own commits are refused."""
-    workers = trial.workers("one@test", "two@test")
-    file = trial.file(woven_turns(60, 100))
-    started_at = monotonic()
-    run = trial.submit(file, chunk_turns=CHUNK_TURNS)
-    trial.middle(run)
-    name, _ = trial.freeze_at_work(workers, run)
-    sleeper = workers.pop(name)
-    watch = Stopwatch(trial, run, started_at)
-    trial.finished(run)
-    watch.check()
-    rows = trial.check(run, file)
-    sleeper.thaw()
-    trial.nothing_is_left()
-    assert trial.rows(run) == rows
-    assert sleeper.is_running()
-    assert "Traceback" not in sleeper.errors
-    # It is a worker like any other again, also alone.
-    [other] = workers.values()
-    assert other.stop() == 0
-    again = trial.file(woven_turns(20, 10))
-    second = trial.submit(again, chunk_turns=CHUNK_TURNS)
-    trial.finished(second)
-    trial.check(second, again)

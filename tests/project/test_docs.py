@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -13,6 +14,8 @@ import shared
 from producer.cli.main import COMMANDS
 from shared.names import FINAL_STATES, RunState
 from shared.settings import Settings, describe, variable_of
+from tests.chaos import reliability
+from tests.chaos.faults import FAULTS
 from tests.support.tree import ROOT, project_files, shown
 
 DOCUMENTS: Final = [path for path in project_files() if path.suffix == ".md"]
@@ -98,6 +101,15 @@ def test_settings_table_is_the_settings() -> None:
     found = re.search(r"<!-- settings: .*? -->\n(.*?)\n<!-- end of settings -->", text, re.DOTALL)
     assert found
     assert found[1] == settings_table(), f"the table should be:\n{settings_table()}"
+
+
+def test_reliability_shows_the_measured_matrix() -> None:
+    """docs/reliability.md has a row for each fault of the table, and says what was measured."""
+    measured = json.loads(reliability.MEASURED.read_text(encoding="utf-8"))
+    text = reliability.DOCUMENT.read_text(encoding="utf-8")
+    assert text == reliability.written(text, measured), "run `make reliability`"
+    shown_rows = dict.fromkeys(line["fault"] for line in measured["lines"])
+    assert list(shown_rows) == [fault.name for fault in FAULTS], "run `make reliability`"
 
 
 def test_architecture_draws_every_run_state() -> None:

@@ -54,6 +54,10 @@ class Door:
         self._is_closed = False
         self.trap: Trap | None = None
         self.cuts = 0
+        self._is_refusing = False
+        self.flows = threading.Event()
+        """Cleared while nothing is forwarded."""
+        self.flows.set()
         self.silences = 0
         """How often it went silent; connections from before the last time carry nothing any more."""
 
@@ -67,6 +71,7 @@ class Door:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.flows.set()
         self.cut()
 
     @property
@@ -85,6 +90,23 @@ class Door:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
+    def refuse(self) -> None:
+        """Resets every connection, and each new one at once, until `admit`."""
+        self._is_refusing = True
+        self.cut()
+
+    def admit(self) -> None:
+        """Accepts connections again."""
+        self._is_refusing = False
+
+    def hold(self) -> None:
+        """Forwards nothing and closes nothing until `release`: a black hole."""
+        self.flows.clear()
+
+    def release(self) -> None:
+        """Forwards what was held back, as TCP sends again after an outage."""
+        self.flows.set()
+
     def fall_silent(self) -> None:
         """Swallows whatever is said on the connections there are, both ways; new ones work."""
         self.silences += 1
@@ -95,6 +117,10 @@ class Door:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._is_refusing:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                client.close()
+                continue
             server = socket.socket(socket.AF_UNIX)
             try:
                 server.connect(str(self._server))
@@ -149,6 +175,7 @@ class _Passage:
     def _pump(self, source: socket.socket, to: socket.socket, passes: Callable[[bytes], bool]) -> None:
         with suppress(OSError):
             while (piece := source.recv(PIECE_BYTES)) and passes(piece):
+                self._door.flows.wait()
                 if self._silences == self._door.silences:
                     to.sendall(piece)
         self._ends.release()
