@@ -91,7 +91,7 @@ def reason(run: str, scene: Scene, *, held: str = "", note: str = "") -> str:
         note: what its parked items wait for.
 
     >>> reason("r", Scene("running", 0, 2, 5, 0, 0, kind="turns"))
-    'no worker is alive for turns; start one with `proctor worker -Q turns`'
+    'no worker is alive; run `proctor worker -Q turns`'
     >>> reason("r", Scene("running", 1, 2, 5, 0, 0), held="max cost $1 reached")
     'max cost $1 reached'
     >>> reason("r", Scene("running", 1, 1, 5, 0, 0, unheard=1, free_ms=6_400))
@@ -108,7 +108,7 @@ def _stopped(scene: Scene) -> str:
     if scene.full:
         return f"{scene.full}; `proctor doctor` says what helps"
     if not scene.workers:
-        return f"no worker is alive for {scene.kind}; start one with `proctor worker -Q {scene.kind}`"
+        return f"no worker is alive; run `proctor worker -Q {scene.kind}`"
     return ""
 
 

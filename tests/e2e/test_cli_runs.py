@@ -15,7 +15,7 @@ EXAMPLE: Final = ROOT / "examples" / "turns.jsonl"
 TURNS: Final = [json.loads(line) for line in EXAMPLE.read_bytes().splitlines()]
 RESULT_KEYS: Final = [
     *("run_id", "item_id", "kind", "index", "outcome", "attempts", "cached", "started_at", "finished_at"),
-    *("latency_ms", "cost_usd", "error", "result"),
+    *("latency_ms", "cost_usd", "error", "result", "message"),
 ]
 TURN_KEYS: Final = [
     *("threadId", "messageId", "decision", "rule", "peakGuardrailActive", "summaryUpdated", "reason"),

@@ -158,7 +158,8 @@ def test_queries_are_put_in_order_and_kept_in_the_address(browser: Browser, quer
     browser.click("details:has(#results) > summary")
     browser.click("#results thead th:nth-child(9) button")
     verdicts = browser.texts("#results tbody td:last-child")
-    assert verdicts == ["ERROR: Timeout after 30s", *["FAIL"] * 4, *["PASS"] * 4]
+    assert verdicts[0] == "ERROR: Timeout after 30s"
+    assert [verdict.partition(":")[0] for verdict in verdicts[1:]] == ["FAIL"] * 4 + ["PASS"] * 4
     is_clean(browser)
 
 

@@ -159,10 +159,7 @@ def test_runs_are_listed_newest_first(inline_worker: InlineWorker, submitted: Ca
 def test_the_reason_to_wait_is_told(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
     """Without workers, paused, behind others or finished: one sentence says why a run does not move."""
     run = submitted(turn_lines(2, 1))
-    assert (
-        inline_worker.store.why(run)
-        == "no worker is alive for turns; start one with `proctor worker -Q turns`"
-    )
+    assert inline_worker.store.why(run) == "no worker is alive; run `proctor worker -Q turns`"
     inline_worker.register()
     assert [found.name for found in inline_worker.store.workers("turns")] == [NAME]
     assert inline_worker.store.workers("cases") == []

@@ -231,7 +231,7 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
     registered = desk.client.zrange(keys.workers_key("turns"), 0, -1)
     assert registered == [process.name.encode()]  # it still ticks
     desk.load("r1", conversation(threads=1, turns=1))
-    assert desk.store.why("r1") == "no worker is alive for turns; start one with `proctor worker -Q turns`"
+    assert desk.store.why("r1") == "no worker is alive; run `proctor worker -Q turns`"
     assert read_overview(desk.client, dict.fromkeys(Kind)).workers == []
     look = take_look(desk.ledger.caller)
     assert (look.workers["turns", "ready"], look.workers["turns", "draining"]) == (0, 1)
