@@ -115,14 +115,21 @@ def as_options(files: Sequence[ReportFile], format_option: str) -> list[str]:
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a file that appears under its name only when everything is in it.
 
+    A device or a pipe, such as `/dev/stdout`, is written to as it is: a file must not take its place.
+
     Raises:
         OSError: it cannot be written; its `filename` is the path.
     """
-    part = path.with_name(f".{path.name}.part")
+    if path.exists() and not path.is_file():
+        with BufferedWriter(NamedFile(path, str(path))) as out:
+            yield out
+        return
+    target = path.resolve()  # the file that a link names is replaced, and not the link
+    part = target.with_name(f".{target.name}.part")
     try:
         with BufferedWriter(NamedFile(part, str(path))) as out:
             yield out
-        part.replace(path)
+        part.replace(target)
     except BaseException:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ FOLDER: Final = Path(__file__).parent / "lua"
 NAMES: Final = (
     "open", "load", "seal", "discard",
     "claim", "renew", "commit", "commit_threads",
-    "tick", "leave", "control", "retry", "remove", "forget",
+    "tries", "tick", "leave", "control", "retry", "remove", "forget",
 )  # fmt: skip
 PRELUDE: Final = "local call = redis.call\n"
 USES: Final = "-- uses:"

@@ -133,13 +133,12 @@ class WorkingCalls(LedgerCalls):
         """
         if not names:
             return {}
-        wanted = list(names)
-        values = self.caller.patiently(lambda: self.caller.client.hmget(keys.tries_key(run), wanted))
-        return {
-            name: wire.try_from(name, value.decode())
-            for name, value in zip(wanted, values, strict=True)
-            if value is not None
-        }
+        values = self.caller.run("tries", run, *names)
+        noted = [
+            wire.try_from(name, value.decode()) for name, value in zip(names, values, strict=True) if value
+        ]
+        now_ms = self.clock()
+        return {each.index: each._replace(not_before_ms=now_ms + each.not_before_ms) for each in noted}
 
     def tick(
         self,

@@ -132,7 +132,7 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
     """Reads what decides whether a run moves, in two round trips at most."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
-    pipeline.hmget(keys.CLOCK_KEY, ["at", "lc", "lease"])
+    pipeline.hmget(keys.CLOCK_KEY, ["at", "lc", "lease", "back"])
     pipeline.zrange(keys.workers_key(kind), 0, -1, withscores=True)
     pipeline.hgetall(keys.capacity_key(kind))
     pipeline.zcard(keys.wait_key(run))
@@ -143,6 +143,7 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
     pipeline.info("memory")
     time, clock, registered, caps, waiting, admitted, ring, parked, live, memory = pipeline.execute()
     now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+    *clock, back_ms = clock
     ledger_ms, times = _ledger_clock(now_ms, clock)
     late = ledger_ms + times.lease_ms - UNHEARD_PERIODS * times.period_ms
     ends = {
@@ -151,7 +152,7 @@ def look(client: Any, run: str, kind: str, state: str) -> Scene:
         if until < late and member.split(b" ")[0] == run.encode()
     }
     unheard = _leased(client, run, list(ends)) if ends else []
-    mine = [due for member, due in parked if member.split(b" ")[0] == run.encode()]
+    mine = [due - int(back_ms or 0) for member, due in parked if member.split(b" ")[0] == run.encode()]
     return Scene(
         state=state,
         workers=len(live_workers(now_ms, clock, registered, caps)),

@@ -206,3 +206,20 @@ def test_forgotten_threads_begin_anew(ledger: TimedLedger, redis_client: Store) 
     assert ledger.forget("shared") == 3
     assert ledger.forget("shared") == 0
     assert keys_with(redis_client, ":ns:shared:") == []
+
+
+def test_a_clock_that_is_set_back_puts_nothing_off(ledger: TimedLedger) -> None:
+    """A chunk and a turn that wait for a second wait for a second, though Redis' clock falls back an hour."""
+    submit_turns(ledger, "r1", [{"a": [0]}])
+    ledger.tick("w1", ["turns"], 1)
+    ledger.claim("r1", "0", "token", "w1")
+    due_ms = ledger.now_ms + 1_000
+    note = Try("r1 0.0 0", 2, due_ms, "upstream_timeout 0 300")
+    ledger.commit("r1", "0", "token", [], back=False, tries=[note])
+    ledger.commit_threads("r1", "0", "token", [], back=True, due_ms=due_ms)
+    ledger.pass_ms(-3_600_000)
+    assert ledger.tick("w1", ["turns"], 1) == []
+    assert ledger.tries("r1", ["r1 0.0 0"])["r1 0.0 0"].not_before_ms == ledger.now_ms + 1_000
+    ledger.pass_ms(1_000)
+    assert [wake.chunk for wake in ledger.tick("w1", ["turns"], 1)] == ["0"]
+    assert ledger.tries("r1", ["r1 0.0 0"])["r1 0.0 0"].not_before_ms == ledger.now_ms

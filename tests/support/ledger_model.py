@@ -134,7 +134,7 @@ class LedgerModel(Steward):
             return Claim("paused", self.top_up(found.kind))
         if record.suspect(SUSPECT_STRIKES):
             if worker in self.state.suspects:
-                self.to_parked(found, chunk, self.state.now_ms + TIMES.park_ms)
+                self.to_parked(found, chunk, self.steady() + TIMES.park_ms)
                 return Claim("later", self.top_up(found.kind))
             self.state.suspects[worker] = Lease(run, chunk, token)
         self.ended.discard(token)  # a claim that is sent again after its first lease was over gets a new one
@@ -152,7 +152,7 @@ class LedgerModel(Steward):
             threads, busy = self.lock_threads(run, chunk, token, left, 1 if suspect else INBOX_DEPTH)
             return Claim("ok", [], [], threads, suspect, busy, run.namespace)
         tries = {index: run.tries.get(index, Attempts(0, 0, "")) for index in left}
-        due = [index for index in left if tries[index].due_ms <= self.state.now_ms]
+        due = [index for index in left if tries[index].due_ms <= self.steady()]
         if not due:
             self.to_parked(run, chunk, min(attempt.due_ms for attempt in tries.values()))
             return Claim("later", self.top_up(run.kind))
@@ -218,7 +218,7 @@ class LedgerModel(Steward):
             if fits:
                 self.accept(found, row, token)
         for attempt in tries:
-            due = max(self.state.now_ms, attempt.not_before_ms)
+            due = self.steady() + max(0, attempt.not_before_ms - self.state.now_ms)
             found.tries[attempt.index] = Attempts(attempt.attempts, due, attempt.error)
             found.tried = True
         if any(accepted):
@@ -284,7 +284,7 @@ class LedgerModel(Steward):
         elif run.state == "cancelling":
             self.drop(run, chunk)
         elif due_ms > self.state.now_ms:
-            self.to_parked(run, chunk, due_ms)
+            self.to_parked(run, chunk, self.steady() + due_ms - self.state.now_ms)
         else:
             self.to_wait(run, chunk)
         return Committed("ok", accepted, run.state, self.top_up(run.kind))

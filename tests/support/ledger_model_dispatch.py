@@ -28,6 +28,10 @@ class Dispatch:
         """The ledger clock: never more than two seconds past the last tick."""
         return self.state.ledger_ms + max(0, min(self.state.now_ms - self.state.tick_ms, TIMES.skew_ms))
 
+    def steady(self) -> int:
+        """Redis' time as if it had never been set back."""
+        return self.state.now_ms + self.state.back_ms
+
     def kind_of(self, run: Run) -> KindState:
         """Dispatch of a run's kind."""
         return self.state.kinds[run.kind]

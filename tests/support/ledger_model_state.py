@@ -169,6 +169,8 @@ class State:
     """Redis' TIME."""
     tick_ms: int = 0
     ledger_ms: int = 0
+    back_ms: int = 0
+    """How far Redis' clock was set back, in all."""
     serial: int = 0
     runs: dict[str, Run] = field(default_factory=dict)
     idem: dict[str, str] = field(default_factory=dict)

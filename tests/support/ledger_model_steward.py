@@ -30,6 +30,7 @@ class Steward(Rules):
             self.wake_unclaimed(name, wakes)
         if state.tick_ms and 0 <= state.now_ms - state.tick_ms < TIMES.tick_ms:
             return wakes
+        state.back_ms += max(0, state.tick_ms - state.now_ms)
         state.tick_ms, state.ledger_ms = state.now_ms, clock
         for run in [run for run in state.runs.values() if run.state in {"cancelling", "loading"}]:
             if run.state == "cancelling":
@@ -110,7 +111,7 @@ class Steward(Rules):
     def heal_parked(self, name: str) -> None:
         """Lets delayed chunks wait again when they are due."""
         kind = self.state.kinds[name]
-        due = sorted((at, " ".join(key)) for key, at in kind.parked.items() if at <= self.state.now_ms)
+        due = sorted((at, " ".join(key)) for key, at in kind.parked.items() if at <= self.steady())
         for run_id, chunk in [key.split() for _, key in due[:BULK]]:
             self.to_wait(self.state.runs[run_id], chunk)
 

@@ -63,6 +63,7 @@ def as_redis(model: Dispatch) -> View:
         at=state.tick_ms or None,
         lc=state.ledger_ms if state.tick_ms else None,
         lease=TIMES.lease_ms if state.tick_ms else None,
+        back=state.back_ms or None,
         seq=state.serial or None,
     )
     view[keys.COUNTERS_KEY] = _texts(**state.counters)

@@ -5,7 +5,7 @@
 -- Returns {ok, {}, namespace, suspect, busy, items or threads} · {status, wakes} with the status
 --   gone (nothing to do here), busy (leased or not published), paused, alien (unknown layout),
 --   later (stands aside: nothing due yet, or the worker holds another suspect), done (all decided; closed)
--- uses: chunk_key, live_key, SUSPECTS_KEY, LEASE_MS, PARK_MS, SUSPECT_STRIKES, INBOX_DEPTH, TOP_UP, now, clock
+-- uses: chunk_key, live_key, SUSPECTS_KEY, LEASE_MS, PARK_MS, SUSPECT_STRIKES, INBOX_DEPTH, TOP_UP, clock, steady
 -- uses: read_run, plan_entry, undone, drop, close, to_wait, to_parked, top_up, give_items, give_threads
 local id, chunk, token, worker = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local run, record = read_run(id), chunk_key(id, chunk)
@@ -28,7 +28,7 @@ if not (field[1] == 'L' and field[2] == token) then
     return {'paused', top_up(run.kind, TOP_UP)}
   end
   if suspect and call('HSETNX', SUSPECTS_KEY, worker, lease) == 0 then
-    to_parked(run, chunk, left, now() + PARK_MS)
+    to_parked(run, chunk, left, steady() + PARK_MS)
     return {'later', top_up(run.kind, TOP_UP)}
   end
   call('HSET', record, 'st', 'L', 'own', token, 'w', worker, 'at', clock())

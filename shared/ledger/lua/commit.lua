@@ -4,7 +4,7 @@
 --       index, generation, value, attempts (0: not for the dead set) per row;
 --       index, attempts, ms until the next try, error per try; word and amount per tally word
 -- Returns {ok, wakes, state of the run, 1 or 0 per row} · {lost, {}}: the chunk is not this worker's any more
--- uses: run_key, chunk_key, results_key, redo_key, tries_key, items_key, now, read_run, bury, unbury, finish_commit
+-- uses: run_key, chunk_key, results_key, redo_key, tries_key, items_key, steady, read_run, bury, unbury, finish_commit
 -- uses: add_count, count_outcome
 local id, chunk = ARGV[1], ARGV[2]
 if call('HGET', chunk_key(id, chunk), 'own') ~= ARGV[3] then
@@ -42,7 +42,7 @@ end
 
 if ARGV[7] ~= '0' and not run.tried then call('HSET', run_key(id), 'tried', 1) end
 for _ = 1, ARGV[7] do
-  local due = string.format('%.0f', now() + ARGV[at + 2])
+  local due = string.format('%.0f', steady() + ARGV[at + 2])
   call('HSET', tries, ARGV[at], ARGV[at + 1] .. '|' .. due .. '|' .. ARGV[at + 3])
   at = at + 4
 end

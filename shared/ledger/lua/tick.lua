@@ -19,6 +19,9 @@ for kind in string.gmatch(ARGV[3], '%S+') do wake_unclaimed(kind, wakes) end
 local last = tonumber(call('HGET', CLOCK_KEY, 'at')) or 0
 if last ~= 0 and moment >= last and moment - last < TICK_MS then return wakes end
 call('HSET', CLOCK_KEY, 'at', moment, 'lc', ledger_moment, 'lease', LEASE_MS)
+if moment < last then
+  call('HSET', CLOCK_KEY, 'back', (tonumber(call('HGET', CLOCK_KEY, 'back')) or 0) + last - moment)
+end
 
 for _, id in ipairs(call('SMEMBERS', BUSY_KEY)) do
   local run = read_run(id)

@@ -156,3 +156,22 @@ def test_report_in_a_folder_that_is_gone_is_no_fault_of_the_machine(tmp_path: Pa
     with pytest.raises(UsageError, match=f"{path} cannot be written: No such file") as caught:
         write([ReportFile("md", path)], is_final=True)
     assert "run-1 is kept" in caught.value.hint
+
+
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
+    """What is no ordinary file is written to, and not replaced by one."""
+    pipe = tmp_path / "out.csv"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        write([ReportFile("csv", pipe)], is_final=True)
+        assert reader.read() == b"a row"
+    assert pipe.is_fifo()
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """The file that a link names gets the report."""
+    there, link = tmp_path / "there.csv", tmp_path / "link.csv"
+    link.symlink_to(there)
+    write([ReportFile("csv", link)], is_final=True)
+    assert link.is_symlink()
+    assert there.read_bytes() == b"a row"

@@ -1,6 +1,6 @@
 -- What a tick does for one kind: forgets dead workers, ends leases that ran out, repeats wake-ups that are
 -- overdue, and lets delayed chunks wait again when they are due.
--- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, BULK, now, clock, read_run, plan_entry
+-- uses: workers_key, capacity_key, live_key, parked_key, chunk_key, BULK, steady, clock, read_run, plan_entry
 -- uses: undone, expire, to_wait, wake_again, measure_window, repeat_wakes
 local function parse(member)
   return string.match(member, '^(%S+) (%S+)$')
@@ -37,7 +37,7 @@ local function heal(kind, wakes)
       end
     end
   end
-  for _, member in ipairs(call('ZRANGEBYSCORE', parked_key(kind), '-inf', now(), 'LIMIT', 0, BULK)) do
+  for _, member in ipairs(call('ZRANGEBYSCORE', parked_key(kind), '-inf', steady(), 'LIMIT', 0, BULK)) do
     local id, chunk = parse(member)
     local run = read_run(id)
     if run and not run.alien then wait_again(run, chunk) end

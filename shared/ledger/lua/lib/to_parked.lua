@@ -1,4 +1,4 @@
--- Puts a chunk aside until a moment of Redis' time.
+-- Puts a chunk aside until a moment of the steady clock.
 -- uses: chunk_key, parked_key, unlease
 local function to_parked(run, chunk, left, due)
   local record = chunk_key(run.id, chunk)

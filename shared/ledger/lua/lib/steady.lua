@@ -1,0 +1,6 @@
+-- Redis' time plus all that it was ever set back: what is put off for a second stays put off for a second.
+-- A step forward makes it due early, which does no harm. Goes on while nobody ticks, unlike the ledger clock.
+-- uses: CLOCK_KEY, now
+local function steady()
+  return now() + (tonumber(call('HGET', CLOCK_KEY, 'back')) or 0)
+end

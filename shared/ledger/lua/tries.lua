@@ -1,0 +1,12 @@
+-- Reads what is noted of items that are to be tried again, and how long each still waits.
+--
+-- ARGV: run, names of the items
+-- Returns for each 'attempts|milliseconds|error', or an empty string when nothing is noted
+-- uses: tries_key, steady
+local found = call('HMGET', tries_key(ARGV[1]), unpack(ARGV, 2))
+for at, noted in ipairs(found) do
+  local attempts, due, failure = string.match(noted or '', '^(%d+)|(%d+)|(.*)$')
+  local left = attempts and math.max(0, tonumber(due) - steady())
+  found[at] = attempts and attempts .. '|' .. string.format('%.0f', left) .. '|' .. failure or ''
+end
+return found
