@@ -70,7 +70,7 @@ test-e2e: $(STAMP) ## the tests through the real command line, workers and Flowe
 
 test-chaos: $(STAMP) ## every fault test and every long one, with the leases that users have
 	@$(BIN)/pytest tests/chaos/test_matrix.py -rP $(PARALLEL) $(ARGS)
-	@$(BIN)/pytest -m "chaos or slow" --deselect tests/chaos/test_matrix.py --timeout 3600 $(ARGS)
+	@$(BIN)/pytest -m "chaos or slow" --ignore tests/deploy --deselect tests/chaos/test_matrix.py --timeout 3600 -n 3 $(ARGS)
 	@$(BIN)/pytest tests/property --hypothesis-profile long --timeout 3600 $(PARALLEL) $(ARGS)
 
 reliability: $(STAMP) ## strike with every fault, and write what was measured into docs/reliability.md
