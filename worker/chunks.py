@@ -1,15 +1,19 @@
 """Keeps the chunks this process works on: their leases, what the ledger says of their runs, and the drain.
 
     opened ── claim ok ──> held ── commit with `back`, or lost ──> closed
-       a claim token          renewed each 5 s; at the end of a drain given back by force
+       a claim token          renewed each second; at the end of a drain given back by force
 
 Every access is under one lock, which is held for a few instructions only.
 """
 
+import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
+from math import inf
+from time import monotonic
+from typing import Final
 from uuid import uuid4
 
 from shared.ledger import Held, Wake
@@ -17,6 +21,8 @@ from shared.names import RunState
 
 LOST = "lost"
 """What the ledger answers for a lease that is not ours any more."""
+LOOK_S: Final = 0.05
+"""How often a call that is doubtful looks whether the ledger has answered."""
 
 
 @dataclass(slots=True)
@@ -33,6 +39,8 @@ class Lease:
     """The run's state as last heard; `lost` once the ledger has taken the chunk from us."""
     wake: Wake | None = None
     """The call that brought it here."""
+    asked_s: float = field(default_factory=monotonic)
+    """When the ledger was asked what it said last of the lease, on the monotonic clock."""
 
     @property
     def items(self) -> int:
@@ -50,9 +58,11 @@ class Chunks:
 
     Args:
         worker: the process's node name, the first part of every claim token.
+        doubt_s: how old the ledger's last word on a lease may be for a call to begin: less than a lease.
     """
 
-    def __init__(self, worker: str) -> None:
+    def __init__(self, worker: str, *, doubt_s: float = inf) -> None:
+        self._doubt_s = doubt_s
         # The name may be used again by the process that replaces this one; a token must not.
         self._prefix = f"{worker}.{uuid4().hex[:8]}"
         self._serials = count(1)
@@ -87,13 +97,34 @@ class Chunks:
                 if lease.is_held and not lease.is_lost
             ]
 
-    def heard(self, held: Sequence[Held], states: Sequence[str]) -> None:
-        """Takes in what `renew` answered, in the same order."""
+    def heard(self, held: Sequence[Held], states: Sequence[str], *, asked_s: float) -> None:
+        """Takes in what `renew` answered, in the same order.
+
+        Args:
+            held: what was renewed.
+            states: of their runs, or `LOST`.
+            asked_s: when it was sent, on the monotonic clock.
+        """
         answers: Mapping[str, str] = {each.token: state for each, state in zip(held, states, strict=True)}
         with self._changed:
             for token, state in answers.items():
                 if token in self._open:
-                    self._open[token].state = state
+                    self._open[token].state, self._open[token].asked_s = state, asked_s
+
+    async def confirm(self, token: str) -> bool:
+        """Says whether a lease is still ours, so that a call for it may begin.
+
+        A process that stood still (SIGSTOP, a paused virtual machine) goes on as if no time had passed, while
+        others have its items. It waits here for the next renewal.
+        """
+        while True:
+            with self._changed:
+                lease = self._open.get(token)
+                if lease is None or lease.is_lost:
+                    return False
+                if monotonic() - lease.asked_s < self._doubt_s:
+                    return True
+            await asyncio.sleep(LOOK_S)
 
     def should_stop(self, lease: Lease) -> bool:
         """Whether the thread must begin no further item of its chunk: commit what is there and give back."""

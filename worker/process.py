@@ -73,7 +73,7 @@ class WorkerProcess:
         self.ledger = ledger
         self.publisher = publisher
         self.settings = settings
-        self.chunks = Chunks(name)
+        self.chunks = Chunks(name, doubt_s=ledger.times.lease_ms / 1000 / 2)
         self.loop = Loop()
         self.room = Room(in_flight or settings.in_flight)
         self.heartbeat = Heartbeat(settings.data_dir, name)
@@ -101,6 +101,7 @@ class WorkerProcess:
             self.ledger,
             on_away=self.give_up,
             session=self.loop.session,
+            confirm=self.chunks.confirm,
             cache_ttl_s=self.settings.cache_ttl_s,
         )
 

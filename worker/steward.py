@@ -153,9 +153,9 @@ class Steward:
             self._process.drain()
 
     def _renew(self) -> None:
-        held = self._process.chunks.held()
+        held, asked_s = self._process.chunks.held(), monotonic()
         if held:
-            self._process.chunks.heard(held, self._process.ledger.renew(held))
+            self._process.chunks.heard(held, self._process.ledger.renew(held), asked_s=asked_s)
 
 
 def _kinds_by_capacity(process: WorkerProcess) -> dict[int, list[Kind]]:

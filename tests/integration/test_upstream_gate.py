@@ -468,3 +468,24 @@ def test_tokens_are_charged_by_estimate_and_settled(redis_client: "redis.Redis")
         assert later.reason == "rate"
 
     with_upstream(redis_client, work)
+
+
+def test_nothing_is_sent_for_an_item_that_another_worker_has(redis_client: "redis.Redis") -> None:
+    """The caller is told to come again, no call is made, and its permit is free."""
+    calls = Calls()
+
+    async def work() -> None:
+        """Calls for a chunk that was taken."""
+
+        async def taken(owner: str) -> bool:
+            """Whether the chunk is still ours."""
+            return owner != "lost"
+
+        async with discipline(redis_client, confirm=taken) as upstream:
+            later = await upstream.gate.call(ENDPOINT, calls.send, owner="lost")
+            assert isinstance(later, Later)
+            assert await upstream.gate.call(ENDPOINT, calls.send, owner="ours") == "answer"
+
+    asyncio.run(work())
+    assert len(calls.spans) == 1
+    eventually(lambda: state_is(redis_client, lambda state: not state.in_flight))

@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -26,7 +26,7 @@ from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S
 from worker.upstream.discipline import Upstream
 from worker.upstream.endpoints import Endpoint, api_endpoint
-from worker.upstream.gate import Later, Sent
+from worker.upstream.gate import Later, Sent, always
 
 if TYPE_CHECKING:
     import redis
@@ -39,7 +39,11 @@ API = "http://api.example"
 
 @asynccontextmanager
 async def discipline(
-    client: "redis.Redis", *, patience_s: float = 10.0, away: list[RedisUnreachableError] | None = None
+    client: "redis.Redis",
+    *,
+    patience_s: float = 10.0,
+    away: list[RedisUnreachableError] | None = None,
+    confirm: Callable[[str], Awaitable[bool]] = always,
 ) -> AsyncIterator[Upstream]:
     """The discipline of one process, on the running loop."""
     told: list[RedisUnreachableError] = [] if away is None else away
@@ -51,9 +55,8 @@ async def discipline(
             sessions.append(aiohttp.ClientSession())
         return sessions[0]
 
-    upstream = Upstream(
-        Ledger(client, patience_s=patience_s, times=TIMES), on_away=told.append, session=session
-    )
+    ledger = Ledger(client, patience_s=patience_s, times=TIMES)
+    upstream = Upstream(ledger, on_away=told.append, session=session, confirm=confirm)
     try:
         yield upstream
     finally:

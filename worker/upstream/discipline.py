@@ -7,7 +7,7 @@ upstream.close()
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from shared.ledger import Ledger
 from shared.settings import CACHE_TTL_S
 from worker.upstream.budget import Budget
 from worker.upstream.cache import ResponseCache
-from worker.upstream.gate import Gate
+from worker.upstream.gate import Gate, always
 from worker.upstream.limiter import Limiter
 from worker.upstream.models import Models
 from worker.upstream.port import Port
@@ -37,6 +37,7 @@ class Upstream:
         ledger: whose server and patience are used.
         on_away: called, in a thread, when Redis stayed away for longer than the patience: ends the process.
         session: returns the process's HTTP session; called on the loop.
+        confirm: says whether a claim token still holds; see `Gate`.
         cache_ttl_s: how long answers of models are kept.
     """
 
@@ -46,6 +47,7 @@ class Upstream:
         *,
         on_away: Callable[[RedisUnreachableError], object],
         session: "Callable[[], aiohttp.ClientSession]",
+        confirm: Callable[[str], Awaitable[bool]] = always,
         cache_ttl_s: int = CACHE_TTL_S,
     ) -> None:
         scripts = compose_all(times=ledger.times)
@@ -53,7 +55,7 @@ class Upstream:
         renew_s = ledger.times.lease_ms / RENEWALS / 1000
         self._port = Port(caller, renew_s=renew_s, on_away=on_away)
         self._session = session
-        self.gate = Gate(Limiter(self._port))
+        self.gate = Gate(Limiter(self._port), confirm=confirm)
         """The one door."""
         self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s)
         """Answers of models that were given before."""

@@ -30,6 +30,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 CANCELLED: Final = "cancelled"
 """The result of a call that we broke off."""
+TAKEN: Final = "taken"
+"""Why a call is not made whose item another worker has by now."""
 
 __all__ = ["Gate", "Later", "Sent"]
 
@@ -49,15 +51,21 @@ class Sent(NamedTuple, Generic[T_co]):
     """How it is counted: `OK`, or why there is no answer."""
 
 
+async def always(_owner: str) -> bool:
+    """Whether the claim token of a caller without a lease holds."""
+    return True
+
+
 class Gate:
     """Lets calls out.
 
     Args:
         limiter: of this process.
+        confirm: says of an `owner`, just before a call, whether it still has the item.
     """
 
-    def __init__(self, limiter: Limiter) -> None:
-        self._limiter = limiter
+    def __init__(self, limiter: Limiter, *, confirm: Callable[[str], Awaitable[bool]] = always) -> None:
+        self._limiter, self._confirm = limiter, confirm
         self._holds = Holds()
         self.counts = limiter.counts
         """What becomes of calls, for metrics."""
@@ -75,7 +83,7 @@ class Gate:
         Args:
             endpoint: where it goes.
             send: makes it; called once at most.
-            owner: the chunk's claim token, for people who look into Redis.
+            owner: the chunk's claim token; nothing is sent once another worker has the chunk.
             tokens: estimate of what it will use, for limits of tokens a minute.
 
         Returns:
@@ -92,6 +100,10 @@ class Gate:
             return permit
         health, wait_s, used, result, began = Health.UNKNOWN, None, None, CANCELLED, perf_counter()
         try:
+            if not await self._confirm(owner):
+                used = 0
+                return Later(now_ms(), TAKEN)
+            began = perf_counter()
             async with asyncio.timeout(endpoint.timeout_s):
                 sent = await send()
         except UpstreamError as error:
