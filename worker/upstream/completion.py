@@ -20,7 +20,7 @@ NOT_JSON: Final = "the reply is not JSON"
 MOST_TOKENS: Final = 1_000_000_000
 _END: Final = b"[DONE]"
 _STATUS: Final = re.compile(r"[0-9]{3}")
-_THINK: Final = re.compile(r"\s*<(think|thinking)>")
+_THINK: Final = re.compile(r"[\s\ufeff]*<(think|thinking)>")
 
 
 class Completion(NamedTuple):
@@ -56,8 +56,8 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
     >>> split_reasoning("<think>Paris?</think> Paris"), split_reasoning("a <think>")
     (('Paris?', ' Paris'), ('', 'a <think>'))
-    >>> split_reasoning("<think>no end")
-    ('no end', '')
+    >>> split_reasoning("<think>no end"), split_reasoning("\ufeff<think>a</think>b")
+    (('no end', ''), ('a', 'b'))
     """
     begin = _THINK.match(text)
     if begin is None:
