@@ -155,6 +155,7 @@ def _dropped_turns_count(model: type[LedgerModel]) -> None:
 
 def _wakes_are_not_repeated(model: type[LedgerModel]) -> None:
     model.overdue_ms = lambda *_: 10**12  # type: ignore[method-assign]  # plants a hole
+    model.wake_unclaimed = lambda *_: None  # type: ignore[method-assign]  # of idle workers neither
 
 
 HOLES: Final[dict[str, Callable[[type[LedgerModel]], None]]] = {

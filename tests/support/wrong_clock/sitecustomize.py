@@ -6,6 +6,7 @@ Not libfaketime, which breaks `time.sleep` in Python: it takes deadlines of the 
 import os
 import time
 
-_wall, _wall_ns, _offset_s = time.time, time.time_ns, float(os.environ["WRONG_CLOCK_S"])
-time.time = lambda: _wall() + _offset_s
-time.time_ns = lambda: _wall_ns() + int(_offset_s * 1e9)
+_wall, _wall_ns, _offset_s = time.time, time.time_ns, float(os.environ.get("WRONG_CLOCK_S", "0"))
+if _offset_s:
+    time.time = lambda: _wall() + _offset_s
+    time.time_ns = lambda: _wall_ns() + int(_offset_s * 1e9)
