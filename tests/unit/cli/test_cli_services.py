@@ -96,10 +96,10 @@ def test_last_words(tmp_path: Path) -> None:
 
 
 GIVES_BACK = """
-import signal, sys, threading
+import os, signal, threading
 end = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: print("drains", flush=True))
-signal.signal(signal.SIGQUIT, lambda *_: (print("gives back", flush=True), end.set()))
+signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"drains\\n"))
+signal.signal(signal.SIGQUIT, lambda *_: (os.write(1, b"gives back\\n"), end.set()))
 print("ready", flush=True)
 while not end.wait(0.05): pass
 """
