@@ -43,8 +43,8 @@ def test_a_frozen_redis_ends_no_lease(server: RedisServer, own_trial: Trial, sec
     stays(are_held, 3)
     workers[holder].thaw()
     trial.finished(run)
-    trial.check(run, file)
-    trial.nothing_is_left()
+    # An acknowledgement may have gone over a connection that was given up meanwhile.
+    trial.wakes_of_the_dead_do_nothing(run, trial.check(run, file))
 
 
 @pytest.mark.timeout(240)

@@ -6,11 +6,13 @@ assert proxy.targets == ["api.test:443"]
 """
 
 import asyncio
-import threading
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Final, Self
 from urllib.parse import urlsplit
+
+from tests.support.loop_thread import LoopThread
 
 PIECE_BYTES: Final = 65_536
 
@@ -28,26 +30,19 @@ class HttpProxy:
     url: str = ""
 
     def __enter__(self) -> Self:
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve()))
-        self._thread.start()
-        assert self._ready.wait(10), "the proxy does not start"
+        self._server = LoopThread(self._serve, "the proxy")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-        self._loop.close()
+        self._server.stop()
 
-    async def _serve(self) -> None:
+    async def _serve(self, is_ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Serves until the block ends."""
         self._talks = set[asyncio.Task[None]]()
         server = await asyncio.start_server(self._begin, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        self._ready.set()
-        await self._stop.wait()
+        is_ready()
+        await stop.wait()
         server.close()
         for talk in self._talks:
             talk.cancel()
@@ -61,7 +56,7 @@ class HttpProxy:
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Meets the first request of a connection, and passes on all that follows."""
-        with suppress(OSError, asyncio.IncompleteReadError):
+        with suppress(OSError, asyncio.IncompleteReadError), closing(writer):
             head = await reader.readuntil(b"\r\n\r\n")
             method, target, rest = head.split(b" ", 2)
             place = target.decode() if method == b"CONNECT" else urlsplit(target.decode()).netloc
@@ -71,7 +66,6 @@ class HttpProxy:
                 writer.write(b"HTTP/1.1 " + self.refusal + b"\r\nContent-Length: 0\r\n\r\n")
             else:
                 await self._pass_on(method, target, rest, reader, writer)
-        writer.close()
 
     async def _pass_on(
         self,
@@ -84,11 +78,12 @@ class HttpProxy:
         """Connects both ends."""
         parts = urlsplit(b"//" + target if method == b"CONNECT" else target)
         there, to = await asyncio.open_connection("127.0.0.1", parts.port)
-        if method == b"CONNECT":
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        else:
-            to.write(b" ".join([method, parts.path or b"/", rest]))
-        await asyncio.gather(_pump(reader, to), _pump(there, writer))
+        with closing(to):
+            if method == b"CONNECT":
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                to.write(b" ".join([method, parts.path or b"/", rest]))
+            await asyncio.gather(_pump(reader, to), _pump(there, writer))
 
 
 async def _pump(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:

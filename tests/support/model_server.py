@@ -30,6 +30,8 @@ from typing import Any, Final, Literal, NamedTuple, Self
 
 from aiohttp import web
 
+from tests.support.loop_thread import LoopThread
+
 USAGE: Final = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}
 PIECES: Final = 3
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -84,20 +86,13 @@ class ModelServer:
     api_base: str = ""
 
     def __enter__(self) -> Self:
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve()))
-        self._thread.start()
-        assert self._ready.wait(10), "the model server does not start"
+        self._server = LoopThread(self._serve, "the model server")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-        self._loop.close()
+        self._server.stop()
 
-    async def _serve(self) -> None:
+    async def _serve(self, is_ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Serves until the block ends."""
         app = web.Application(client_max_size=64_000_000)
         app.router.add_post("/v1/chat/completions", self._answer)
@@ -107,8 +102,8 @@ class ModelServer:
         await web.SockSite(runner, listener).start()
         host, port = listener.getsockname()
         self.api_base = f"http://{host}:{port}/v1"
-        self._ready.set()
-        await self._stop.wait()
+        is_ready()
+        await stop.wait()
         await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 import struct
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, Self
 
 from aiohttp import web
+
+from tests.support.loop_thread import LoopThread
 
 ANSWER: Final = {"answer": "yes, of course", "sources": [{"title": "S"}], "metadata": {"chunksRetrieved": 1}}
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -58,24 +59,17 @@ class ScriptedApi:
     most_in_flight: int = 0
 
     def __enter__(self) -> Self:
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve()))
-        self._thread.start()
-        assert self._ready.wait(10), "the scripted API does not start"
+        self._server = LoopThread(self._serve, "the scripted API")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-        self._loop.close()
+        self._server.stop()
 
     def asked(self) -> Counter[str]:
         """How often each query was sent."""
         return Counter(request.query for request in self.requests)
 
-    async def _serve(self) -> None:
+    async def _serve(self, is_ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Serves until the block ends."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
@@ -83,8 +77,8 @@ class ScriptedApi:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", self.port).start()
         self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        self._ready.set()
-        await self._stop.wait()
+        is_ready()
+        await stop.wait()
         await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
