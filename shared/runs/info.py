@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from shared import keys
 from shared.errors import UnknownRunError
 from shared.ledger.types import Try
-from shared.ledger.wire import try_from
 from shared.names import FINAL_STATES, Kind, RunState
 from shared.runs import holding, upstreams, waiting
-from shared.runs.items import ItemReader
+from shared.runs.items import ItemReader, read_tries
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
 
@@ -165,8 +164,7 @@ class RunStore:
 
     def tries(self, run: str) -> dict[int, Try]:
         """Reads which items of a cases or queries run are to be tried again, and when."""
-        found: Mapping[bytes, bytes] = self._read(lambda: self._client.hgetall(keys.tries_key(run)))
-        return {int(index): try_from(index.decode(), value.decode()) for index, value in found.items()}
+        return self._read(lambda: read_tries(self._client, run))
 
     def reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> PageReader:
         """Makes a reader of the results of a turns run, for those who want them by chunk."""

@@ -5,9 +5,12 @@ is a range of positions, and nothing is sorted or merged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
+from shared import keys
 from shared.item_rows import POISON_CODE, ItemRow, unpack_item
+from shared.ledger import Try
+from shared.ledger.wire import try_from
 
 PAGE_ITEMS: Final = 200
 """Results fetched in one round trip; an answer may be large."""
@@ -65,3 +68,19 @@ class ItemReader:
             return rows
         inputs = dict(zip(bare, self._items(bare), strict=True))
         return [row._replace(line=inputs.get(str(row.index)) or row.line) for row in rows]
+
+
+def read_tries(client: Any, run: str) -> dict[int, Try]:
+    """Reads which items of a run are to be tried again, and when, by the time of day.
+
+    Args:
+        client: a Redis client that answers bytes.
+        run: its id.
+    """
+    pipeline = client.pipeline(transaction=False)
+    pipeline.hgetall(keys.tries_key(run))
+    pipeline.hget(keys.CLOCK_KEY, "back")
+    found, back_ms = pipeline.execute()
+    noted = [try_from(index.decode(), value.decode()) for index, value in found.items()]
+    # They are due on a clock that is never set back, see `lua/lib/steady.lua`.
+    return {int(n.index): n._replace(not_before_ms=n.not_before_ms - int(back_ms or 0)) for n in noted}

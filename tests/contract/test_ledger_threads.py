@@ -11,6 +11,7 @@ from shared.ledger import (
     unpack_dead,
 )
 from shared.rows import Block, pack_block, unpack_block
+from shared.runs import RunStore
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,
@@ -18,6 +19,7 @@ from tests.support.ledger_runs import (
     decide_all,
     keys_with,
     state_of,
+    submit_cases,
     submit_turns,
     threads_of,
 )
@@ -223,3 +225,15 @@ def test_a_clock_that_is_set_back_puts_nothing_off(ledger: TimedLedger) -> None:
     ledger.pass_ms(1_000)
     assert [wake.chunk for wake in ledger.tick("w1", ["turns"], 1)] == ["0"]
     assert ledger.tries("r1", ["r1 0.0 0"])["r1 0.0 0"].not_before_ms == ledger.now_ms
+
+
+def test_people_read_when_an_item_is_due_by_the_time_of_day(ledger: TimedLedger, redis_client: Store) -> None:
+    """Also when the clock of Redis was set back by an hour before."""
+    submit_cases(ledger, "r1", [["0"]])
+    ledger.tick("w1", ["cases"], 1)
+    ledger.pass_ms(-3_600_000)
+    ledger.tick("w1", ["cases"], 1)
+    ledger.claim("r1", "0", "token", "w1")
+    due_ms = ledger.now_ms + 2_000
+    ledger.commit("r1", "0", "token", [], back=True, due_ms=due_ms, tries=[Try("0", 1, due_ms, "429 | slow")])
+    assert RunStore(redis_client).tries("r1")[0].not_before_ms == due_ms
