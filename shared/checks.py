@@ -20,7 +20,7 @@ from shared.embedded.program import find_program
 from shared.errors import FULL_HINT, REFUSING_HINTS, NoServerError, ProctorError
 from shared.fitness import OLDEST_SERVER, server_version, why_unsuitable
 from shared.ledger.calls import refused_write
-from shared.ledger.memory import Holding, held_text, largest_runs
+from shared.ledger.memory import Holding, held_text, is_full, largest_runs
 from shared.reach import read_config
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def check_memory(info: Mapping[str, Any]) -> Check:
     if not most:
         return Check("memory", "ok", f"{used // 1_000_000:,} MB are used, without a limit")
     detail = f"{used // 1_000_000:,} MB of {most // 1_000_000:,} MB are used"
-    if used > most:
+    if is_full(info):
         return Check("memory", "fail", f"{detail}: Redis is full", FULL_HINT)
     if used * 100 > most * MOST_MEMORY_PCT:
         return Check("memory", "warn", detail, FULL_HINT)

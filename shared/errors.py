@@ -11,14 +11,11 @@ DENIED_HINT: Final = "`proctor doctor --acl` prints the rights that Proctor's us
 """What mends a `RedisDeniedError`."""
 DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Numbers of system errors of a disk that takes no more: no fault of the command line."""
-
-
 FULL_HINT: Final = (
     "make room: `proctor runs rm RUN` (a running one: `proctor cancel RUN` first), `proctor cache clear`, "
     "or raise maxmemory"
 )
 """What mends a `RedisFullError`."""
-
 REFUSING_HINTS: Final[Mapping[str, str]] = {
     "OOM": FULL_HINT,
     "MISCONF": "make room on the disk of the server, or mend its rights there; `proctor doctor` looks at it",

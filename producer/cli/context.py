@@ -242,7 +242,7 @@ class Session:
             connection.lease.close()
 
 
-def lost(error: UnknownRunError) -> RunLostError:
+def _lost(error: UnknownRunError) -> RunLostError:
     """Says that a run which was there is gone: nobody mistyped its id."""
     return RunLostError(
         f"run {error.run} is gone: somebody removed it, it expired, or Redis lost its data",
@@ -264,7 +264,7 @@ def pass_session(handler: Callable[Concatenate[Session, P], int | None]) -> Call
         except RedisUnreachableError as error:
             raise session.placed(error) from error.__cause__
         except UnknownRunError as error:
-            raise (lost(error) if error.run in session.seen else error) from error
+            raise (_lost(error) if error.run in session.seen else error) from error
         finally:
             session.close()
 

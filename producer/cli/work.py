@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from producer.aggregate.gates import check_gates
-from producer.cli.context import lost
 from producer.cli.control import change_state
 from producer.cli.crew import CALLS_END_S, Crew
 from producer.cli.early import EarlyReports
@@ -22,7 +21,7 @@ from producer.cli.submission import Submission, tell_run_id
 from producer.cli.wording import plural
 from producer.retry import retry_turns
 from producer.retry_items import retry_items
-from shared.errors import ProctorError, UnknownRunError
+from shared.errors import ProctorError
 from shared.names import Kind, RunState
 
 if TYPE_CHECKING:
@@ -68,6 +67,7 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         if not session.count_workers(kind):
             crew.start()
         run = begin(view)
+        session.seen.add(run)
         early = EarlyReports.of(session, run, options.files, gates=options.gates, with_text=options.with_text)
         meanwhile = early.gather if early else None
         limit_s = options.timeout_s
@@ -83,8 +83,6 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         if early is not None:
             early.discard()
         raise _interrupted(session, run, crew, options, str(error) or "Ctrl-C") from None
-    except UnknownRunError as error:
-        raise (lost(error) if run else error) from error
     finally:
         if early is not None:
             early.discard()

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
 from producer.cli.crew import Crew
 from producer.report.queries import console
-from producer.report.query_rows import opened
+from producer.report.query_rows import OpenedQuery, opened
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.item_rows import ItemRow
@@ -80,16 +80,10 @@ class Lines:
                 self._write(console.retry_line(name, retry=attempt.attempts, of=MAX_RETRIES, wait_s=wait_s))
 
 
-def results_of(store: RunStore, run: str, *, shown: bool = False) -> list[dict[str, Any]]:
-    """Reads the results of a run that are there, in order.
-
-    Args:
-        store: reads the run.
-        run: its id.
-        shown: as reports for people show them, with the HTTP status of errors.
-    """
-    queries = [query for page in store.item_pages(run) for query in opened(page)]
-    return [query.shown if shown else query.result for query in queries if query.result is not None]
+def queries_of(store: RunStore, run: str) -> dict[str, OpenedQuery]:
+    """Reads the queries of a run that have a result, by their ids and in order."""
+    queries = (query for page in store.item_pages(run) for query in opened(page))
+    return {query.result["id"]: query for query in queries if query.result is not None}
 
 
 def _left_s(due_ms: int) -> int:

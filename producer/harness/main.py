@@ -19,7 +19,7 @@ from producer.cli.errors import EXIT_INTERRUPTED, describe
 from producer.cli.options import GlobalOptions
 from producer.cli.output import is_lost, named_stdout
 from producer.harness.earlier import NOTHING, earlier_results, left_behind, owner_of
-from producer.harness.follow import Lines, results_of
+from producer.harness.follow import Lines, queries_of
 from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit, start_at
 from producer.load.source import Source
 from producer.options import SubmitOptions
@@ -212,12 +212,13 @@ class _Evaluation:
             InfrastructureError: the same, because a disk is full.
         """
         paths = OutputPaths.under(self._asked.folder)
-        own = {result["id"]: result for result in results_of(self._session.store, info.run)}
-        found = self._earlier.results | own
+        own = queries_of(self._session.store, info.run)
+        found = self._earlier.results | {name: query.result for name, query in own.items() if query.result}
         results = [found[name] for name in self._ids if name in found]
         kept = {name: result for name, result in self._earlier.results.items() if name not in own}
         metrics, notes = calculate_metrics(results), self._notes(kept, len(results))
-        writers = self._writers(info, paths, results, metrics, notes)
+        told = [own[name].shown if name in own else found[name] for name in self._ids if name in found]
+        writers = self._writers(info, results, told, metrics, paths=paths, notes=notes)
         failures = [failure for write in writers if (failure := _failure_of(write))]
         _write("\n" + console.written_files(*paths) + "\n" + console.summary(metrics))
         _write("".join(f"  Note: {note}\n" for note in notes))
@@ -228,21 +229,21 @@ class _Evaluation:
     def _writers(
         self,
         info: RunInfo,
-        paths: OutputPaths,
         results: Sequence[dict[str, Any]],
+        told: Sequence[dict[str, Any]],
         metrics: dict[str, Any],
+        *,
+        paths: OutputPaths,
         notes: Sequence[str],
     ) -> tuple[Callable[[], object], ...]:
-        """Returns what writes the three files; the report shows errors with their HTTP status."""
+        """Returns what writes the three files; the report has results as people are shown them, `told`."""
         asked = self._asked
-        shown = {result["id"]: result for result in results_of(self._session.store, info.run, shown=True)}
         config = run_config(
             delay_s=asked.delay_s,
             api_url=asked.api_url,
             start_from=self._first,
             version=self._baselines.version,
         )
-        told = [shown.get(result["id"], result) for result in results]
         return (
             partial(
                 write_results_json,
@@ -271,10 +272,10 @@ class _Evaluation:
 
     def _tell_where_to_go_on(self, what: str, info: RunInfo) -> None:
         """Names the query to start from next time: the first one that has no result."""
-        own = results_of(self._session.store, info.run)
-        if info.state == RunState.ABORTED and own and own[-1]["error"]:
-            del own[-1]  # the one that found nobody there
-        answered = self._earlier.results.keys() | {result["id"] for result in own}
+        own = queries_of(self._session.store, info.run)
+        if info.state == RunState.ABORTED and own and next(reversed(own.values())).code:
+            own.popitem()  # the one that found nobody there
+        answered = self._earlier.results.keys() | own.keys()
         left = [name for name in self._ids[self._ids.index(self._first) :] if name not in answered]
         hint = f"; continue with --start-from {left[0]}" if left else ""
         sys.stderr.write(f"{what}: results so far are kept in {info.run}{hint}\n")

@@ -65,14 +65,7 @@ def command(
         _tell_files(session, document)
     else:
         name = format_name or ("json" if session.options.json else "md")
-        document = print_results(
-            session,
-            info,
-            name,
-            gates=wanted,
-            more=annotations,
-            with_text=with_text,
-        )  # fmt: skip - one call, one paragraph
+        document = print_results(session, info, name, gates=wanted, more=annotations, with_text=with_text)
     _annotate(session, annotations)
     tell_gates(session.output, document)
     return exit_of_gates(document)
