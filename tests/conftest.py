@@ -30,6 +30,8 @@ SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_", "OTEL_", "COLUMNS"
 """Prefixes of environment variables that could change what the programs under test do."""
 WAITING: Final = {("tests", folder) for folder in ("chaos", "e2e", "integration")}
 """Folders whose tests wait for programs most of their time."""
+LONGEST: Final = "test_docs_commands.py"
+"""The file whose tests take up to a minute each; one that began last would keep a single process busy."""
 SURVIVOR_GRACE_S: Final = 8.0
 """How long detached servers may take to notice that their last client is gone."""
 
@@ -56,8 +58,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts tests that wait for programs first, in random order; short ones fill up the end."""
-    items.sort(key=lambda item: item.path.relative_to(ROOT).parts[:2] not in WAITING)
+    """Puts the longest tests first, then those that wait for programs; short ones fill up the end."""
+    items.sort(
+        key=lambda item: (item.path.name != LONGEST, item.path.relative_to(ROOT).parts[:2] not in WAITING)
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
