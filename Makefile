@@ -57,7 +57,7 @@ check-deploy: $(STAMP) $(DEPLOY_STAMP) ## every file of deploy/ against its vali
 	@$(BIN)/python -m tests.deploy.check
 
 test: $(STAMP) ## all tests but the long ones and those of `make check`, against real Redis and real workers
-	@$(BIN)/pytest -m "not slow" --ignore tests/deploy --ignore tests/project $(PARALLEL) $(ARGS)
+	@$(BIN)/pytest -m "not slow" --ignore tests/deploy --ignore tests/project --fork-commands $(PARALLEL) $(ARGS)
 
 test-unit: $(STAMP) ## the tests that start no process and open no socket, with the doctests
 	@$(BIN)/pytest -m "not slow" tests/unit shared worker producer -n 2 $(ARGS)
@@ -83,7 +83,7 @@ soak: $(STAMP) ## strike at random for MINUTES (10), the same choice for the sam
 
 cover: $(STAMP) ## run the tests with branch coverage, worker processes included
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m "not slow" --ignore tests/deploy --ignore tests/project $(PARALLEL) $(ARGS)
+	@$(BIN)/coverage run -m pytest -m "not slow" --ignore tests/deploy --ignore tests/project --fork-commands $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 

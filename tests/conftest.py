@@ -20,6 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.support import processes as support
 from tests.support.cli import Cli
 from tests.support.eventually import eventually
+from tests.support.fork_server import ForkServer
 from tests.support.redis_server import RedisServer
 
 if TYPE_CHECKING:
@@ -54,6 +55,15 @@ support.mark_this_session()
 # A session in the background of a shell ignores Ctrl-C, and programs inherit that: it would never end them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option of `make test`."""
+    parser.addoption(
+        "--fork-commands",
+        action="store_true",
+        help="fork our commands from a process that has imported them, instead of new interpreters",
+    )
 
 
 @pytest.hookimpl(trylast=True)
@@ -182,22 +192,34 @@ def proctor_env(bare_env: dict[str, str], redis_url: str) -> dict[str, str]:
     return {**bare_env, "PROCTOR_REDIS_URL": redis_url}
 
 
+@pytest.fixture(scope="session")
+def forks(request: pytest.FixtureRequest, _runtime_folder: None) -> Iterator[ForkServer | None]:
+    """Starts our commands without their imports; None unless that is asked for (`make test` does)."""
+    if not request.config.getoption("--fork-commands"):
+        yield None
+        return
+    with closing(ForkServer({**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"})) as server:
+        yield server
+
+
 @pytest.fixture
-def processes(tmp_path: Path, proctor_env: dict[str, str]) -> Iterator[support.Processes]:
+def processes(
+    tmp_path: Path, proctor_env: dict[str, str], forks: ForkServer | None
+) -> Iterator[support.Processes]:
     """Starts programs that are gone when the test ends: `processes.start(sys.executable, "-m", …)`."""
     folder = tmp_path / "processes"
     folder.mkdir()
-    started = support.Processes(folder, proctor_env)
+    started = support.Processes(folder, proctor_env, forks)
     yield started
     started.close()
 
 
 @pytest.fixture
-def cli(tmp_path: Path, bare_env: dict[str, str]) -> Iterator[Cli]:
+def cli(tmp_path: Path, bare_env: dict[str, str], forks: ForkServer | None) -> Iterator[Cli]:
     """Runs `proctor` as a process; everything it starts is gone when the test ends."""
     folder = tmp_path / "cli"
     folder.mkdir()
-    processes = support.Processes(folder, bare_env)
+    processes = support.Processes(folder, bare_env, forks)
     yield Cli(processes)
     processes.close()
 

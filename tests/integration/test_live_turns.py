@@ -184,7 +184,10 @@ def test_pause_resume_and_cancel_act_within_seconds(desk: LiveDesk, processes: P
     """What is under way at a pause is kept, and the thread goes on from there; a cancel leaves it."""
     start_worker(processes, "-Q", "turns")
     with LiveModel(
-        lambda message, _nth: Say(reply("yes"), after_s=60.0 if message == "question 0.2" else 0.6)
+        # The first answer takes longer than a busy machine needs to ask for the pause.
+        lambda message, _nth: Say(
+            reply("yes"), after_s={"question 0.0": 3.0, "question 0.2": 60.0}.get(message, 0.1)
+        )
     ) as model:
         run = desk.submit_live(talks(1, 6), api_base=model.api_base)
         eventually(lambda: _hold(len(model.asked) == 1), 20)

@@ -17,6 +17,7 @@ from uuid import uuid4
 import psutil
 
 from tests.support.eventually import eventually
+from tests.support.fork_server import Forked, ForkServer
 
 MARK_NAME: Final = "TEST_SESSION_MARK"
 SHORT_LEASE_S: Final = 5.0
@@ -66,7 +67,7 @@ def describe(processes: Sequence[psutil.Process]) -> str:
 class Process:
     """One program under test; standard output and error go to files, so that no pipe can fill up."""
 
-    popen: subprocess.Popen[bytes]
+    popen: subprocess.Popen[bytes] | Forked
     out: Path
     err: Path
     family: list[psutil.Process] = field(default_factory=list)
@@ -178,10 +179,17 @@ def kill_all(processes: Sequence[psutil.Process]) -> None:
 
 
 class Processes:
-    """The programs of one test: start them here and they are gone when the test ends."""
+    """The programs of one test: start them here and they are gone when the test ends.
 
-    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+    Args:
+        folder: for their output.
+        env: their environment, unless they are given another.
+        forks: starts commands of ours; without it each begins with a new interpreter.
+    """
+
+    def __init__(self, folder: Path, env: Mapping[str, str], forks: ForkServer | None = None) -> None:
         self.folder = folder
+        self.forks = forks
         self.env = dict(env)
         self.started: list[Process] = []
 
@@ -210,17 +218,25 @@ class Processes:
         number = len(self.started)
         out, err = self.folder / f"{number}.out", self.folder / f"{number}.err"
         source = stdin if stdin is not None else Path(os.devnull)
+        command = [str(arg) for arg in args]
+        merged = {**(self.env if env is None else env), MARK_NAME: os.environ[MARK_NAME]}
+        where = self.folder if cwd is None else cwd
+        popen: subprocess.Popen[bytes] | Forked
         with out.open("wb") as to_out, err.open("wb") as to_err, source.open("rb") as from_in:
-            popen = subprocess.Popen(
-                [str(arg) for arg in args],
-                stdin=from_in,
-                stdout=to_out,
-                stderr=to_err,
-                env={**(self.env if env is None else env), MARK_NAME: os.environ[MARK_NAME]},
-                cwd=self.folder if cwd is None else cwd,
-                user=user,
-                start_new_session=new_session,
-            )
+            if self.forks is not None and user is None and self.forks.can_start(command, merged):
+                files = [from_in.fileno(), to_out.fileno(), to_err.fileno()]
+                popen = self.forks.start(command, merged, where, files, session=new_session)
+            else:
+                popen = subprocess.Popen(
+                    command,
+                    stdin=from_in,
+                    stdout=to_out,
+                    stderr=to_err,
+                    env=merged,
+                    cwd=where,
+                    user=user,
+                    start_new_session=new_session,
+                )
         process = Process(popen, out, err)
         self.started.append(process)
         return process
