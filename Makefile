@@ -7,7 +7,7 @@ WORKERS ?= 2
 MINUTES ?= 10
 SEED ?= 1
 # Most tests wait for other processes, so there are more of them than cores; `make test PARALLEL=` runs one by one.
-PARALLEL ?= -n 5
+PARALLEL ?= -n 6
 # The validators of deploy/ have an environment of their own.
 DEPLOY_VENV  := .venv-deploy
 DEPLOY_STAMP := $(DEPLOY_VENV)/.installed

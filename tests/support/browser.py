@@ -21,6 +21,8 @@ STARTED: Final = "was started successfully on port "
 TAKEN: Final = "port not available"
 """It asks for a port of one protocol first, and may find that number taken in the other."""
 TRIES: Final = 5
+START_S: Final = 60.0
+"""For a program of 300 MB that may have to be read from disk first."""
 ELEMENT: Final = "element-6066-11e4-a52e-4f735466cecf"
 """The key under which WebDriver hands out a reference to an element."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
@@ -54,10 +56,10 @@ def started(processes: Processes, driver: str) -> Process:
     """Starts ChromeDriver on a free port; again where somebody has that number for the other protocol."""
     process = processes.start(driver, "--port=0")
     for _ in range(TRIES):
-        if eventually(partial(_listens, process)):
+        if eventually(partial(_listens, process), START_S):
             break
         process = processes.start(driver, "--port=0")
-    process.wait_for(STARTED)
+    process.wait_for(STARTED, START_S)
     return process
 
 
