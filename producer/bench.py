@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from producer.cli.errors import report
-from producer.cli.options import GlobalOptions
+from producer.cli.global_options import GlobalOptions
 from producer.cli.output import named_stdout
 from producer.cli.wording import plural
 from shared.errors import InputError, ProctorError, UsageError

@@ -10,11 +10,11 @@ from producer.aggregate.query_totals import QueryTotals
 from producer.aggregate.statistics import rates
 from producer.aggregate.turns import TurnTotals
 from producer.report.protocol import Report, Totals
-from shared.case_run import GIT_KEY, CaseRun
+from shared.contracts.case_run import GIT_KEY, CaseRun
+from shared.contracts.live_turns import LiveRun
+from shared.contracts.query_run import QueryRun
 from shared.errors import UsageError
-from shared.live_run import LiveRun
 from shared.names import Kind, RunState
-from shared.query_run import QueryRun
 from shared.runs import RunInfo, RunStore
 
 SCHEMA_VERSION: Final = 1

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from producer.load.chunks import CHUNK_TURNS
+from shared.contracts.live_turns import LiveRun
+from shared.contracts.query_run import QueryRun
+from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.ledger import Wake
-from shared.live_run import LiveRun
 from shared.names import Kind
-from shared.query_run import QueryRun
-from shared.turn_words import SummaryPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from producer.report.case_rows import OpenedCase, opened
-from shared.case_run import CaseRun
+from producer.report.cases.opened_rows import OpenedCase, opened
+from shared.contracts.case_run import CaseRun
 from shared.errors import UsageError
 from shared.names import Kind
 from shared.runs import RunInfo, RunStore

@@ -14,11 +14,11 @@ from msgspec.json import Decoder
 from producer.load.chunks import CHUNK_TURNS, LIVE_CHUNK_TURNS, chunked
 from producer.load.turns import TurnLine
 from producer.options import Publishes
+from shared.codecs.turn_batches import unpack_batch
+from shared.contracts.live_turns import LiveRun
 from shared.errors import RunStateError, UsageError
 from shared.ledger import ChunkPlan, Ledger
-from shared.live_run import LiveRun
 from shared.names import Kind
-from shared.rows import unpack_batch
 from shared.runs import RunInfo, RunStore, TurnRow
 from shared.runs.pages import ChunkFields
 

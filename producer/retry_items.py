@@ -11,11 +11,12 @@ import msgspec
 
 from producer.load.loads import chunk_size
 from producer.options import Publishes
-from producer.report import case_rows, query_rows
+from producer.report.cases import opened_rows as case_rows
+from producer.report.queries import opened_rows as query_rows
 from producer.retry import Retried
-from shared.case_run import decode_case
+from shared.codecs.item_rows import UNJUDGED, ItemRow
+from shared.contracts.case_run import decode_case
 from shared.errors import ConfigError, RunStateError, UsageError
-from shared.item_rows import UNJUDGED, ItemRow
 from shared.ledger import ChunkPlan, Ledger
 from shared.names import Kind, RunState
 from shared.runs import RunInfo, RunStore

@@ -26,11 +26,11 @@ from producer.load.detect import detect_kind, loader_for
 from producer.load.loads import Load
 from producer.load.source import Source
 from producer.options import Publishes, SubmitOptions, SubmittedRun
-from shared import tracing
 from shared.clock import now_ms
 from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
 from shared.ledger import Ledger, Opened
 from shared.names import Kind
+from shared.observability import tracing
 from shared.runs import RunStore
 
 SNAPSHOT_VERSION: Final = 1

@@ -11,5 +11,5 @@ _CONTRACTS = frozenset({"ThreadMementoSignalItem", "ThreadMementoSignalKind", "T
 def __getattr__(name: str) -> Any:
     """Hands on the signal contracts lazily, so that importing `shared` does not import pydantic."""
     if name in _CONTRACTS:
-        return getattr(import_module("shared.turns"), name)
+        return getattr(import_module("shared.contracts.turns"), name)
     raise AttributeError(f"module 'shared' has no attribute {name!r}")

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from celery import Celery
 from kombu.utils.uuid import uuid
 
-from shared.amqp_target import errors_of
 from shared.ledger.calls import denied, is_denial
 from shared.names import TASKS, Kind
 from shared.queues import Queues, queues_on
 from shared.queues.base import CONNECT_TIMEOUT_S
+from shared.server.amqp_broker import errors_of
 
 if TYPE_CHECKING:
     from shared.ledger import Wake
-    from shared.target import BrokerTarget
+    from shared.server.client import BrokerTarget
 
 KEPT_WAKES: Final = 10_000
 """Wake-up calls kept while the broker is away; older ones are left to the overdue rule."""

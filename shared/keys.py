@@ -187,7 +187,7 @@ CACHE_HITS_KEY: Final = PREFIX + "cache:hits"
 
 
 COUNTERS_KEY: Final = PREFIX + "counters"
-"""Hash: what has happened in the ledger since it was made, by the names of `shared.counters`; only grows."""
+"""Hash: what has happened in the ledger, by the names of `shared.observability.counters`; only grows."""
 CALL_COUNTERS_KEY: Final = PREFIX + "counters:calls"
 """Hash: the same for calls to upstreams, `upstream counter [label]`; only grows."""
 COUNTED_KEY: Final = PREFIX + "counters:upstreams"

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from shared.errors import ConfigError
 from shared.names import DISTRIBUTION, ENVIRONMENT_PREFIX
-from shared.redis_url import MASK, mask_password
+from shared.server.redis_url import MASK, mask_password
 
 DAY_S: Final = 24 * 3600
 CACHE_TTL_S: Final = 30 * DAY_S

@@ -7,9 +7,9 @@ place where the data folder's embedded server is, or will be.
 from celery import signals
 
 from shared.broker import App, make_app
-from shared.embedded.places import socket_path
+from shared.server.client import BrokerTarget, parse_broker
+from shared.server.embedded.places import socket_path
 from shared.settings import Settings
-from shared.target import BrokerTarget, parse_broker
 from worker.lifecycle import Lifecycle, register_tasks
 from worker.logs import keep_logs
 from worker.transport import guard_transports

@@ -22,19 +22,20 @@ from typing import Any
 from celery import Celery, bootsteps, signals
 from celery.worker import state
 
-from shared import __version__, tracing
+from shared import __version__
 from shared.broker import Publisher
 from shared.errors import ProctorError
 from shared.ledger import Ledger, Wake
 from shared.ledger.times import Times
 from shared.names import TASKS, Kind
+from shared.observability import tracing
 from shared.runs import RunStore
+from shared.server.client import Connection, follow_master, resolve_target
 from shared.settings import Settings
-from shared.target import Connection, follow_master, resolve_target
+from worker.executors.chunk import ChunkRunner, Summary, trace_parents
+from worker.kinds import WORK, slots_for
 from worker.process import WorkerProcess
 from worker.steward import Steward
-from worker.tasks.chunk import ChunkRunner, Summary, trace_parents
-from worker.tasks.registry import WORK, slots_for
 
 logger = logging.getLogger(__name__)
 _runners: list[ChunkRunner] = []

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from time import monotonic
 from typing import Any, Final, TextIO
 
-from shared import tracing
+from shared.observability import tracing
 from shared.scrubbing import MASK, SECRET_NAME, forms_of, scrubbed
 from shared.settings import Settings
 from worker.structured import structlog

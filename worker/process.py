@@ -19,17 +19,17 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Final
 
-from shared import tracing
 from shared.broker import Publisher
 from shared.errors import ProctorError, RedisRefusingError
 from shared.heartbeat import Heartbeat, sweep_dead
 from shared.ledger import Ledger, Wake
 from shared.names import Kind
+from shared.observability import tracing
 from shared.settings import Settings
-from worker.chunks import Chunks
+from worker.in_flight_limit import Room
+from worker.lease_table import Chunks
 from worker.loop import Loop
-from worker.room import Room
-from worker.upstream.discipline import Upstream, end_calls_of
+from worker.upstream.stack import Upstream, end_calls_of
 
 LAST_WORDS_S: Final = 3.0
 """How long a process in a hurry tries to give its leases back; they run out by themselves otherwise."""

@@ -12,14 +12,14 @@ from functools import partial
 from threading import Event
 from typing import Any, NamedTuple
 
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import MAX_RETRIES
 from shared.errors import InputError
-from shared.query_run import QueryRun
-from shared.query_words import MAX_RETRIES
 from worker.loop import Loop
 from worker.queries.policy import RetryPolicy, retry_wait_s
 from worker.queries.reply import Reply
 from worker.queries.verdict import query_result
-from worker.tasks.asking import Asked, ask, prepare
+from worker.upstream.query_client import Asked, ask, prepare
 
 FIRST_ID = "Q-01"
 """The document's name for the first query, whatever it is called."""

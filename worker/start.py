@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import Final
 
 from shared.errors import ProctorError, UsageError
-from shared.reach import check_listening
+from shared.server.client import RedisTarget, resolve_target
+from shared.server.connection import check_listening
 from shared.settings import Settings, variable_of
-from shared.target import RedisTarget, resolve_target
-from worker.keeper import keep_server
+from worker.embedded_keepalive import keep_server
 from worker.logs import set_up_logs
 from worker.options import Options, read_options
-from worker.parent import die_with_parent, on_stdin_end
+from worker.parent_watch import die_with_parent, on_stdin_end
 
 INTERRUPTED_EXIT: Final = 130
 COLLECT_AFTER: Final = (50_000, 20, 100)
@@ -66,7 +66,7 @@ def _work(options: Options, settings: Settings) -> int:
         with connection.broker.client() as client:
             check_listening(client)
     lifecycle = import_module("worker.lifecycle")
-    registry = import_module("worker.tasks.registry")
+    registry = import_module("worker.kinds")
     if options.stop_on_eof:
         on_stdin_end(lifecycle.end_now)
     in_flight = options.in_flight or settings.in_flight

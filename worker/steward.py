@@ -5,7 +5,7 @@
                nothing to do looks for lost wake-ups with it; one that drains says that it takes no work.
     renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
                so that pause and cancel reach the chunks in work within about a second
-    sentinel   each second, behind sentinels: asks who is master, see `shared.target.follow_master`
+    sentinel   each second, behind sentinels: asks who is master, see `shared.server.client.follow_master`
 
 They are threads of their own because publishing may wait for a broker that is away, and a lease must not.
 """

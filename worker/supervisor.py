@@ -26,7 +26,7 @@ from typing import Final
 
 from shared.settings import Settings
 from worker.options import UNSANDBOXED, Options, node_name
-from worker.parent import on_stdin_end
+from worker.parent_watch import on_stdin_end
 
 FIRST_PAUSE_S: Final = 0.5
 """Before a child that ended is started again."""

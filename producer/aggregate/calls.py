@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from producer.aggregate.queries import percentiles
-from shared.rows import ASKED, AVOIDED, CACHED, DUPLICATE
+from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
 
 COST_DIGITS: Final = 9

@@ -9,9 +9,9 @@ from producer.aggregate.judging import Judging
 from producer.aggregate.queries import percentiles
 from producer.aggregate.repeats import Repeats
 from producer.aggregate.statistics import rates
-from producer.report.case_rows import OpenedCase, opened
-from shared.case_words import CaseStatus
-from shared.item_rows import CACHED, ItemRow
+from producer.report.cases.opened_rows import OpenedCase, opened
+from shared.codecs.item_rows import CACHED, ItemRow
+from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import Outcome
 
 OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)

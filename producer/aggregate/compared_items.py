@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import latency_ms
+from shared.contracts.query_vocabulary import failed
 from shared.names import Kind, Outcome
-from shared.query_words import failed
 
 Scores = Mapping[str, float]
 

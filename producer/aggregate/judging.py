@@ -15,8 +15,8 @@ from producer.aggregate.agreement import alpha_of_tallies
 from producer.aggregate.calibration import Calibration, calibrated, corrected_rate
 from producer.aggregate.sameness import Sameness
 from producer.aggregate.statistics import Rate, wilson
-from producer.report.case_rows import OpenedCase
-from shared.case_words import Stage
+from producer.report.cases.opened_rows import OpenedCase
+from shared.contracts.case_vocabulary import Stage
 
 FEW_LABELS: Final = 30
 """Labelled answers below which figures are rough."""

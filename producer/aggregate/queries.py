@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from shared.query_words import (
+from shared.contracts.query_vocabulary import (
     CATEGORIES,
     LATENCY_THRESHOLD_MS,
     failed,

@@ -6,10 +6,10 @@ from typing import Any
 
 from producer.aggregate.queries import MetricsSoFar, is_vacuous, latency_ms, percentiles, targets
 from producer.aggregate.statistics import rates
-from producer.report.query_rows import opened
-from shared.item_rows import ItemRow
+from producer.report.queries.opened_rows import opened
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
-from shared.query_words import failed
 
 
 class QueryTotals:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from producer.aggregate.calls import CallTotals
-from shared.rows import ASKED, AVOIDED, CACHED, DECISION_OF_CODE
+from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DECISION_OF_CODE
 from shared.runs import TurnRow
 
 DECISIONS: Final = ("must", "should", "skip")
@@ -38,7 +38,7 @@ class TurnTotals:
 
     def __init__(self) -> None:
         self.codes = Counter[str]()
-        """Rows by code (see `shared.rows`); the empty code stands for a turn without a result."""
+        """Rows by code (`shared.codecs.turn_batches`); the empty code is a turn without a result."""
         self.errors = Counter[str]()
         """Rows that ended in error, by error code."""
         self.retried = 0

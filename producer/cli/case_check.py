@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.wording import count, plural
 from producer.load.case_load import PlannedRun, plan_run
-from shared.case_run import FREEFORM
-from shared.prices import cost_of
+from shared.contracts.case_run import FREEFORM
+from shared.upstream.prices import cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

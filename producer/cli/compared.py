@@ -10,7 +10,7 @@ import msgspec
 
 from producer.aggregate.compared_items import Items, items_of, lines_of_results
 from producer.cli.context import Session
-from producer.cli.find import find_run
+from producer.cli.run_lookup import find_run
 from producer.document import pages_of
 from producer.report.formats import format_of
 from shared.errors import InputError, UnknownRunError

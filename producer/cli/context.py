@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 
 from producer.cli.errors import describe
-from producer.cli.options import GlobalOptions
+from producer.cli.global_options import GlobalOptions
 from producer.cli.output import Output
 from shared.errors import (
     InfrastructureError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from shared.ledger import Ledger
     from shared.queues import Queues
     from shared.runs import RunStore
-    from shared.target import Connection
+    from shared.server.client import Connection
 
 P = ParamSpec("P")
 CANNOT_WRITE: Final = "MISCONF"
@@ -66,7 +66,7 @@ class Session:
     @cached_property
     def connection(self) -> Connection:
         """The Redis in use: flag, else environment, else embedded (started when it is not running)."""
-        from shared.target import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.server.client import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         # Most commands only look at the ledger, and do so while a broker of its own is away.
         return resolve_target(self.settings, redis_flag=self.options.redis, with_broker=False)
@@ -77,7 +77,7 @@ class Session:
         Raises:
             InfrastructureError: it does not answer, or is unfit.
         """
-        from shared.target import probe_broker  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.server.client import probe_broker  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         if self._has_own_broker:
             probe_broker(self.connection.broker, self.settings.connect_patience_s)
@@ -89,7 +89,7 @@ class Session:
             redis.RedisError: it does not answer.
         """
         from shared.ledger.calls import refused_write  # noqa: PLC0415 - start-up: `--help` must not load redis
-        from shared.target import RedisTarget  # noqa: PLC0415 - same
+        from shared.server.client import RedisTarget  # noqa: PLC0415 - same
 
         broker = self.connection.broker
         if not self._has_own_broker or not isinstance(broker, RedisTarget):
@@ -228,7 +228,7 @@ class Session:
         if not self.connection.embedded:
             return
         with suppress(InfrastructureError):  # whoever waits for Redis has a patience of his own
-            from shared.target import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
+            from shared.server.client import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
             before, self.connection = self.connection, resolve_target(self.settings, with_broker=False)
             before.lease.close()

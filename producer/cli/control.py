@@ -21,7 +21,7 @@ def change_state(session: Session, run: str, *, action: str) -> str:
         UnknownRunError: there is no such run.
         RunStateError: the run is in a state that does not allow it.
     """
-    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     find_run(session, run)
     state, wakes = session.ledger.control(run, action)

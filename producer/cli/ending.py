@@ -14,9 +14,9 @@ from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
 from producer.report.protocol import Report
 from producer.report.screens import SCREENS, Details
-from shared.costs import CostBook
 from shared.names import Kind, Outcome, RunState
 from shared.runs import RunInfo
+from shared.upstream.costs import CostBook
 
 _HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3: "red", 4: "yellow"}
 

@@ -1,6 +1,6 @@
 """Estimates how many calls of a model the turns of a file will take, before anything is sent."""
 
-from shared.turn_words import Live, Role
+from shared.contracts.turn_vocabulary import Live, Role
 from worker.breakpoint.live import WORTH
 from worker.breakpoint.memento import FROM_REQUEST
 from worker.breakpoint.orchestrator import accepted_signals, decide

@@ -7,11 +7,11 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from producer.cli.context import Session
-from producer.cli.crew import Crew
 from producer.cli.errors import describe
 from producer.cli.live import View
-from producer.cli.looking import Looker
+from producer.cli.local_workers import Crew
 from producer.cli.progress import Meter, Progress
+from producer.cli.upstream_monitor import Looker
 from producer.cli.wording import duration
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError

@@ -18,10 +18,10 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from producer.report.items_jsonl import item_id
-from shared.case_run import decode_case
+from shared.codecs.turn_batches import unpack_batch
+from shared.contracts.case_run import decode_case
 from shared.errors import UnknownItemError
 from shared.names import Kind
-from shared.rows import unpack_batch
 from shared.runs import RunInfo, RunStore
 
 PAGE: Final = 500

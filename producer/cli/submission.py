@@ -3,20 +3,20 @@
 import json
 from dataclasses import replace
 
-from producer.cli.asking import read_query_choice, read_query_options, refuse_query_options
-from producer.cli.cases import ALSO_CASES, ALSO_QUERIES, read_case_choice, refuse_case_options
+from producer.cli.case_options import ALSO_CASES, ALSO_QUERIES, read_case_choice, refuse_case_options
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.live import View
-from producer.cli.models import read_live_run, refuse_model_options
-from producer.cli.params import SubmitChoice
+from producer.cli.model_options import read_live_run, refuse_model_options
+from producer.cli.query_options import read_query_choice, read_query_options, refuse_query_options
+from producer.cli.shared_options import SubmitChoice
 from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import CaseChoice, QueryChoice, SubmitOptions, SubmittedRun
 from producer.submit import submit
-from shared.live_run import LiveRun
+from shared.contracts.live_turns import LiveRun
+from shared.contracts.query_run import QueryRun
 from shared.names import Kind
-from shared.query_run import QueryRun
 
 
 class Submission:

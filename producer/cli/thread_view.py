@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.json import Decoder, encode
 
-from producer.report.messages import message_of
-from producer.report.opened import OpenedRow, opened
+from producer.report.turns.messages import message_of
+from producer.report.turns.opened_rows import OpenedRow, opened
 from shared.clock import now_ms, parse_iso_ms
+from shared.codecs.turn_batches import DUPLICATE
 from shared.names import Kind
-from shared.rows import DUPLICATE
 from shared.runs.pages import POISONED
 from worker.breakpoint.codec import public_state
 from worker.breakpoint.engine import BreakpointDecision

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from producer.aggregate.gates import check_gates
 from producer.cli.control import change_state
-from producer.cli.crew import CALLS_END_S, Crew
-from producer.cli.early import EarlyReports
 from producer.cli.ending import tell_ending, write_reports
 from producer.cli.errors import InterruptedByUserError
 from producer.cli.files import as_options, check_formats
-from producer.cli.find import find_run
 from producer.cli.follow import Follower
+from producer.cli.incremental_reports import EarlyReports
 from producer.cli.live import open_view
-from producer.cli.params import refuse_no_text
+from producer.cli.local_workers import CALLS_END_S, Crew
+from producer.cli.run_lookup import find_run
+from producer.cli.shared_options import refuse_no_text
 from producer.cli.submission import Submission, tell_run_id
 from producer.cli.wording import plural
 from producer.retry import retry_turns

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from producer.load.baselines import encode_baseline
-from producer.report.query_rows import opened
+from producer.report.queries.opened_rows import opened
+from shared.contracts.query_run import QueryRun
 from shared.errors import UnknownRunError
 from shared.names import FINAL_STATES, Kind, RunState
-from shared.query_run import QueryRun
 from shared.runs import RunInfo, RunStore
 
 LOOKED_AT: Final = 20

@@ -5,13 +5,13 @@ from contextlib import suppress
 from threading import Event
 from typing import Final
 
-from producer.cli.crew import Crew
+from producer.cli.local_workers import Crew
 from producer.report.queries import console
-from producer.report.query_rows import OpenedQuery, opened
+from producer.report.queries.opened_rows import OpenedQuery, opened
 from shared.clock import now_ms
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_vocabulary import MAX_RETRIES
 from shared.errors import RedisUnreachableError
-from shared.item_rows import ItemRow
-from shared.query_words import MAX_RETRIES
 from shared.runs import RunInfo, RunStore
 
 LOOK_EVERY_S: Final = 0.1

@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.context import Session
-from producer.cli.crew import Crew
 from producer.cli.errors import EXIT_INTERRUPTED, describe
-from producer.cli.options import GlobalOptions
+from producer.cli.global_options import GlobalOptions
+from producer.cli.local_workers import Crew
 from producer.cli.output import is_lost, named_stdout
 from producer.harness.earlier import NOTHING, earlier_results, left_behind, owner_of
 from producer.harness.follow import Lines, queries_of
@@ -32,11 +32,11 @@ from producer.report.queries.files import (
 )
 from producer.report.queries.to_json import run_config
 from producer.submit import submit
+from shared.contracts.query_environment import api_url, delay_s
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import DEFAULT_API_URL, DEFAULT_DELAY_S
 from shared.errors import ConfigError, InfrastructureError, InputError, ProctorError
 from shared.names import Kind, RunState
-from shared.query_run import QueryRun
-from shared.query_settings import api_url, delay_s
-from shared.query_words import DEFAULT_API_URL, DEFAULT_DELAY_S
 from shared.runs import RunInfo
 
 EXIT_FINISHED: Final = 0

@@ -19,9 +19,9 @@ from producer.load.problems import describe, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.options import QueryChoice
+from shared.contracts.queries import Baseline
+from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order
 from shared.errors import InputError
-from shared.queries import Baseline
-from shared.query_words import CATEGORIES, EXPECTED_QUERIES, id_order
 
 BASELINES_PATH: Final = Path("data/evaluation_baselines.json")
 """Where the harness document has them, under the current directory."""

@@ -13,7 +13,7 @@ from producer.load.case_files import DATA_BYTES, TextFile
 from producer.load.case_rows import MOST_CASES, Row, checked, nearest
 from producer.load.problems import shown
 from producer.load.strict_json import parse_json, why_broken
-from shared.case_config import CaseEntry
+from shared.contracts.case_config import CaseEntry
 from shared.errors import InputError
 
 COLUMNS: Final = ("input", "expected", "id", "reference", "regex_pattern", "validator", "label")

@@ -5,7 +5,7 @@ from typing import Any
 
 from producer.load.case_files import TextFile
 from producer.load.problems import shown
-from shared.case_run import CaseRun
+from shared.contracts.case_run import CaseRun
 from shared.errors import ConfigError, InputError
 
 
@@ -29,7 +29,7 @@ def check_prices(run: CaseRun, *, has_expected: bool) -> None:
     Raises:
         ConfigError: one is not.
     """
-    from shared.prices import cost_of  # noqa: PLC0415 - only for runs with a cap
+    from shared.upstream.prices import cost_of  # noqa: PLC0415 - only for runs with a cap
 
     if run.max_cost is None:
         return

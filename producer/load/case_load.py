@@ -20,8 +20,8 @@ from producer.load.problems import shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
-from shared.case_config import BenchConfig, CaseEntry
-from shared.case_run import (
+from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.case_run import (
     DEFAULT_TEMPERATURE,
     FREEFORM,
     GIT_KEY,

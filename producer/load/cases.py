@@ -27,8 +27,8 @@ from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_events import YamlError, line_of
 from producer.load.yaml_text import parse_yaml
-from shared.case_config import BenchConfig, CaseEntry
-from shared.case_run import Validators
+from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.case_run import Validators
 from shared.errors import InputError
 
 _SHAPE: Final = "write name, system_prompt, models and test_cases, each at the start of a line"

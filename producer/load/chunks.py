@@ -10,8 +10,8 @@ from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from producer.load.turns import TurnLine
+from shared.codecs.turn_batches import pack_batch
 from shared.ledger import ChunkPlan
-from shared.rows import pack_batch
 
 CHUNK_TURNS: Final = 1_000
 """A chunk closes at this many turns, when the thread changes: about 10 ms of work."""

@@ -1,9 +1,9 @@
 """A faster door for ordinary turns: it lets in what the contract lets in; the contract judges the rest.
 
-`shared.turns.Turn` is the contract and its words are the errors. Checking a line with it costs 2.7 µs, with
-the structures below 0.8 µs, and a producer does little else. They are never looser than the contract, only
-narrower: they know no `meta` and no `context`, and no 29 February. tests/property/test_load_doors.py holds
-the two against each other.
+`shared.contracts.turns.Turn` is the contract and its words are the errors. Checking a line with it costs
+2.7 µs, with the structures below 0.8 µs, and a producer does little else. They are never looser than the
+contract, only narrower: they know no `meta` and no `context`, and no 29 February.
+tests/property/test_load_doors.py holds the two against each other.
 """
 # ruff: noqa: N815 - the fields carry the documents' own names, one spelling from file to result
 
@@ -12,8 +12,8 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
-from shared.mementos import MAX_SHAPE_LIST_ITEMS, MAX_SIGNAL_ITEMS, MAX_SIGNAL_SUMMARY_CHARS
-from shared.turns import MAX_ETAG_CHARS, MAX_MESSAGE_CHARS
+from shared.contracts.mementos import MAX_SHAPE_LIST_ITEMS, MAX_SIGNAL_ITEMS, MAX_SIGNAL_SUMMARY_CHARS
+from shared.contracts.turns import MAX_ETAG_CHARS, MAX_MESSAGE_CHARS
 
 REFUSED: Final = (DecodeError, UnicodeDecodeError)
 """What a line raises that is not ordinary, or not good."""

@@ -11,10 +11,10 @@ from producer.load.source import Source
 from producer.load.turns import turn_pages
 from producer.options import QueryChoice, SubmitOptions
 from producer.run_ids import new_run_id
+from shared.contracts.live_turns import SNAPSHOT_KEY as LIVE_KEY
+from shared.contracts.query_run import SNAPSHOT_KEY
+from shared.contracts.query_vocabulary import run_id_at
 from shared.ledger import ChunkPlan
-from shared.live_run import SNAPSHOT_KEY as LIVE_KEY
-from shared.query_run import SNAPSHOT_KEY
-from shared.query_words import run_id_at
 
 MOST_CHUNKS: Final = 200
 """Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""

@@ -16,8 +16,8 @@ from producer.load.fast_turns import REFUSED, decode_ordinary
 from producer.load.problems import Problem, describe, input_error, path_text
 from producer.load.source import Source
 from producer.load.strict_json import may_repeat_keys, repeated_key
+from shared.contracts.turns import Turn
 from shared.errors import InputError
-from shared.turns import Turn
 
 MAX_LINE_BYTES: Final = 1 << 20
 """Longest line: far above a turn of 20,000 characters with every optional key, far below what hurts."""

@@ -15,7 +15,7 @@ import yaml
 
 from producer.load.problems import shown
 from producer.load.yaml_events import YamlError, events
-from shared.case_words import MAX_DEPTH
+from shared.contracts.case_vocabulary import MAX_DEPTH
 
 MOST_VALUES: Final = 1_000_000
 """Values of a file with all its anchors unfolded; a bomb has billions."""

@@ -10,9 +10,9 @@ from itertools import accumulate, product
 from typing import Final, NamedTuple
 
 from producer.metrics.look import Look
-from shared.costs import NANOS
-from shared.counters import LATENCY_BOUNDS_S, Action, Call
 from shared.names import FINAL_STATES, Kind, Outcome, RunState
+from shared.observability.counters import LATENCY_BOUNDS_S, Action, Call
+from shared.upstream.costs import NANOS
 
 MICROS: Final = 1_000_000
 OUTCOMES: Final = {

@@ -1,6 +1,6 @@
 """Takes one look at the whole fleet: three round trips, and nothing is changed.
 
-Gauges are read from the ledger itself, so they cannot drift; counters are those of `shared.counters`.
+Gauges are read from the ledger itself, so they cannot drift; counters are in `shared.observability.counters`.
 """
 
 from collections import Counter
@@ -10,12 +10,12 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from shared import keys
-from shared.counters import MOST_UPSTREAMS, OTHER, upstream_label
 from shared.ledger.calls import ScriptCaller
 from shared.ledger.times import LEASE_S
-from shared.limits import ScopeState, scope_state
 from shared.names import FINAL_STATES, Kind
+from shared.observability.counters import MOST_UPSTREAMS, OTHER, upstream_label
 from shared.runs.waiting import live_workers
+from shared.upstream.limits import ScopeState, scope_state
 
 SILENT_LEASES: Final = 1 / 3
 """A worker that was not heard of for this part of a lease (5 s of 15 s) counts as silent."""
@@ -67,7 +67,7 @@ class Look:
     memory_limit_bytes: int
     """0: none is set."""
     counters: Mapping[str, int]
-    """Of the ledger, see `shared.counters`."""
+    """Of the ledger, see `shared.observability.counters`."""
     calls: Mapping[str, Mapping[str, int]]
     """Counters of calls by upstream."""
 

@@ -29,15 +29,15 @@ def _later(module: str, name: str) -> Format:
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "jsonl": _later("to_jsonl", "JsonlReport"),
-    "json": _later("to_json", "JsonReport"),
-    "csv": _later("to_csv", "CsvReport"),
-    "md": _later("to_markdown", "MarkdownReport"),
+    "jsonl": _later("turns.to_jsonl", "JsonlReport"),
+    "json": _later("run_json", "JsonReport"),
+    "csv": _later("turns.to_csv", "CsvReport"),
+    "md": _later("turns.to_markdown", "MarkdownReport"),
     "html": _later("turns.to_html", "TurnsHtmlReport"),
     "junit": _later("to_junit", "TurnsJunitReport"),
     "github": _later("github", "GithubReport"),
-    "traces": _later("to_traces", "TracesReport"),
-    "all traces": _later("to_traces", "AllTracesReport"),
+    "traces": _later("turns.to_traces", "TracesReport"),
+    "all traces": _later("turns.to_traces", "AllTracesReport"),
 }
 """Of turns. Each is given where to write and the run, then page after page, then the document."""
 
@@ -54,7 +54,7 @@ QUERY_FORMATS: Final[Mapping[str, Format]] = {
 
 CASE_FORMATS: Final[Mapping[str, Format]] = {
     "jsonl": _later("items_jsonl", "ItemsJsonlReport"),
-    "json": _later("to_json", "ItemsJsonReport"),
+    "json": _later("run_json", "ItemsJsonReport"),
     "csv": _later("cases.to_csv", "CasesCsvReport"),
     "md": _later("cases.to_markdown", "CasesMarkdownReport"),
     "html": _later("cases.to_html", "CasesHtmlReport"),

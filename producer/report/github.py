@@ -11,9 +11,10 @@ from itertools import chain
 from typing import Any, BinaryIO, Final
 
 from producer.aggregate.gates import gate_line
-from producer.report import case_rows, query_rows
+from producer.report.cases import opened_rows as case_rows
 from producer.report.cells import plain
 from producer.report.junit import JunitTest
+from producer.report.queries import opened_rows as query_rows
 from producer.report.screens import SCREENS
 from producer.report.to_junit import case_test, query_test, turn_test
 from shared.names import Kind

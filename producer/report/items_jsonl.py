@@ -6,9 +6,10 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from producer.report import case_rows, query_rows
+from producer.report.cases import opened_rows as case_rows
+from producer.report.queries import opened_rows as query_rows
 from shared.clock import iso_utc
-from shared.item_rows import CACHED, POISON_CODE, ItemRow
+from shared.codecs.item_rows import CACHED, POISON_CODE, ItemRow
 from shared.names import Kind, Outcome
 from shared.runs import RunInfo
 

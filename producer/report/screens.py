@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from producer.report import terminal
 from producer.report.cases import terminal as cases
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.protocol import Report
 from producer.report.queries import terminal as queries
-from shared.case_run import FREEFORM, SNAPSHOT_KEY
+from producer.report.turns import terminal
+from shared.contracts.case_run import FREEFORM, SNAPSHOT_KEY
 from shared.names import Kind
 from shared.runs import RunInfo
 

@@ -7,15 +7,16 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from producer.aggregate.calls import call_of
-from producer.report import case_rows, query_rows
-from producer.report.case_rows import OpenedCase
+from producer.report.cases import opened_rows as case_rows
+from producer.report.cases.opened_rows import OpenedCase
 from producer.report.junit import Junit, JunitTest
-from producer.report.opened import opened
-from producer.report.query_rows import OpenedQuery
-from producer.report.to_jsonl import ORDINARY
-from shared.item_rows import ItemRow
+from producer.report.queries import opened_rows as query_rows
+from producer.report.queries.opened_rows import OpenedQuery
+from producer.report.turns.opened_rows import opened
+from producer.report.turns.to_jsonl import ORDINARY
+from shared.codecs.item_rows import ItemRow
+from shared.codecs.turn_batches import ASKED
 from shared.names import Outcome
-from shared.rows import ASKED
 from shared.runs import RunInfo, TurnRow
 
 MOST_TURNS: Final = 20_000

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from producer.sample_api.sayings import is_hasty, say
-from producer.sample_api.talk import talk
+from producer.sample_api.bench_answers import is_hasty, say
+from producer.sample_api.conversation import talk
 from producer.sample_api.verdicts import verdict
 
 COMPLETIONS: Final = "/v1/chat/completions"

@@ -23,8 +23,8 @@ from producer.sample_api.handlers import (
 from producer.sample_api.knowledge import load_knowledge
 from producer.sample_api.models import COMPLETIONS
 from producer.sample_api.retrieval import Index
+from shared.contracts.query_vocabulary import QUERY_ENDPOINT
 from shared.errors import InfrastructureError
-from shared.query_words import QUERY_ENDPOINT
 
 DEFAULT_PORT: Final = 3000
 LOOPBACK: Final = "127.0.0.1"

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from producer.sample_api.sayings import is_hasty
-from shared.case_words import JUDGE_QUESTION
+from producer.sample_api.bench_answers import is_hasty
+from shared.contracts.case_vocabulary import JUDGE_QUESTION
 
 EXPECTED = "Expected: "
 ACTUAL = "Actual: "

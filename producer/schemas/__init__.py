@@ -28,12 +28,12 @@ class _Input(NamedTuple):
 
 
 _INPUTS: Final = {
-    "input-turns": _Input("A line of a file of turns.", "shared.turns", "Turn"),
+    "input-turns": _Input("A line of a file of turns.", "shared.contracts.turns", "Turn"),
     "input-bench": _Input(
-        "A configuration of test cases, in YAML or JSON.", "shared.case_config", "BenchConfig"
+        "A configuration of test cases, in YAML or JSON.", "shared.contracts.case_config", "BenchConfig"
     ),
     "input-outputs": _Input("A line of recorded outputs (--outputs).", "producer.load.recorded", "OutputRow"),
-    "input-baselines": _Input("A file of baselines of queries.", "shared.queries", "Baseline"),
+    "input-baselines": _Input("A file of baselines of queries.", "shared.contracts.queries", "Baseline"),
 }
 
 

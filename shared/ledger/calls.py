@@ -28,7 +28,7 @@ from shared.errors import (
 )
 from shared.ledger.memory import full
 from shared.ledger.scripts import Script
-from shared.sockets import close_idle
+from shared.server.sockets import close_idle
 
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0

@@ -1,7 +1,7 @@
 """Puts each Lua script together from its file and only the helpers, keys and numbers that it uses.
 
 A script or helper names what it stands on in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
-(`shared.keys`), a bound (`shared.ledger.limits`), a time (`shared.ledger.times`) or a helper
+(`shared.keys`), a bound (`shared.ledger.bounds`), a time (`shared.ledger.times`) or a helper
 (`lua/lib/NAME.lua`). Every helper is a closure that is made anew by each call, about 0.08 µs, which is why no
 script carries what it does not use.
 
@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from shared import keys
-from shared.ledger import limits
+from shared.ledger import bounds
 from shared.ledger.times import TIMES, Times
 
 FOLDER: Final = Path(__file__).parent / "lua"
@@ -50,7 +50,7 @@ class Library(NamedTuple):
 
 def ledger_library(times: Times) -> Library:
     """Names what the ledger's scripts are made of, with these times."""
-    return Library((FOLDER,), (keys.lua_source, limits.lua_source, times.lua_source))
+    return Library((FOLDER,), (keys.lua_source, bounds.lua_source, times.lua_source))
 
 
 class Script(NamedTuple):

@@ -11,7 +11,7 @@ a server: each one's leases last as long as it renews them for.
 from dataclasses import astuple, dataclass, fields
 from typing import Final, Self
 
-from shared.ledger.limits import lua_local
+from shared.ledger.bounds import lua_local
 
 LEASE_S: Final = 15.0
 """How long a claim lasts unless settings say otherwise."""

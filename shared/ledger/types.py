@@ -68,7 +68,7 @@ class ClaimedBatch(NamedTuple):
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     """How many turns it holds, those included that are decided already (see `ClaimedThread.offset`)."""
     payload: bytes
-    """`shared.rows.pack_batch`."""
+    """`shared.codecs.turn_batches.pack_batch`."""
 
 
 class ClaimedThread(NamedTuple):
@@ -152,7 +152,7 @@ class PartCommit(NamedTuple):
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     """How many turns."""
     value: bytes
-    """`shared.rows.pack_block`."""
+    """`shared.codecs.turn_batches.pack_block`."""
     dead: Sequence[int] = ()
     """Places in the batch of turns that ended in error and belong into the dead set."""
 

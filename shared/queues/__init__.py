@@ -6,15 +6,15 @@ Celery nor a client library.
 
 from typing import TYPE_CHECKING
 
-from shared.amqp_target import AmqpTarget
 from shared.queues.base import Queues
 from shared.queues.rabbitmq import RabbitQueues
 from shared.queues.redis_lists import RedisQueues
+from shared.server.amqp_broker import AmqpTarget
 
 if TYPE_CHECKING:
     import redis
 
-    from shared.target import BrokerTarget
+    from shared.server.client import BrokerTarget
 
 __all__ = ["Queues", "RabbitQueues", "RedisQueues", "queues_on"]
 

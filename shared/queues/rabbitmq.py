@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from shared.amqp_target import REPLY_TIMEOUT_S, AmqpTarget, errors_of, limit_replies
 from shared.errors import BrokerUnreachableError, BrokerUnsuitableError
 from shared.names import DISTRIBUTION, Kind
 from shared.queues.base import CONNECT_TIMEOUT_S
+from shared.server.amqp_broker import REPLY_TIMEOUT_S, AmqpTarget, errors_of, limit_replies
 
 if TYPE_CHECKING:
     from kombu import Connection, Producer, Queue

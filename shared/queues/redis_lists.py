@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from shared.keys import PREFIX
 from shared.names import Kind
 from shared.queues.base import BATCH_MESSAGES, CONNECT_TIMEOUT_S
-from shared.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
+from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
 
 if TYPE_CHECKING:
     import redis
     from kombu import Producer
 
-    from shared.target import RedisTarget
+    from shared.server.client import RedisTarget
 
 VISIBILITY_TIMEOUT_S: Final = 3600
 """After this an unacknowledged message comes again. Above every chunk's time: leases do the recovering."""

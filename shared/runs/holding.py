@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from shared.limits import Limits
+from shared.upstream.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from shared.runs.patience import patiently
 if TYPE_CHECKING:
     import redis
 
-    from shared.item_rows import ItemRow
+    from shared.codecs.item_rows import ItemRow
 
 PATIENCE_S: Final = 60.0
 """How long reading goes on while Redis is away."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from shared import keys
-from shared.item_rows import POISON_CODE, ItemRow, unpack_item
+from shared.codecs.item_rows import POISON_CODE, ItemRow, unpack_item
 from shared.ledger import Try
 from shared.ledger.wire import try_from
 

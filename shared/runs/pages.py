@@ -12,8 +12,8 @@ from itertools import groupby, islice, repeat
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from shared.rows import Block, unpack_batch, unpack_block
-from shared.turn_lines import expand
+from shared.codecs.turn_batches import Block, unpack_batch, unpack_block
+from shared.codecs.turn_lines import expand
 
 POISONED: Final = "x0p"
 """Code of a turn that no worker survived."""
@@ -29,7 +29,7 @@ class TurnRow(NamedTuple):
     index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a row
     """Position in the input, from 0."""
     code: str
-    """How it ended, see `shared.rows`; empty for a turn that the run ended without."""
+    """How it ended, see `shared.codecs.turn_batches`; empty for a turn that the run ended without."""
     line: bytes
     """The result as JSON; for a poisoned turn its input line, a newline and the thread's state."""
     started_ms: int

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from redis import exceptions
 
 from shared.ledger.calls import PASSING, REFUSED, unreachable
-from shared.sockets import close_idle
+from shared.server.sockets import close_idle
 
 PAUSE_S: Final = 0.25
 """Between two attempts."""

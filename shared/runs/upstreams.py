@@ -9,14 +9,22 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from shared import keys
-from shared.case_run import SNAPSHOT_KEY as CASES
-from shared.case_run import CaseRun
-from shared.costs import Cost, cost_from
-from shared.limits import Limits, Scope, ScopeState, limits_from, model_key, scope_state, upstream_key
-from shared.live_run import LiveRun
+from shared.contracts.case_run import SNAPSHOT_KEY as CASES
+from shared.contracts.case_run import CaseRun
+from shared.contracts.live_turns import LiveRun
+from shared.contracts.query_run import SNAPSHOT_KEY as QUERIES
+from shared.contracts.query_run import QueryRun
 from shared.names import Kind
-from shared.query_run import SNAPSHOT_KEY as QUERIES
-from shared.query_run import QueryRun
+from shared.upstream.costs import Cost, cost_from
+from shared.upstream.limits import (
+    Limits,
+    Scope,
+    ScopeState,
+    limits_from,
+    model_key,
+    scope_state,
+    upstream_key,
+)
 
 if TYPE_CHECKING:
     from shared.runs.info import RunInfo

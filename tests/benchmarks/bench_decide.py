@@ -15,8 +15,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from shared.rows import pack_batch
-from shared.turns import Turn
+from shared.codecs.turn_batches import pack_batch
+from shared.contracts.turns import Turn
 from tests.benchmarks.make_turns import made_turns, repeated
 from worker.breakpoint.codec import Batch, RunPolicy, decide_thread, request_ids
 from worker.breakpoint.engine import decide_breakpoint_action, extract_breakpoint_signal_kinds

@@ -23,10 +23,10 @@ from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
 from shared.broker import Publisher, make_app
+from shared.contracts.query_run import QueryRun
 from shared.ledger import Ledger
-from shared.query_run import QueryRun
 from shared.runs import RunStore
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.eventually import eventually
 from tests.support.processes import kill_all, mark_this_session, marked_processes
 from tests.support.query_desk import numbered

@@ -22,13 +22,13 @@ import redis
 from producer.load.source import Source
 from producer.submit import submit
 from shared.broker import Publisher, make_app
-from shared.embedded import socket_path
 from shared.errors import UnknownRunError
 from shared.ledger import Ledger
 from shared.ledger.scripts import compose_all
 from shared.ledger.times import Times
 from shared.runs import RunInfo, RunStore
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
+from shared.server.embedded import socket_path
 from tests.chaos.needs import Needs, Setup, as_is, faketime_library, with_small_disk
 from tests.chaos.workloads import TOGETHER, WHOLE, Size, Upstreams, Workload
 from tests.support.cli import PROCTOR, Cli

@@ -12,7 +12,7 @@ import pytest
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.case_runs import bench
 from tests.support.eventually import eventually
 from tests.support.model_server import ModelServer, Say

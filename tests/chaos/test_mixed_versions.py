@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from shared import keys
-from shared.ledger.limits import LAYOUT
+from shared.ledger.bounds import LAYOUT
 from tests.support.cli import PROCTOR
 from tests.support.eventually import eventually, stays
 from tests.support.invariants import let_ledger_time_pass

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from producer.options import CaseChoice, SubmitOptions
-from shared.live_run import LiveRun
+from shared.contracts.live_turns import LiveRun
+from shared.contracts.query_run import QueryRun
 from shared.names import Kind, Outcome
-from shared.query_run import QueryRun
 from tests.support.case_runs import bench
 from tests.support.live_desk import MODEL, LiveModel, reply, talks
 from tests.support.model_server import ModelServer, Say

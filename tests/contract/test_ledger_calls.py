@@ -16,10 +16,10 @@ from redis import exceptions
 
 from shared import keys
 from shared.errors import RedisUnreachableError
-from shared.ledger import Ledger, limits
+from shared.ledger import Ledger, bounds
 from shared.ledger.scripts import FOLDER, NAMES, compose, ledger_library
 from shared.ledger.times import TIMES
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.ledger_runs import decide_all, rows_of, state_of, submit_cases
 from tests.support.redis_server import RedisServer
 
@@ -74,7 +74,7 @@ def test_every_script_is_understood_and_alone(redis_client: "redis.Redis", name:
 FILES = sorted(FOLDER.rglob("*.lua"))
 NAMED = {file.stem for file in FOLDER.glob("lib/*.lua")} | {
     name
-    for name in [*vars(keys), *vars(limits), *(each.name.upper() for each in fields(TIMES))]
+    for name in [*vars(keys), *vars(bounds), *(each.name.upper() for each in fields(TIMES))]
     if any(source(name) for source in ledger_library(TIMES).sources)
 }
 """Everything that a script can name in its header."""

@@ -7,10 +7,11 @@ from time import monotonic
 import pytest
 import redis
 
-from shared import checks, keys
+from shared import keys
 from shared.errors import RedisFullError, RedisRefusingError
 from shared.ledger import Held, Ledger, Row
 from shared.ledger.calls import ScriptCaller, refused_write
+from shared.server import diagnostics
 from tests.support.ledger_runs import Store, TimedLedger, open_run, state_of, submit_cases, submit_turns
 from tests.support.redis_server import RedisServer, break_snapshots
 from worker.upstream.scripts import compose_all
@@ -104,9 +105,9 @@ def test_what_needs_room_waits_and_names_who_has_it(ledger: TimedLedger, client:
     assert "maxmemory is 1.0 MB; large (loading) holds 2." in caught.value.message
     assert "small (running)" in caught.value.message
     assert "proctor runs rm RUN" in caught.value.hint
-    found = checks.check_writes(refused_write(client), ())
+    found = diagnostics.check_writes(refused_write(client), ())
     assert found.status == "fail"
-    assert checks.check_memory(client.info()).status == "fail"
+    assert diagnostics.check_memory(client.info()).status == "fail"
 
 
 def test_a_worker_waits_for_room_longer_than_for_a_server_that_is_away(client: Store) -> None:
@@ -168,5 +169,5 @@ def test_a_disk_that_is_full_is_waited_for_with_one_line(new_redis_server: NewSe
         assert len(heard) == 1
         assert "on @user_script" not in caught.value.message
         assert "disk" in caught.value.hint
-        found = checks.check_writes(refused_write(client))
+        found = diagnostics.check_writes(refused_write(client))
         assert (found.status, found.fix) == ("fail", caught.value.hint)

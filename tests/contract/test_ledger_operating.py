@@ -5,7 +5,7 @@ import pytest
 from shared import keys
 from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.ledger import ChunkPlan, Row, Wake
-from shared.ledger.limits import BULK
+from shared.ledger.bounds import BULK
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,

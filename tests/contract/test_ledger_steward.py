@@ -3,8 +3,8 @@
 import pytest
 
 from shared import keys
+from shared.codecs.turn_batches import unpack_block
 from shared.ledger import ChunkPlan, Held, Wake, unpack_dead
-from shared.rows import unpack_block
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,

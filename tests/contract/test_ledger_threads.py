@@ -3,6 +3,7 @@
 import pytest
 
 from shared import keys
+from shared.codecs.turn_batches import Block, pack_block, unpack_block
 from shared.errors import RunStateError
 from shared.ledger import (
     PartCommit,
@@ -10,7 +11,6 @@ from shared.ledger import (
     Try,
     unpack_dead,
 )
-from shared.rows import Block, pack_block, unpack_block
 from shared.runs import RunStore
 from tests.support.ledger_runs import (
     Store,

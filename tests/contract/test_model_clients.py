@@ -494,7 +494,7 @@ def test_a_first_call_finds_loaded_what_it_needs(bench: Bench) -> None:
 def test_importing_the_clients_imports_no_litellm() -> None:
     """A worker that calls no named provider never pays for it, prices included."""
     program = (
-        "import sys, worker.upstream.clients, shared.prices as prices\n"
+        "import sys, worker.upstream.clients, shared.upstream.prices as prices\n"
         "assert prices.cost_of('openai/gpt-4o', 1000, 1000, {}) > 0\n"
         "assert 'litellm' not in sys.modules"
     )

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
-from shared.query_run import QueryRun
+from shared.contracts.query_run import QueryRun
 from tests.support.model_server import ModelServer, Say
 from tests.support.scripted_api import ScriptedApi, Step
-from worker.tasks import asking
+from worker.upstream import query_client
 from worker.upstream.clients import Clients
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelRequest
@@ -83,9 +83,9 @@ def test_a_refusal_of_a_query_with_the_token(monkeypatch: pytest.MonkeyPatch, na
     with ScriptedApi(lambda _query, _nth: Step(403, said)) as api:
         run = QueryRun(api_url=api.url, bearer_env="ASK_TOKEN")
 
-        async def ask(session: aiohttp.ClientSession) -> asking.Asked:
+        async def ask(session: aiohttp.ClientSession) -> query_client.Asked:
             """Puts one query."""
-            return await asking.ask(session, asking.prepare(run), "How?")
+            return await query_client.ask(session, query_client.prepare(run), "How?")
 
         asked = with_session(ask)
         assert api.requests[0].headers["Authorization"] == f"Bearer {KEY}"

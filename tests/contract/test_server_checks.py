@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shared import checks
 from shared.errors import RedisUnreachableError, RedisUnsuitableError
-from shared.reach import check_server
+from shared.server import diagnostics
+from shared.server.client import RedisTarget, resolve_target
+from shared.server.connection import check_server
 from shared.settings import Settings
-from shared.target import RedisTarget, resolve_target
 from tests.support.fake_redis import FakeRedis
 from tests.support.redis_server import RedisServer
 
@@ -48,14 +48,14 @@ def test_an_unfit_server_is_refused_and_reported(
     assert found[name].fix
 
 
-def judge(info: dict[str, object]) -> list[checks.Check]:
+def judge(info: dict[str, object]) -> list[diagnostics.Check]:
     """All checks that need nothing but `INFO`."""
     return [
-        checks.check_version(info),
-        checks.check_role(info),
-        checks.check_persistence(info, None),
-        checks.check_eviction(info),
-        checks.check_memory(info),
+        diagnostics.check_version(info),
+        diagnostics.check_role(info),
+        diagnostics.check_persistence(info, None),
+        diagnostics.check_eviction(info),
+        diagnostics.check_memory(info),
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_server_that_is_something_else_is_named(tmp_path: Path) -> None:
 def test_a_real_server_passes_every_check(redis_client: "redis.Redis") -> None:
     """The server that Proctor would start itself has nothing to complain about."""
     assert check_server(redis_client) == ""
-    found = checks.check_server_of(redis_client, workers={"turns": 1})
+    found = diagnostics.check_server_of(redis_client, workers={"turns": 1})
     assert {check.name: check.status for check in found if check.status != "ok"} == {}
     assert "appendonly yes, appendfsync everysec" in [check.detail for check in found]
 
@@ -112,7 +112,7 @@ def test_what_a_crash_would_lose_is_judged(
     info: dict[str, object], appendfsync: str | None, status: str
 ) -> None:
     """An append-only file that is off or lazy is a warning, one that cannot be written a failure."""
-    assert checks.check_persistence(info, appendfsync).status == status
+    assert diagnostics.check_persistence(info, appendfsync).status == status
 
 
 @pytest.mark.parametrize(
@@ -120,18 +120,18 @@ def test_what_a_crash_would_lose_is_judged(
 )
 def test_clocks_that_differ_are_a_warning(difference_s: float, status: str) -> None:
     """Two seconds of difference are normal, more is not; work goes on either way."""
-    assert checks.check_clock(1000.0, 1000.0 + difference_s).status == status
+    assert diagnostics.check_clock(1000.0, 1000.0 + difference_s).status == status
 
 
 def test_a_kind_without_worker_is_a_warning() -> None:
     """Submitting without a worker is allowed, but worth a word."""
-    assert checks.check_workers({"turns": 1, "cases": 1}).status == "ok"
-    assert checks.check_workers({"turns": 1, "cases": 0}).status == "warn"
+    assert diagnostics.check_workers({"turns": 1, "cases": 1}).status == "ok"
+    assert diagnostics.check_workers({"turns": 1, "cases": 0}).status == "warn"
 
 
 def test_this_machine_can_run_an_embedded_server(tmp_path: Path) -> None:
     """On a machine that passes the tests, every check of the machine passes."""
-    found = checks.check_machine(tmp_path / "data", embedded=True)
+    found = diagnostics.check_machine(tmp_path / "data", embedded=True)
     assert {check.name: check.detail for check in found if check.status == "fail"} == {}
     assert {"python", "server program", "data folder", "locks", "socket path"} <= {
         check.name for check in found
@@ -141,7 +141,7 @@ def test_this_machine_can_run_an_embedded_server(tmp_path: Path) -> None:
 def test_a_data_folder_that_cannot_be_written_fails_and_ends_the_checks_on_it(tmp_path: Path) -> None:
     """The folder's failure is told with its fix, and nothing else is tried on it."""
     (tmp_path / "file").touch()
-    found = {check.name: check for check in checks.check_machine(tmp_path / "file" / "x", embedded=True)}
+    found = {check.name: check for check in diagnostics.check_machine(tmp_path / "file" / "x", embedded=True)}
     assert found["data folder"].status == "fail"
     assert "PROCTOR_DATA_DIR" in found["data folder"].fix
     assert "locks" not in found

@@ -159,7 +159,7 @@ class Box:
             shutil.copy(bench.parent / name, self.files / name)
         run = self.run("proctor", "run", f"{FILES}/{bench.name}", "-o", f"{FILES}/out.jsonl", "-q")
         rows = [json.loads(line) for line in (self.files / "out.jsonl").read_text().splitlines()]
-        return run.popen.returncode, {row["result"]["case_id"]: row for row in rows}
+        return run.wait(), {row["result"]["case_id"]: row for row in rows}
 
 
 @pytest.fixture(scope="module")

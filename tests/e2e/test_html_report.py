@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from shared.case_run import CasePayload
+from shared.contracts.case_run import CasePayload
 from tests.support.browser import Browser
 from tests.support.case_pages import GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from tests.support.eventually import eventually

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from shared.access import acl_line, commands
 from shared.errors import RedisDeniedError, RedisUnsuitableError
-from shared.fitness import server_version
 from shared.ledger import Ledger
 from shared.ledger.scripts import compose_all
+from shared.server.acl import acl_line, commands
+from shared.server.client import RedisTarget, resolve_target
+from shared.server.requirements import server_version
 from shared.settings import Settings
-from shared.target import RedisTarget, resolve_target
 from tests.support.processes import Processes
 from tests.support.redis_server import RedisServer
 from tests.support.smoke import Smoke

@@ -12,7 +12,7 @@ from celery.app.defaults import NAMESPACES, flatten
 from shared.broker import Publisher, make_app, settings
 from shared.ledger import Wake
 from shared.queues import queues_on
-from shared.target import RedisTarget, parse_broker
+from shared.server.client import RedisTarget, parse_broker
 from tests.support.redis_server import RedisServer
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from producer.cli.graveyard import Place, discard, read_dead
+from producer.cli.dead_set import Place, discard, read_dead
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 
 from producer.cli.main import run
 from shared import keys
-from shared.costs import CostBook
 from shared.ledger import Ledger
+from shared.upstream.costs import CostBook
 from tests.support.ledger_runs import submit_cases
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from shared.query_run import QueryRun
+from shared.contracts.query_run import QueryRun
 from shared.settings import Settings
 from tests.support.model_server import ModelServer
 from worker.queries.reply import Failure
-from worker.tasks import asking
+from worker.upstream import query_client
 from worker.upstream.clients import Clients
 from worker.upstream.egress import EgressError, EgressPolicy, open_session
 from worker.upstream.failures import Trouble, UpstreamError
@@ -256,10 +256,10 @@ def test_redirects_are_judged_again(tmp_path: Path, target: str) -> None:
 def test_a_query_to_a_forbidden_place_ends_its_run(tmp_path: Path) -> None:
     """The reply says why in the place of an answer, and no other query is sent."""
 
-    async def ask(session: aiohttp.ClientSession) -> asking.Asked:
+    async def ask(session: aiohttp.ClientSession) -> query_client.Asked:
         """Puts one query."""
         run = QueryRun(api_url="http://169.254.169.254")
-        return await asking.ask(session, asking.prepare(run), "How?")
+        return await query_client.ask(session, query_client.prepare(run), "How?")
 
     reply = with_session(policy_of(tmp_path), ask).reply
     assert (reply.failure, reply.ends_run, reply.status_code) == (Failure.FORBIDDEN, True, 0)

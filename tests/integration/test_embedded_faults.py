@@ -14,8 +14,8 @@ import psutil
 import pytest
 import redis
 
-from shared.embedded import RunningServer, ensure
 from shared.errors import RedisUnreachableError
+from shared.server.embedded import RunningServer, ensure
 from tests.support.embedded import end_servers_of, ends, guard_pid, server_pid, servers_of
 from tests.support.eventually import eventually
 from tests.support.processes import is_running

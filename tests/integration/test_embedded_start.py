@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.embedded import ensure, places, socket_path
 from shared.errors import ConfigError, InfrastructureError, NoServerError
+from shared.server.embedded import ensure, places, socket_path
 from tests.support.embedded import end_servers_of, server_pid, servers_of
 from tests.support.eventually import eventually
 from tests.support.processes import Processes

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import redis
 
-from shared.embedded import ensure, launcher
+from shared.server.embedded import ensure, launcher
 from tests.support.embedded import end_servers_of, ends, guard_pid, server_pid, servers_of
 from tests.support.eventually import eventually, pause, stays
 from tests.support.processes import Processes, is_running, marked_processes

@@ -7,7 +7,7 @@ import pytest
 from shared import keys
 from shared.errors import UsageError
 from shared.ledger import Ledger
-from shared.limits import LimitBook, Limits
+from shared.upstream.limits import LimitBook, Limits
 
 if TYPE_CHECKING:
     import redis

@@ -11,8 +11,8 @@ import pytest
 
 from producer.retry import retry_turns
 from shared import keys
-from shared.ledger.limits import SUSPECT_STRIKES
-from shared.live_run import LiveRun
+from shared.contracts.live_turns import LiveRun
+from shared.ledger.bounds import SUSPECT_STRIKES
 from tests.support.inline_live import Answers, InlineLive, parrot
 from tests.support.live_desk import talks
 from worker.upstream.failures import Trouble, UpstreamError
@@ -88,7 +88,7 @@ def test_no_more_is_under_way_than_the_process_may(make: Make) -> None:
 
 def test_a_chunk_goes_back_after_a_while(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its threads are asked no further, other work has its turn, and nothing is asked twice."""
-    monkeypatch.setattr("worker.tasks.live.VISIT_S", 0.02)
+    monkeypatch.setattr("worker.executors.live.VISIT_S", 0.02)
     live = make()
     run = live.submit(talks(4, 12))
     visits = live.work()

@@ -14,8 +14,8 @@ from shared.broker import Publisher, make_app
 from shared.errors import RedisDeniedError
 from shared.ledger import Ledger, Wake
 from shared.queues.redis_lists import UNACKED_INDEX_KEY, UNACKED_KEY, RedisQueues
-from shared.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, REPLY_TIMEOUT_S
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
+from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, REPLY_TIMEOUT_S
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
 from tests.support.proxy import Door

@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from producer.metrics.exporter import registry_of, serving
 from producer.metrics.families import FAMILIES
 from shared import keys
-from shared.counters import MOST_UPSTREAMS, OTHER
 from shared.ledger import ChunkPlan, Ledger
-from shared.limits import Limits
-from shared.target import RedisTarget
+from shared.observability.counters import MOST_UPSTREAMS, OTHER
+from shared.server.client import RedisTarget
+from shared.upstream.limits import Limits
 from tests.support.ledger_runs import decide, open_run, rows_of, submit_cases
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, discipline
@@ -27,7 +27,7 @@ from worker.upstream.gate import Later, Sent
 if TYPE_CHECKING:
     import redis
 
-    from worker.upstream.discipline import Upstream
+    from worker.upstream.stack import Upstream
 
 
 class Scrape:

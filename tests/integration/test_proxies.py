@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from shared.query_run import QueryRun
+from shared.contracts.query_run import QueryRun
 from shared.settings import Settings
 from tests.support.certificates import make_certificates
 from tests.support.http_proxy import HttpProxy
@@ -19,11 +19,11 @@ from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer
 from tests.support.scripted_api import ScriptedApi
 from worker.queries.reply import Failure, Reply
-from worker.tasks.asking import ask, prepare
 from worker.upstream.clients import Clients
 from worker.upstream.egress import EgressPolicy, open_session
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelRequest
+from worker.upstream.query_client import ask, prepare
 
 T = TypeVar("T")
 ASKED: Final = {"PROCTOR_TRUST_ENV": "1"}

@@ -17,11 +17,11 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from shared.query_run import QueryRun
+from shared.contracts.query_run import QueryRun
 from tests.support.query_results import baseline
 from worker.queries.reply import Failure, Reply
 from worker.queries.verdict import query_result
-from worker.tasks.asking import Asked, ask, prepare
+from worker.upstream.query_client import Asked, ask, prepare
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 

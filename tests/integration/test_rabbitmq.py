@@ -15,7 +15,7 @@ from shared.errors import BrokerUnreachableError, BrokerUnsuitableError
 from shared.ledger import Wake
 from shared.names import Kind
 from shared.queues import queues_on
-from shared.target import parse_broker, probe_broker
+from shared.server.client import parse_broker, probe_broker
 from tests.support.certificates import make_certificates
 from tests.support.eventually import eventually
 from tests.support.invariants import let_ledger_time_pass

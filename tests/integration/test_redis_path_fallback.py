@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.embedded import ensure
-from shared.embedded.program import find_program
 from shared.ledger.scripts import compose_all
+from shared.server.embedded import ensure
+from shared.server.embedded.program import find_program
 from tests.support.embedded import end_servers_of, ends, guard_pid, server_pid, servers_of
 from tests.support.eventually import eventually
 from tests.support.processes import Processes

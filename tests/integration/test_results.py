@@ -16,7 +16,7 @@ from shared.errors import RedisUnreachableError, UnknownRunError
 from shared.keys import mementos_key, results_key
 from shared.names import RunState
 from shared.runs import RunStore
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.inline_worker import NAME, InlineWorker
 from tests.support.redis_server import RedisServer
 from tests.support.turn_files import turn_lines

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from producer.cli.context import Session
-from producer.cli.early import EarlyReports
 from producer.cli.ending import write_reports
 from producer.cli.files import ReportFile
-from producer.cli.options import GlobalOptions
+from producer.cli.global_options import GlobalOptions
+from producer.cli.incremental_reports import EarlyReports
 from producer.retry import retry_turns
 from shared.runs import TurnRow
 from shared.runs.growing import GrowingRun

@@ -10,8 +10,8 @@ from typing import Final
 import aiohttp
 import pytest
 
-from shared.query_run import QueryRun
-from worker.tasks import asking
+from shared.contracts.query_run import QueryRun
+from worker.upstream import query_client
 from worker.upstream.clients import Clients
 from worker.upstream.egress import EgressPolicy, open_session
 from worker.upstream.failures import Trouble, UpstreamError
@@ -95,8 +95,8 @@ def test_a_query_on_a_dead_connection_is_sent_again(size: int, *, is_reset: bool
 
     async def ask(session: aiohttp.ClientSession) -> None:
         """Puts queries."""
-        request = asking.prepare(QueryRun(api_url=server.url))
-        replies = [await asking.ask(session, request, f"{query}{number}") for number in range(4)]
+        request = query_client.prepare(QueryRun(api_url=server.url))
+        replies = [await query_client.ask(session, request, f"{query}{number}") for number in range(4)]
         assert [reply.reply.error for reply in replies] == [None] * 4
 
     with_session(server, ask)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.hostile_validators import hostile_validators
 from worker.sandbox import Reason, SandboxError, Sandboxes
-from worker.sandbox.keeper import Limits
+from worker.sandbox.zygote_client import Limits
 from worker.validation.policy import first_problem
 
 STATE_CHANGERS: Final = (

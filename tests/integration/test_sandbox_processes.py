@@ -17,7 +17,7 @@ from tests.benchmarks.bench_sandbox import measured
 from tests.support.eventually import eventually
 from tests.support.tree import ROOT
 from worker.sandbox import Reason, SandboxError, Sandboxes
-from worker.sandbox.keeper import Limits, Zygote
+from worker.sandbox.zygote_client import Limits, Zygote
 
 SOURCE: Final = "def is_short(output): return len(output) < 10\n"
 

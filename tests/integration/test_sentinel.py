@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from celery import Celery
 
+from shared.server.client import RedisTarget, resolve_target
 from shared.settings import Settings
-from shared.target import RedisTarget, resolve_target
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
 from tests.support.redis_server import RedisServer, program_for_tests

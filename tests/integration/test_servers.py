@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 
 from shared.errors import RedisUnreachableError
+from shared.server.client import resolve_target
 from shared.settings import Settings
-from shared.target import resolve_target
 from tests.support.certificates import make_certificates
 from tests.support.processes import Processes
 from tests.support.rabbit_server import free_ports

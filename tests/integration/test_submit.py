@@ -9,6 +9,8 @@ from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
 from shared import keys
+from shared.codecs.turn_batches import unpack_batch
+from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import (
     IdempotencyConflictError,
     InputError,
@@ -17,8 +19,6 @@ from shared.errors import (
 from shared.ledger import Ledger
 from shared.ledger.times import Times
 from shared.names import Kind, RunState
-from shared.rows import unpack_batch
-from shared.turn_words import SummaryPolicy
 from tests.support.eventually import eventually
 from tests.support.inline_worker import InlineWorker
 from tests.support.turn_files import stdin, turn_lines, write_turns

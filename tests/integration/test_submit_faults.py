@@ -22,7 +22,7 @@ from shared.errors import (
 )
 from shared.ledger import Ledger, Wake
 from shared.names import Kind, RunState
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.inline_worker import InlineWorker
 from tests.support.redis_server import RedisServer
 from tests.support.turn_files import stdin, turn_lines, write_turns

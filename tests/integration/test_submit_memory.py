@@ -14,7 +14,7 @@ from producer.document import run_document
 from producer.load.source import Source
 from producer.load.turns import MAX_LINE_BYTES, read_turns
 from producer.options import SubmitOptions
-from producer.report.to_jsonl import JsonlReport
+from producer.report.turns.to_jsonl import JsonlReport
 from producer.submit import submit
 from shared.errors import InputError
 from tests.support.inline_worker import InlineWorker

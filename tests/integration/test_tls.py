@@ -13,8 +13,8 @@ import pytest
 from celery import Celery
 
 from shared.errors import RedisUnreachableError
+from shared.server.client import RedisTarget, resolve_target
 from shared.settings import Settings
-from shared.target import RedisTarget, resolve_target
 from tests.support.redis_server import RedisServer
 
 PROGRAM = os.environ.get("TEST_REDIS_SERVER") or shutil.which("redis-server")

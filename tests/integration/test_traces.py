@@ -279,6 +279,8 @@ def test_a_collector_that_is_away_costs_seconds_and_no_words(
 def test_where_tracing_is_off_nothing_of_it_is_loaded(processes: Processes) -> None:
     """Who did not ask for traces does not pay for them."""
     # redis-py loads OpenTelemetry's metrics by itself, where they are installed.
-    names = "[n for n in sys.modules if n.startswith(('opentelemetry.exporter', 'shared.otel'))]"
+    names = (
+        "[n for n in sys.modules if n.startswith(('opentelemetry.exporter', 'shared.observability.otel'))]"
+    )
     program = f"import sys, worker.app, producer.submit; print({names})"
     assert processes.run(sys.executable, "-c", program).output == "[]\n"

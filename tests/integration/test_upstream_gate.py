@@ -15,17 +15,17 @@ import pytest
 from shared import keys
 from shared.errors import RedisUnreachableError
 from shared.ledger.calls import ScriptCaller
-from shared.limits import LimitBook, Limits, ScopeState
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
+from shared.upstream.limits import LimitBook, Limits, ScopeState
 from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, TIMES, Calls, at_last, discipline, keep_time, overlap, soon
-from worker.upstream.discipline import Upstream
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.failures import Health, Trouble, UpstreamError
 from worker.upstream.gate import Later, Sent
 from worker.upstream.scripts import compose_all
+from worker.upstream.stack import Upstream
 
 if TYPE_CHECKING:
     import redis
@@ -118,7 +118,7 @@ def test_callers_that_wait_hold_no_permit(
     redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Renewing keeps the permits of calls under way, and gives none to those that wait."""
-    monkeypatch.setattr("worker.upstream.discipline.RENEWALS", 100)
+    monkeypatch.setattr("worker.upstream.stack.RENEWALS", 100)
     endpoint = api_endpoint(API, limits=Limits(concurrency=2))
 
     async def work(upstream: Upstream) -> None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared import keys
-from shared.answers import AnswerBook
 from shared.clock import now_ms
-from shared.costs import CostBook
 from shared.errors import UsageError
 from shared.ledger import Ledger
+from shared.upstream.cached_answers import AnswerBook
+from shared.upstream.costs import CostBook
 from tests.support.asking import (
     MODEL,
     ScriptedModel,

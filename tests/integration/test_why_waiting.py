@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared import keys
-from shared.case_run import CaseRun, Endpoint
+from shared.contracts.case_run import CaseRun, Endpoint
 from shared.ledger import Ledger
-from shared.limits import LimitBook, Limits
 from shared.names import Kind, RunState
 from shared.runs import RunInfo, RunStore
 from shared.runs.upstreams import upstreams_of
+from shared.upstream.limits import LimitBook, Limits
 from tests.support.run_infos import info
 
 if TYPE_CHECKING:

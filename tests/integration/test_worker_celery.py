@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from shared.broker import make_app
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
 from tests.support.tree import ROOT

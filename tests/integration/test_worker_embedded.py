@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shared.embedded import ensure
+from shared.server.embedded import ensure
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
 from tests.support.workers import Desk, conversation, start_supervisor

@@ -17,11 +17,11 @@ from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.workers import Desk, conversation
 from worker.breakpoint.codec import decide_thread
+from worker.executors import fallback, turns
+from worker.executors.chunk import MOST_FAILURES, ChunkRunner
+from worker.executors.turns import TurnsHandler
 from worker.process import WorkerProcess
 from worker.steward import Steward
-from worker.tasks import rescue, turns
-from worker.tasks.chunk import MOST_FAILURES, ChunkRunner
-from worker.tasks.turns import TurnsHandler
 
 if TYPE_CHECKING:
     import redis
@@ -65,7 +65,7 @@ def failing_engine(monkeypatch: pytest.MonkeyPatch) -> None:
         return decide_thread(**arguments)
 
     monkeypatch.setattr(turns, "decide_thread", decide)
-    monkeypatch.setattr(rescue, "decide_thread", decide)
+    monkeypatch.setattr(fallback, "decide_thread", decide)
 
 
 @pytest.mark.usefixtures("failing_engine")

@@ -16,14 +16,14 @@ from tests.support.tree import ROOT, python_files
 PACKAGES: Final = ("shared", "worker", "producer")
 
 HOMES: Final = {
-    "redis": ("shared.reach", "shared.target", "shared.ledger", "shared.runs", "shared.embedded"),
+    "redis": ("shared.server", "shared.ledger", "shared.runs"),
     "amqp": (),
     "valkey": (),
     "celery": ("shared.broker", "worker"),
-    "kombu": ("shared.amqp_target", "shared.broker", "shared.queues", "worker"),
+    "kombu": ("shared.server.amqp_broker", "shared.broker", "shared.queues", "worker"),
     "litellm": (),
     "structlog": ("worker.logs", "worker.tasks"),
-    "opentelemetry": ("shared.otel",),
+    "opentelemetry": ("shared.observability.otel",),
 }
 """Libraries that are imported at run time by these modules and packages, and by no others."""
 

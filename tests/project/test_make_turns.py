@@ -2,7 +2,7 @@
 
 import json
 
-from shared.turns import Turn
+from shared.contracts.turns import Turn
 from tests.benchmarks.make_turns import interleaved, made_turns, repeated
 
 

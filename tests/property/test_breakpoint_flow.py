@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.mementos import StoredMemento
-from shared.turns import Turn
+from shared.contracts.mementos import StoredMemento
+from shared.contracts.turns import Turn
 from tests.support.conversations import BREAKPOINTS_ONLY, POLICY, Decided, decide
 from tests.support.turn_strategies import turns
 from worker.breakpoint.affect import rollup

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.turn_words import AffectPhase, IntensityBucket, ThreadMementoSignalKind
+from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, ThreadMementoSignalKind
 from tests.support.turn_strategies import intensities, text
 from worker.breakpoint.affect import rollup
 from worker.breakpoint.engine import (

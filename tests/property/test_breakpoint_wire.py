@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from shared import mementos
-from shared import turns as turns_contract
-from shared.turns import Turn
+from shared.contracts import mementos
+from shared.contracts import turns as turns_contract
+from shared.contracts.turns import Turn
 from tests.support.turn_strategies import spelt, turns
 from worker.breakpoint import memento, wire
 from worker.breakpoint.wire import decode_turns

@@ -17,8 +17,16 @@ from producer.load.cases import read_bench
 from producer.load.source import Source
 from producer.load.yaml_events import YamlError, line_of
 from producer.load.yaml_text import parse_yaml
-from shared.case_config import BenchConfig, CaseEntry
-from shared.case_run import CasePayload, CaseRun, Endpoint, Recorded, Validators, decode_case, encode_case
+from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.case_run import (
+    CasePayload,
+    CaseRun,
+    Endpoint,
+    Recorded,
+    Validators,
+    decode_case,
+    encode_case,
+)
 from shared.errors import InputError
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).filter(str.strip)

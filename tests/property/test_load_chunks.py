@@ -16,7 +16,7 @@ from producer.load.chunks import (
     grouped,
 )
 from producer.load.turns import TurnLine
-from shared.rows import unpack_batch
+from shared.codecs.turn_batches import unpack_batch
 
 TURNS = 10
 MOST = 15

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from producer.load.fast_turns import REFUSED, decode_ordinary
 from producer.load.source import Source
 from producer.load.turns import read_turns
+from shared.contracts.turns import Turn
 from shared.errors import InputError
-from shared.turns import Turn
 from tests.support.turn_strategies import spelt, turns
 
 EDITS: Final = (

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.source import Source
+from shared.contracts.query_vocabulary import CATEGORIES, id_order
 from shared.errors import InputError
-from shared.query_words import CATEGORIES, id_order
 
 IDS = st.text(st.sampled_from(list("Q-019aé²٣")), min_size=1, max_size=8)
 WORDS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip), max_size=3)

@@ -7,8 +7,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.queries import QueryResult
-from shared.query_words import CATEGORIES
+from shared.contracts.queries import QueryResult
+from shared.contracts.query_vocabulary import CATEGORIES
 from worker.queries.checks import run_checks
 from worker.queries.policy import MAX_WAIT_S, MIN_WAIT_S, RetryPolicy, read_retry_after, retry_wait_s
 from worker.queries.reply import Failure, Reply, read_reply

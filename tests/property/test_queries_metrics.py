@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.aggregate.queries import calculate_metrics, latency_percentiles, targets
-from shared.query_words import CATEGORIES
+from shared.contracts.query_vocabulary import CATEGORIES
 
 COUNTS = st.integers(0, 9)
 FLAGS = st.booleans()

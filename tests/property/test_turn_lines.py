@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.rows import Block, pack_block, unpack_block
-from shared.turn_lines import LineWriter, expand
+from shared.codecs.turn_batches import Block, pack_block, unpack_block
+from shared.codecs.turn_lines import LineWriter, expand
 from tests.support.conversations import BREAKPOINTS_ONLY, POLICY, batch
 from tests.support.turn_strategies import turns
 from worker.breakpoint.codec import Batch, decide_thread

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from shared import keys
-from shared.costs import NANOS, CostBook
 from shared.ledger.calls import ScriptCaller
+from shared.upstream.costs import NANOS, CostBook
 from tests.support.budget_model import BudgetModel
 from tests.support.exploring import machine_settings
 from tests.support.redis_server import RedisServer

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from shared import keys
-from shared.answers import AnswerBook
 from shared.ledger.calls import ScriptCaller
 from shared.ledger.times import TIMES
+from shared.upstream.cached_answers import AnswerBook
 from tests.support.exploring import machine_settings
 from tests.support.redis_server import RedisServer
 from worker.upstream.scripts import compose_all

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.limits import Limits, Scope
+from shared.upstream.limits import Limits, Scope
 from tests.support.upstream_model import UpstreamModel
+from worker.upstream.constants import CROWD_MS, WAIT_MS
 from worker.upstream.limiter import Bound, bound_of
-from worker.upstream.numbers import CROWD_MS, WAIT_MS
 
 START_MS: Final = 1_000_000_000.0
 SLACK_MS: Final = 2.0

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from shared import keys
 from shared.ledger.calls import ScriptCaller
-from shared.limits import Limits, Scope
+from shared.upstream.limits import Limits, Scope
 from tests.support.exploring import machine_settings
 from tests.support.ledger_twin import TEST_CLOCK, TEST_CLOCK_KEY
 from tests.support.redis_server import RedisServer

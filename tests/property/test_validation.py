@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenize import tokenize
 
-from shared.case_words import CaseStatus, why_not_json
+from shared.contracts.case_vocabulary import CaseStatus, why_not_json
 from worker.validation.equality import explain, unordered_equal
 from worker.validation.extraction import ExtractionError, extract_json_object
 from worker.validation.pipeline import validate

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.clock import now_ms
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.upstream import discipline
-from worker.upstream.discipline import Upstream
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, AskScope, Models, Parked
 from worker.upstream.retry import History
+from worker.upstream.stack import Upstream
 
 MODEL = "acme/small"
 PRICES: Mapping[str, tuple[float, float]] = {MODEL: (1e-6, 1e-5)}

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from producer.document import document_of, totals_of
 from producer.report.formats import CASE_FORMATS
-from shared.case_run import CasePayload, CaseRun, Endpoint, Mode, encode_case
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Mode, encode_case
 from shared.names import Kind
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info
-from worker.tasks.case_lines import Told, case_document, case_line
+from worker.executors.case_lines import Told, case_document, case_line
 from worker.validation.pipeline import validate
 
 USAGE: Final[dict[str, int | None]] = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}

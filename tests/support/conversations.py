@@ -5,8 +5,8 @@ from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shared.rows import pack_batch
-from shared.turn_lines import expand
+from shared.codecs.turn_batches import pack_batch
+from shared.codecs.turn_lines import expand
 from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread
 
 SUBMITTED_MS: Final = 1_767_225_600_000

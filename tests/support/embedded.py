@@ -16,7 +16,7 @@ from typing import Final
 import psutil
 import redis  # noqa: F401 - loaded before the fork, so that all racers are at the start together
 
-from shared.embedded import RunningServer, ensure
+from shared.server.embedded import RunningServer, ensure
 from tests.support.eventually import eventually
 from tests.support.processes import is_running, kill_all
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import parse_gate
 from producer.bench import variables_in
-from producer.cli.models import price_of
+from producer.cli.model_options import price_of
 from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.case_data import read_case_data
 from producer.load.case_files import TextFile
@@ -24,29 +24,29 @@ from producer.load.source import Source
 from producer.load.strict_json import parse_json
 from producer.load.turns import read_turns
 from producer.options import CaseChoice
-from shared.amqp_url import parse_amqp_url
-from shared.case_run import CasePayload, encode_case
+from shared.contracts.case_run import CasePayload, encode_case
+from shared.contracts.query_environment import api_url, delay_s
+from shared.contracts.query_vocabulary import id_order
 from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError
-from shared.limits import Scope, limit_key
-from shared.query_settings import api_url, delay_s
-from shared.query_words import id_order
-from shared.redis_url import mask_password, parse_redis_url
 from shared.scrubbing import kept
+from shared.server.amqp_url import parse_amqp_url
+from shared.server.redis_url import mask_password, parse_redis_url
 from shared.settings import Settings, variable_of
-from shared.web_address import address_problem, with_path
+from shared.upstream.addresses import address_problem, with_path
+from shared.upstream.limits import Scope, limit_key
 from worker.breakpoint.reply import read_reply as read_model_reply
 from worker.breakpoint.wire import decode_turns
+from worker.executors.case_notes import judge_histories
 from worker.queries.fields import at
 from worker.queries.policy import MAX_WAIT_S, read_retry_after
 from worker.queries.reply import read_reply
 from worker.sandbox.answers import RETURNED, failure_of
 from worker.sandbox.child import Answer
-from worker.tasks.case_notes import judge_histories
 from worker.upstream.completion import PieceReader, decoded, read_completion, words_of
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
-from worker.upstream.headers import requested_wait_s
 from worker.upstream.retry import History
+from worker.upstream.retry_after import requested_wait_s
 from worker.validation.extraction import ExtractionError, extract
 from worker.validation.judge import read_verdict
 from worker.validation.schema import SchemaValidator

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
+from shared.contracts.live_turns import LiveRun
 from shared.ledger import Ledger, Wake
-from shared.live_run import LiveRun
 from shared.names import Kind
 from shared.runs import RunStore
 from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.turn_files import write_turns
+from worker.executors.chunk import ChunkRunner, Summary
+from worker.executors.turns import make_handler
 from worker.process import WorkerProcess
-from worker.tasks.chunk import ChunkRunner, Summary
-from worker.tasks.turns import make_handler
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Models
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from shared.clock import now_ms
+from shared.codecs.turn_batches import Block, pack_block
 from shared.ledger import Claim, ClaimedThread, Committed, Ledger, PartCommit, ThreadCommit, Wake
-from shared.rows import Block, pack_block
 from shared.runs import RunStore
 from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread, request_ids
 

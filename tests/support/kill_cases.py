@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
 from tests.support.case_runs import bench
 from tests.support.eventually import eventually
 from tests.support.model_server import ModelServer, Say

@@ -6,9 +6,9 @@ import redis
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
+from shared.codecs.turn_batches import Block, pack_batch, pack_block, unpack_batch
 from shared.errors import ProctorError
 from shared.ledger import ChunkPlan, Claim, Committed, PartCommit, ThreadCommit
-from shared.rows import Block, pack_batch, pack_block, unpack_batch
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_runs import rows_of
 from tests.support.ledger_simulation_checks import check

@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.ledger import Wake
-from shared.ledger.limits import BULK, OVERDUE_FACTOR, TOP_UP, WINDOW_FACTOR, WINDOW_FLOOR
+from shared.ledger.bounds import BULK, OVERDUE_FACTOR, TOP_UP, WINDOW_FACTOR, WINDOW_FLOOR
 from shared.ledger.times import TIMES
 from tests.support.ledger_model_state import KindState, Lease, Namespace, Part, Record, Ref, Run, State
 

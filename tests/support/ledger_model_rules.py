@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shared.codecs.turn_batches import Block, pack_block, unpack_batch, unpack_block
 from shared.ledger import DeadItem, PartCommit
-from shared.ledger.limits import POISON_STRIKES, SUSPECT_STRIKES
-from shared.rows import Block, pack_block, unpack_batch, unpack_block
+from shared.ledger.bounds import POISON_STRIKES, SUSPECT_STRIKES
 from tests.support.ledger_model_dispatch import Dispatch
 from tests.support.ledger_model_state import Lease, Part, Plan, Record, Ref, Run
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from shared.ledger import DeadItem
-from shared.ledger.limits import KINDS, WINDOW_FLOOR
+from shared.ledger.bounds import KINDS, WINDOW_FLOOR
 
 
 class Part(NamedTuple):

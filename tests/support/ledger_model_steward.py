@@ -5,7 +5,7 @@ from typing import Any
 
 from shared.errors import RunStateError, UnknownRunError, UsageError
 from shared.ledger import ChunkPlan, Wake
-from shared.ledger.limits import BULK, KINDS, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
+from shared.ledger.bounds import BULK, KINDS, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
 from shared.ledger.times import TIMES
 from shared.ledger.wire import again_marks
 from shared.names import FINAL_STATES

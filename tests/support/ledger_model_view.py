@@ -7,7 +7,7 @@ import msgspec
 
 from shared import keys
 from shared.ledger import DeadItem
-from shared.ledger.limits import LAYOUT
+from shared.ledger.bounds import LAYOUT
 from shared.ledger.times import TIMES
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_dispatch import Dispatch

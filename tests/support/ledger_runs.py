@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from shared.codecs.turn_batches import Block, pack_batch, pack_block, unpack_batch
 from shared.ledger import (
     ChunkPlan,
     Claim,
@@ -13,7 +14,6 @@ from shared.ledger import (
     ThreadCommit,
     Wake,
 )
-from shared.rows import Block, pack_batch, pack_block, unpack_batch
 from tests.support.ledger_twin import TEST_CLOCK_KEY, TEST_SCRIPTS
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ all invariants are checked. `Simulation(seed).run(steps)` is exactly repeatable.
 import copy
 from typing import Any
 
+from shared.codecs.turn_batches import pack_batch
 from shared.errors import ProctorError
 from shared.ledger import ChunkPlan
 from shared.names import FINAL_STATES
-from shared.rows import pack_batch
 from tests.support.ledger_simulation_actors import Actors
 from tests.support.ledger_simulation_checks import check, check_rest
 from tests.support.ledger_simulation_world import KINDS, Actor, Mirror, Step

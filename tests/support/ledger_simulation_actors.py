@@ -1,5 +1,6 @@
 """The actors of the simulation: producers that load runs, and workers that decide them."""
 
+from shared.codecs.turn_batches import Block, pack_batch, pack_block, unpack_batch
 from shared.errors import LoadLostError
 from shared.ledger import (
     ChunkPlan,
@@ -13,7 +14,6 @@ from shared.ledger import (
     Try,
     Wake,
 )
-from shared.rows import Block, pack_batch, pack_block, unpack_batch
 from tests.support.ledger_simulation_world import KINDS, Killed, Spec, Step, Turn, Worker, World
 
 NO_WORK = Committed("lost", [], "", [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
-from shared.live_run import LiveRun
+from shared.contracts.live_turns import LiveRun
 from shared.runs import TurnRow
 from tests.support.eventually import eventually
 from tests.support.model_server import ModelServer, Say

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from shared.codecs.turn_lines import expand
 from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
-from shared.turn_lines import expand
 from tests.support.conversations import POLICY, batch, turn
 from tests.support.run_infos import info
 from worker.breakpoint.codec import Refusal

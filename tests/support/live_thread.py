@@ -5,7 +5,7 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.turn_lines import expand
+from shared.codecs.turn_lines import expand
 from tests.support.conversations import POLICY, batch
 from worker.breakpoint.codec import Batch, Refusal
 from worker.breakpoint.live import Heard, LiveOutcome, decide_live

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
-from shared.item_rows import ItemRow
-from shared.query_run import QueryRun
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from tests.support.eventually import eventually
 from tests.support.query_results import baseline
 from tests.support.workers import Desk

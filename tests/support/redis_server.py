@@ -13,8 +13,8 @@ from typing import Final, Self
 import pytest
 import redis
 
-from shared.embedded.program import find_program
 from shared.errors import NoServerError
+from shared.server.embedded.program import find_program
 from tests.support.eventually import eventually
 
 PATIENCE_S: Final = 15.0

@@ -9,11 +9,11 @@ from typing import Any, Final
 from producer.aggregate.gates import Gate
 from producer.document import document_of, totals_of
 from producer.report.formats import OF_KIND
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.codecs.turn_lines import expand
+from shared.contracts.query_run import QueryRun
 from shared.names import Kind, RunState
-from shared.query_run import QueryRun
 from shared.runs import RunInfo, TurnRow
-from shared.turn_lines import expand
 from tests.support.conversations import POLICY, batch, felt, shape, signals
 from tests.support.query_results import baseline
 from tests.support.run_infos import info as turns_info

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import redis
 
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
 from tests.support.rabbit_server import free_ports

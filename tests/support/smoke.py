@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shared.runs import RunInfo, RunStore
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.case_runs import VALIDATORS, bench, echo
 from tests.support.cli import PROCTOR
 from tests.support.eventually import eventually

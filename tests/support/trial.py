@@ -22,7 +22,7 @@ from shared.broker import Publisher, make_app
 from shared.ledger import Ledger
 from shared.ledger.times import Times
 from shared.runs import RunInfo, RunStore
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.cli import Cli
 from tests.support.eventually import eventually
 from tests.support.invariants import deliver_again, nothing_is_left

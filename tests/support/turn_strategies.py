@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from shared.turn_words import (
+from shared.contracts.turn_vocabulary import (
     AffectPhase,
     Confidence,
     IntensityBucket,

@@ -20,13 +20,13 @@ from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger
 from shared.ledger.times import Times
-from shared.limits import Limits
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
+from shared.upstream.limits import Limits
 from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S
-from worker.upstream.discipline import Upstream
 from worker.upstream.endpoints import Endpoint, api_endpoint
 from worker.upstream.gate import Later, Sent, always
+from worker.upstream.stack import Upstream
 
 if TYPE_CHECKING:
     import redis

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final, NamedTuple
 
 from shared.ledger.times import TIMES
-from worker.upstream import numbers as n
+from worker.upstream import constants as n
 from worker.upstream.limiter import BURST_MS, Bound
 
 MOMENTS: Final = ("rt", "rl", "tt", "tl", "late", "far", "poll", "pause", "wat", "open", "shut", "bw", "pt")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.broker import Publisher, make_app
+from shared.codecs.turn_batches import pack_batch
 from shared.ledger import ChunkPlan, Ledger, Wake
-from shared.rows import pack_batch
 from shared.runs import RunInfo, RunStore, TurnRow
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
 from tests.support.eventually import eventually
 from tests.support.processes import Process, Processes
 

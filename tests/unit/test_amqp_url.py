@@ -4,12 +4,12 @@ import ssl
 
 import pytest
 
-from shared.amqp_target import AmqpTarget
-from shared.amqp_url import parse_amqp_url
 from shared.errors import ConfigError
 from shared.names import Kind
 from shared.queues import RabbitQueues, RedisQueues, queues_on
-from shared.target import RedisTarget, parse_broker
+from shared.server.amqp_broker import AmqpTarget
+from shared.server.amqp_url import parse_amqp_url
+from shared.server.client import RedisTarget, parse_broker
 
 
 def test_defaults_are_those_of_rabbitmq() -> None:

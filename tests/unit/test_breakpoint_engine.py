@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from shared.turn_words import AffectPhase, IntensityBucket
-from shared.turns import Turn
+from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket
+from shared.contracts.turns import Turn
 from tests.support.conversations import memento, signals, turn
 from worker.breakpoint.engine import (
     ACK_TOKENS,

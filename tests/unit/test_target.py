@@ -7,8 +7,8 @@ import pytest
 from redis.sentinel import SentinelConnectionPool
 
 from shared.errors import ConfigError
-from shared.redis_url import mask_password
-from shared.target import RedisTarget
+from shared.server.client import RedisTarget
+from shared.server.redis_url import mask_password
 from tests.support.tree import ROOT
 
 ODD = "ge/h@e:im"
@@ -143,8 +143,8 @@ def test_a_client_retries_nothing() -> None:
 def test_reading_settings_and_urls_imports_no_library() -> None:
     """`--help` and a mistyped URL cost milliseconds: no redis, no pydantic is loaded."""
     code = (
-        "import sys, shared.settings, shared.target\n"
-        "shared.target.RedisTarget.parse('redis://db').celery_url\n"
+        "import sys, shared.settings, shared.server.client\n"
+        "shared.server.client.RedisTarget.parse('redis://db').celery_url\n"
         "print(*sorted({'redis', 'pydantic', 'kombu', 'celery', 'subprocess'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from shared import tracing
+from shared.observability import tracing
 
 
 def test_without_the_packages_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint is named, the extra is not installed: what to install is said, nothing is traced."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.delitem(sys.modules, "shared.otel", raising=False)
+    monkeypatch.delitem(sys.modules, "shared.observability.otel", raising=False)
     for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from shared import ThreadMementoSignalItem, ThreadMementoSignalKind, ThreadMementoSignals
-from shared.mementos import ThreadMemento
-from shared.turns import Turn
+from shared.contracts.mementos import ThreadMemento
+from shared.contracts.turns import Turn
 from tests.support.conversations import EARLIER, felt, memento, shape, signals, turn
 
 ITEM = {"endMessageId": "m1", "kind": "pivot", "confidence": "low", "source": "server"}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from producer.cli.models import endpoint_of
-from shared.case_config import ModelConfig
+from producer.cli.model_options import endpoint_of
+from shared.contracts.case_config import ModelConfig
+from shared.contracts.query_environment import api_url
 from shared.errors import ConfigError, UsageError
-from shared.query_settings import api_url
 
 SECRET = "geheim-4711"  # noqa: S105 - made up
 WITH_SECRETS = (

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from shared.ledger import Held
-from worker.chunks import LOST, Chunks
+from worker.lease_table import LOST, Chunks
 
 
 def test_every_delivery_has_its_own_token() -> None:

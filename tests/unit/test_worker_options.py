@@ -11,9 +11,9 @@ import pytest
 from shared.errors import UsageError
 from shared.names import Kind
 from tests.support.tree import ROOT
+from worker.kinds import MOST_THREADS, WORK, slots_for, threads_for
 from worker.options import node_name, read_options
 from worker.supervisor import child_command
-from worker.tasks.registry import MOST_THREADS, WORK, slots_for, threads_for
 
 
 def test_without_options_all_kinds_are_worked_on() -> None:

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Final, NamedTuple
 
 from shared.clock import parse_iso_ms
-from shared.turn_words import AffectPhase, Confidence, IntensityBucket, PointSource
+from shared.contracts.turn_vocabulary import AffectPhase, Confidence, IntensityBucket, PointSource
 from worker.breakpoint.wire import Affect, AffectPoint, AffectSignal, Rollup
 
 WINDOW_MS: Final = 30 * 60 * 1000

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Container, Sequence
 from typing import Any, Final
 
-from shared.turn_words import ThreadMementoSignalKind
+from shared.contracts.turn_vocabulary import ThreadMementoSignalKind
 from worker.breakpoint.wire import SignalItem
 
 MAX_LINES: Final = 8

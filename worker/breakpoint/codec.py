@@ -4,7 +4,7 @@ This is the hot path of turns, some microseconds each: lines are decoded and enc
 memento only what changed is encoded. What is decided is `worker.breakpoint.orchestrator`'s alone.
 
     decided turn   {"threadId": …, "messageId": …, "decision": …, …, "memento": {…}, "response": null}, which
-                   is stored in the short form of `shared.turn_lines`
+                   is stored in the short form of `shared.codecs.turn_lines`
     refused turn   {"error": {"code": …, "message": …}, "result": {…, "decision": null, "rule": null, …}}
     thread         {"count": 3, "memento": {…}, "pointTimesMs": […]}, empty for a new thread; after live turns
                    also "recent", which is handed on untouched here
@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from shared.clock import iso_utc
-from shared.rows import CODE_OF_DECISION, unpack_batch
-from shared.turn_lines import LineWriter
+from shared.codecs.turn_batches import CODE_OF_DECISION, unpack_batch
+from shared.codecs.turn_lines import LineWriter
 from worker.breakpoint.engine import DECISION_OF_RULE
 from worker.breakpoint.idempotency import Answer, Requests, request_ids
 from worker.breakpoint.lines import ResultLine, encode, error_line
@@ -52,7 +52,7 @@ class Batch:
     offset: int
     """How many of them are decided already."""
     payload: bytes
-    """Their lines, as `shared.rows.pack_batch` wrote them."""
+    """Their lines, as `shared.codecs.turn_batches.pack_batch` wrote them."""
     limit: int | None = None
     """Decide at most so many; None for all."""
 
@@ -65,9 +65,9 @@ class DecidedBlock(NamedTuple):
     indexes: list[int]
     """Position of each turn in the input."""
     codes: list[str]
-    """One code per turn, as in `shared.rows`."""
+    """One code per turn, as in `shared.codecs.turn_batches`."""
     lines: list[bytes]
-    """One per turn, as stored: `shared.turn_lines.expand` gives the JSON documents."""
+    """One per turn, as stored: `shared.codecs.turn_lines.expand` gives the JSON documents."""
     dead: list[int]
     """Positions in the batch of turns that ended in an error."""
     tally: dict[str, int]

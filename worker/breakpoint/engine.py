@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from shared.turn_words import AffectPhase, IntensityBucket, ThreadMementoSignalKind
+from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, ThreadMementoSignalKind
 
 BreakpointSignalKind = ThreadMementoSignalKind
 

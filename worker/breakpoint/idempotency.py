@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from shared.rows import DUPLICATE, unpack_batch
+from shared.codecs.turn_batches import DUPLICATE, unpack_batch
 from worker.breakpoint.orchestrator import Refusal
 from worker.breakpoint.wire import Turn, decode_turns
 
@@ -23,7 +23,7 @@ _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
 
 
 Answer = tuple[str, bytes]
-"""What a turn came to: its code as in `shared.rows`, and the JSON document of its result."""
+"""What a turn came to: its code as in `shared.codecs.turn_batches`, and the JSON document of its result."""
 
 
 class _Remembered(msgspec.Struct, gc=False):

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from shared.rows import ASKED, AVOIDED, CACHED, DUPLICATE, unpack_batch
-from shared.turn_lines import LineWriter
-from shared.turn_words import Live, Role
+from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE, unpack_batch
+from shared.codecs.turn_lines import LineWriter
+from shared.contracts.turn_vocabulary import Live, Role
 from worker.breakpoint.codec import (
     CODES,
     ERROR_CODE,

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from shared.clock import parse_iso_ms
-from shared.turn_words import AffectPhase, IntensityBucket, PointSource, RequestPointSource
+from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, PointSource, RequestPointSource
 from worker.breakpoint.affect import point_of, with_point
 from worker.breakpoint.wire import Affect, AffectPoint, AffectSignal, RequestMemento, Rollup, Shape, Turn
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from shared.clock import iso_utc
-from shared.turn_words import Role, SummaryPolicy
+from shared.contracts.turn_vocabulary import Role, SummaryPolicy
 from worker.breakpoint.closure import flagged_messages, render_closure_signals
 from worker.breakpoint.engine import (
     BreakpointDecision,

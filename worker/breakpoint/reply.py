@@ -39,7 +39,7 @@ _Lines = Annotated[list[_Line], Meta(max_length=6)]
 
 
 class _Shape(msgspec.Struct, forbid_unknown_fields=True):
-    """The contract of recorded shapes (`shared.mementos.SummaryShape`), for live ones."""
+    """The contract of recorded shapes (`shared.contracts.mementos.SummaryShape`), for live ones."""
 
     arc: Annotated[str, Meta(min_length=1, max_length=200)]
     active: _Lines

@@ -1,13 +1,13 @@
 """What travels: a validated turn on its way in, a result line on its way out.
 
-The structures mirror `shared.turns` and `shared.mementos` for the one place where speed matters. They decode
-and do not judge: every turn was checked against the contract before it entered the ledger. An absent key is
-None or its default. tests/property/test_breakpoint_wire.py keeps the two contracts equal.
+The structures mirror `shared.contracts.turns` and `shared.contracts.mementos` for the one place where speed
+matters. They decode and do not judge: every turn was checked against the contract before it entered the
+ledger. An absent key is None or its default. tests/property/test_breakpoint_wire.py keeps the two equal.
 """
 
 import msgspec
 
-from shared.turn_words import Confidence, Role, ThreadMementoSignalKind
+from shared.contracts.turn_vocabulary import Confidence, Role, ThreadMementoSignalKind
 
 
 class SignalItem(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):

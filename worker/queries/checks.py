@@ -10,7 +10,7 @@ raises. Keywords are compared as literal parts of the text, case folded.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from shared.query_words import (
+from shared.contracts.query_vocabulary import (
     LATENCY_THRESHOLD_MS,
     MAX_LATENCY_MS,
     failed,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from shared.query_words import DEFAULT_DELAY_S, MAX_RETRIES
+from shared.contracts.query_vocabulary import DEFAULT_DELAY_S, MAX_RETRIES
 from worker.queries.reply import Failure
 
 MIN_WAIT_S: Final = 1.0

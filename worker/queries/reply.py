@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from shared.json_bodies import json_of_body, text_of_body
-from shared.query_words import REQUEST_TIMEOUT_S
+from shared.codecs.http_bodies import json_of_body, text_of_body
+from shared.contracts.query_vocabulary import REQUEST_TIMEOUT_S
 from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, in_document_form
 
 OK: Final = 200

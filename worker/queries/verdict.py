@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
-from shared.query_words import failed
 from worker.queries.checks import CheckResult, run_checks
 from worker.queries.reply import Reply
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from worker.sandbox import wire
 from worker.sandbox.failures import Reason, SandboxError
-from worker.sandbox.keeper import Pipes
+from worker.sandbox.zygote_client import Pipes
 
 MAX_FRAME_BYTES: Final = 8 << 20
 """A longer answer is not read."""

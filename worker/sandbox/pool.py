@@ -23,7 +23,7 @@ from worker.sandbox import wire
 from worker.sandbox.answers import RETURNED, failure_of
 from worker.sandbox.child import Answer, Child
 from worker.sandbox.failures import Reason, SandboxError, UnusableError
-from worker.sandbox.keeper import Limits, Zygote, ZygoteLostError
+from worker.sandbox.zygote_client import Limits, Zygote, ZygoteLostError
 from worker.validation.policy import check_validator_source
 
 CALL_S: Final = 5.0

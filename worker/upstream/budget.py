@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
-from shared.costs import NANOS, to_nanos
+from shared.upstream.costs import NANOS, to_nanos
+from worker.upstream.constants import WAIT_MS, some_ms
 from worker.upstream.limiter import MOST_LINES, Later
-from worker.upstream.line import Line, Turn
-from worker.upstream.numbers import WAIT_MS, some_ms
-from worker.upstream.port import Port, ScriptFailedError
+from worker.upstream.script_batcher import Port, ScriptFailedError
+from worker.upstream.wait_queue import Line, Turn
 
 LOOK_S: Final = 0.25
 """How often the first in line asks whether calls of other processes have ended."""

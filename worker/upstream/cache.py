@@ -20,10 +20,10 @@ import msgspec
 
 from shared.clock import now_ms
 from shared.settings import CACHE_TTL_S
+from worker.upstream.constants import WAIT_MS, some_ms
 from worker.upstream.limiter import Later
 from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.numbers import WAIT_MS, some_ms
-from worker.upstream.port import Port, ScriptFailedError
+from worker.upstream.script_batcher import Port, ScriptFailedError
 
 VERSION: Final = 2
 """Part of every digest: raised when answers are stored in another form."""

@@ -9,7 +9,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from shared.json_bodies import json_of_body, text_of_body
+from shared.codecs.http_bodies import json_of_body, text_of_body
 from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
 
 MAX_REPLY_BYTES: Final = 5_000_000

@@ -1,6 +1,6 @@
 """Counts what becomes of calls, in memory; every few seconds one script adds that to the fleet's counters.
 
-A call pays some microseconds for its counts, and no round trip. `shared.counters` has the names.
+A call pays some microseconds for its counts and no round trip. `shared.observability.counters` has the names.
 """
 
 from bisect import bisect_left
@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Final
 from uuid import uuid4
 
-from shared.counters import LATENCY_BOUNDS_S, Call, upstream_label
-from worker.upstream.port import Port
+from shared.observability.counters import LATENCY_BOUNDS_S, Call, upstream_label
+from worker.upstream.script_batcher import Port
 
 FLUSH_S: Final = 2.0
 """How often counts are sent."""
@@ -43,7 +43,7 @@ class Counts:
 
         Args:
             upstream: a model, or the URL of an API.
-            counter: one of `shared.counters.Call`, with its label.
+            counter: one of `shared.observability.counters.Call`, with its label.
             amount: how much.
         """
         label = upstream_label(upstream)

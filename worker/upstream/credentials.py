@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from shared.key_variables import ELSEWHERE, key_in, key_variable, provider_of, unsendable
+from shared.upstream.key_variables import ELSEWHERE, key_in, key_variable, provider_of, unsendable
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelRequest
 

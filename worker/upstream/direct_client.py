@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from shared.web_address import with_path
+from shared.upstream.addresses import with_path
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -32,9 +32,9 @@ from worker.upstream.failures import (
     tls_problem,
     trouble_of_status,
 )
-from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest, served_name
 from worker.upstream.proxies import proxy_problem
+from worker.upstream.retry_after import requested_wait_s
 
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000

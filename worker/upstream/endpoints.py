@@ -8,7 +8,7 @@ an API's URL     of the URL; of the run (--delay, --concurrency)
 from dataclasses import dataclass
 from typing import Final
 
-from shared.limits import Limits, Scope, limit_key, model_key, upstream_key
+from shared.upstream.limits import Limits, Scope, limit_key, model_key, upstream_key
 
 UNLIMITED: Final = Limits()
 
@@ -56,7 +56,7 @@ def model_endpoint(
 
     Args:
         model: as the configuration names it.
-        account: `shared.limits.account_of` the key that is used.
+        account: `shared.upstream.limits.account_of` the key that is used.
         more: other scopes whose limits hold, such as the run's.
         api_base: of a model that is not at its provider's own place.
         timeout_s: hard limit of one call.

@@ -111,7 +111,7 @@ class UpstreamError(ProctorError):
         trouble: why.
         message: for people; what an upstream wrote goes through `kept_error` before it is kept.
         status: HTTP status; 0 when no reply came.
-        wait_s: what the upstream asked us to wait, see `worker.upstream.headers`.
+        wait_s: what the upstream asked us to wait, see `worker.upstream.retry_after`.
     """
 
     exit_code = 3

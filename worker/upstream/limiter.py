@@ -19,14 +19,14 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
-from shared.counters import Call
-from shared.limits import LimitBook, Limits, Scope
+from shared.observability.counters import Call
+from shared.upstream.limits import LimitBook, Limits, Scope
+from worker.upstream.constants import WAIT_MS
 from worker.upstream.counts import MICROS, Counts
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.failures import Health
-from worker.upstream.line import Line, Turn
-from worker.upstream.numbers import WAIT_MS
-from worker.upstream.port import Port, ScriptFailedError
+from worker.upstream.script_batcher import Port, ScriptFailedError
+from worker.upstream.wait_queue import Line, Turn
 
 SETTINGS_S: Final = 1.0
 """How often the limits that people set are read again."""

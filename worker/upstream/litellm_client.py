@@ -42,9 +42,9 @@ from worker.upstream.failures import (
     tls_problem,
     trouble_of_status,
 )
-from worker.upstream.headers import requested_wait_s
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.proxies import proxy_problem
+from worker.upstream.retry_after import requested_wait_s
 
 WARM_S: Final = 5.0
 """The time limit of a call that is sent nowhere."""

@@ -20,19 +20,19 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from shared import tracing
 from shared.clock import now_ms
-from shared.costs import MOST_USD, to_nanos
-from shared.counters import Call
-from shared.limits import account_of
-from worker.upstream.asked import Answered, Asked, AskScope, Gone, Parked
+from shared.observability import tracing
+from shared.observability.counters import Call
+from shared.upstream.costs import MOST_USD, to_nanos
+from shared.upstream.limits import account_of
 from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
 from worker.upstream.cache import ResponseCache
+from worker.upstream.constants import WAIT_MS
 from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
 from worker.upstream.failures import BILLED, Trouble, UpstreamError
 from worker.upstream.gate import Gate, Later, Sent
 from worker.upstream.model import ModelClient, ModelReply, ModelRequest
-from worker.upstream.numbers import WAIT_MS
+from worker.upstream.outcomes import Answered, Asked, AskScope, Gone, Parked
 from worker.upstream.retry import GiveUp, History, after_failure
 from worker.upstream.size import Size, size_of
 from worker.upstream.watching import chat_attributes, log_call_failure, reply_attributes

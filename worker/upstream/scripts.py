@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.ledger.scripts import Library, Script, compose, ledger_library
 from shared.ledger.times import TIMES, Times
-from worker.upstream import numbers
+from worker.upstream import constants
 
 FOLDER: Final = Path(__file__).parent / "lua"
 NAMES: Final = (
@@ -28,5 +28,5 @@ def compose_all(replaced: Mapping[str, str] | None = None, *, times: Times = TIM
     True
     """
     ledger = ledger_library(times)
-    library = Library((FOLDER, *ledger.folders), (*ledger.sources, numbers.lua_source))
+    library = Library((FOLDER, *ledger.folders), (*ledger.sources, constants.lua_source))
     return {name: compose(name, library, replaced) for name in NAMES}

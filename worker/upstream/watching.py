@@ -9,8 +9,8 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from shared import tracing
-from shared.key_variables import provider_of
+from shared.observability import tracing
+from shared.upstream.key_variables import provider_of
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest, served_name
 

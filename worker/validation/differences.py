@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from shared.case_words import MAX_DEPTH
+from shared.contracts.case_vocabulary import MAX_DEPTH
 from worker.validation.entries import KINDS, Differences, Entry, Kind, Method, Path
 from worker.validation.interning import Interning
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from shared.case_words import pointer
+from shared.contracts.case_vocabulary import pointer
 from worker.validation.words import shown, shown_apart
 
 MAX_SHOWN_ENTRIES: Final = 5

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from shared.case_words import MAX_DEPTH, MAX_OUTPUT_CHARS
+from shared.contracts.case_vocabulary import MAX_DEPTH, MAX_OUTPUT_CHARS
 from worker.validation.words import cut
 
 MAX_CANDIDATES: Final = 64

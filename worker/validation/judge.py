@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Final, Literal, NamedTuple
 
-from shared.case_words import JUDGE_QUESTION
+from shared.contracts.case_vocabulary import JUDGE_QUESTION
 
 Verdict = Literal["pass", "fail", "unclear"]
 

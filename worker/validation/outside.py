@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from shared.case_words import pattern_error
+from shared.contracts.case_vocabulary import pattern_error
 from shared.errors import CheckUnusableError
 from worker.validation.verdict import Said, Sandbox, failed, passed
 from worker.validation.words import cut, shown, storable

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from shared.case_words import CaseStatus, Stage
+from shared.contracts.case_vocabulary import CaseStatus, Stage
 from worker.validation.judge import Verdict, read_verdict
 from worker.validation.verdict import JudgeReply, StageResult, ValidationResult, failed, passed, skipped
 from worker.validation.words import cut, storable

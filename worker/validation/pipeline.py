@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shared.case_words import CaseStatus, Stage
-from shared.cases import AT_RUN_TIME, Case
+from shared.contracts.case_vocabulary import CaseStatus, Stage
+from shared.contracts.cases import AT_RUN_TIME, Case
 from worker.validation.differences import explain
 from worker.validation.equality import unordered_equal
 from worker.validation.extraction import ExtractionError, extract

@@ -20,7 +20,7 @@ import msgspec
 from pydantic import PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from shared.case_words import pointer
+from shared.contracts.case_vocabulary import pointer
 from shared.errors import ConfigError
 from worker.validation.expansion import MAX_IN_PLACE, MAX_VISITS, Counting, has_references, is_explosive
 from worker.validation.words import cut

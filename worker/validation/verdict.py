@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from shared.case_words import STAGE_NUMBERS, CaseStatus, Stage
+from shared.contracts.case_vocabulary import STAGE_NUMBERS, CaseStatus, Stage
 from worker.validation.words import storable
 
 FREEFORM: Final = "freeform"

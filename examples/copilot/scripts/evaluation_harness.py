@@ -20,15 +20,15 @@ from producer.report.queries.files import (
     write_results_csv,
     write_results_json,
 )
-from shared.query_words import (
+from shared.contracts.query_vocabulary import (
     CATEGORIES,
     DEFAULT_API_URL,
     LATENCY_THRESHOLD_MS,
     MAX_RETRIES,
     QUERY_ENDPOINT,
 )
-from shared.query_words import DEFAULT_DELAY_S as DEFAULT_DELAY
-from shared.query_words import REQUEST_TIMEOUT_S as REQUEST_TIMEOUT
+from shared.contracts.query_vocabulary import DEFAULT_DELAY_S as DEFAULT_DELAY
+from shared.contracts.query_vocabulary import REQUEST_TIMEOUT_S as REQUEST_TIMEOUT
 from worker import standalone
 from worker.queries.checks import (
     check_citation_present,

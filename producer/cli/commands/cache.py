@@ -6,7 +6,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.options import group
+from producer.cli.global_options import group
 from producer.cli.wording import count, duration, plural, size
 from shared.settings import DAY_S
 
@@ -25,7 +25,7 @@ def command() -> None:
 @pass_session
 def info(session: Session) -> None:
     """Tell how many answers are kept, how large they are, and how often they were of use."""
-    from shared.answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     found, ttl_s = AnswerBook(session.ledger.caller).info(), session.settings.cache_ttl_s
     rate = found.hit_rate
@@ -50,7 +50,7 @@ def info(session: Session) -> None:
 @pass_session
 def clear(session: Session, *, force: bool) -> None:
     """Forget all answers: models are asked again."""
-    from shared.answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     book = AnswerBook(session.ledger.caller)
     answers = book.info().answers

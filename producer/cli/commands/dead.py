@@ -7,8 +7,8 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.options import group
-from producer.cli.params import worker_options
+from producer.cli.global_options import group
+from producer.cli.shared_options import worker_options
 from producer.cli.wording import plural
 from shared.clock import iso_utc
 
@@ -27,9 +27,9 @@ def command() -> None:
 @pass_session
 def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     """List dead items: of RUN in its order, else of all runs, the newest first."""
-    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import read_dead  # noqa: PLC0415 - same
+    from producer.cli.dead_set import read_dead  # noqa: PLC0415 - same
     from producer.cli.listing import when  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     if run is not None:
         find_run(session, run)
@@ -78,8 +78,8 @@ def show(session: Session, *, run: str, item: str) -> None:
 
     ITEM is its id in the file (Q-06), or its position (query-5).
     """
-    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import as_json, find_dead, read_dead  # noqa: PLC0415 - same
+    from producer.cli.dead_set import as_json, find_dead, read_dead  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     find_run(session, run)
     [found] = find_dead([*read_dead(session.client, run=run)], [item], run)
@@ -115,15 +115,17 @@ def retry(
     detach: bool,
 ) -> int:
     """Put dead items of RUN back to work: those named by id or position, else all of them."""
-    from producer.cli import redo, work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.find import find_run  # noqa: PLC0415 - same
-    from producer.cli.graveyard import find_dead, read_dead  # noqa: PLC0415 - same
+    from producer.cli import retrying, work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     find_run(session, run)
     dead = [*read_dead(session.client, run=run)]
     chosen = find_dead(dead, items, run) if items else dead
     positions = sorted({int(entry.place.index) for entry in chosen})
-    return redo.redo(session, run, work.WorkOptions(processes, in_flight), positions=positions, detach=detach)
+    return retrying.redo(
+        session, run, work.WorkOptions(processes, in_flight), positions=positions, detach=detach
+    )
 
 
 @command.command()
@@ -132,9 +134,9 @@ def retry(
 @pass_session
 def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
     """Take items of RUN, named by id or position, off this list; their results stay what they are."""
-    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import discard as take_out  # noqa: PLC0415 - same
-    from producer.cli.graveyard import find_dead, read_dead  # noqa: PLC0415 - same
+    from producer.cli.dead_set import discard as take_out  # noqa: PLC0415 - same
+    from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     find_run(session, run)
     found = find_dead([*read_dead(session.client, run=run)], items, run)
@@ -146,9 +148,9 @@ def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
 @pass_session
 def purge(session: Session, *, run: str | None) -> None:
     """Take everything off this list, or everything of RUN; results stay what they are."""
-    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.graveyard import discard as take_out  # noqa: PLC0415 - same
-    from producer.cli.graveyard import read_dead  # noqa: PLC0415 - same
+    from producer.cli.dead_set import discard as take_out  # noqa: PLC0415 - same
+    from producer.cli.dead_set import read_dead  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     if run is not None:
         find_run(session, run)

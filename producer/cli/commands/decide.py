@@ -7,10 +7,10 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
 from producer.cli.output import Style
+from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, ThreadMementoSignalKind
 from shared.errors import InputError
-from shared.turn_words import AffectPhase, IntensityBucket, ThreadMementoSignalKind
 from worker.breakpoint.engine import Explanation, explain
 
 MAX_MESSAGE_CHARS = 20_000  # as in the contract of a turn, which would cost pydantic's start-up

@@ -6,7 +6,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
 from producer.cli.output import Style, printable
 from producer.cli.wording import plural
 
@@ -25,7 +25,7 @@ def command(session: Session, *, only_acl: bool) -> int:
 
     Exits 0 when nothing failed, 3 when a server did, 1 when something else did. Warnings fail nothing.
     """
-    from producer.cli.diagnosis import access_rules, diagnose  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.doctor_checks import access_rules, diagnose  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     output = session.output
     if only_acl:

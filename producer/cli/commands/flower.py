@@ -6,7 +6,7 @@ from ipaddress import ip_address
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
 from producer.cli.services import PACKAGES_ROOT, become, check_port, flower_command, flower_environment
 
 

@@ -3,7 +3,7 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options import group
+from producer.cli.global_options import group
 from shared.errors import RedisRefusingError, UsageError
 from shared.heartbeat import oldest_beat_s
 
@@ -46,8 +46,8 @@ def redis(session: Session) -> int:
 
     Warns when its memory is nearly full.
     """
-    from shared.checks import check_memory, check_writes  # noqa: PLC0415 - start-up: see above
     from shared.ledger.calls import refused_write  # noqa: PLC0415 - same
+    from shared.server.diagnostics import check_memory, check_writes  # noqa: PLC0415 - start-up: see above
 
     refused = check_writes(refused_write(session.client))
     memory = check_memory(session.client.info("memory"))

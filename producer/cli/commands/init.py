@@ -8,7 +8,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.files import whole_file
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
 from shared.errors import UsageError
 
 FILES: Final = {

@@ -6,7 +6,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.options import group
+from producer.cli.global_options import group
 from producer.cli.wording import plural
 from shared.errors import UsageError
 
@@ -28,7 +28,7 @@ def show(session: Session, *, key: str | None) -> None:
 
     FREE is how many more calls may go out at a time now; NEXT is when the next one may be sent.
     """
-    from producer.cli.bounds import COLUMNS, RIGHT, SPARE, as_dict, cells, read_bounds  # noqa: PLC0415 - start-up
+    from producer.cli.limits_view import COLUMNS, RIGHT, SPARE, as_dict, cells, read_bounds  # noqa: PLC0415 - start-up
 
     bounds = read_bounds(session.ledger.caller, key)
     if session.options.json:
@@ -59,8 +59,8 @@ def set_limits(
     pace_s: float | None,
 ) -> None:
     """Set limits of KEY; those that are not named stay as they are."""
-    from producer.cli.bounds import number, said  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
-    from shared.limits import LimitBook, Limits, limit_key  # noqa: PLC0415 - same
+    from producer.cli.limits_view import number, said  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from shared.upstream.limits import LimitBook, Limits, limit_key  # noqa: PLC0415 - same
 
     limits = Limits(rpm, tpm, concurrency, pace_s)
     if limits == Limits():
@@ -81,7 +81,7 @@ def set_limits(
 @pass_session
 def unset(session: Session, *, keys: tuple[str, ...]) -> None:
     """Remove the limits that were set for KEYs."""
-    from shared.limits import LimitBook, limit_key  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from shared.upstream.limits import LimitBook, limit_key  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     book = LimitBook(session.ledger.caller)
     names = [limit_key(key) for key in keys]
@@ -102,7 +102,7 @@ def unset(session: Session, *, keys: tuple[str, ...]) -> None:
 @pass_session
 def reset(session: Session, *, keys: tuple[str, ...]) -> None:
     """Forget pauses, open breakers and what was learnt about KEYs; limits that are set stay."""
-    from shared.limits import LimitBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from shared.upstream.limits import LimitBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     book = LimitBook(session.ledger.caller)
     count = sum(book.reset(key) for key in keys)

@@ -6,7 +6,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import InterruptedByUserError, TerminatedError
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
 from producer.cli.services import check_port
 
 

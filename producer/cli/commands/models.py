@@ -10,14 +10,14 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.options import command as declare
-from producer.cli.params import config_option, one_file
+from producer.cli.global_options import command as declare
+from producer.cli.shared_options import config_option, one_file
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from shared.case_config import BenchConfig
+    from shared.contracts.case_config import BenchConfig
 
 COLUMNS: Final = ("MODEL", "ROLE", "PROVIDER", "ENDPOINT", "KEY", "USD PER 1M IN/OUT")
 MILLION: Final = 1_000_000
@@ -59,7 +59,7 @@ def model_rows(config: BenchConfig, environment: Mapping[str, str]) -> Iterator[
         config: as it is written.
         environment: holds the keys; of these only whether they are there is told.
     """
-    from shared.key_variables import key_in, key_variable, provider_of  # noqa: PLC0415 - start-up
+    from shared.upstream.key_variables import key_in, key_variable, provider_of  # noqa: PLC0415 - start-up
 
     roles = [("model", name) for name in dict.fromkeys(config.models)]
     for role, name in [*roles, *(("judge", name) for name in config.judges)]:
@@ -79,7 +79,7 @@ def model_rows(config: BenchConfig, environment: Mapping[str, str]) -> Iterator[
 
 def _price(model: str, config: BenchConfig) -> dict[str, float] | None:
     """Returns the dollars for a million tokens in and out; None where they are not known."""
-    from shared.prices import cost_of  # noqa: PLC0415 - start-up
+    from shared.upstream.prices import cost_of  # noqa: PLC0415 - start-up
 
     said = config.model_configs.get(model)
     given = {} if said is None or said.prices is None else {model: said.prices.model_dump()}

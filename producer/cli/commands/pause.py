@@ -4,7 +4,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.control import tell_state
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
 
 
 @declare()

@@ -9,8 +9,8 @@ import click
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.files import FORMATS, plan_files
-from producer.cli.options import command as declare
-from producer.cli.params import gate_options, refuse_no_text, text_option
+from producer.cli.global_options import command as declare
+from producer.cli.shared_options import gate_options, refuse_no_text, text_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,8 +50,8 @@ def command(
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli.ending import exit_of_gates, tell_gates, write_reports  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.find import find_run  # noqa: PLC0415 - same
     from producer.cli.printing import print_results  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     files = plan_files(paths, format_name) if paths else []
     wanted = [parse_gate(text) for text in gates]

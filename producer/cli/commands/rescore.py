@@ -6,8 +6,8 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.files import FORMATS, plan_files
-from producer.cli.options import command as declare
-from producer.cli.params import worker_options
+from producer.cli.global_options import command as declare
+from producer.cli.shared_options import worker_options
 
 
 @declare()
@@ -46,7 +46,7 @@ def command(
     No model under test is called. A judge is, where the criteria name one and an answer differs.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.again import rescore  # noqa: PLC0415 - same
+    from producer.cli.rescoring import rescore  # noqa: PLC0415 - same
 
     options = work.WorkOptions(processes, in_flight, None, plan_files(paths, export))
     return rescore(session, run, config, options)

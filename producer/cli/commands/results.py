@@ -3,8 +3,8 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options import command as declare
-from producer.cli.params import refuse_no_text, text_option
+from producer.cli.global_options import command as declare
+from producer.cli.shared_options import refuse_no_text, text_option
 from shared.errors import UsageError
 
 FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")
@@ -49,9 +49,9 @@ def command(
     all_phases: bool,
 ) -> None:
     """Print the results of RUN in input order, also while it goes on."""
-    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.item_names import find_items  # noqa: PLC0415 - same
     from producer.cli.printing import Wanted, print_results, print_table  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     if all_phases and not traces:
         raise UsageError("--all-phases says which traces to print", hint="add --traces")

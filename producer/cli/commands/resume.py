@@ -3,8 +3,8 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options import command as declare
-from producer.cli.params import worker_options
+from producer.cli.global_options import command as declare
+from producer.cli.shared_options import worker_options
 
 
 @declare()
@@ -35,8 +35,8 @@ def command(
     from producer.cli.control import tell_state  # noqa: PLC0415 - same
 
     if max_cost is not None:
-        from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-        from shared.costs import CostBook  # noqa: PLC0415 - same
+        from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.upstream.costs import CostBook  # noqa: PLC0415 - same
 
         find_run(session, run)
         CostBook(session.ledger.caller).set_cap(run, max_cost)

@@ -3,8 +3,8 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options import command as declare
-from producer.cli.params import worker_options
+from producer.cli.global_options import command as declare
+from producer.cli.shared_options import worker_options
 
 
 @declare()
@@ -33,9 +33,9 @@ def command(
     Workers are started here only when none is alive, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.find import find_run  # noqa: PLC0415 - same
     from producer.cli.item_names import find_items  # noqa: PLC0415 - same
-    from producer.cli.redo import redo  # noqa: PLC0415 - same
+    from producer.cli.retrying import redo  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     info = find_run(session, run)
     positions = find_items(session.store, info, items) if items else None

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from producer.cli.asking import query_options
-from producer.cli.cases import case_options
+from producer.cli.case_options import case_options
 from producer.cli.context import Session, pass_session
 from producer.cli.files import FORMATS, check_formats, plan_files
-from producer.cli.models import model_options
-from producer.cli.options import command as declare
-from producer.cli.options import jsonl_option
-from producer.cli.params import (
+from producer.cli.global_options import command as declare
+from producer.cli.global_options import jsonl_option
+from producer.cli.model_options import model_options
+from producer.cli.query_options import query_options
+from producer.cli.shared_options import (
     chosen,
     config_option,
     gate_options,

@@ -6,7 +6,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.options import group
+from producer.cli.global_options import group
 from shared.names import Kind, RunState
 
 
@@ -48,7 +48,7 @@ def list_runs(
 def show(session: Session, *, run: str) -> None:
     """Show one run: state, counts and summary, also while it goes on."""
     from producer.cli.ending import tell_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.find import find_run  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     tell_run(session, find_run(session, run))
 
@@ -58,7 +58,7 @@ def show(session: Session, *, run: str) -> None:
 @pass_session
 def remove(session: Session, *, runs: tuple[str, ...]) -> None:
     """Remove runs with their results, at once and for good."""
-    from producer.cli.find import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     for run in runs:
         find_run(session, run)

@@ -7,7 +7,8 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import InterruptedByUserError, TerminatedError
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
+from producer.cli.process_group import Together
 from producer.cli.services import (
     PACKAGES_ROOT,
     Child,
@@ -17,7 +18,6 @@ from producer.cli.services import (
     flower_environment,
     worker_command,
 )
-from producer.cli.together import Together
 from producer.cli.wording import plural
 from shared.settings import Settings, variable_of
 

@@ -3,11 +3,11 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options import command as declare
-from producer.cli.params import SubmitChoice, config_option, one_file
+from producer.cli.global_options import command as declare
+from producer.cli.shared_options import SubmitChoice, config_option, one_file
+from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.names import Kind
-from shared.turn_words import SummaryPolicy
 
 
 @declare()

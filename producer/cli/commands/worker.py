@@ -5,7 +5,7 @@ import os
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options import command as declare
+from producer.cli.global_options import command as declare
 from producer.cli.services import become, child_environment, worker_command
 from shared.names import Kind
 

@@ -5,10 +5,10 @@ from shutil import get_terminal_size
 from typing import Any, Final
 
 from producer.report import boxes
-from producer.report.case_rows import OpenedCase, opened
+from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.words import dollars, seconds
 from producer.report.cells import plain
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
 
 PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
 """As in the document."""

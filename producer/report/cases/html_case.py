@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from producer.report.case_rows import OpenedCase
+from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.words import dollars, seconds
 from producer.report.cells import plain
 from producer.report.html.page import cut
-from shared.case_words import Stage
+from shared.contracts.case_vocabulary import Stage
 
 NEVER_ASKED: Final = "never asked"
 GIST_CHARS: Final = 110

@@ -6,12 +6,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, Protocol
 
-from producer.report.case_rows import OpenedCase
 from producer.report.cases.html_case import status_of, told
+from producer.report.cases.opened_rows import OpenedCase
 from producer.report.html.page import chunked, fill, text_limit
 from producer.report.html.spool import Spool
-from producer.report.wording import plural
-from shared.case_run import CaseRun
+from producer.report.turns.wording import plural
+from shared.contracts.case_run import CaseRun
 from shared.names import Outcome
 
 TEMPLATE: Final = "cases/page.html.j2"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from producer.report.case_rows import OpenedCase
+from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cells import plain
 from shared.names import Outcome
 

@@ -10,9 +10,9 @@ from producer.report.cases.words import by_latency, by_pass_rate, dollars, headl
 from producer.report.cells import plain
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.page import Tile, begin, markup
-from producer.report.wording import plural, verdict_line
+from producer.report.turns.wording import plural, verdict_line
 from shared import __version__
-from shared.case_run import CaseRun
+from shared.contracts.case_run import CaseRun
 from shared.names import RunState
 from shared.runs import RunInfo
 

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked
 from producer.report import boxes
-from producer.report.case_rows import opened
 from producer.report.cases.certainty import COLUMNS as SURE
 from producer.report.cases.certainty import REPEATS, repeat_rows, sure_rows
 from producer.report.cases.judging import judge_lines, lines_of_judges
+from producer.report.cases.opened_rows import opened
 from producer.report.cases.words import (
     FREEFORM,
     by_latency,
@@ -20,7 +20,7 @@ from producer.report.cases.words import (
     seconds,
 )
 from producer.report.cells import plain
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
 
 COLUMNS: Final = ("item", "case", "model", "outcome", "status", "latency", "cost", "message")
 """Of the table of results."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any, BinaryIO, Final
 
-from producer.report.case_rows import OpenedCase, opened
+from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cells import csv_cell
-from shared.case_run import GIT_KEY
 from shared.clock import iso_utc
-from shared.item_rows import CACHED, ItemRow
+from shared.codecs.item_rows import CACHED, ItemRow
+from shared.contracts.case_run import GIT_KEY
 from shared.runs import RunInfo
 
 COLUMNS: Final = (

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
-from producer.report.case_rows import opened
 from producer.report.cases.html_lists import TEMPLATE, list_of
 from producer.report.cases.html_matrix import Matrix
 from producer.report.cases.html_summary import (
@@ -16,10 +15,11 @@ from producer.report.cases.html_summary import (
     statuses_of,
 )
 from producer.report.cases.judging import judge_lines, judge_table
+from producer.report.cases.opened_rows import opened
 from producer.report.cases.words import FREEFORM
 from producer.report.html.page import end, fill
-from shared.case_run import CaseRun
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CaseRun
 from shared.runs import RunInfo
 
 

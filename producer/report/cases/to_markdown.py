@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.report.case_rows import OpenedCase, opened
 from producer.report.cases.certainty import COLUMNS as SURE
 from producer.report.cases.certainty import REPEATS, repeat_rows, sure_cells
 from producer.report.cases.judging import judge_lines, judge_table
+from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.words import (
     FREEFORM,
     by_latency,
@@ -18,7 +18,7 @@ from producer.report.cases.words import (
     seconds,
 )
 from producer.report.cells import markdown
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
 MOST_CASES: Final = 500

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from producer.aggregate.queries import targets
 from producer.report.cells import plain
-from shared.query_words import confidence_of, failed
+from shared.contracts.query_vocabulary import confidence_of, failed
 
 TITLE: Final = "Waypoint Co-Pilot - Evaluation Harness"
 RULE: Final = "=" * 60

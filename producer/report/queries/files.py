@@ -11,8 +11,8 @@ from producer.report.queries.to_csv import results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
 from shared.clock import now_ms
+from shared.contracts.query_vocabulary import run_id_at
 from shared.errors import DISK_ERRORS, ConfigError, InfrastructureError
-from shared.query_words import run_id_at
 
 RESULTS_JSON_PATH: Final = Path("data/evaluation_results.json")
 RESULTS_CSV_PATH: Final = Path("data/evaluation_results.csv")

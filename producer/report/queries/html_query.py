@@ -11,10 +11,10 @@ from producer.report.cells import plain
 from producer.report.html.page import Text, cut
 from producer.report.queries.html_checks import FAILED
 from producer.report.queries.html_checks import told as checks_of
-from producer.report.query_rows import OpenedQuery
-from shared.item_rows import ItemRow
+from producer.report.queries.opened_rows import OpenedQuery
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_vocabulary import confidence_of, json_object
 from shared.names import Outcome
-from shared.query_words import confidence_of, json_object
 
 NEVER: Final = "never sent"
 NAME_CHARS: Final = 80

@@ -19,11 +19,11 @@ from producer.report.queries.sections import (
     category_rows,
     metric_rows,
 )
-from producer.report.wording import duration, plural, verdict_line
+from producer.report.turns.wording import duration, plural, verdict_line
 from shared import __version__
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import began_at
 from shared.names import FINAL_STATES
-from shared.query_run import QueryRun
-from shared.query_words import began_at
 from shared.runs import RunInfo
 
 TEMPLATE: Final = "queries/page.html.j2"

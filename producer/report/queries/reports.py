@@ -13,14 +13,14 @@ from tempfile import TemporaryFile
 from textwrap import indent
 from typing import Any, BinaryIO, Final
 
+from producer.report.queries.opened_rows import opened
 from producer.report.queries.sections import EXCERPT_CHARS
 from producer.report.queries.to_csv import COLUMNS, csv_row
 from producer.report.queries.to_json import results_json, run_config
 from producer.report.queries.to_markdown import report_markdown
-from producer.report.query_rows import opened
-from shared.item_rows import ItemRow
-from shared.query_run import QueryRun
-from shared.query_words import json_object
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import json_object
 from shared.runs import RunInfo
 
 _NO_RESULTS: Final = b'"results": []\n}\n'

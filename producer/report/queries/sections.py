@@ -14,7 +14,7 @@ from producer.aggregate.queries import (
     latency_ms,
     targets,
 )
-from shared.query_words import CHECKS, confidence_of, failed, json_object
+from shared.contracts.query_vocabulary import CHECKS, confidence_of, failed, json_object
 
 Result = Mapping[str, Any]
 Row = tuple[str, ...]

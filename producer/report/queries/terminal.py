@@ -7,10 +7,10 @@ from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
 from producer.report.queries.html_checks import failures
-from producer.report.query_rows import OpenedQuery, opened
-from producer.report.wording import duration
-from shared.item_rows import ItemRow
-from shared.query_words import confidence_of
+from producer.report.queries.opened_rows import OpenedQuery, opened
+from producer.report.turns.wording import duration
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_vocabulary import confidence_of
 
 COLUMNS: Final = ("item", "id", "category", "outcome", "confidence", "latency", "why")
 """Of the table of results."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from producer.aggregate.queries import check_of, is_citation_applicable, latency_ms
 from producer.report.cells import csv_cell
-from shared.query_words import confidence_of
+from shared.contracts.query_vocabulary import confidence_of
 
 COLUMNS: Final = (
     "id",

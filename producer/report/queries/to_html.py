@@ -10,6 +10,7 @@ from producer.report.html.spool import Spool
 from producer.report.queries.html_checks import CheckCounts
 from producer.report.queries.html_query import element_id, told
 from producer.report.queries.html_summary import TEMPLATE, facts_of, opening, summary_of
+from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.report.queries.sections import (
     FAILURES,
     KEYWORDS,
@@ -20,8 +21,7 @@ from producer.report.queries.sections import (
     not_applicable_note,
     vacuous_note,
 )
-from producer.report.query_rows import OpenedQuery, opened
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
 MOST_QUERIES: Final = 20_000

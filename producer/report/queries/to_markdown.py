@@ -27,7 +27,7 @@ from producer.report.queries.sections import (
     not_applicable_note,
     vacuous_note,
 )
-from shared.query_words import began_at, failed
+from shared.contracts.query_vocabulary import began_at, failed
 
 
 def report_markdown(

@@ -11,10 +11,10 @@ from producer.report.cells import plain
 from producer.report.html.charts import Series, stacked
 from producer.report.html.page import Tile, begin, fill, markup
 from producer.report.turns.html_strips import MARKS, mark
-from producer.report.wording import RULES, call_remarks, headline, plural, remarks, verdict_line
+from producer.report.turns.wording import RULES, call_remarks, headline, plural, remarks, verdict_line
 from shared import __version__
+from shared.codecs.turn_batches import DECISION_OF_CODE
 from shared.names import FINAL_STATES
-from shared.rows import DECISION_OF_CODE
 from shared.runs import RunInfo, TurnRow
 
 TEMPLATE: Final = "turns/page.html.j2"

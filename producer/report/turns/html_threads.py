@@ -9,14 +9,14 @@ from typing import Any, Final
 from producer.report.cells import plain
 from producer.report.html.page import chunked, fill
 from producer.report.html.spool import Spool
-from producer.report.messages import message_of
-from producer.report.opened import OpenedRow
-from producer.report.to_traces import events
 from producer.report.turns.html_strips import MOST_CELLS, strip
 from producer.report.turns.html_summary import TEMPLATE
-from producer.report.wording import plural
+from producer.report.turns.messages import message_of
+from producer.report.turns.opened_rows import OpenedRow
+from producer.report.turns.to_traces import events
+from producer.report.turns.wording import plural
+from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED
 from shared.names import Outcome
-from shared.rows import ASKED, AVOIDED, CACHED
 
 MOST_THREADS: Final = 200
 """Threads that are drawn, the first of the run."""

@@ -5,7 +5,6 @@ from typing import Any, BinaryIO, Final
 
 from producer.report.html.page import end, fill
 from producer.report.html.spool import Spool
-from producer.report.opened import opened
 from producer.report.turns.html_summary import (
     TEMPLATE,
     Course,
@@ -16,7 +15,8 @@ from producer.report.turns.html_summary import (
     summary_of,
 )
 from producer.report.turns.html_threads import NEVER, Threads, bad_rows, shown_of
-from producer.report.wording import RULES, plural
+from producer.report.turns.opened_rows import opened
+from producer.report.turns.wording import RULES, plural
 from shared.runs import RunInfo, TurnRow
 
 MOST_TURNS: Final = 20_000

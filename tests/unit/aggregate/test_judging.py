@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from producer.aggregate.agreement import alpha_of_tallies, fleiss_kappa, krippendorff_alpha
 from producer.aggregate.cases import CaseTotals
-from shared.case_run import CasePayload, Label, encode_case
-from shared.item_rows import ItemRow
-from worker.tasks.case_lines import Told, case_document, case_line
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CasePayload, Label, encode_case
+from worker.executors.case_lines import Told, case_document, case_line
 from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge
 from worker.validation.verdict import JudgeReply

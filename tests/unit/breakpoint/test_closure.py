@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.turn_words import ThreadMementoSignalKind
+from shared.contracts.turn_vocabulary import ThreadMementoSignalKind
 from worker.breakpoint.closure import HEADING, MAX_LINES, flagged_messages, render_closure_signals
 from worker.breakpoint.wire import SignalItem
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from shared.rows import Block, pack_block, unpack_block
-from shared.turn_lines import expand
+from shared.codecs.turn_batches import Block, pack_block, unpack_block
+from shared.codecs.turn_lines import expand
 from tests.support.conversations import POLICY, batch, decide, felt, shape, signals, turn
 from tests.support.tree import ROOT
 from worker.breakpoint.codec import Batch, Refusal, RunPolicy, decide_thread, public_state, refused_line

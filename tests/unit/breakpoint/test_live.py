@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.rows import pack_batch
+from shared.codecs.turn_batches import pack_batch
 from tests.support.conversations import POLICY, batch, felt, shape, turn, with_memento
 from tests.support.live_thread import ALL, MUST, SHOULD, Thread, codes, heard, live, prompt, rows
 from worker.breakpoint.codec import Batch, Refusal

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from producer.load.turns import read_turns
-from shared.mementos import StoredMemento
+from shared.contracts.mementos import StoredMemento
 from tests.support.conversations import (
     EARLIER,
     SUBMITTED_AT,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.turns import SummaryShape
+from shared.contracts.turns import SummaryShape
 from tests.support.conversations import shape
 from worker.breakpoint.reply import read_reply
 from worker.breakpoint.wire import Shape

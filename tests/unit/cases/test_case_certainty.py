@@ -5,8 +5,8 @@ import re
 import pytest
 
 from producer.report.cases.terminal import summary_text
-from shared.case_run import CasePayload
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CasePayload
 from tests.unit.cases.test_case_reports import document, row, run_info, standard, written
 
 

@@ -16,7 +16,7 @@ from producer.load.case_files import TextFile
 from producer.load.case_gates import check_validators
 from producer.load.cases import validator_names
 from producer.load.recorded import OutputRow
-from shared.case_config import BenchConfig, CaseEntry, ModelConfig, Price, RunSettings
+from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig, Price, RunSettings
 from shared.errors import ProctorError
 from tests.support.benches import MINIMAL, plan, write
 from tests.support.tree import ROOT

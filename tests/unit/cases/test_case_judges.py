@@ -8,8 +8,8 @@ import pytest
 
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
-from worker.tasks.case_judges import Adjourned, Heard, ask_judges
-from worker.tasks.in_hand import Begun
+from worker.executors.case_judges import Adjourned, Heard, ask_judges
+from worker.executors.item_pool import Begun
 from worker.upstream.budget import OverBudget
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest

@@ -11,11 +11,11 @@ import pytest
 from producer.document import document_of, totals_of
 from producer.report.cases import html_lists
 from producer.report.cases.to_html import CasesHtmlReport
-from shared.case_run import CasePayload, Mode, encode_case
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CasePayload, Mode, encode_case
 from shared.names import Kind
 from tests.support.case_pages import EXPECTED, GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
-from worker.tasks.case_lines import Told, case_document, case_line
+from worker.executors.case_lines import Told, case_document, case_line
 from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge, validate
 from worker.validation.verdict import JudgeReply

@@ -10,8 +10,8 @@ import pytest
 from producer.load.case_load import CHUNK_BYTES_MOST, load_cases, settings_digest
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
-from shared.case_run import CaseRun, Endpoint, Recorded, decode_case
-from shared.case_words import MAX_OUTPUT_CHARS
+from shared.contracts.case_run import CaseRun, Endpoint, Recorded, decode_case
+from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
 from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
 
 FULL = """

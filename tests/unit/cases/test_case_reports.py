@@ -15,14 +15,14 @@ from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.terminal import summary_text, table_rows
 from producer.report.formats import CASE_FORMATS
 from producer.report.html.charts import Point, scatter
-from shared.case_results import REASONING_CHARS
-from shared.case_run import CasePayload, CaseRun, Endpoint, encode_case
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_results import REASONING_CHARS
+from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
 from shared.names import Kind
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info
 from tests.support.schemas import hold
-from worker.tasks.case_lines import Told, case_document, case_line
+from worker.executors.case_lines import Told, case_document, case_line
 from worker.validation.pipeline import validate
 
 HOSTILE: Final = "<img src=x onerror=alert(1)></script><script>alert(1)</script>\u2028\"'`|=1+1"

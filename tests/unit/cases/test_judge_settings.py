@@ -9,7 +9,7 @@ from producer.cli.main import run
 from producer.load.case_load import load_cases
 from producer.load.source import Source
 from producer.options import SubmitOptions
-from shared.case_run import CaseRun, Endpoint, decode_case
+from shared.contracts.case_run import CaseRun, Endpoint, decode_case
 from tests.support.benches import HEAD, plan, refusal, write
 
 EXPECTS = "test_cases:\n  - {input: Hi, expected: {n: 1}}\n"

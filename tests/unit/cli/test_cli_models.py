@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from producer.cli.models import given_flags, read_live_run, refuse_model_options
+from producer.cli.model_options import given_flags, read_live_run, refuse_model_options
+from shared.contracts.live_turns import LiveRun
+from shared.contracts.turn_vocabulary import Live
 from shared.errors import UsageError
-from shared.live_run import LiveRun
-from shared.turn_words import Live
 
 NOTHING: dict[str, Any] = {
     "models": (),

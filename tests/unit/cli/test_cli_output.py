@@ -11,8 +11,8 @@ import pytest
 
 from producer import bench
 from producer.cli.files import ReportFile, reports_of, whole_file
+from producer.cli.global_options import GlobalOptions
 from producer.cli.main import run
-from producer.cli.options import GlobalOptions
 from producer.cli.output import Output, named_stdout, printable, wants_color
 from producer.harness.main import main as evaluate
 from shared.errors import InfrastructureError, UsageError

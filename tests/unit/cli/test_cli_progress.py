@@ -8,13 +8,13 @@ from rich.console import Console
 
 from producer.cli.drawing import draw
 from producer.cli.events import Events
+from producer.cli.global_options import GlobalOptions
 from producer.cli.live import NoView, PlainView
-from producer.cli.looking import limit_text
-from producer.cli.options import GlobalOptions
 from producer.cli.output import Output
 from producer.cli.progress import Calls, Failed, Meter, Progress, figures, money
-from shared.limits import Limits, ScopeState
+from producer.cli.upstream_monitor import limit_text
 from shared.runs.upstreams import Gauge
+from shared.upstream.limits import Limits, ScopeState
 
 TALLY = {"must": 1200, "should": 900, "skip": 440, "error": 2}
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from producer.cli.options import GlobalOptions
+from producer.cli.global_options import GlobalOptions
 from producer.cli.output import Output
+from producer.cli.process_group import Together
 from producer.cli.services import (
     PACKAGES_ROOT,
     Child,
@@ -16,7 +17,6 @@ from producer.cli.services import (
     open_log,
     worker_command,
 )
-from producer.cli.together import Together
 from shared.names import Kind
 from shared.settings import Settings
 from worker.options import read_options

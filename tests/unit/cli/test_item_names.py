@@ -3,7 +3,7 @@
 import pytest
 
 from producer.cli.item_names import ItemName, name_of, resolve
-from shared.case_run import CasePayload, encode_case
+from shared.contracts.case_run import CasePayload, encode_case
 from shared.errors import UnknownItemError
 from shared.names import Kind
 

@@ -14,10 +14,10 @@ from producer.cli.main import run
 from producer.document import document_of, totals_of
 from producer.report import formats
 from producer.report.formats import OF_KIND, format_of
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.errors import UsageError
-from shared.item_rows import ItemRow
 from shared.names import Kind, RunState
-from shared.query_run import QueryRun
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, turn
 from tests.support.junit import read_junit

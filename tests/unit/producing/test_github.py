@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
 from producer.report.github import MOST_ANNOTATIONS, MOST_FAILURES, Annotations, command, html
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.names import Kind, RunState
-from shared.query_run import QueryRun
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, turn
 from tests.support.query_results import one_of_each

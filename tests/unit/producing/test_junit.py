@@ -14,9 +14,9 @@ from producer.document import document_of, totals_of
 from producer.report.formats import format_of
 from producer.report.junit import UNKNOWN, Junit, JunitTest, xml_of
 from producer.report.to_junit import BLOCK, MOST_TURNS
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.names import Kind, RunState
-from shared.query_run import QueryRun
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, shape, signals, turn
 from tests.support.junit import read_junit, suites_of

@@ -12,7 +12,7 @@ from producer.aggregate.turns import TurnTotals
 from producer.cli.progress import Progress, decisions, plain_line
 from producer.document import document_of
 from producer.report.formats import FORMATS
-from producer.report.terminal import summary_text
+from producer.report.turns.terminal import summary_text
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import turn

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.rows import Block, pack_batch, pack_block
+from shared.codecs.turn_batches import Block, pack_batch, pack_block
 from shared.runs.pages import ChunkFields, PageReader, TurnRow
 
 

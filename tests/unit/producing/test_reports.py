@@ -10,9 +10,9 @@ import pytest
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
 from producer.report.formats import FORMATS
-from producer.report.terminal import summary_text, table_rows
-from producer.report.to_jsonl import TurnLines
-from producer.report.to_markdown import TURNS_SHOWN
+from producer.report.turns.terminal import summary_text, table_rows
+from producer.report.turns.to_jsonl import TurnLines
+from producer.report.turns.to_markdown import TURNS_SHOWN
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import decide, shape, signals, turn

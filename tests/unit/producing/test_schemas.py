@@ -12,7 +12,7 @@ from producer.aggregate.gates import parse_gate
 from producer.cli.main import run
 from producer.document import document_of, totals_of
 from producer.schemas import names, schema_of
-from shared.case_run import CasePayload
+from shared.contracts.case_run import CasePayload
 from shared.errors import UsageError
 from shared.names import Kind
 from tests.support.live_rows import ROWS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.query_words import CHECKS
+from shared.contracts.query_vocabulary import CHECKS
 from worker.queries.checks import (
     check_citation_present,
     check_expected_docs,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from producer.aggregate.queries import calculate_metrics, latency_percentiles, targets
-from shared.query_words import CATEGORIES
+from shared.contracts.query_vocabulary import CATEGORIES
 
 
 def result(

@@ -10,7 +10,7 @@ from producer.aggregate.queries import calculate_metrics
 from producer.report.queries import to_html
 from producer.report.queries.html_checks import told
 from producer.report.queries.to_markdown import report_markdown
-from shared.item_rows import POISON_CODE, ItemRow
+from shared.codecs.item_rows import POISON_CODE, ItemRow
 from shared.names import RunState
 from tests.support.query_results import HOSTILE, answered, one_of_each
 from tests.support.run_pages import queries_run, query_rows, write_page

@@ -2,8 +2,8 @@
 
 import pytest
 
+from shared.contracts.query_environment import api_url, delay_s
 from shared.errors import ConfigError
-from shared.query_settings import api_url, delay_s
 
 
 def test_the_flag_beats_the_environment_which_beats_the_default() -> None:

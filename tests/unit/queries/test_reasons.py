@@ -9,17 +9,17 @@ import pytest
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.main import run
 from producer.report.items_jsonl import item_line
+from producer.report.queries.opened_rows import opened
 from producer.report.queries.terminal import table_rows
 from producer.report.queries.to_markdown import report_markdown
-from producer.report.query_rows import opened
 from producer.report.to_junit import query_test
-from shared.item_rows import ItemRow
+from shared.codecs.item_rows import ItemRow
 from tests.support.query_desk import numbered
 from tests.support.query_results import answered, baseline
 from tests.support.run_pages import queries_run, write_page
+from worker.executors.queries import result_line
 from worker.queries.reply import Reply, read_reply
 from worker.queries.verdict import query_result
-from worker.tasks.queries import result_line
 
 REFUSED: Final = read_reply(status_code=404, body=b"no such path", latency_ms=7)
 TURNS: Final = '{"threadId": "t", "message": "Hi"}\n'

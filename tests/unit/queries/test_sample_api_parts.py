@@ -16,8 +16,8 @@ from producer.sample_api.behaviour import (
 )
 from producer.sample_api.knowledge import load_knowledge
 from producer.sample_api.retrieval import Index
+from shared.contracts.query_vocabulary import CATEGORIES
 from shared.errors import ConfigError, InputError
-from shared.query_words import CATEGORIES
 from tests.support.tree import ROOT
 
 BASELINES = ROOT / "examples" / "copilot" / "data" / "evaluation_baselines.json"

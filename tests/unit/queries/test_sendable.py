@@ -2,9 +2,9 @@
 
 import pytest
 
+from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError
-from shared.query_run import QueryRun
-from worker.tasks.asking import prepare
+from worker.upstream.query_client import prepare
 
 ENVIRONMENT = {"AWS_SECRET_ACCESS_KEY": "geheim", "HOME": "/root", "ASK_TOKEN": "abc", "TENANT": "blue"}
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from shared.contracts.queries import QueryResult
 from shared.names import Outcome
-from shared.queries import QueryResult
 from worker.queries.reply import Reply, timed_out
 from worker.queries.verdict import outcome, overall_pass, query_result
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import UsageError
-from shared.limits import Limits, Scope, account_of, limit_key
+from shared.upstream.limits import Limits, Scope, account_of, limit_key
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.limiter import bound_of
 

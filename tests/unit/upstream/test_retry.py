@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.upstream.failures import RETRYABLE, Health, Trouble, UpstreamError, trouble_of_status
-from worker.upstream.headers import requested_wait_s
 from worker.upstream.retry import GiveUp, History, RetryAt, RetryRules, after_failure, backoff_s
+from worker.upstream.retry_after import requested_wait_s
 
 DRAWS = 4_000
 KOLMOGOROV_1_IN_10_000 = 2.23

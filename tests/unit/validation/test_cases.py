@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shared.case_words import MAX_DEPTH, pattern_error, why_not_json
-from shared.cases import Case
+from shared.contracts.case_vocabulary import MAX_DEPTH, pattern_error, why_not_json
+from shared.contracts.cases import Case
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.case_words import MAX_DEPTH, MAX_OUTPUT_CHARS
+from shared.contracts.case_vocabulary import MAX_DEPTH, MAX_OUTPUT_CHARS
 from worker.validation.extraction import ExtractionError, extract, extract_json_object
 
 OBJECT = '{"a": 1}'

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shared.cases import Case
+from shared.contracts.cases import Case
 from tests.support.sandbox_box import Box, StoppedError
 from worker.validation.pipeline import validate
 

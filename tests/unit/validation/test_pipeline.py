@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shared.case_words import CaseStatus, Stage
-from shared.cases import Case
+from shared.contracts.case_vocabulary import CaseStatus, Stage
+from shared.contracts.cases import Case
 from tests.support.sandbox_box import Box
 from worker.validation.judge import judge_prompt
 from worker.validation.pipeline import before_judge, validate, with_reply, without_reply

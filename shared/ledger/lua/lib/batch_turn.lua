@@ -1,4 +1,4 @@
--- Reads one turn out of a batch (`shared.rows`): its index in the input and its line.
+-- Reads one turn out of a batch (`shared.codecs.turn_batches`): its index in the input and its line.
 local function batch_turn(payload, at)
   local from = string.find(payload, '\n', 1, true)
   local index, seen, first = nil, 0, string.match(payload, '^(%d+)-')

@@ -1,0 +1,155 @@
+"""Reads the ledger's dead set, and takes items out of it that nobody wants to see again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from producer.cli.item_names import name_of, resolve
+from producer.report.items_jsonl import item_id
+from shared.codecs.item_rows import unpack_item
+from shared.errors import UnknownItemError
+from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
+from shared.ledger import DeadItem, unpack_dead
+from shared.names import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from producer.cli.item_names import ItemName
+
+PAGE: Final = 500
+"""Entries fetched in one round trip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which item it is."""
+
+    run: str
+    index: str
+    """Its position in the input, as the ledger spells it."""
+
+    @property
+    def member(self) -> str:
+        """The name of the entry in the dead set."""
+        return f"{self.run} {self.index}"
+
+
+class Dead(NamedTuple):
+    """One item that was given up."""
+
+    place: Place
+    item: DeadItem
+
+    @property
+    def id(self) -> str:
+        """The item's id as in the results."""
+        return item_id(Kind(self.item.kind), int(self.place.index))
+
+    @property
+    def name(self) -> ItemName:
+        """What people call it."""
+        return name_of(Kind(self.item.kind), int(self.place.index), self.item.payload)
+
+    @property
+    def line(self) -> bytes:
+        """The stored JSON of its result; empty when no worker survived it."""
+        result = self.item.result
+        is_bare = self.item.kind == Kind.TURNS or not result
+        return result if is_bare else unpack_item(int(self.place.index), result).line
+
+    @property
+    def status(self) -> int:
+        """HTTP status of the reply that was no answer; 0 when none is known."""
+        found = as_json(self.line)
+        error = found.get("error") if isinstance(found, dict) else None
+        return int(error.get("status") or 0) if isinstance(error, dict) else 0
+
+    @property
+    def error(self) -> tuple[str, str]:
+        """Error code and message."""
+        found = as_json(self.line)
+        error = found.get("error") if isinstance(found, dict) else None
+        if isinstance(error, dict):
+            return str(error.get("code", "")), str(error.get("message", ""))
+        if self.item.code:
+            return self.item.code, "no worker survived it"
+        return "error", ""
+
+    @property
+    def error_document(self) -> dict[str, Any]:
+        """The same for `--json`, with the HTTP status where there is one."""
+        code, message = self.error
+        return {"code": code, "message": message, **({"status": self.status} if self.status else {})}
+
+
+def as_json(value: bytes) -> Any:
+    """Reads stored JSON; what is none comes back as text."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value.decode(errors="replace")
+
+
+def find_dead(entries: Sequence[Dead], wanted: Sequence[str], run: str) -> list[Dead]:
+    """Finds entries of one run by the names of their items.
+
+    Raises:
+        UnknownItemError: no dead item of the run has a name, or several have it.
+    """
+    if not entries:
+        hint = f"`proctor results {run} --errors` lists what ended in error"
+        raise UnknownItemError(f"nothing of {run} is dead", hint=hint)
+    by_position = {entry.name.position: entry for entry in entries}
+    kind = Kind(entries[0].item.kind)
+    found = resolve(wanted, (entry.name for entry in entries), kind=kind, where=f"the dead set of {run}")
+    return [by_position[position] for position in found]
+
+
+# redis-py's own annotations mix sync and async answers, hence Any.
+def read_dead(client: Any, *, run: str = "", first: int | None = None) -> Iterator[Dead]:
+    """Yields the entries of the dead set: of one run by position, else the newest first."""
+    for places in _pages(client, run, first):
+        values = client.hmget(DEAD_ITEMS_KEY, [place.member for place in places])
+        for place, value in zip(places, values, strict=True):
+            if value is not None:  # retried or removed at this moment
+                yield Dead(place, unpack_dead(value))
+
+
+def _pages(client: Any, run: str, first: int | None) -> Iterator[Sequence[Place]]:
+    """Yields the places of entries, a page at a time."""
+    if run:
+        indexes = sorted((index.decode() for index in client.smembers(run_dead_key(run))), key=_in_order)
+        for start in range(0, len(indexes[:first]), PAGE):
+            yield [Place(run, index) for index in indexes[:first][start : start + PAGE]]
+        return
+    start = 0
+    while first is None or start < first:
+        end = start + PAGE if first is None else min(start + PAGE, first)
+        members = client.zrevrange(DEAD_KEY, start, end - 1)
+        if not members:
+            return
+        yield [Place(*member.decode().split(" ", 1)) for member in members]
+        start = end
+
+
+def _in_order(index: str) -> tuple[int, str]:
+    """Sorts positions by number, others after them by name."""
+    return (int(index), "") if index.isdecimal() else (1 << 62, index)
+
+
+def discard(client: Any, places: Sequence[Place]) -> int:
+    """Takes entries out of the dead set and returns how many there were; results stay what they are."""
+    gone = 0
+    for start in range(0, len(places), PAGE):
+        page = places[start : start + PAGE]
+        members = [place.member for place in page]
+        pipeline = client.pipeline(transaction=True)
+        pipeline.zrem(DEAD_KEY, *members)
+        pipeline.hdel(DEAD_ITEMS_KEY, *members)
+        for place in page:
+            pipeline.srem(run_dead_key(place.run), place.index)
+        gone += int(pipeline.execute()[0])
+    return gone

@@ -1,0 +1,175 @@
+"""What `proctor demo` does: whole runs in a temporary data folder, and one decision of each sort told."""
+
+import json
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from importlib.resources import as_file, files
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, Final, NamedTuple
+
+from producer.cli.context import Session
+from producer.cli.files import ReportFile
+from producer.cli.shared_options import chosen
+from producer.cli.submission import Submission
+from producer.cli.work import WorkOptions, work
+from producer.document import EXIT_DONE, EXIT_NOT_GOOD
+from producer.sample_api.server import in_background
+from shared.contracts.turn_vocabulary import SummaryPolicy
+from shared.runs import TurnRow
+
+PROCESSES: Final = 2
+TOGETHER: Final = 8
+"""Queries under way at a time: the sample API is quick, and the demo should be."""
+_PEAK: Final = "f"
+"""Flag of a turn at which the peak guardrail was active."""
+
+
+class Shown(NamedTuple):
+    """One decision, explained."""
+
+    decision: str
+    rule: str
+    message: str
+    why: str
+
+
+def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) -> int:
+    """Runs one example of each kind; returns the exit code of what went wrong.
+
+    Args:
+        session: for the settings and the terminal; its Redis is left alone.
+        keep: leaves the data folder where it is.
+        reports: a folder for one HTML report of each; None writes none.
+    """
+    if reports is not None:
+        reports.mkdir(parents=True, exist_ok=True)
+    folder = Path(mkdtemp(prefix="proctor-demo-"))
+    settings = session.settings.override(
+        "demo", data_dir=folder / "data", redis_url=None, broker_url=None, embedded_idle_s=2.0
+    )
+    own = Session(replace(session.options, redis=None), settings)
+    try:
+        code = _decide(own, reports)
+        if not own.options.json:  # one document is what `--json` prints
+            with in_background() as url:
+                code = _evaluate(own, url, reports) or code
+                code = _validate(own, url, reports) or code
+            _tell_the_way(own, reports)
+        if keep:
+            own.output.note(f"kept: PROCTOR_DATA_DIR={settings.data_dir} proctor runs")
+        return code
+    finally:
+        if not keep:
+            _stop_redis(own)
+        own.close()
+        if not keep:
+            rmtree(folder, ignore_errors=True)
+
+
+def _decide(session: Session, reports: Path | None) -> int:
+    """Runs the example turns and explains some of their decisions."""
+    output = session.output
+    output.note("deciding the example conversations with a Redis and workers of our own")
+    with _example("turns.jsonl") as path:
+        code, run = _run(session, path, reports, processes=PROCESSES)
+        if not session.options.json and not session.options.quiet:
+            messages = [json.loads(line)["message"] for line in path.read_bytes().splitlines()]
+            shown = one_of_each(session.store.rows(run), messages)
+            output.data("")
+            output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
+    return code
+
+
+def _evaluate(session: Session, url: str, reports: Path | None) -> int:
+    """Puts the packaged queries to the sample API."""
+    _begin(session, "putting fifty queries to a sample API of our own, on loopback")
+    left_out = ("path", "method", "bearer_env", "start_from", "repeat", "retry_errors", "query_timeout_s")
+    words = dict.fromkeys(left_out)
+    words |= {"api_url": url, "delay": 0, "concurrency": TOGETHER, "places": (), "headers": ()}
+    with _example("copilot", "data", "evaluation_baselines.json") as path:
+        return _run(session, path, reports, words=words)[0]
+
+
+def _validate(session: Session, url: str, reports: Path | None) -> int:
+    """Runs the packaged benches with the sample API's models; that the hasty one fails cases is the point."""
+    words = {"api_base": f"{url}/v1"}
+    codes = []
+    for name, told in (
+        ("bench.config.yaml", "validating what two sample models answer; one of them is hasty, and fails"),
+        ("freeform.yaml", "showing what they answer side by side"),
+    ):
+        _begin(session, told)
+        with _example(".") as folder:
+            codes.append(_run(session, folder / name, reports, words=words)[0])
+    return next((code for code in codes if code not in (EXIT_DONE, EXIT_NOT_GOOD)), EXIT_DONE)
+
+
+def _begin(session: Session, told: str) -> None:
+    """Says what comes next."""
+    if not session.options.quiet:
+        session.output.data("")
+    session.output.note(told)
+
+
+def _example(*parts: str) -> AbstractContextManager[Path]:
+    """Finds a packaged example on disk."""
+    return as_file(files("examples").joinpath(*parts))
+
+
+def _run(
+    session: Session,
+    path: Path,
+    reports: Path | None,
+    *,
+    processes: int = 1,
+    words: dict[str, Any] | None = None,
+) -> tuple[int, str]:
+    """Runs a file as `proctor run` does; returns the exit code and the run's id."""
+    submission = Submission(
+        session, str(path), chosen(None, "", SummaryPolicy.GUARDRAIL, "", words=words or {})
+    )
+    written = [] if reports is None else [ReportFile("html", reports / f"{path.name.split('.')[0]}.html")]
+    run = ""
+
+    def begin(view: Any) -> str:
+        """Submits the file."""
+        nonlocal run
+        run = submission.send(view, is_attended=True).run
+        return run
+
+    return work(session, submission.kind(), WorkOptions(processes, files=written), begin), run
+
+
+def _tell_the_way(session: Session, reports: Path | None) -> None:
+    """Says what to do next."""
+    if session.options.quiet:
+        return
+    session.output.data("")
+    if reports is None:
+        session.output.note("next: `proctor demo -o reports` writes what you saw as pages for a browser")
+    else:
+        session.output.note(f"next: open the pages in {reports}")
+    session.output.note("      `proctor init` writes a file to start from, `proctor run FILE` runs it")
+
+
+def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:
+    """Picks the first turn of each rule and the first one that was frozen at a peak, by rule."""
+    found: dict[str, Shown] = {}
+    for row in rows:
+        sort = "frozen" if _PEAK in row.code[2:] else row.code[1:2]
+        if sort in found or row.code[:1] not in "msk":
+            continue
+        result = json.loads(row.line)
+        why = ("frozen at a peak: " if sort == "frozen" else "") + str(result["reason"])
+        found[sort] = Shown(str(result["decision"]), str(result["rule"]), messages[row.index], why)
+    return [found[sort] for sort in sorted(found)]
+
+
+def _stop_redis(session: Session) -> None:
+    """Stops the demo's own server now rather than after its idle time: its folder is about to go."""
+    if "connection" in session.__dict__:
+        with suppress(Exception):  # it may be gone already, and its guard stops it in any case
+            session.client.shutdown(nosave=True)

@@ -1,0 +1,95 @@
+"""Gathers the checks of `proctor doctor`, also of a server that cannot be used."""
+
+from contextlib import closing
+from typing import Final
+
+from producer.cli.context import Session
+from producer.cli.errors import describe
+from producer.load.detect import LOADERS
+from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
+from shared.server.acl import acl_line
+from shared.server.client import RedisTarget
+from shared.server.diagnostics import Check, check_machine, check_server_of, check_writes
+from shared.server.requirements import server_version
+
+NEWEST_SERVER: Final = (8, 0)
+"""What a server that cannot be asked is taken for."""
+EXIT_WELL: Final = 0
+EXIT_MACHINE: Final = 1
+EXIT_SERVER: Final = 3
+
+
+def access_rules(session: Session) -> str:
+    """Writes the ACL command for the server in use; for a new one when none can be asked."""
+    url = session.settings.redis_url
+    if url is None:
+        return acl_line(NEWEST_SERVER)
+    target = RedisTarget.parse(url)
+    try:
+        with closing(target.client()) as client:
+            version = server_version(client.info("server"))
+    except Exception as error:
+        if describe(error) is None:
+            raise
+        version = NEWEST_SERVER
+    return acl_line(version, database=target.url.db)
+
+
+def diagnose(session: Session) -> tuple[list[Check], int]:
+    """Looks at everything and returns what was found with the exit code it stands for."""
+    settings = session.settings
+    machine = check_machine(settings.data_dir, embedded=settings.redis_url is None)
+    server = _look_at_server(session)
+    code = EXIT_WELL
+    if any(check.status == "fail" for check in machine):
+        code = EXIT_MACHINE
+    if any(check.status == "fail" for check in server):
+        code = EXIT_SERVER
+    return [*machine, *server], code
+
+
+def _look_at_server(session: Session) -> list[Check]:
+    """Looks at the server in use; one that is unfit is looked at all the same, to tell everything at once."""
+    try:
+        connection = session.connection
+        workers = {kind.value: session.count_workers(kind) for kind in LOADERS}
+        place = f"{connection.target.display}{' (embedded)' if connection.embedded else ''}"
+        is_sentinels = connection.target.url.scheme == "sentinel"
+        found = check_server_of(session.client, workers=workers, behind_sentinels=is_sentinels)
+        return [Check("server", "ok", place), *found, *_look_at_broker(session)]
+    except RedisUnsuitableError as error:
+        return [Check("server", "fail", error.message, error.hint), *_look_closer(session.settings.redis_url)]
+    except ConfigError:
+        raise
+    except ProctorError as error:
+        return [Check("server", "fail", error.message, error.hint)]
+
+
+def _look_at_broker(session: Session) -> list[Check]:
+    """Looks at a broker of its own; none when the ledger's server is the broker."""
+    broker = session.connection.broker
+    if broker == session.connection.target:
+        return []
+    try:
+        session.require_broker()
+    except ProctorError as error:
+        return [Check("broker", "fail", error.message, error.hint)]
+    refusal = session.broker_refusal()
+    if refusal:
+        return [
+            Check("broker", "fail", f"{broker.display} takes no writes: {refusal}", check_writes(refusal).fix)
+        ]
+    return [Check("broker", "ok", broker.display)]
+
+
+def _look_closer(url: str | None) -> list[Check]:
+    """Looks at a server that answers but is unfit."""
+    if url is None:
+        return []
+    try:
+        with closing(RedisTarget.parse(url).client()) as client:
+            return check_server_of(client)
+    except Exception as error:
+        if describe(error) is None:
+            raise
+        return []

@@ -1,0 +1,141 @@
+"""Puts limits that are set and what they have come to side by side, for `proctor limits show`."""
+
+from dataclasses import asdict, fields
+from math import floor
+from typing import Any, Final, NamedTuple
+
+from producer.cli.wording import duration
+from shared.errors import UsageError
+from shared.ledger.calls import ScriptCaller
+from shared.upstream.limits import LimitBook, Limits, ScopeState, limit_key
+
+COLUMNS: Final = (
+    "KEY",
+    "ACCOUNT",
+    "RPM",
+    "TPM",
+    "AT A TIME",
+    "PACE",
+    "IN FLIGHT",
+    "FREE",
+    "NEXT",
+    "USUALLY",
+    "STATE",
+)
+RIGHT: Final = ("RPM", "TPM", "AT A TIME", "PACE", "IN FLIGHT", "FREE", "NEXT", "USUALLY")
+SPARE: Final = ("ACCOUNT", "PACE", "TPM", "USUALLY", "FREE", "AT A TIME")
+"""What a narrow terminal does without, the first ones first; `--json` has all."""
+RUN_PREFIX: Final = "run:"
+"""Before the id of a run whose own bounds a scope stands for."""
+
+
+class Bounds(NamedTuple):
+    """One line of the list."""
+
+    key: str
+    """Model, provider, API URL or `run:ID`."""
+    limits: Limits
+    """What was set for it."""
+    state: ScopeState | None
+    """What it has come to; None when it was not called in the last hour."""
+
+    @property
+    def free(self) -> int | None:
+        """How many more calls may be under way now; None: any number."""
+        in_flight = self.state.in_flight if self.state else 0
+        adaptive = floor(max(1.0, self.state.adaptive)) if self.state and self.state.adaptive else None
+        most = [bound for bound in (self.limits.concurrency, adaptive) if bound is not None]
+        return max(0, min(most) - in_flight) if most else None
+
+    @property
+    def next_ms(self) -> int:
+        """How long until the next call may be sent."""
+        if self.state is None:
+            return 0
+        return max(self.state.paused_ms, self.state.open_ms, self.state.next_ms)
+
+
+def read_bounds(caller: ScriptCaller, key: str | None) -> list[Bounds]:
+    """Reads all lines, or those of one key.
+
+    Raises:
+        UsageError: nothing is known of that key.
+    """
+    book = LimitBook(caller)
+    settings, states = book.settings(), book.states()
+    called = {state.key for state in states}
+    found = [Bounds(state.key, settings.get(state.key, Limits()), state) for state in states]
+    found += [Bounds(name, limits, None) for name, limits in settings.items() if name not in called]
+    if key is not None:
+        name = limit_key(key)
+        found = [bound for bound in found if bound.key == name]
+        if not found:
+            raise UsageError(
+                f"no limit is set for {name!r}, and it was not called in the last hour",
+                hint="`proctor limits show` lists all",
+            )
+    return sorted(found, key=lambda bound: (bound.key.startswith(RUN_PREFIX), bound.key))
+
+
+def said(limits: Limits) -> dict[str, float]:
+    """Returns the limits that are set, by name.
+
+    >>> said(Limits(rpm=60))
+    {'rpm': 60}
+    """
+    values = {each.name: getattr(limits, each.name) for each in fields(limits)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def as_dict(bound: Bounds) -> dict[str, Any]:
+    """Writes a line for programs."""
+    nothing = ScopeState(bound.key, "", 0, None, 0, "closed", 0, 0, None)
+    state = asdict(bound.state or nothing)
+    return {**state, "next_ms": bound.next_ms, "free": bound.free, "set": said(bound.limits)}
+
+
+def cells(bound: Bounds) -> tuple[str, ...]:
+    """Writes a line for people.
+
+    >>> cells(Bounds("openai", Limits(rpm=60, concurrency=4), None))
+    ('openai', '', '60', '', '4', '', '0', '4', 'now', '', 'not called')
+    """
+    limits, state, free = bound.limits, bound.state, bound.free
+    latency = state.latency_ms if state else None
+    return (
+        state.label if state else bound.key,
+        state.account if state else "",
+        number(limits.rpm),
+        number(limits.tpm),
+        number(limits.concurrency),
+        "" if limits.pace_s is None else f"{limits.pace_s:g} s",
+        str(state.in_flight if state else 0),
+        "" if free is None else str(free),
+        f"in {duration(bound.next_ms / 1000)}" if bound.next_ms else "now",
+        "" if latency is None else duration(latency / 1000),
+        standing(state),
+    )
+
+
+def number(value: float | None) -> str:
+    """Writes a limit; nothing for none.
+
+    >>> number(90_000), number(0.5), number(None)
+    ('90,000', '0.5', '')
+    """
+    return "" if value is None else f"{value:,.10g}"
+
+
+def standing(state: ScopeState | None) -> str:
+    """Says in words where a scope stands.
+
+    >>> standing(None), standing(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
+    ('not called', 'well, bears about 3 at a time')
+    """
+    if state is None:
+        return "not called"
+    if state.breaker != "closed":
+        return "broken: left alone" if state.breaker == "open" else "broken: being tried"
+    if state.paused_ms:
+        return "asked us to wait"
+    return f"well, bears about {floor(max(1.0, state.adaptive))} at a time" if state.adaptive else "well"

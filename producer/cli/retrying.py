@@ -1,0 +1,61 @@
+"""Puts items of a run back to work for `retry` and `dead retry`, and follows them."""
+
+import json
+from collections.abc import Sequence
+
+from producer.cli.context import Session
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.run_lookup import find_run
+from producer.cli.wording import plural
+from producer.cli.work import WorkOptions, work
+from producer.retry import Retried, retry_turns
+from producer.retry_items import retry_items
+from shared.errors import UsageError
+from shared.names import Kind
+
+
+def redo(
+    session: Session, run: str, options: WorkOptions, *, positions: Sequence[int] | None, detach: bool
+) -> int:
+    """Puts items back to work and, unless detached, works them to their end.
+
+    Args:
+        session: names the Redis.
+        run: the run's id.
+        options: how to work.
+        positions: of these items; None: all that ended in error or got no result.
+        detach: only put them back.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        RunStateError: the run is still at work.
+        UsageError: there is nothing to put back.
+    """
+    info = find_run(session, run)
+    if positions is not None and not positions:
+        hint = f"`proctor results {run} --errors` lists what ended in error"
+        raise UsageError(f"nothing of {run} is dead", hint=hint)
+    retry = retry_turns if info.kind == Kind.TURNS else retry_items
+    session.require_broker()
+    retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions)
+    if detach and session.options.json:
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "run_id": run,
+            "retried": retried.asked,
+            "left": retried.left,
+        }
+        session.output.data(json.dumps(document | {"exit": 0}))
+        return 0
+    _tell(session, run, retried)
+    if detach:
+        session.output.data(run)
+        return 0
+    return work(session, info.kind, options, lambda _view: run)
+
+
+def _tell(session: Session, run: str, retried: Retried) -> None:
+    """Tells what was put back, and what was not."""
+    session.output.note(f"{plural(retried.asked, 'item')} of {run} back to work")
+    if retried.left:
+        session.output.warn(f"{plural(retried.left, 'item')} more wait for another `proctor retry {run}`")

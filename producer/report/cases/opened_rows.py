@@ -1,0 +1,52 @@
+"""Opens the stored rows of a cases run: the item, its result, and why there is no verdict."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from shared.codecs.item_rows import POISON_CODE, ItemRow
+from shared.contracts.case_results import without_verdict
+from shared.contracts.case_run import CasePayload, decode_case
+from shared.names import Outcome
+
+POISONED: Final = "no worker survived it"
+"""The error of a case that every worker died of."""
+
+_decode = msgspec.json.decode
+
+
+class OpenedCase(NamedTuple):
+    """A row with its item and its result."""
+
+    row: ItemRow
+    """As it is stored."""
+    item: CasePayload
+    """What was asked, and what a good answer looks like."""
+    result: dict[str, Any] | None
+    """As the item's line has it; None when the run ended before it was asked."""
+    code: str
+    """Error code; empty when it has a verdict."""
+    message: str
+    """What the error says, or the verdict."""
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of the call; 0 where nobody counted."""
+        usage = (self.result or {}).get("token_usage") or {}
+        return int(usage.get("total_tokens") or 0)
+
+
+def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedCase]:
+    """Opens rows one by one."""
+    for row in rows:
+        item = decode_case(row.payload)
+        if row.code == POISON_CODE:
+            yield OpenedCase(row, item, without_verdict(item), "poison", POISONED)
+        elif row.outcome is Outcome.ERROR:
+            line = _decode(row.line)
+            error = line["error"]
+            yield OpenedCase(row, item, line["result"], str(error["code"]), str(error["message"]))
+        else:
+            result = _decode(row.line) if row.code else None
+            yield OpenedCase(row, item, result, "", str(result["message"]) if result else "")

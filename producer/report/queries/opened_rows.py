@@ -1,0 +1,57 @@
+"""Opens the stored rows of a queries run: the result with the document's nine keys, and why there is none."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from shared.codecs.item_rows import POISON_CODE, ItemRow
+from shared.names import Outcome
+from worker.queries.reply import Reply
+from worker.queries.verdict import query_result
+
+POISONED: Final = "no worker survived it"
+"""The error of a query that every worker died of."""
+
+_decode = msgspec.json.decode
+
+
+class OpenedQuery(NamedTuple):
+    """A row with its result."""
+
+    row: ItemRow
+    """As it is stored."""
+    result: dict[str, Any] | None
+    """The nine keys of the document; None when the run ended before it was sent."""
+    code: str
+    """Error code; empty when it has an answer."""
+    status: int = 0
+    """HTTP status of the reply that was no answer; 0 when there was none."""
+
+    @property
+    def error(self) -> str:
+        """Why there is no answer, with code and HTTP status; empty when there is one."""
+        if not self.code or self.result is None:
+            return ""
+        status = f" (HTTP {self.status})" if self.status else ""
+        return f"{self.code}{status}: {self.result['error']}"
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The result as reports for people show it: an error with its HTTP status."""
+        result = self.result or {}
+        is_said = not self.status or str(self.status) in str(result.get("error"))
+        return result if is_said else {**result, "error": f"HTTP {self.status}: {result['error']}"}
+
+
+def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
+    """Opens rows one by one."""
+    for row in rows:
+        if row.code == POISON_CODE:
+            yield OpenedQuery(row, query_result(_decode(row.line), Reply(None, 0, 0, POISONED)), "poison")
+        elif row.outcome is Outcome.ERROR:
+            line = _decode(row.line)
+            error = line["error"]
+            yield OpenedQuery(row, line["result"], str(error["code"]), int(error.get("status") or 0))
+        else:
+            yield OpenedQuery(row, _decode(row.line) if row.code else None, "")

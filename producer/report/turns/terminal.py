@@ -1,0 +1,71 @@
+"""Writes the summary of a turns run for a terminal: plain text, made from the document alone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from producer.aggregate.turns import ranked, share
+from producer.report.cells import plain
+from producer.report.turns.opened_rows import opened
+from producer.report.turns.wording import RULES, call_remarks, headline, remarks
+from shared.runs import TurnRow
+
+BAR_CHARS: Final = 30
+"""A bar of a whole run."""
+COLUMNS: Final = ("item", "thread", "message", "outcome", "decision", "rule", "freeze", "summary", "why")
+"""Of the table of results."""
+CELL_CHARS: Final = 60
+"""Longest text in a cell."""
+
+
+def summary_text(document: Mapping[str, Any]) -> str:
+    """Writes decisions, rules, freezes, summaries and errors of a run.
+
+    Args:
+        document: as `producer.document` makes it.
+    """
+    summary, counts = document["summary"], document["counts"]
+    source = plain(summary["source"], CELL_CHARS)
+    lines = [f"{document['run_id']}  {source}".rstrip(), headline(document), ""]
+    lines += _bars(summary["decisions"], counts["decided"])
+    rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
+    lines += ["", *_bars(rules, counts["decided"]), ""]
+    lines.append(" · ".join(f"{word} {number}" for word, number in remarks(document)))
+    if calls := call_remarks(document):
+        model = plain(summary.get("model", ""), CELL_CHARS)
+        lines.append(" · ".join([f"model {model}", *(f"{word} {number}" for word, number in calls)]))
+    if summary["errors"]:
+        told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+        lines += ["errors by code: " + ", ".join(told)]
+    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    return "\n".join(lines)
+
+
+def table_rows(rows: Sequence[TurnRow]) -> list[list[str]]:
+    """Returns results as cells of a table with `COLUMNS`, safe to print."""
+    return [
+        [
+            row.item_id,
+            *(plain(text, CELL_CHARS) for text in (result.thread_id, result.message_id)),
+            row.outcome.value,
+            result.decision or "",
+            str(result.rule or ""),
+            "frozen" if result.peak_guardrail_active else "",
+            "updated" if result.summary_updated else "",
+            plain(f"{row.error.code}: {row.error.message}" if row.error else result.reason, CELL_CHARS),
+        ]
+        if (result := row.result)
+        else [row.item_id, "", "", row.outcome.value, "", "", "", "", ""]
+        for row in opened(rows)
+    ]
+
+
+def _bars(counts: Mapping[str, int], whole: int) -> list[str]:
+    """Writes counts one under the other, with their share and a bar."""
+    names = max(len(name) for name in counts)
+    digits = max(len(f"{count:,}") for count in counts.values())
+    lines = []
+    for name, count in counts.items():
+        part = share(count, whole)
+        bar = "█" * round(BAR_CHARS * part / 100)
+        lines.append(f"  {name:<{names}}  {count:>{digits},}  {part:5.1f} %  {bar}".rstrip())
+    return lines

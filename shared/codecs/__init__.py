@@ -1,0 +1,1 @@
+"""How items and results are stored and sent: bytes on one side, values on the other."""

@@ -1,0 +1,247 @@
+r"""How the result lines of a block stand in the ledger: each says only what the lines before it do not.
+
+A result is 1,000 bytes, nearly all of them the thread's memento, of which a turn changes a field or two, if
+any. And each stored byte costs: it is copied by worker, server, append-only file and reader. So a line is a
+JSON array of what is new, 150 bytes on average, and whoever reads it composes the result from it, byte by
+byte the one that a plain encoding gives, without parsing anything.
+
+    ["m1",["MUST signal pivot","stored_latest"],[1,"memento_latest_t","t",…]]
+    ["m2",["no other rule matched","stored_latest"]]
+    ["m3",0,{"shape":{…},"affect":[0,{…},{…}]}]
+    {"error":{"code":…,"message":…},"result":{…}}
+
+The columns of a line: messageId; reason and source, or the number of an earlier line of the same code, as
+they appear; and what is new: nothing, the parts of the memento that the turn changed, or, where the lines
+before it do not say what it builds on, the etag and the whole memento. Of the affect it says how many points
+fell away, the new point and the rollup. A line that is an object stands there as it is: errors, and results
+that are kept elsewhere too. Decision, rule and flags are in the block's codes (`shared.codecs.turn_batches`).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from shared.codecs.turn_batches import DECISION_OF_CODE
+
+Why = tuple[str, str, str]
+"""Code of a decision, its reason and the source of its baseline."""
+
+
+class AffectParts(Protocol):
+    """The affect of a memento: its latest points, oldest first, and what they come to."""
+
+    @property
+    def points(self) -> Sequence[object]:
+        """Encoded as they are."""
+
+    @property
+    def rollup(self) -> object:
+        """Encoded as it is."""
+
+
+class MementoParts(Protocol):
+    """A thread's memento; parts that did not change are the same objects from turn to turn."""
+
+    @property
+    def memento_id(self) -> str:
+        """Also its `id`."""
+
+    @property
+    def thread_id(self) -> str:
+        """Whose it is."""
+
+    @property
+    def created_ts(self) -> str:
+        """Also its `createdAt`."""
+
+    @property
+    def updated_at(self) -> str:
+        """When it changed last."""
+
+    @property
+    def version(self) -> str:
+        """Of its form."""
+
+    @property
+    def shape(self) -> object:
+        """The five summary fields, encoded as an object."""
+
+    @property
+    def affect(self) -> AffectParts:
+        """The emotional state."""
+
+
+class LineWriter:
+    """Writes the lines of one block."""
+
+    __slots__ = ("_left", "_whys")
+
+    def __init__(self) -> None:
+        self._left: MementoParts | None = None
+        self._whys: dict[Why, int] = {}
+
+    def forget(self) -> None:
+        """Lets the next line stand on its own."""
+        self._left = None
+
+    def line(self, message_id: str, why: Why, count: int, before: MementoParts, after: MementoParts) -> bytes:
+        """Writes the line of a decided turn.
+
+        Args:
+            message_id: which turn.
+            why: code, reason and source.
+            count: the thread's turns so far, this one included: its etag.
+            before: the memento that the turn built on.
+            after: the memento that it left; of the same identity.
+        """
+        new: object = None
+        if before is not self._left or (before is not after and (new := _change(before, after)) is None):
+            self._left, self._whys = after, {why: 0}
+            return _encode((message_id, why[1:], _whole(count, after)))
+        self._left = after
+        number: object = self._whys.get(why)
+        if number is None:
+            self._whys[why], number = len(self._whys), why[1:]
+        return _encode((message_id, number) if new is None else (message_id, number, new))
+
+
+def expand(codes: Sequence[str], lines: Sequence[bytes]) -> list[bytes]:
+    """Returns the results of a block in full.
+
+    Args:
+        codes: of the turns, as in `shared.codecs.turn_batches`.
+        lines: as they are stored.
+    """
+    known, full, verdicts, count = _Known(), list[bytes](), list[bytes](), 0
+    for code, stored in zip(codes, lines, strict=True):
+        if stored[:1] != b"[":
+            full.append(stored)
+            continue
+        line = _decode(stored)
+        new, why = line.new, line.why
+        count += 1
+        if new is None:
+            pass
+        elif isinstance(new, _Change):
+            known.change(new)
+        else:
+            count, verdicts = known.begin(new), []
+        if isinstance(why, int):
+            verdict = verdicts[why]
+        else:
+            verdict = _verdict(code, *map(bytes, why))
+            verdicts.append(verdict)
+        etag = _ETAGS[count] if count < _MANY else b"%d" % count
+        full.append(b"".join((known.head, line.message_id, verdict, etag, known.memento)))
+    return full
+
+
+_Raw = msgspec.Raw
+_ABSENT: Final = _Raw()
+_Whole = tuple[int, _Raw, _Raw, _Raw, _Raw, _Raw, _Raw, list[_Raw], _Raw]
+
+
+class _Change(msgspec.Struct, gc=False, omit_defaults=True, rename={"updated_at": "updatedAt"}):
+    """Parts of a memento."""
+
+    shape: _Raw = _ABSENT
+    affect: tuple[int, _Raw, _Raw] | None = None
+    updated_at: _Raw = _ABSENT
+
+
+class _Line(msgspec.Struct, array_like=True, gc=False):
+    """A stored line."""
+
+    message_id: _Raw
+    why: int | tuple[_Raw, _Raw]
+    new: _Change | _Whole | None = None
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(_Line).decode
+_END: Final = b'}},"response":null}'
+_MANY: Final = 1_000
+_ETAGS: Final = [b"%d" % count for count in range(_MANY)]
+
+
+def _whole(count: int, memento: MementoParts) -> tuple[object, ...]:
+    """Puts the parts of a memento into the columns of `_Whole`."""
+    return (
+        count,
+        memento.memento_id,
+        memento.thread_id,
+        memento.created_ts,
+        memento.updated_at,
+        memento.version,
+        memento.shape,
+        memento.affect.points,
+        memento.affect.rollup,
+    )
+
+
+def _change(before: MementoParts, after: MementoParts) -> dict[str, object] | None:
+    """Lists the parts that changed, as in `_Change`; None when they cannot say it."""
+    new: dict[str, object] = {}
+    if after.shape is not before.shape:
+        new["shape"] = after.shape
+    if after.affect is not before.affect:
+        old, points = before.affect.points, after.affect.points
+        fell = len(old) + 1 - len(points)
+        if not points or points[:-1] != old[fell:]:
+            return None
+        new["affect"] = fell, points[-1], after.affect.rollup
+    if after.updated_at != before.updated_at:
+        new["updatedAt"] = after.updated_at
+    return new
+
+
+class _Known:
+    """The memento as the lines so far have said it: the text around what they change."""
+
+    __slots__ = ("_affect", "_identity", "_points", "_shape", "_stamp", "_version", "head", "memento")
+
+    def begin(self, whole: _Whole) -> int:
+        """Takes a memento as it is; returns the etag."""
+        count, memento_id, thread_id, created_ts, updated_at, version, shape, points, rollup = whole
+        self.head = b'{"threadId":%b,"messageId":' % thread_id
+        named = b'","memento":{"mementoId":%b,"id":%b,"threadId":%b,' % (memento_id, memento_id, thread_id)
+        self._identity = named + b'"createdTs":%b,"createdAt":%b,"updatedAt":' % (created_ts, created_ts)
+        self._version = b',"version":%b,' % version
+        self._stamp = b"".join((self._identity, updated_at, self._version))
+        self._shape = bytes(shape)[1:-1]
+        self._feel(points, rollup)
+        self.memento = b"".join((self._stamp, self._shape, self._affect))
+        return count
+
+    def change(self, new: _Change) -> None:
+        """Takes over what a line says anew."""
+        if new.shape is not _ABSENT:
+            self._shape = bytes(new.shape)[1:-1]
+        if new.affect is not None:
+            fell, point, rollup = new.affect
+            self._feel([*self._points[fell:], point], rollup)
+        if new.updated_at is not _ABSENT:
+            self._stamp = b"".join((self._identity, new.updated_at, self._version))
+        self.memento = b"".join((self._stamp, self._shape, self._affect))
+
+    def _feel(self, points: list[_Raw], rollup: _Raw) -> None:
+        """Writes the affect, and what ends a result."""
+        self._points = points
+        said = b",".join(points)
+        self._affect = b"".join((b',"affect":{"points":[', said, b'],"rollup":', rollup, _END))
+
+
+@lru_cache(4096)
+def _verdict(code: str, reason: bytes, source: bytes) -> bytes:
+    """Writes what a result says between its message and its etag."""
+    flags = code[2:]
+    fields: tuple[tuple[str, Any], ...] = (
+        ("decision", DECISION_OF_CODE[code[0]]),
+        ("rule", int(code[1])),
+        ("peakGuardrailActive", "f" in flags),
+        ("summaryUpdated", "u" in flags),
+    )
+    said = b",".join(b'"%b":%b' % (name.encode(), _encode(value)) for name, value in fields)
+    return b',%b,"reason":%b,"source":%b,"etag":"' % (said, reason, source)

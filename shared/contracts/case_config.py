@@ -1,0 +1,246 @@
+"""The contract of `bench.config.yaml`: every key, its default and its limit.
+
+Strict at the door, as all contracts: an unknown key is refused, since a misspelt `expected` would turn a
+check into none. What needs other files (paths, validators, the schema) is checked by whoever reads them.
+
+>>> config = BenchConfig.model_validate(
+...     {"name": "n", "system_prompt": "s", "models": ["m"], "judge_model": None}
+... )
+>>> config.settings.judge_model is None, config.settings.concurrency
+(True, 5)
+"""
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from shared.contracts.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, Label
+from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
+from shared.contracts.cases import MAX_ID_CHARS, Encodable, JsonObject, Pattern, Text
+from shared.upstream.addresses import NO_ADDRESS, address_problem
+
+MOST_CONCURRENCY: Final = 100
+"""Calls at a time that a configuration may ask for."""
+MOST_REPEATS: Final = 1_000
+"""How often a case may be put to a model."""
+DOCUMENTED: Final = ("concurrency", "temperature", "judge_model", "max_cost")
+"""Settings that may stand on the first level only where there is no `config` block, as documented."""
+OURS: Final = ("judge_models", "repeat", "stream", "cache", "timeout_s", "json_extraction", "fail_fast")
+"""Settings beyond the document, which may stand in either place, but not in both."""
+
+
+class _Strict(BaseModel):
+    """What all parts have in common."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+def _mapping(value: Any) -> Any:
+    """A key without a value, as in `config:`, is an empty mapping."""
+    return {} if value is None else value
+
+
+def _list(value: Any) -> Any:
+    """A key without a value, as in `test_cases:`, is an empty list."""
+    return [] if value is None else value
+
+
+def _web_address(text: str) -> str:
+    """Refuses what cannot be asked over HTTP, or must not be stored."""
+    problem = address_problem(text)
+    if problem == NO_ADDRESS:
+        raise PydanticCustomError("url", "not a web address: write http://host:port/v1")
+    if problem:
+        raise PydanticCustomError(
+            "url_secret",
+            "{problem}: name the variable that holds the key in api_key_env",
+            {"problem": problem},
+        )
+    return text.rstrip("/")
+
+
+def _variable(text: str) -> str:
+    """Refuses what is no variable's name, above all keys themselves."""
+    if not (text.isascii() and text.isidentifier()):
+        raise PydanticCustomError(
+            "variable", "not the name of a variable: name the variable that holds the key, not the key"
+        )
+    return text
+
+
+def _each_once(judges: list[str]) -> list[str]:
+    """Refuses a judge with two votes."""
+    twice = sorted({judge for judge in judges if judges.count(judge) > 1})
+    if twice:
+        raise PydanticCustomError("twice", "{judge} stands twice: a judge has one vote", {"judge": twice[0]})
+    return judges
+
+
+Panel = Annotated[list[Text], Field(min_length=1, max_length=MOST_JUDGES), AfterValidator(_each_once)]
+
+
+class Price(_Strict):
+    """What a model costs, in US dollars per million tokens."""
+
+    prompt_per_million: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
+    """Of what it is asked."""
+    completion_per_million: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
+    """Of what it says."""
+
+
+class ModelConfig(_Strict):
+    """Where a model is asked, and what it costs, if that is not what everybody knows."""
+
+    api_base: Annotated[Text, AfterValidator(_web_address)] | None = None
+    """URL of an OpenAI-compatible endpoint; null: the provider's own place."""
+    api_key_env: Annotated[Text, AfterValidator(_variable)] | None = None
+    """The variable of the workers' environment that holds the key."""
+    prices: Price | None = None
+    """What it costs; needed for `max_cost` with a model of unknown price."""
+
+
+class RunSettings(_Strict):
+    """The `config` block."""
+
+    concurrency: int = Field(DEFAULT_CONCURRENCY, ge=1, le=MOST_CONCURRENCY)
+    """Calls that may be under way at a time in the whole fleet."""
+    temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
+    """What models are asked with; null: 0.1."""
+    judge_model: Text | None = DEFAULT_JUDGE
+    """Who is asked when an output is not the expected one; null: nobody."""
+    judge_models: Panel | None = None
+    """Judges of whom more than half must find an output equivalent; instead of `judge_model`."""
+    max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
+    """US dollars that the run may cost; null: no limit."""
+    repeat: int = Field(1, ge=1, le=MOST_REPEATS)
+    """How often each case is put to each model."""
+    stream: bool = False
+    """Whether answers are taken piece by piece, so that the time to the first token is known."""
+    cache: bool = True
+    """Whether equal questions share an answer."""
+    timeout_s: float = Field(DEFAULT_TIMEOUT_S, gt=0, le=3_600, allow_inf_nan=False)
+    """Hard limit of one call."""
+    json_extraction: Literal["strict", "lenient"] = "strict"
+    """`lenient` also finds an object amid prose, without a fence."""
+    fail_fast: bool = False
+    """Whether the first failure ends the run."""
+
+
+class CaseEntry(_Strict):
+    """One test case as it is written in a file."""
+
+    id: Annotated[Text, Field(max_length=MAX_ID_CHARS)] | None = None
+    """A name of its own, unique among the cases of the run."""
+    input: Annotated[Text, Field(max_length=MAX_INPUT_CHARS)]
+    """What the models are asked."""
+    expected: JsonObject | None = None
+    """The object that the output must be; `{}` asks for an empty one; null: not checked."""
+    reference: Encodable | None = None
+    """A good answer in words, for ROUGE-L; it never decides."""
+    regex_pattern: Pattern | None = None
+    """Must be found somewhere in the output."""
+    validator: Text | None = None
+    """The function of the validators file that must accept the output."""
+    label: Label | None = None
+    """What a person said of the output, to measure the judges by; it never decides."""
+    outputs: dict[str, Encodable] | None = None
+    """Recorded outputs by model: nothing is called then."""
+
+    @property
+    def is_freeform(self) -> bool:
+        """Whether nothing at all is said about the answer."""
+        criteria = (self.expected, self.reference, self.regex_pattern, self.validator)
+        return all(each is None for each in criteria)
+
+
+class BenchConfig(_Strict):
+    """A whole file."""
+
+    name: Text
+    """What the run is called."""
+    system_prompt: Text
+    """The first message of each call."""
+    models: Annotated[list[Text], Field(min_length=1)]
+    """Who is asked."""
+    model_configs: Annotated[dict[str, ModelConfig], BeforeValidator(_mapping)] = {}
+    """By model, the judge included."""
+    schema_path: Text | None = None
+    """The JSON schema that all outputs must keep to: a path inside the file's folder."""
+    schema_: Text | None = Field(None, alias="schema")
+    """Another spelling of `schema_path`."""
+    validators_file: Text | None = None
+    """Functions that judge outputs: a path inside the file's folder."""
+    test_cases_file: Text | None = None
+    """More cases (.csv, .jsonl), which come before those of `test_cases`: a path inside the file's folder."""
+    config: Annotated[RunSettings, BeforeValidator(_mapping)] | None = None
+    """How it is run."""
+    test_cases: Annotated[list[CaseEntry], BeforeValidator(_list)] = []
+    """The cases."""
+    concurrency: int | None = Field(None, ge=1, le=MOST_CONCURRENCY)
+    """As in `config`."""
+    temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
+    """As in `config`."""
+    judge_model: Text | None = None
+    """As in `config`."""
+    judge_models: Panel | None = None
+    """As in `config`."""
+    max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
+    """As in `config`."""
+    repeat: int | None = Field(None, ge=1, le=MOST_REPEATS)
+    """As in `config`."""
+    stream: bool | None = None
+    """As in `config`."""
+    cache: bool | None = None
+    """As in `config`."""
+    timeout_s: float | None = Field(None, gt=0, le=3_600, allow_inf_nan=False)
+    """As in `config`."""
+    json_extraction: Literal["strict", "lenient"] | None = None
+    """As in `config`."""
+    fail_fast: bool | None = None
+    """As in `config`."""
+
+    @model_validator(mode="after")
+    def _is_said_once(self) -> Self:
+        """Refuses what is said in two places: one of them would be lost."""
+        given = self.model_fields_set
+        block = self.config.model_fields_set if "config" in given and self.config is not None else set()
+        for key in (*DOCUMENTED, *OURS):
+            if key in given and key in block:
+                raise _misplaced(key, f"{key} stands here and in config: keep the one in config")
+            if key in DOCUMENTED and key in given and "config" in given:
+                raise _misplaced(key, f"{key} stands beside a config block: move it into config")
+        panels = (self.judge_models, self.config and self.config.judge_models)
+        if "judge_model" in given | block and any(panels):
+            text = "judge_model and judge_models both stand here: keep judge_models for a panel"
+            raise _misplaced("judge_models", text)
+        if self.schema_path and self.schema_ and self.schema_path != self.schema_:
+            raise _misplaced("schema", "schema and schema_path differ: keep schema_path")
+        return self
+
+    @property
+    def settings(self) -> RunSettings:
+        """The settings, wherever they stand."""
+        block = self.config or RunSettings()
+        above: dict[str, Any] = {
+            key: getattr(self, key)
+            for key in (*DOCUMENTED, *OURS)
+            if key in self.model_fields_set and (key == "judge_model" or getattr(self, key) is not None)
+        }
+        return block.model_copy(update=above)
+
+    @property
+    def judges(self) -> list[str]:
+        """Who is asked when an output is not the expected one."""
+        written = self.settings
+        return written.judge_models or ([written.judge_model] if written.judge_model else [])
+
+    @property
+    def schema_file(self) -> str | None:
+        """Path of the schema, in either spelling."""
+        return self.schema_path or self.schema_
+
+
+def _misplaced(key: str, text: str) -> PydanticCustomError:
+    """An error about one key, found by looking at the whole file."""
+    return PydanticCustomError("misplaced", "{text}", {"text": text, "key": key})

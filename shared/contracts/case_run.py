@@ -1,0 +1,225 @@
+"""What a cases run is told, and what travels of each of its items: both sides read these and nothing else.
+
+The producer writes the settings into the run's snapshot at submit, and workers read them, whatever their
+environment says. No key is part of it: only the names of the workers' variables that hold one. The validators
+travel as source text with its hash, the schema as JSON: workers may have none of the files.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Literal
+
+import msgspec
+
+from shared.contracts.case_vocabulary import DEFAULT_JUDGE
+
+SNAPSHOT_KEY: Final = "cases"
+"""Where it stands in a run's snapshot."""
+GIT_KEY: Final = "git"
+"""Where a run's snapshot has `commit_hash` and `branch` of the configuration, or null."""
+DEFAULT_CONCURRENCY: Final = 5
+"""Calls that may be under way at a time where the configuration says nothing."""
+DEFAULT_TEMPERATURE: Final = 0.1
+"""What models are asked with where the configuration says nothing."""
+DEFAULT_TIMEOUT_S: Final = 120.0
+"""Hard limit of one call where the configuration says nothing."""
+
+FREEFORM: Final = "freeform"
+"""All cases have only an input: outputs are shown, nothing is checked."""
+STANDARD: Final = "standard"
+"""At least one case has a criterion."""
+
+Mode = Literal["freeform", "standard"]
+Label = Literal["pass", "fail"]
+"""What a person says of an output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """A validators file as it was read at submit."""
+
+    source: str
+    """Its text."""
+    sha256: str
+    """Of the text in UTF-8, as hexadecimal digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is asked, if not at its provider's own place."""
+
+    api_base: str = ""
+    """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
+    api_key_env: str = ""
+    """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
+    for an `api_base`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRun:
+    """The settings of a cases run."""
+
+    name: str
+    """As the configuration names it."""
+    system_prompt: str
+    """The first message of each call."""
+    models: Mapping[str, Endpoint] = field(default_factory=dict)
+    """The models of the run in their order; also those that only have recorded outputs."""
+    judge: Endpoint = field(default_factory=Endpoint)
+    """Where the judge is asked."""
+    schema: Any = None
+    """The JSON schema that all outputs must keep to; None for none."""
+    validators: Validators | None = None
+    """The user's own checks."""
+    judge_model: str | None = DEFAULT_JUDGE
+    """Who is asked when an output is not the expected one; None: nobody, or a panel."""
+    panel: Mapping[str, Endpoint] = field(default_factory=dict)
+    """Judges, in their order, of whom more than half must find an output equivalent; instead of
+    `judge_model`."""
+    temperature: float = DEFAULT_TEMPERATURE
+    """What models are asked with; the judge is asked with 0."""
+    concurrency: int = DEFAULT_CONCURRENCY
+    """Calls that may be under way at a time in the whole fleet."""
+    together: int = 1
+    """Items of one chunk that may be under way at a time."""
+    max_cost: float | None = None
+    """US dollars that the run may cost, judge included; None for no limit."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    """Hard limit of one call."""
+    stream: bool = False
+    """Whether answers are taken piece by piece, so that the time to the first token is known."""
+    cache: bool = True
+    """Whether equal questions share an answer."""
+    repeat: int = 1
+    """How often each case is put to each model."""
+    mode: Mode = STANDARD
+    """`freeform` when no case has a criterion."""
+    json_extraction: Literal["strict", "lenient"] = "strict"
+    """`lenient` also finds an object amid prose, without a fence."""
+    recorded: bool = False
+    """Whether outputs were recorded before: no model under test is called, whatever is missing."""
+    fail_fast: bool = False
+    """Whether the first failure ends the run."""
+    cases: int = 0
+    """How many cases there are; a run has one item for each case, model and repetition."""
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By model, where the usual ones are not known: `prompt_per_million` and `completion_per_million`, in US
+    dollars per million tokens."""
+
+    @property
+    def judges(self) -> Mapping[str, Endpoint]:
+        """Who is asked when an output is not the expected one; a single judge is a panel of one.
+
+        >>> list(CaseRun("bench", "Answer.", judge_model="a").judges)
+        ['a']
+        >>> list(CaseRun("bench", "Answer.", judge_model=None).judges)
+        []
+        """
+        return self.panel or ({self.judge_model: self.judge} if self.judge_model else {})
+
+    def as_snapshot(self) -> dict[str, Any]:
+        """Returns what a snapshot keeps; the schema is not copied: copying stops at Python's depth."""
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        said["models"] = {model: asdict(endpoint) for model, endpoint in self.models.items()}
+        said["judge"] = asdict(self.judge)
+        said["panel"] = {model: asdict(endpoint) for model, endpoint in self.panel.items()}
+        said["validators"] = asdict(self.validators) if self.validators else None
+        return said
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Mapping[str, Any]) -> "CaseRun":
+        """Reads it back; keys of a later version are ignored.
+
+        >>> run = CaseRun("bench", "Answer.", {"openai/gpt-4o": Endpoint()}, validators=Validators("…", "ab"))
+        >>> CaseRun.from_snapshot({"cases": run.as_snapshot() | {"from_the_future": 1}}) == run
+        True
+        """
+        known = {each.name for each in fields(cls)}
+        found = {name: value for name, value in snapshot[SNAPSHOT_KEY].items() if name in known}
+        for key in ("models", "panel"):
+            places = found.get(key) or {}
+            found[key] = {model: Endpoint(**_known(Endpoint, said)) for model, said in places.items()}
+        found["judge"] = Endpoint(**_known(Endpoint, found.get("judge") or {}))
+        if found.get("validators"):
+            found["validators"] = Validators(**_known(Validators, found["validators"]))
+        return cls(**found)
+
+
+def _known(kind: type[Endpoint] | type[Validators], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaves out keys of a later version."""
+    known = {each.name for each in fields(kind)}
+    return {name: value for name, value in said.items() if name in known}
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """An output that was recorded before the run, with the figures of its call as far as they are known."""
+
+    output: str
+    """What the model said."""
+    latency_seconds: float | None = None
+    """From sending to the last byte."""
+    cost_usd: float | None = None
+    """What it cost."""
+    prompt_tokens: int | None = None
+    """As the provider counted them."""
+    completion_tokens: int | None = None
+    """As the provider counted them."""
+    reasoning: str = ""
+    """What the model thought before it answered; never judged."""
+
+
+class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One item of a cases run: one case, put to one model, one time."""
+
+    case: int
+    """Position of the case among the run's, from 0."""
+    model: str
+    """One of the run's models."""
+    input: str
+    """What the model is asked."""
+    repeat: int = 0
+    """Which repetition it is, from 0."""
+    id: str | None = None
+    """The case's own name."""
+    expected: dict[str, Any] | None = None
+    """The object that the output must be."""
+    reference: str | None = None
+    """A good answer in words."""
+    regex_pattern: str | None = None
+    """Must be found in the output."""
+    validator: str | None = None
+    """The function that must accept the output."""
+    recorded: Recorded | None = None
+    """The output recorded before; None in a recorded run: there is none."""
+    label: Label | None = None
+    """What a person said of the output."""
+
+    @property
+    def first(self) -> str:
+        """The item in words, as people see it in the queue.
+
+        >>> CasePayload(2, "openai/gpt-4o", "Hi").first
+        'case 3 · openai/gpt-4o'
+        >>> CasePayload(2, "openai/gpt-4o", "Hi", repeat=1).first
+        'case 3 · openai/gpt-4o #2'
+        """
+        again = f" #{self.repeat + 1}" if self.repeat else ""
+        return f"case {self.case + 1} · {self.model}{again}"
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decoder: Final = msgspec.json.Decoder(CasePayload)
+
+
+def encode_case(payload: CasePayload) -> bytes:
+    """Writes an item as it travels."""
+    return _encode(payload)
+
+
+def decode_case(payload: bytes) -> CasePayload:
+    r"""Reads an item.
+
+    >>> decode_case(encode_case(CasePayload(0, "m", "Hi", recorded=Recorded("")))).recorded == Recorded("")
+    True
+    """
+    return _decoder.decode(payload)

@@ -1,0 +1,148 @@
+"""The words and numbers of the validation document; needs nothing but Python.
+
+`shared.contracts.cases` holds the same contract as a pydantic model. This file is apart from it so that
+reports and a command line can speak of statuses without importing pydantic.
+"""
+
+import re
+import warnings
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+from math import isfinite
+from typing import Any, Final
+
+MAX_INPUT_CHARS: Final = 1_000_000
+"""A longer prompt is an input error."""
+MAX_OUTPUT_CHARS: Final = 1 << 20
+"""A longer output is not parsed; the worker refuses it before (`output_too_large`)."""
+MAX_DEPTH: Final = 500
+"""Objects and lists inside each other; Python's own `json` cannot be trusted to read back much more."""
+DEFAULT_JUDGE: Final = "gpt-3.5-turbo"
+"""The model that is asked when the configuration does not name one."""
+MOST_JUDGES: Final = 9
+"""Judges of a panel."""
+JUDGE_QUESTION: Final = "Are these two JSON objects semantically equivalent?"
+"""What the judge is asked, word for word as in the document."""
+JSON_EXTRACTIONS: Final = ("strict", "lenient")
+"""`strict`: a whole text or a fenced block; `lenient`: also an object amid prose."""
+
+MAX_SHOWN_PATH: Final = 20
+"""Steps of a path that are named in an error."""
+
+_HALF: Final = "text with half of a surrogate pair"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class CaseStatus(StrEnum):
+    """How a validated output fared; there is no other word."""
+
+    PASSED = "passed"
+    """Every check passed, or the judge found the output equivalent."""
+    FAILED_REGEX = "failed_regex"
+    """The pattern did not match."""
+    FAILED_CUSTOM = "failed_custom"
+    """The validator did not accept it, or could not be run."""
+    FAILED_JSON_PARSE = "failed_json_parse"
+    """There is no JSON object in the output."""
+    FAILED_SCHEMA = "failed_schema"
+    """The object breaks the schema."""
+    FAILED_EQUALITY = "failed_equality"
+    """The object is not the expected one, and no judge spoke."""
+    FAILED_FUZZY = "failed_fuzzy"
+    """The object is not the expected one, and the judge did not find it equivalent."""
+
+
+class Stage(StrEnum):
+    """The stages of the pipeline, in their order."""
+
+    REGEX = "regex"
+    """Stage 0: is the pattern anywhere in the output?"""
+    CUSTOM = "custom"
+    """Stage 0.5: does the user's own function accept the output?"""
+    JSON = "json_parse"
+    """Stage 1: is there a JSON object?"""
+    SCHEMA = "schema"
+    """Stage 2: does the object keep to the schema?"""
+    EQUALITY = "equality"
+    """Stage 3: is it the expected object, whatever the order?"""
+    FUZZY = "fuzzy"
+    """Stage 4: does a second model find the two equivalent?"""
+
+
+STAGE_NUMBERS: Final = dict(zip(Stage, ("0", "0.5", "1", "2", "3", "4"), strict=True))
+"""What the document calls them."""
+
+
+@lru_cache(maxsize=1024)
+def pattern_error(pattern: str) -> str | None:
+    r"""Says what keeps a pattern from being one; None when nothing does.
+
+    >>> pattern_error("def add\\(") is None
+    True
+    >>> pattern_error("def add(")
+    'missing ), unterminated subpattern at position 7'
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a later Python will read otherwise is no error today
+            re.compile(pattern, re.MULTILINE)
+    except (re.error, OverflowError) as error:
+        return str(error)
+    except (RecursionError, MemoryError):
+        return "it is nested too deep"
+    return None
+
+
+def pointer(parts: Iterable[str | int]) -> str:
+    """Writes a place inside a JSON document as a JSON pointer; the whole document is the empty text.
+
+    >>> pointer(["lines", 2, "a/b"])
+    '/lines/2/a~1b'
+    """
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def why_not_json(document: Any) -> str | None:
+    """Says what in a value no JSON text can carry, and where; None when nothing.
+
+    >>> why_not_json({"a": [1, None, {"b": "c"}]}) is None
+    True
+    >>> why_not_json({"a": [1, float("nan")]})
+    '/a/1: nan is no JSON number'
+    >>> why_not_json({1: "one"})
+    'the top: key 1 is not text'
+    """
+    stack: list[tuple[Any, tuple[str | int, ...]]] = [(document, ())]
+    while stack:
+        value, path = stack.pop()
+        problem = _why_not(value)
+        if problem is None and isinstance(value, dict):
+            problem = next(filter(None, map(_why_no_key, value)), None)
+            stack.extend((inner, (*path, key)) for key, inner in value.items())
+        elif isinstance(value, list):
+            stack.extend((inner, (*path, index)) for index, inner in enumerate(value))
+        if len(path) > MAX_DEPTH:
+            problem = f"nested deeper than {MAX_DEPTH}"
+        if problem is not None:
+            where = pointer(path[:MAX_SHOWN_PATH]) or "the top"
+            return f"{where}: {problem}"
+    return None
+
+
+def _why_not(value: Any) -> str | None:
+    """What is wrong with one value, its inner ones aside."""
+    if isinstance(value, float) and not isfinite(value):
+        return f"{value} is no JSON number"
+    if isinstance(value, str):
+        return _HALF if not value.isascii() and _SURROGATE.search(value) else None
+    if value is None or isinstance(value, bool | int | float | dict | list):
+        return None
+    return f"{type(value).__name__} is no JSON type"
+
+
+def _why_no_key(key: Any) -> str | None:
+    """What is wrong with one key of an object."""
+    if not isinstance(key, str):
+        return f"key {key!r} is not text"
+    return _HALF if not key.isascii() and _SURROGATE.search(key) else None

@@ -1,0 +1,76 @@
+"""What a queries run is told: the API, how it is asked, how fast and how often; kept in the run's snapshot.
+
+The producer writes it at submit and workers read it, so that whoever works on a run asks in the same way,
+whatever the environment of the worker says. Secrets are no part of it: a header's value may name variables
+(`$API_KEY`) of the worker's environment, and a bearer token is always one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
+
+from shared.contracts.query_vocabulary import DEFAULT_API_URL, QUERY_ENDPOINT, REQUEST_TIMEOUT_S
+
+SNAPSHOT_KEY: Final = "queries"
+"""Where it stands in a run's snapshot."""
+METHODS: Final = ("POST", "GET", "PUT")
+"""How an API may be asked; GET takes the query as a parameter of the URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRun:
+    """The settings of a queries run."""
+
+    api_url: str = DEFAULT_API_URL
+    """The API's base URL."""
+    method: str = "POST"
+    """One of `METHODS`."""
+    path: str = QUERY_ENDPOINT
+    """Below the base URL."""
+    query_at: str = "/query"
+    """JSON pointer into the request's body, or the parameter's name, where the query goes."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """JSON pointers into replies by name, where they differ from the document's."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of requests; `$NAME` in a value stands for a variable of the worker's environment."""
+    bearer_env: str = ""
+    """The variable of the worker's environment that holds the bearer token; empty for none."""
+    timeout_s: float = REQUEST_TIMEOUT_S
+    """Time limit of one request, the body included."""
+    delay_s: float = 0.0
+    """Seconds between two queries, over the whole fleet; also the base of the waits after status 429."""
+    concurrency: int = 1
+    """Queries that may be under way at a time in the whole fleet."""
+    together: int = 1
+    """Queries of one chunk that may be under way at a time."""
+    retry_errors: int = 0
+    """Retries of timeouts, broken connections and status 500 and above."""
+    start_from: str = ""
+    """Id of the first query; empty for the first of the file."""
+    version: str = "unknown"
+    """The baselines' version."""
+    repeat: int = 1
+    """How often each query is asked."""
+    chosen: str = ""
+    """How many queries of the file were chosen, and with which options; empty when all were."""
+    offset: int = 0
+    """Queries of the file before the first one of the run."""
+    continues: str = ""
+    """The run that has the results of earlier queries; empty when there is none."""
+    owner: str = ""
+    """Host, process id and folder of the evaluation harness that submitted it; empty for other commands."""
+
+    def as_snapshot(self) -> dict[str, Any]:
+        """Returns what a snapshot keeps."""
+        return asdict(self)
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Mapping[str, Any]) -> "QueryRun":
+        """Reads it back; keys of a later version are ignored.
+
+        >>> QueryRun.from_snapshot({"queries": {"delay_s": 2.0, "from_the_future": 1}}).delay_s
+        2.0
+        """
+        known = {each.name for each in fields(cls)}
+        found = snapshot.get(SNAPSHOT_KEY) or {}
+        return cls(**{name: value for name, value in found.items() if name in known})

@@ -1,0 +1,103 @@
+"""The closed vocabularies of conversation turns, apart from the contracts so that workers load no pydantic.
+
+`shared.contracts.turns` checks them at load; `worker.breakpoint` compares them, as plain text or as members.
+"""
+
+from enum import StrEnum
+
+
+class ThreadMementoSignalKind(StrEnum):
+    """What a signal says about the conversation."""
+
+    DECISION_MADE = "decision_made"
+    """Somebody committed to a decision that changes the thread's direction."""
+    SCOPE_CHANGED = "scope_changed"
+    """The scope grew or shrank: a new topic, a new constraint."""
+    PIVOT = "pivot"
+    """An abrupt change of topic or direction."""
+    ANSWER_PROVIDED = "answer_provided"
+    """A direct, substantive answer to a question."""
+    ACK_ONLY = "ack_only"
+    """The message is an acknowledgment and nothing else."""
+    OPEN_LOOP_CREATED = "open_loop_created"
+    """A task or question was opened that somebody has to close later."""
+    OPEN_LOOP_RESOLVED = "open_loop_resolved"
+    """An open task or question was closed."""
+    RISK_OR_CONFLICT = "risk_or_conflict"
+    """A risk, conflict or tension showed."""
+
+
+class Confidence(StrEnum):
+    """How sure the source of a signal or point is."""
+
+    LOW = "low"
+    MED = "med"
+    HIGH = "high"
+
+
+class SignalSource(StrEnum):
+    """Who made a signal."""
+
+    SERVER = "server"
+    MODEL = "model"
+
+
+class PointSource(StrEnum):
+    """Who made an affect point, as the memento that we store and answer says it."""
+
+    DEVICE_HINT = "device_hint"
+    SERVER = "server"
+    MODEL = "model"
+
+
+class RequestPointSource(StrEnum):
+    """Who made an affect point, as a client's memento says it; `sentinel` is stored as `server`."""
+
+    SENTINEL = "sentinel"
+    DEVICE_HINT = "device_hint"
+    SERVER = "server"
+    MODEL = "model"
+
+
+class AffectPhase(StrEnum):
+    """Where a thread's emotion is heading."""
+
+    RISING = "rising"
+    PEAK = "peak"
+    DOWNSHIFT = "downshift"
+    SETTLED = "settled"
+
+
+class IntensityBucket(StrEnum):
+    """How strong the latest emotion is."""
+
+    LOW = "low"
+    MED = "med"
+    HIGH = "high"
+
+
+class Role(StrEnum):
+    """Who speaks a turn."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class SummaryPolicy(StrEnum):
+    """What keeps a proposed summary out of the thread's memento."""
+
+    GUARDRAIL = "guardrail"
+    """Only the peak guardrail: the documented flow."""
+    BREAKPOINTS = "breakpoints"
+    """The guardrail, and every `skip`: summaries change at breakpoints only."""
+
+
+class Live(StrEnum):
+    """Which decisions are worth a call of the model."""
+
+    MUST = "must"
+    """Only `must`."""
+    SHOULD = "should"
+    """`must` and `should`: a `skip` makes no call."""
+    ALL = "all"
+    """Every user turn."""

@@ -1,0 +1,1 @@
+"""Counters and traces of the whole fleet."""

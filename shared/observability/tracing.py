@@ -1,0 +1,186 @@
+"""Traces runs with OpenTelemetry where that is asked for; everywhere else each call costs one comparison.
+
+    submit                     in the producer; its context stands in the run's snapshot
+    └─ chunk                   one delivery of a chunk to a worker, in whatever process
+       ├─ claim, commit        calls of the ledger
+       └─ item                 one case or query in hand
+          ├─ chat MODEL        one call of a model; `POST` of an API
+          └─ validate          stages 0 to 3
+
+Tracing is on where `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector and the extra `proctor[otel]` is
+installed. Spans hold names and figures, never what people or models have written. Turns have no spans of
+their own: they cost microseconds. `shared.observability.otel` makes the spans, imported when tracing is on.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from types import TracebackType
+from typing import Final, Literal, Protocol, Self
+
+from shared.names import DISTRIBUTION
+
+SNAPSHOT_KEY: Final = "traceparent"
+"""Where the context of a run's trace stands in its snapshot (W3C Trace Context)."""
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""Variables that name the collector; without one of them tracing is off."""
+PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+PROTOCOL: Final = "http/protobuf"
+"""The one protocol that the extra brings."""
+
+Kind = Literal["internal", "client", "producer", "consumer"]
+Value = str | bool | int | float
+Attributes = Mapping[str, Value | None]
+"""Attributes that are None are left out."""
+
+
+class Span(Protocol):
+    """Something that takes time; as a context manager it is current within its block and ends with it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None: ...
+
+    def set(self, attributes: Attributes) -> None:
+        """Adds attributes."""
+
+    def fail(self, code: str) -> None:
+        """Marks it as failed, with an error code of ours."""
+
+    def end(self) -> None:
+        """Ends it; a second time has no effect."""
+
+    def current(self) -> AbstractContextManager[object]:
+        """Makes it current within a block that it outlives."""
+
+
+class Backend(Protocol):
+    """What makes spans; `shared.observability.otel` has the one there is."""
+
+    def span(self, name: str, kind: Kind, parent: str, attributes: Attributes) -> Span:
+        """Begins a span below `parent` (a `traceparent`), or below the current one when that is empty."""
+
+    def event(self, name: str, attributes: Attributes) -> None:
+        """Adds an event to the current span."""
+
+    def traceparent(self) -> str:
+        """Writes the context of the current span."""
+
+    def identity(self) -> dict[str, str]:
+        """Returns ids of the current trace and span."""
+
+    def close(self) -> None:
+        """Sends what is left; takes a bounded time."""
+
+
+class _Off:
+    """A span where tracing is off."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def set(self, attributes: Attributes) -> None:
+        """Does nothing."""
+
+    def fail(self, code: str) -> None:
+        """Does nothing."""
+
+    def end(self) -> None:
+        """Does nothing."""
+
+    def current(self) -> AbstractContextManager[object]:
+        """Changes nothing."""
+        return nullcontext()
+
+
+OFF: Final[Span] = _Off()
+_backend: Backend | None = None
+
+
+def start(*, instance: str, on_problem: Callable[[str], object]) -> None:
+    """Switches tracing on, where the environment asks for it.
+
+    Args:
+        instance: names this process in the fleet.
+        on_problem: called with a sentence when tracing is asked for and cannot be had.
+    """
+    global _backend  # noqa: PLW0603 - one for the process, like the handlers of `logging`
+    if _backend is not None or not is_wanted(os.environ):
+        return
+    protocol = next(filter(None, (os.environ.get(name, "") for name in PROTOCOLS)), PROTOCOL)
+    if protocol != PROTOCOL:
+        on_problem(f"no traces: OTEL_EXPORTER_OTLP_PROTOCOL={protocol}, and only {PROTOCOL} is supported")
+        return
+    try:
+        otel = import_module("shared.observability.otel")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
+        on_problem(
+            "no traces: OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed; "
+            f"`pip install '{DISTRIBUTION}[otel]'`, or unset the variable"
+        )
+        return
+    _backend = otel.Otel(instance=instance)
+
+
+def is_wanted(environment: Mapping[str, str]) -> bool:
+    """Tells whether the environment asks for traces, by OpenTelemetry's own variables.
+
+    >>> is_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}), is_wanted({})
+    (True, False)
+    >>> is_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318", "OTEL_TRACES_EXPORTER": "none"})
+    False
+    """
+    is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    is_none = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none"
+    return not (is_off or is_none) and any(environment.get(name, "").strip() for name in ENDPOINTS)
+
+
+def is_on() -> bool:
+    """Tells whether spans are made, for callers whose attributes cost something."""
+    return _backend is not None
+
+
+def span(
+    name: str, attributes: Attributes | None = None, *, kind: Kind = "internal", parent: str = ""
+) -> Span:
+    """Begins a span.
+
+    Args:
+        name: of few different values.
+        attributes: names and figures; those that are None are left out.
+        kind: as OpenTelemetry has it.
+        parent: a `traceparent`; empty: the current span.
+    """
+    return OFF if _backend is None else _backend.span(name, kind, parent, attributes or {})
+
+
+def event(name: str, attributes: Attributes) -> None:
+    """Adds an event to the current span."""
+    if _backend is not None:
+        _backend.event(name, attributes)
+
+
+def traceparent() -> str:
+    """Writes the context of the current span, for another process; empty where tracing is off."""
+    return "" if _backend is None else _backend.traceparent()
+
+
+def identity() -> dict[str, str]:
+    """Returns `trace_id` and `span_id` of the current span, for logs; empty where there is none."""
+    return {} if _backend is None else _backend.identity()
+
+
+def close() -> None:
+    """Sends what is left and switches tracing off; takes three seconds at most."""
+    global _backend
+    backend, _backend = _backend, None
+    if backend is not None:
+        backend.close()

@@ -1,0 +1,247 @@
+"""One Redis server as we use it: its URL in every form, clients for it, and whether it can carry the ledger.
+
+`resolve_target` is the one place that decides which server that is: `--redis`, else the environment, else the
+embedded server of the data folder. It also decides which server is the broker: by default the same.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
+
+from shared.queues.rabbitmq import RabbitQueues
+from shared.server.amqp_broker import AmqpTarget
+from shared.server.amqp_url import is_amqp
+from shared.server.connection import check_server, ping_until
+from shared.server.redis_url import RedisUrl, mask_password, parse_redis_url
+from shared.server.sockets import REPLY_TIMEOUT_S, TCP_OPTIONS
+
+if TYPE_CHECKING:
+    import redis
+
+    from shared.settings import Settings
+
+CONNECT_TIMEOUT_S: Final = 2.0
+"""For opening one connection."""
+
+
+class Closeable(Protocol):
+    """Something to let go of."""
+
+    def close(self) -> None:
+        """Lets go."""
+
+
+@dataclass(frozen=True)
+class RedisTarget:
+    """A Redis server, by URL; knows its forms and connects to nothing by itself."""
+
+    url: RedisUrl
+    """The parts of its URL."""
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Reads a URL: `redis://`, `rediss://`, `unix://`, `redis+socket://` or `sentinel://`.
+
+        Raises:
+            ConfigError: it names no server; the message holds it with its password masked.
+        """
+        return cls(parse_redis_url(url))
+
+    @cached_property
+    def redis_url(self) -> str:
+        """The URL for redis-py, and for `PROCTOR_REDIS_URL` of child processes."""
+        return self.url.for_redis_py
+
+    @cached_property
+    def celery_url(self) -> str:
+        """The URL for Celery and Flower; goes together with `transport_options`."""
+        return self.url.for_kombu
+
+    @cached_property
+    def transport_options(self) -> Mapping[str, object]:
+        """What Celery's transport needs beside the URL: the sentinels' master."""
+        if self.url.scheme != "sentinel":
+            return {}
+        return {"master_name": self.url.path, "sentinel_kwargs": self._sentinel_login()}
+
+    @cached_property
+    def display(self) -> str:
+        """The URL for people: its password is masked."""
+        return mask_password(self.redis_url)
+
+    def client(
+        self,
+        *,
+        socket_timeout_s: float = REPLY_TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        decode: bool = False,
+    ) -> "redis.Redis":
+        """Makes a client, which connects when it is first used. It retries nothing: the ledger does.
+
+        Args:
+            socket_timeout_s: how long to wait for a reply.
+            connect_timeout_s: how long to wait for a connection.
+            decode: replies as text instead of bytes.
+        """
+        import redis  # noqa: PLC0415 - start-up: redis costs 80 ms, and `--help` needs none
+        from redis.backoff import NoBackoff  # noqa: PLC0415 - as above
+        from redis.retry import Retry  # noqa: PLC0415 - as above
+
+        options: dict[str, Any] = {
+            "socket_timeout": socket_timeout_s,
+            "decode_responses": decode,
+            "retry": Retry(NoBackoff(), 0),
+            "protocol": 2,  # lists and bytes, whatever a later version of redis-py prefers
+        }
+        if self.url.scheme == "sentinel":
+            return self._client_by_sentinel({**options, **_tcp_options(connect_timeout_s)})
+        if self.url.scheme != "unix":
+            options |= _tcp_options(connect_timeout_s)
+        return redis.Redis.from_url(self.redis_url, **options)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether sentinels may make another server the master."""
+        return self.url.scheme == "sentinel"
+
+    def _client_by_sentinel(self, options: dict[str, Any]) -> "redis.Redis":
+        from redis.sentinel import Sentinel  # noqa: PLC0415 - start-up: see `client`
+
+        login = {"username": self.url.username, "password": self.url.password, "db": self.url.db}
+        asking = {**options, **self._sentinel_login()}
+        sentinel = Sentinel(self.url.hosts, sentinel_kwargs=asking, **options, **login)  # type: ignore[no-untyped-call]  # redis-py has no types here
+        client: redis.Redis = sentinel.master_for(self.url.path)  # type: ignore[no-untyped-call]  # as above
+        return client
+
+    def _sentinel_login(self) -> dict[str, str]:
+        return {name.removeprefix("sentinel_"): value for name, value in self.url.options.items()}
+
+
+def _tcp_options(connect_timeout_s: float) -> dict[str, Any]:
+    return {
+        "socket_connect_timeout": connect_timeout_s,
+        "socket_keepalive": True,
+        "socket_keepalive_options": dict(TCP_OPTIONS),
+    }
+
+
+BrokerTarget: TypeAlias = RedisTarget | AmqpTarget
+"""A server that can carry wake-ups."""
+
+
+def parse_broker(url: str) -> BrokerTarget:
+    """Reads the URL of a broker: Redis in any of its forms, or RabbitMQ.
+
+    Raises:
+        ConfigError: it names neither; the message holds it with its password masked.
+
+    >>> parse_broker("amqp://mq.example").display
+    'amqp://guest:***@mq.example:5672'
+    """
+    return AmqpTarget.parse(url) if is_amqp(url) else RedisTarget.parse(url)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The servers in use."""
+
+    target: RedisTarget
+    """The ledger's server."""
+    broker: BrokerTarget
+    """The broker; usually the same server."""
+    embedded: bool
+    """Whether the ledger's server is the data folder's own."""
+    lease: Closeable
+    """Keeps an embedded server alive; close it when the work is done."""
+    risk: str = ""
+    """What a crash of the ledger's server would lose; empty when it would lose nothing worth a word."""
+
+
+class _NoLease:
+    def close(self) -> None:
+        """A server of somebody else needs no lease."""
+
+
+def resolve_target(
+    settings: "Settings", *, redis_flag: str | None = None, with_broker: bool = True
+) -> Connection:
+    """Decides which Redis is used, and makes sure that it answers and is fit for us.
+
+    Args:
+        settings: what the environment says.
+        redis_flag: value of `--redis`, which wins over the environment; for the queue too.
+        with_broker: whether to look at a broker of its own, too.
+
+    Raises:
+        ConfigError: a URL names no server, or the data folder cannot be used.
+        RedisUnreachableError: the server does not answer within its time limit.
+        RedisDeniedError: its access rules refuse our user something that we need.
+        RedisUnsuitableError: the server is too old, a cluster, or evicts keys.
+        BrokerUnreachableError: a RabbitMQ broker does not answer, or refuses our user.
+        NoServerError: no URL is given, and there is no server program to start.
+    """
+    broker_url = settings.broker_url if redis_flag is None else None
+    broker = parse_broker(broker_url) if broker_url else None
+    url = settings.redis_url if redis_flag is None else redis_flag
+    risk = ""
+    if url is not None:
+        target = RedisTarget.parse(url)
+        risk = _probe(target, settings.connect_patience_s)
+        lease: Closeable = _NoLease()
+    else:
+        from shared.server.embedded import ensure  # noqa: PLC0415 - start-up: 10 ms that nobody with a URL needs
+
+        server = ensure(settings.data_dir, idle_s=settings.embedded_idle_s)
+        target, lease = server.target, server
+    if with_broker and broker is not None and broker != target:
+        try:
+            probe_broker(broker, settings.connect_patience_s)
+        except BaseException:
+            lease.close()
+            raise
+    return Connection(target, broker or target, url is None, lease, risk)
+
+
+def probe_broker(broker: BrokerTarget, patience_s: float) -> None:
+    """Makes sure that a broker of its own answers and is fit for us.
+
+    Args:
+        broker: another server than the ledger's.
+        patience_s: how long to wait for it.
+
+    Raises:
+        RedisUnreachableError: it is a Redis server that does not answer in time.
+        RedisUnsuitableError: it is a Redis server that is too old, a cluster, or evicts keys.
+        BrokerUnreachableError: it is RabbitMQ and does not answer in time, or refuses our user.
+        BrokerUnsuitableError: it is RabbitMQ, and a queue of ours exists with other settings.
+    """
+    if isinstance(broker, AmqpTarget):
+        broker.probe(patience_s)
+        RabbitQueues(broker).declare()
+    else:
+        _probe(broker, patience_s)
+
+
+def _probe(target: RedisTarget, patience_s: float) -> str:
+    client = target.client()
+    try:
+        ping_until(client, patience_s, where=target.display)
+        return check_server(client)
+    finally:
+        client.close()
+
+
+def follow_master(client: "redis.Redis") -> None:
+    """Asks the sentinels who is master; when it is another server, connections to the old one are given up.
+
+    A master that is replaced while it runs goes on taking writes for some 10 s, and loses them. Idle
+    connections are closed now, those in use when their call has ended. Sentinels that do not answer change
+    nothing: whoever needs a new connection meanwhile says so.
+    """
+    from redis.exceptions import RedisError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
+
+    pool: Any = client.connection_pool  # redis-py has no types here
+    with suppress(RedisError):
+        pool.get_master_address()

@@ -1,0 +1,1 @@
+"""Chunks of each kind, executed: what stands between the ledger and the engines."""

@@ -1,0 +1,107 @@
+"""Answers that are there already: recorded before the run, or stored with a verdict that lacks its judge."""
+
+from typing import Final
+
+import msgspec
+
+from shared.codecs.item_rows import CACHED, UNJUDGED, ItemRow
+from shared.contracts.case_run import CasePayload
+from worker.upstream.model import ModelReply
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Vote(msgspec.Struct):
+    cost_usd: float | None = None
+
+
+class _Detail(msgspec.Struct):
+    votes: list[_Vote] = []
+
+
+class _Stage(msgspec.Struct):
+    detail: _Detail
+
+
+class _Metrics(msgspec.Struct):
+    first_token_ms: int | None = None
+
+
+class _Result(msgspec.Struct):
+    raw_output: str | None = None
+    token_usage: _Usage | None = None
+    metrics: _Metrics | None = None
+    stages: list[_Stage] = []
+    reasoning: str = ""
+
+
+_RESULT: Final = msgspec.json.Decoder(_Result)
+
+
+def recorded_reply(payload: CasePayload) -> ModelReply | None:
+    """Makes a reply of a recorded output; None without one. A time that nobody took is 0."""
+    recorded = payload.recorded
+    if recorded is None:
+        return None
+    latency_s = recorded.latency_seconds
+    return ModelReply(
+        recorded.output,
+        0 if latency_s is None else round(1000 * latency_s),
+        prompt_tokens=recorded.prompt_tokens,
+        completion_tokens=recorded.completion_tokens,
+        cost_usd=recorded.cost_usd,
+        reasoning=recorded.reasoning,
+    )
+
+
+def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | None:
+    """Makes a reply of the answer in a result that lacks judges; None of any other result.
+
+    What the result has cost so far is taken as the price of the answer: all of it was paid.
+
+    Args:
+        row: the result.
+        are_votes_kept: whether votes of a panel are found in the cache, and bring their price from there.
+
+    >>> reply = stored_reply(ItemRow(0, "fj", b'{"raw_output":"Hi","token_usage":null}', cost_usd=0.1))
+    >>> reply.text, reply.cost_usd
+    ('Hi', 0.1)
+    >>> stored_reply(ItemRow(0, "fj", b'{"raw_output":"Hi","metrics":{"first_token_ms":9}}')).first_token_ms
+    9
+    >>> stored_reply(ItemRow(0, "f", b'{"raw_output":"Hi"}')) is None
+    True
+    """
+    if UNJUDGED not in row.code:
+        return None
+    result = _RESULT.decode(row.line)
+    if result.raw_output is None:
+        return None
+    usage = result.token_usage or _Usage()
+    return ModelReply(
+        result.raw_output,
+        row.latency_ms or 0,
+        None if result.metrics is None else result.metrics.first_token_ms,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost_usd=_without_votes(row.cost_usd, result) if are_votes_kept else row.cost_usd,
+        is_cached=CACHED in row.code,
+        reasoning=result.reasoning,
+    )
+
+
+def _without_votes(cost_usd: float | None, result: _Result) -> float | None:
+    """Takes off what the judges have cost who could be asked."""
+    votes = (vote.cost_usd or 0.0 for stage in result.stages for vote in stage.detail.votes)
+    return None if cost_usd is None else max(0.0, cost_usd - sum(votes))
+
+
+def is_untimed(payload: CasePayload) -> bool:
+    """Tells whether nobody knows how long the answer took.
+
+    >>> is_untimed(CasePayload(0, "m", "Hi"))
+    False
+    """
+    return payload.recorded is not None and payload.recorded.latency_seconds is None

@@ -1,0 +1,270 @@
+"""Puts test cases to models and judges the answers, as the validation document has it.
+
+the loop                                             threads for judging
+answer: cache, budget, limits, call, retry     ──►   stages 0 to 3
+stage 4, where a judge could still forgive     ◄──
+
+An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
+item only when its answer is in the cache. Judges who cannot be reached leave `failed_equality`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar
+
+from shared.clock import now_ms
+from shared.codecs.item_rows import CACHED, UNJUDGED
+from shared.contracts.case_run import CasePayload, CaseRun, decode_case
+from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityError
+from shared.names import Outcome, RunState
+from shared.observability import tracing
+from shared.runs import RunStore
+from shared.runs.items import ItemReader
+from worker.executors.case_answers import is_untimed, recorded_reply, stored_reply
+from worker.executors.case_judges import Adjourned, Heard, ask_judges
+from worker.executors.case_lines import Told, case_document, case_line, usage_of
+from worker.executors.case_notes import waits_for_judge
+from worker.executors.case_questions import case_of, judge_requests, model_request
+from worker.executors.item_pool import Item, Postponed
+from worker.executors.items import ItemsHandler, Judged, Stopped
+from worker.process import WorkerProcess
+from worker.sandbox import Sandboxes
+from worker.upstream.cache import is_kept
+from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
+from worker.upstream.retry import History, RetryRules
+from worker.validation.panel import tally_of
+from worker.validation.pipeline import before_judge, with_votes
+from worker.validation.schema import SchemaError
+from worker.validation.verdict import ValidationResult
+
+JUDGING_THREADS: Final = 2
+"""Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
+NO_RECORDED_OUTPUT: Final = "no_recorded_output"
+SCHEMA_REFUSED: Final = "schema"
+ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
+"""What is the same for every call of a run, beside a wrong key."""
+MAX_OUTPUT_BYTES: Final = 1 << 20
+"""A longer output is not judged."""
+RUNS: Final = 256
+"""Runs whose settings a process remembers."""
+
+
+T = TypeVar("T")
+
+
+class Validated(NamedTuple):
+    """A case with its answer and the verdict on it."""
+
+    reply: ModelReply
+    """The answer."""
+    result: ValidationResult
+    """The verdict."""
+    judged: Sequence[ModelReply]
+    """The judges' replies, as far as some were needed and came."""
+    is_unjudged: bool
+    """Whether judges were needed and too few of them could be reached."""
+
+
+class Failed(NamedTuple):
+    """A case without a verdict."""
+
+    code: str
+    """For programs."""
+    message: str
+    """For people."""
+    ends_run: str = ""
+    """How its run is to end; empty when it goes on."""
+
+
+class CasesEngine:
+    """Works on the cases of one run.
+
+    Args:
+        name: the run's id.
+        run: its settings.
+        process: whose upstreams are used.
+        sandboxes: run patterns and validators.
+        judging: threads for the stages.
+        earlier: the results of the run so far, for items that are retried.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: CaseRun,
+        process: WorkerProcess,
+        sandboxes: Sandboxes,
+        judging: ThreadPoolExecutor,
+        *,
+        earlier: ItemReader,
+    ) -> None:
+        self.most = run.together
+        self._name, self._run, self._process = name, run, process
+        self._sandboxes, self._judging, self._earlier = sandboxes, judging, earlier
+
+    async def work(self, item: Item) -> Validated | Failed | Postponed | Stopped:
+        """Gets the answer of a case, and the verdict on it."""
+        payload = decode_case(item.payload)
+        answer = await self._answer(item, payload)
+        if not isinstance(answer, ModelReply):
+            return answer
+        if len(answer.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
+            what = f"the output has {len(answer.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
+            return Failed(Trouble.TOO_LARGE, what)
+        try:
+            with tracing.span("validate"):
+                result = await self._in_thread(self._validate, payload, answer.text)
+        except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
+            return _unjudged(error)
+        if not result.awaits_judge or not self._run.judges:
+            return Validated(answer, result, (), is_unjudged=False)
+        return await self._with_judge(item, payload, answer, result)
+
+    def judge(self, item: Item, answer: Validated | Failed) -> Judged:
+        """Writes down how a case ended."""
+        payload = decode_case(item.payload)
+        if isinstance(answer, Failed):
+            judged = self.refuse(item, answer.code, answer.message)
+            return judged._replace(ends_run=answer.ends_run or self._after_failure)
+        reply, result, replies, is_unjudged = answer
+        costs = [reply.cost_usd, *(each.cost_usd for each in replies)]
+        # An answer that brought no attempt was recorded, or paid for with an earlier result.
+        asked = [reply, *replies] if item.attempts > item.claimed.attempts else replies
+        told = Told(usage_of(reply), reply.first_token_ms, reply.reasoning)
+        flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
+        return Judged(
+            Outcome.PASSED if result.passed else Outcome.FAILED,
+            case_line(case_document(payload, result, told)),
+            latency_ms=None if is_untimed(payload) else reply.latency_ms,
+            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+            paid_usd=sum(each.cost_usd or 0.0 for each in asked if not each.is_cached),
+            flags=flags,
+            ends_run="" if result.passed else self._after_failure,
+        )
+
+    def refuse(self, item: Item, code: str, message: str) -> Judged:
+        """Makes the result of a case without a verdict."""
+        document = case_document(decode_case(item.payload), None, Told())
+        return Judged(Outcome.ERROR, case_line(document, code, message), code=str(code))
+
+    @property
+    def _after_failure(self) -> str:
+        """How the run goes on after a case that did not pass."""
+        return RunState.INCOMPLETE if self._run.fail_fast else ""
+
+    async def _answer(self, item: Item, payload: CasePayload) -> ModelReply | Failed | Postponed | Stopped:
+        """Gets what the model says: what is known of that, or by asking it."""
+        known = await self._known(item, payload)
+        if known is not None:
+            return known
+        if self._run.recorded:
+            return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
+        note = item.claimed.error
+        history = History.unpack(item.claimed.attempts, "" if waits_for_judge(note) else note)
+        asked = await self._ask(item, model_request(self._run, payload), history)
+        match asked:
+            case Answered(reply, history):
+                item.attempts = history.attempts
+                return reply
+            case Gone(error, history):
+                item.attempts = history.attempts
+                return Failed(error.code, error.message, _end_after(error))
+            case OverBudget():
+                return Stopped(RunState.INCOMPLETE)
+            case Parked():
+                return _postponed(asked)
+
+    async def _with_judge(
+        self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
+    ) -> Validated | Postponed | Stopped:
+        """Asks the judges whether an output means what was expected."""
+        heard = await ask_judges(
+            judge_requests(self._run, payload, result),
+            lambda request, history: self._ask(item, request, history),
+            item.claimed.error,
+            # The answer is in the cache, and will be found there.
+            may_park=self._run.cache and payload.recorded is None and is_kept(answer),
+        )
+        match heard:
+            case OverBudget():
+                return Stopped(RunState.INCOMPLETE)
+            case Adjourned(due_ms, note):
+                return Postponed(item.attempts, _wait_s(due_ms), note)
+            case Heard(votes, replies):
+                judged = with_votes(result, votes)
+                return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
+
+    async def _ask(self, item: Item, request: ModelRequest, history: History) -> Asked:
+        """Asks a model on behalf of the run."""
+        run = self._run
+        scope = AskScope(
+            run=self._name,
+            owner=item.lease.token,
+            use_cache=run.cache,
+            max_cost=run.max_cost,
+            prices=run.prices,
+            rules=RetryRules(),
+            concurrency=run.concurrency,
+        )
+        return await self._process.upstream.models.ask(request, scope, history, on_send=item.calling)
+
+    async def _known(self, item: Item, payload: CasePayload) -> ModelReply | None:
+        """Finds an answer that needs no call: a recorded one, or that of a result that lacks its judge."""
+        if payload.recorded is not None or not item.claimed.generation:
+            return recorded_reply(payload)
+        rows = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
+        return next((stored_reply(row, are_votes_kept=self._run.cache) for row in rows), None)
+
+    def _in_thread(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        """Calls a function in a thread for judging."""
+        return asyncio.get_running_loop().run_in_executor(self._judging, function, *arguments)
+
+    def _validate(self, payload: CasePayload, output: str) -> ValidationResult:
+        """Takes an output through stages 0 to 3; in a thread for judging."""
+        case = case_of(self._run, payload)
+        if payload.regex_pattern is None and payload.validator is None:
+            return before_judge(case, output)
+        source = self._run.validators.source if self._run.validators and payload.validator else None
+        with self._sandboxes.batch(source) as sandbox:
+            return before_judge(case, output, sandbox=sandbox)
+
+
+def _unjudged(error: ProctorError) -> Failed:
+    """What is written down where no output could have been judged: the fault is not the model's."""
+    code = SCHEMA_REFUSED if isinstance(error, SchemaError) else error.code
+    return Failed(code, f"{error.message} ({error.hint})" if error.hint else error.message)
+
+
+def _end_after(error: UpstreamError) -> str:
+    """How a run is to end after a call that was given up."""
+    return RunState.ABORTED if error.ends_run or error.trouble in ENDS_RUN else ""
+
+
+def _postponed(parked: Parked) -> Postponed:
+    """Parks an item."""
+    history = parked.history
+    return Postponed(history.attempts, _wait_s(parked.due_ms), history.parked(parked.reason))
+
+
+def _wait_s(due_ms: int) -> float:
+    """Seconds from now."""
+    return max(0.0, (due_ms - now_ms()) / 1000)
+
+
+def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
+    """Makes the handler of a process."""
+    process.loop.prepare()
+    sandboxes = Sandboxes()
+    judging = ThreadPoolExecutor(JUDGING_THREADS, "judging")
+
+    @lru_cache(RUNS)
+    def engine_of(run: str) -> CasesEngine:
+        settings = CaseRun.from_snapshot(store.info(run).snapshot)
+        earlier = store.item_reader(run, with_open=False)
+        return CasesEngine(run, settings, process, sandboxes, judging, earlier=earlier)
+
+    return ItemsHandler(process, engine_of)

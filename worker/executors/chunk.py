@@ -1,0 +1,187 @@
+"""Leads one chunk of any kind through its life in this process: slot, lease, work, and what if it fails.
+
+A Celery task never fails here, since a failed task says nothing that the ledger does not know better. A chunk
+whose work raises is given back and tried again later and later; after some tries in this process its lease is
+left to run out, so that the ledger's poison rule counts it, takes it apart, and ends it as an error.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, Protocol, TypedDict
+
+from shared.clock import now_ms
+from shared.errors import ProctorError, RedisUnreachableError
+from shared.ledger import Claim, Wake
+from shared.names import Kind
+from shared.observability import tracing
+from shared.runs import RunStore
+from worker.lease_table import Lease
+from worker.process import WorkerProcess
+from worker.structured import structlog
+
+FIRST_DELAY_MS: Final = 1_000
+"""Pause before a chunk whose work raised is tried again; doubles with each failure."""
+MOST_FAILURES: Final = 5
+"""After so many failures in this process a chunk is left to the poison rule."""
+REMEMBERED: Final = 1_000
+"""Chunks whose failures are remembered; the oldest are forgotten."""
+RUNS: Final = 256
+"""Runs whose traces a process remembers."""
+PREFIX: Final = "proctor."
+"""Of our own attributes of spans."""
+
+logger = logging.getLogger(__name__)
+
+
+class Summary(TypedDict, total=False):
+    """What a task returns; Flower shows it."""
+
+    chunk: str
+    decided: int
+    """Items that have their result now."""
+    threads: int
+    """Threads visited (turns only)."""
+    retried: int
+    """Items that were tried before."""
+    status: str
+    """Why nothing, or not everything, was done."""
+
+
+class Handler(Protocol):
+    """Works on chunks of one kind; one object per process, used by several threads."""
+
+    def work(self, lease: Lease) -> Summary:
+        """Claims a chunk, works on its items and commits them; the last commit gives the chunk back."""
+
+
+class ChunkRunner:
+    """Runs the chunks that Celery delivers to one process.
+
+    Args:
+        process: the process.
+        handlers: for each of its kinds.
+        parent_of: finds the context of a run's trace; asked only where tracing is on.
+    """
+
+    def __init__(
+        self,
+        process: WorkerProcess,
+        handlers: dict[Kind, Handler],
+        *,
+        parent_of: Callable[[str], str] | None = None,
+    ) -> None:
+        self._process = process
+        self._handlers = handlers
+        self._parent_of = parent_of
+        self._failures: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def run(self, wake: Wake) -> Summary:
+        """Works on one chunk and says in a few words what came of it."""
+        with (
+            structlog.contextvars.bound_contextvars(run=wake.run, chunk=wake.chunk),
+            self._span(wake) as span,
+        ):
+            summary = self._run(wake)
+            _describe(span, summary)
+            return summary
+
+    def _span(self, wake: Wake) -> tracing.Span:
+        if not tracing.is_on():
+            return tracing.OFF
+        attributes: dict[str, tracing.Value | None] = {
+            f"{PREFIX}run": wake.run,
+            f"{PREFIX}kind": wake.kind,
+            f"{PREFIX}chunk": wake.chunk,
+            f"{PREFIX}items": wake.items,
+            f"{PREFIX}worker": self._process.name,
+        }
+        parent = self._parent_of(wake.run) if self._parent_of else ""
+        return tracing.span("chunk", attributes, kind="consumer", parent=parent)
+
+    def _run(self, wake: Wake) -> Summary:
+        kind = Kind(wake.kind)
+        with self._process.slot(kind) as is_free:
+            if not is_free:
+                # The process ends: the wake-up call goes to another at once instead of when it is overdue.
+                self._process.publish([wake])
+                return {"chunk": wake.chunk, "decided": 0, "status": "left to another worker"}
+            lease = self._process.chunks.open(wake.run, wake.chunk, wake)
+            try:
+                summary = self._handlers[kind].work(lease)
+            except RedisUnreachableError as error:
+                self._process.give_up(error)
+                raise
+            except Exception as error:  # noqa: BLE001 - a task that fails tells nobody; the ledger tries again
+                return self._failed(lease, error)
+            else:
+                self._failures.pop((lease.run, lease.chunk), None)
+                logger.debug(
+                    "chunk given back", extra={"decided": summary.get("decided"), "state": str(lease.state)}
+                )
+                return summary
+            finally:
+                if lease.is_lost:
+                    logger.warning("lease lost")
+                self._process.chunks.close(lease)
+
+    def _failed(self, lease: Lease, error: Exception) -> Summary:
+        failures = self._count_failure(lease)
+        logger.error("chunk failed", extra={"failures": failures}, exc_info=error)
+        if failures >= MOST_FAILURES:
+            logger.error("chunk left to the poison rule", extra={"failures": failures})
+            return {"chunk": lease.chunk, "decided": 0, "status": "failed too often, left to the poison rule"}
+        delay_ms = FIRST_DELAY_MS * 2 ** (failures - 1)
+        try:
+            committed = self._process.ledger.commit(
+                lease.run, lease.chunk, lease.token, [], back=True, due_ms=now_ms() + delay_ms
+            )
+        except Exception:  # what broke the work may break the giving back; the lease ends by itself
+            logger.exception("chunk not given back")
+        else:
+            self._process.publish(committed.wakes)
+        return {"chunk": lease.chunk, "decided": 0, "status": f"failed, tried again after {delay_ms} ms"}
+
+    def _count_failure(self, lease: Lease) -> int:
+        key = (lease.run, lease.chunk)
+        failures = self._failures.pop(key, 0) + 1
+        self._failures[key] = failures
+        while len(self._failures) > REMEMBERED:
+            self._failures.popitem(last=False)
+        return failures
+
+
+def _describe(span: tracing.Span, summary: Summary) -> None:
+    decided, retried, status = summary.get("decided"), summary.get("retried"), summary.get("status")
+    span.set({f"{PREFIX}decided": decided, f"{PREFIX}retried": retried, f"{PREFIX}status": status})
+
+
+def claim_chunk(process: WorkerProcess, lease: Lease) -> Claim:
+    """Asks the ledger for a chunk and publishes what it has to be told of; a chunk that we get is held."""
+    with tracing.span("claim") as span:
+        claim = process.ledger.claim(lease.run, lease.chunk, lease.token, process.name)
+        span.set({f"{PREFIX}status": claim.status})
+    process.publish(claim.wakes)
+    if claim.status == "ok":
+        lease.is_held = True
+        logger.debug("chunk claimed", extra={"items": lease.items})
+        if claim.suspect:
+            logger.warning("poison suspected", extra={"reason": "leases on this chunk ran out before"})
+    return claim
+
+
+def trace_parents(store: RunStore) -> Callable[[str], str]:
+    """Finds the contexts of runs' traces, where their snapshots have one."""
+
+    @lru_cache(RUNS)
+    def known(run: str) -> str:
+        return str(store.info(run).snapshot.get(tracing.SNAPSHOT_KEY, ""))
+
+    def parent_of(run: str) -> str:
+        try:
+            return known(run)
+        except ProctorError:  # removed, or Redis is away: the claim says so
+            return ""
+
+    return parent_of

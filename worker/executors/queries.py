@@ -1,0 +1,175 @@
+"""Puts queries to an API and judges the answers, as the evaluation harness document has it.
+
+One send at a time by default, in the order of ids; what a reply amounts to, when a query is sent again and
+how an answer is judged is decided by the pure engine (`worker.queries`). Limits and pace hold for the API's
+URL over the whole fleet; there is no breaker, because here every failure is a result. A failure to connect
+ends the run: that query is a failed result, and those that had not been sent have none.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import msgspec
+
+from shared.clock import now_ms
+from shared.contracts.query_run import QueryRun
+from shared.errors import ConfigError
+from shared.names import Outcome, RunState
+from shared.observability import tracing
+from shared.observability.counters import Call
+from shared.runs import RunStore
+from shared.upstream.limits import Limits
+from worker.executors.item_pool import Item, Postponed
+from worker.executors.items import ItemsHandler, Judged
+from worker.loop import Loop
+from worker.process import WorkerProcess
+from worker.queries.policy import RetryPolicy, retry_wait_s
+from worker.queries.reply import Failure, Reply
+from worker.queries.verdict import outcome, query_result
+from worker.upstream.counts import OK
+from worker.upstream.endpoints import api_endpoint, run_scope
+from worker.upstream.failures import Health
+from worker.upstream.gate import Gate, Later, Sent
+from worker.upstream.query_client import Asked, Request, ask, prepare
+from worker.upstream.watching import http_attributes, log_failure
+
+SHORT_WAIT_S: Final = 2.0
+"""Longer waits free the slot."""
+HEALTH: Final[Mapping[Failure | None, Health]] = {
+    Failure.RATE_LIMITED: Health.BUSY,
+    Failure.TIMEOUT: Health.SLOW,
+    Failure.LOST: Health.SICK,
+    Failure.SERVER_ERROR: Health.SICK,
+    Failure.UNREACHABLE: Health.SICK,
+    Failure.INSECURE: Health.SICK,
+}
+"""What a failure says about the API; everything else says that it works."""
+GRACE_S: Final = 5.0
+"""The client's own time limit, which has the document's text, comes so much before the gate's."""
+RUNS: Final = 256
+"""Runs whose settings a process remembers."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class QueriesEngine:
+    """Works on the queries of one run.
+
+    Args:
+        name: the run's id.
+        run: its settings.
+        loop: the process's.
+        gate: keeps to the limits of the fleet.
+    """
+
+    def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate) -> None:
+        self.most = run.together
+        self._run = run
+        self._gate = gate
+        self._endpoint = api_endpoint(
+            run.api_url,
+            run_scope(name, concurrency=run.concurrency),
+            limits=Limits(pace_s=run.delay_s or None),
+            has_breaker=False,
+            timeout_s=run.timeout_s + GRACE_S,
+        )
+        self._target = http_attributes(run.api_url, run.method, run.path)
+        self._policy = RetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
+        self._loop = loop
+        self._request: Request | None = None
+
+    async def work(self, item: Item) -> Reply | Postponed | ConfigError:
+        """Sends a query, again where the policy says so, until its reply stands or is long in coming."""
+        query = msgspec.json.decode(item.payload)["query"]
+        while True:
+            try:
+                request = self._request = self._request or prepare(self._run)
+            except ConfigError as error:
+                return error
+            asked = await self._gate.call(
+                self._endpoint, partial(self._send, item, request, query), owner=item.lease.token
+            )
+            if isinstance(asked, Later):
+                left_s = max(0.0, (asked.due_ms - now_ms()) / 1000)
+                return Postponed(item.attempts, left_s, item.claimed.error or asked.reason)
+            wait_s = retry_wait_s(
+                self._policy,
+                asked.reply.failure,
+                retries=item.attempts - 1,
+                retry_after_s=asked.retry_after_s,
+            )
+            self._log(item, asked.reply, wait_s)
+            if wait_s is None:
+                return asked.reply
+            self._gate.counts.add(self._run.api_url, Call.RETRIES + (asked.reply.failure or "other"))
+            if wait_s > SHORT_WAIT_S:
+                return Postponed(item.attempts, wait_s, asked.reply.error or "")
+            await asyncio.sleep(wait_s)
+
+    async def _send(self, item: Item, request: Request, query: str) -> Sent[Asked]:
+        """Sends a query once."""
+        with item.calling(), tracing.span(self._run.method, self._target, kind="client") as span:
+            asked = await ask(self._loop.session(), request, query)
+            span.set({"http.response.status_code": asked.reply.status_code or None})
+            if asked.reply.failure is not None:
+                span.fail(str(asked.reply.failure))
+        item.attempts += 1
+        health = HEALTH.get(asked.reply.failure, Health.WELL)
+        wait_s = asked.retry_after_s if health is Health.BUSY else None
+        return Sent(asked, health, wait_s, result=asked.reply.failure or OK)
+
+    def _log(self, item: Item, reply: Reply, wait_s: float | None) -> None:
+        """Logs a failure, and whether another attempt follows."""
+        if reply.failure is None:
+            return
+        fields = {
+            "endpoint": self._endpoint.scopes[0].key,
+            "reason": str(reply.failure),
+            "attempt": item.attempts,
+            "status": reply.status_code or None,
+        }
+        log_failure(fields, wait_s)
+
+    def judge(self, item: Item, answer: Reply | ConfigError) -> Judged:
+        """Runs the six checks; a failure to connect ends the run."""
+        if isinstance(answer, ConfigError):
+            return self.refuse(item, answer.code, answer.message)._replace(ends_run=RunState.ABORTED)
+        result = query_result(msgspec.json.decode(item.payload), answer)
+        code = answer.failure or ""
+        return Judged(
+            outcome(result),
+            result_line(result, code, answer.status_code),
+            latency_ms=answer.latency_ms,
+            ends_run=RunState.ABORTED if answer.ends_run else "",
+        )
+
+    def refuse(self, item: Item, code: str, message: str) -> Judged:
+        """Makes the result of a query without a reply."""
+        result = query_result(msgspec.json.decode(item.payload), Reply(None, 0, 0, message))
+        return Judged(Outcome.ERROR, result_line(result, code), code=str(code))
+
+
+def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
+    """Makes the handler of a process."""
+    process.loop.prepare()
+
+    @lru_cache(RUNS)
+    def engine_of(run: str) -> QueriesEngine:
+        settings = QueryRun.from_snapshot(store.info(run).snapshot)
+        return QueriesEngine(run, settings, process.loop, process.upstream.gate)
+
+    return ItemsHandler(process, engine_of)
+
+
+def result_line(result: dict[str, Any], code: str, status: int = 0) -> bytes:
+    """Writes what is stored of a result: of an error with its code, and the HTTP status if there was one.
+
+    >>> result_line({"id": "Q-1", "error": None}, ""), result_line({"error": "Timeout"}, "api_timeout")[:32]
+    (b'{"id":"Q-1","error":null}', b'{"error":{"code":"api_timeout","')
+    """
+    if not code:
+        return _encode(result)
+    error = {"code": code, "message": result["error"], **({"status": status} if status else {})}
+    return _encode({"error": error, "result": result})

@@ -1,0 +1,82 @@
+"""The numbers of the upstream scripts, for Python and (rendered by `lua_source`) for Lua."""
+
+import sys
+from collections.abc import Callable
+from random import random
+from typing import Final
+
+from shared.ledger.bounds import lua_local
+from shared.observability.counters import MOST_UPSTREAMS
+
+__all__ = ["MOST_UPSTREAMS"]  # for the scripts, which find it here
+
+WAIT_MS: Final = 2_000
+"""Longest wait that is worth holding a slot for; with a longer one an item is parked."""
+SLACK_MS: Final = 1
+"""A ticket counts as due so much early: clocks tick in milliseconds."""
+LEAD_MS: Final = 1_000
+"""A parked caller is told to come so much before its turn: it takes about a second until it is back."""
+CROWD_MS: Final = 10_000
+"""As many parked callers get a turn of their own as the limits let through in this time."""
+CROWD: Final = 64
+"""The same as a number, where the limits let through fewer in that time."""
+LATER_MS: Final = 2
+"""Between two parked callers beyond the crowd: at most 500 come back in a second, however many there are."""
+HELD_MS: Final = 10
+"""Between two parked callers that come back after a pause or an open breaker."""
+PARK_MS: Final = 1_000
+"""An item that waits for something else than a limit is parked for this time, and up to as much longer."""
+USED_MS: Final = 3_600_000
+"""How long the state of a scope is kept after its last call."""
+PAUSE_CAP_MS: Final = 600_000
+"""Longest pause of a scope that an upstream can ask for."""
+
+BACK_OFF: Final = 0.7
+"""What is left of the adaptive number of calls at a time when an upstream is overloaded."""
+OVERLOAD: Final = 0.2
+"""Share of calls in a round trip that must be turned away or time out before it counts as overload."""
+ROUND_MS: Final = 50
+"""A round trip counts as no shorter."""
+FEW: Final = 10
+"""So many answers say something about load ..."""
+SPARSE_MS: Final = 1_000
+"""... and fewer only when no more came in this time."""
+ADAPTIVE_CAP: Final = 1_000
+"""From here on the adaptive number of calls at a time bounds nothing."""
+SMOOTHING: Final = 0.125
+"""Weight of a new latency in the usual one."""
+
+BUCKET_MS: Final = 10_000
+"""The breaker looks at the calls of this time and of the same time before it."""
+LEAST_CALLS: Final = 20
+"""With fewer calls the breaker does not judge."""
+OPEN_MS: Final = 10_000
+"""How long the breaker opens first; it doubles each time."""
+OPEN_CAP_MS: Final = 300_000
+"""The longest it opens."""
+CALM_MS: Final = 60_000
+"""After this time (and twice the time it was open) without opening again, it begins with `OPEN_MS` again."""
+PROBES: Final = 3
+"""Calls that a half-open breaker lets through."""
+PROBE_LOST_MS: Final = 60_000
+"""Probes that were not heard of for so long are replaced."""
+PROBE_PAUSE_MS: Final = 500
+"""How long others wait while probes are under way."""
+
+
+def some_ms(draw: Callable[[], float] = random) -> int:
+    """Draws how long to park what nobody can tell a time for, so that what waits together is spread.
+
+    >>> some_ms(lambda: 0.5)
+    1500
+    """
+    return round(PARK_MS * (1 + draw()))
+
+
+def lua_source(name: str) -> str | None:
+    r"""Renders one constant of this module as a Lua local; None when there is no such constant.
+
+    >>> lua_source("BACK_OFF"), lua_source("nothing")
+    ('local BACK_OFF = 0.7\n', None)
+    """
+    return lua_local(name, getattr(sys.modules[__name__], name, None)) if name.isupper() else None

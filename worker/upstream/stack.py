@@ -1,0 +1,108 @@
+"""Puts together what one worker process needs to call upstreams; the lifecycle makes one and closes it.
+
+upstream = Upstream(process.ledger, on_away=process.give_up, session=process.loop.session)
+outcome = await upstream.gate.call(endpoint, send, owner=lease.token)
+asked = await upstream.models.ask(request, scope, history, on_send=item.calling)
+upstream.close()
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Collection
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
+
+from shared import keys
+from shared.errors import RedisUnreachableError
+from shared.ledger import Ledger
+from shared.settings import CACHE_TTL_S
+from worker.upstream.budget import Budget
+from worker.upstream.cache import ResponseCache
+from worker.upstream.gate import Gate, always
+from worker.upstream.limiter import Limiter
+from worker.upstream.models import Models
+from worker.upstream.script_batcher import Port
+from worker.upstream.scripts import compose_all
+
+if TYPE_CHECKING:
+    import aiohttp
+
+RENEWALS: Final = 3
+"""Renewals of a permit, a reservation or a question under way, in the time for which each is granted."""
+
+
+class Upstream:
+    """The discipline of one process; its coroutines run on one event loop.
+
+    Args:
+        ledger: whose server and patience are used.
+        on_away: called, in a thread, when Redis stayed away for longer than the patience: ends the process.
+        session: returns the process's HTTP session; called on the loop.
+        confirm: says whether a claim token still holds; see `Gate`.
+        cache_ttl_s: how long answers of models are kept.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        on_away: Callable[[RedisUnreachableError], object],
+        session: "Callable[[], aiohttp.ClientSession]",
+        confirm: Callable[[str], Awaitable[bool]] = always,
+        cache_ttl_s: int = CACHE_TTL_S,
+    ) -> None:
+        scripts = compose_all(times=ledger.times)
+        caller = ledger.caller.sharing(scripts)
+        renew_s = ledger.times.lease_ms / RENEWALS / 1000
+        self._port = Port(caller, renew_s=renew_s, on_away=on_away)
+        self._session = session
+        self.gate = Gate(Limiter(self._port), confirm=confirm)
+        """The one door."""
+        self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s)
+        """Answers of models that were given before."""
+        self.budget = Budget(self._port)
+        """Of runs with a cost cap."""
+
+    @cached_property
+    def models(self) -> Models:
+        """Asks models, with cache, budget, limits and retry."""
+        from shared.upstream.prices import cost_of  # noqa: PLC0415 - start-up: not needed by turns
+        from worker.upstream.clients import Clients, key_of  # noqa: PLC0415 - same
+
+        return Models(
+            self.gate,
+            Clients(self._session),
+            self.cache,
+            self.budget,
+            cost_of=cost_of,
+            key_of=lambda request: key_of(request, os.environ),
+        )
+
+    def close(self) -> None:
+        """Ends its thread, after what was said before; nothing can be called any more."""
+        self.gate.counts.close()
+        self._port.close()
+
+
+def end_calls_of(ledger: Ledger, workers: Collection[str]) -> None:
+    """Ends the calls in flight of processes that are dead: they would hold their places for 15 s more.
+
+    Args:
+        ledger: whose server is used.
+        workers: node names, with which the claim tokens in their permits begin.
+    """
+    client, patiently = ledger.caller.client, ledger.caller.patiently
+    for scope in patiently(lambda: client.zrange(keys.SCOPES_KEY, 0, -1)):
+        place = keys.permits_key(scope.decode())
+        permits = patiently(partial(client.zrange, place, 0, -1))
+        theirs = [permit for permit in permits if _worker_of(permit.decode()) in workers]
+        if theirs:
+            patiently(partial(client.zrem, place, *theirs))
+
+
+def _worker_of(permit: str) -> str:
+    """Returns the worker whose claim token ends a permit.
+
+    >>> _worker_of("7d1f 3 cases-1.4711@host.0123abcd.5")
+    'cases-1.4711@host'
+    """
+    return permit.split(" ", 2)[-1].rsplit(".", 2)[0]
