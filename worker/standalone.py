@@ -1,9 +1,9 @@
-"""Puts queries to an API without a queue: the harness document's two functions, for notebooks and scripts.
+"""Sends queries to an API without a queue: the harness document's two functions, for notebooks and scripts.
 
-They do what workers do, one query after the other in this process, and keep nothing: a run that has to
+They do what workers do, one query after the other in this process, and store nothing: a run that has to
 survive Ctrl-C, a crash or a closed terminal goes through the queue (`evaluation-harness`, `proctor run`).
-Queries are sent from a worker's event loop, which has a thread of its own: so they may be called where a loop
-runs already, as in a notebook, and keep to the same rules of where may be called.
+Queries are sent from a worker's event loop, which runs in a thread of its own: so both may be called where a
+loop runs already, as in a notebook, and the same rules hold for which addresses may be called.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ FIRST_ID = "Q-01"
 """The document's name for the first query, whatever it is called."""
 
 
-class Told(NamedTuple):
-    """What a caller may want to hear while queries are sent."""
+class Callbacks(NamedTuple):
+    """Called while queries are sent."""
 
     result: Callable[[dict[str, Any]], object] = bool
     """A query is done: its result."""
@@ -54,7 +54,7 @@ def run_all_queries(
     delay: float,
     start_from: str = FIRST_ID,
     *,
-    told: Told = Told(),  # noqa: B008 - immutable
+    callbacks: Callbacks = Callbacks(),  # noqa: B008 - immutable
 ) -> list[dict[str, Any]]:
     """Sends all queries one after the other; a failure to connect ends it with what there is.
 
@@ -63,7 +63,7 @@ def run_all_queries(
         api_url: base URL.
         delay: seconds between two queries.
         start_from: id of the first query.
-        told: hears of results and retries as they come.
+        callbacks: called with results and retries as they come.
 
     Returns:
         One result with the document's nine keys per query that was sent.
@@ -77,9 +77,9 @@ def run_all_queries(
             if results:
                 pause.wait(delay)
             send = partial(_send, loop, api_url, baseline["query"])
-            reply = _patiently(send, baseline["id"], delay, told, pause)
+            reply = _send_with_retries(send, baseline["id"], delay, callbacks, pause)
             results.append(query_result(baseline, reply))
-            told.result(results[-1])
+            callbacks.result(results[-1])
             if reply.ends_run:
                 break
     return results
@@ -94,7 +94,9 @@ def _from(baselines: Sequence[dict[str, Any]], start_from: str) -> Sequence[dict
     raise InputError(f"no query has the id {start_from!r}", hint="look at the ids of the baselines")
 
 
-def _patiently(send: Callable[[], Asked], name: str, delay: float, told: Told, pause: Event) -> Reply:
+def _send_with_retries(
+    send: Callable[[], Asked], name: str, delay: float, callbacks: Callbacks, pause: Event
+) -> Reply:
     """Sends one query until its reply stands."""
     policy, retries = RetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
     while True:
@@ -103,7 +105,7 @@ def _patiently(send: Callable[[], Asked], name: str, delay: float, told: Told, p
         if wait_s is None:
             return reply
         retries += 1
-        told.retry(name, retries, wait_s)
+        callbacks.retry(name, retries, wait_s)
         pause.wait(wait_s)
 
 

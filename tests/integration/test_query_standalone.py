@@ -27,8 +27,8 @@ def test_both_work_where_a_loop_runs() -> None:
     async def cell(url: str) -> None:
         """Calls both, with the documents' signatures."""
         assert standalone.send_query(url, "How?")["error"] is None
-        told = standalone.Told(result=lambda _result: threads.add(threading.get_ident()))
-        found = standalone.run_all_queries([baseline("Q-01"), baseline("Q-02")], url, 0, told=told)
+        callbacks = standalone.Callbacks(result=lambda _result: threads.add(threading.get_ident()))
+        found = standalone.run_all_queries([baseline("Q-01"), baseline("Q-02")], url, 0, callbacks=callbacks)
         assert [result["overall_pass"] for result in found] == [True, True]
 
     with ScriptedApi() as api:

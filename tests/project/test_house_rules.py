@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.tree import project_files, python_files, shown
 
-MAX_FILE_LINES: Final = 300
+MAX_FILE_LINES: Final = 500
 MAX_FUNCTION_LINES: Final = 40
-DEFENCE: Final = re.compile(r"longer than (300|40) lines", re.IGNORECASE)
+DEFENCE: Final = re.compile(r"longer than (300|500|40) lines", re.IGNORECASE)
 """What the docstring of a longer file or function says, followed by its reason."""
 
 SENTENCE: Final = re.compile(r"""^(r?"{3}|-- |# )[A-Z0-9`'].*\s.*\s""")
@@ -86,7 +86,7 @@ def test_every_file_begins_with_a_sentence() -> None:
 
 
 def test_no_file_is_long_without_a_reason() -> None:
-    """A Python file above 300 lines says in its docstring why it is longer than 300 lines."""
+    """A Python file above 500 lines says in its docstring why it is longer than 500 lines."""
     wrong = [
         f"{shown(path)}: {lines} lines"
         for path in python_files()

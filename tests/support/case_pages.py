@@ -14,7 +14,7 @@ from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Mode, enco
 from shared.names import Kind
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info
-from worker.executors.case_lines import Told, case_document, case_line
+from worker.executors.case_results import CallDetails, case_document, case_line
 from worker.validation.pipeline import validate
 
 USAGE: Final[dict[str, int | None]] = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -36,10 +36,10 @@ def item_row(at: int, item: CasePayload, output: str | None, *, ms: int, cost: f
     """A result as the store reads it; without an output, an error."""
     payload = encode_case(item)
     if output is None:
-        line = case_line(case_document(item, None, Told()), "upstream_timeout", "no answer within 120 s")
+        line = case_line(case_document(item, None), "upstream_timeout", "no answer within 120 s")
         return ItemRow(at, "x", line, 1_000, 2_000, 3, payload=payload)
     result = _verdict(output, is_checked=item.expected is not None)
-    line = case_line(case_document(item, result, Told(USAGE)))
+    line = case_line(case_document(item, result, CallDetails(USAGE)))
     return ItemRow(at, "p" if result.passed else "f", line, 1_000, 2_000, 1, ms, cost, payload)
 
 

@@ -36,7 +36,7 @@ from shared.upstream.addresses import address_problem, with_path
 from shared.upstream.limits import Scope, limit_key
 from worker.breakpoint.reply import read_reply as read_model_reply
 from worker.breakpoint.wire import decode_turns
-from worker.executors.case_notes import judge_histories
+from worker.executors.case_judges import judge_histories
 from worker.queries.fields import at
 from worker.queries.policy import MAX_WAIT_S, read_retry_after
 from worker.queries.reply import read_reply

@@ -1,11 +1,11 @@
-"""Puts test cases to models and judges the answers, as the validation document has it.
+"""The engine of cases: sends test cases to models and validates the answers, as the document defines it.
 
-the loop                                             threads for judging
+the loop                                             threads for validation
 answer: cache, budget, limits, call, retry     ──►   stages 0 to 3
-stage 4, where a judge could still forgive     ◄──
+stage 4, where a judge may still accept        ◄──
 
 An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
-item only when its answer is in the cache. Judges who cannot be reached leave `failed_equality`.
+item only when its answer is in the cache. Judges that cannot be reached leave `failed_equality`.
 """
 
 import asyncio
@@ -22,13 +22,23 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.runs.items import ItemReader
-from worker.executors.case_answers import is_untimed, recorded_reply, stored_reply
-from worker.executors.case_judges import Adjourned, Heard, ask_judges
-from worker.executors.case_lines import Told, case_document, case_line, usage_of
-from worker.executors.case_notes import waits_for_judge
-from worker.executors.case_questions import case_of, judge_requests, model_request
-from worker.executors.item_pool import Item, Postponed
-from worker.executors.items import ItemsHandler, Judged, Stopped
+from worker.executors.case_judges import (
+    JudgesDeferred,
+    JudgeVotes,
+    ask_judges,
+    judge_requests,
+    waits_for_judge,
+)
+from worker.executors.case_results import (
+    CallDetails,
+    case_document,
+    case_line,
+    is_untimed,
+    recorded_reply,
+    stored_reply,
+    usage_of,
+)
+from worker.executors.items import EndRun, Item, ItemResult, ItemsHandler, ParkedItem
 from worker.process import WorkerProcess
 from worker.sandbox import Sandboxes
 from worker.upstream.cache import is_kept
@@ -41,7 +51,7 @@ from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
 from worker.validation.verdict import ValidationResult
 
-JUDGING_THREADS: Final = 2
+VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
@@ -81,14 +91,14 @@ class Failed(NamedTuple):
 
 
 class CasesEngine:
-    """Works on the cases of one run.
+    """Evaluates the cases of one run.
 
     Args:
         name: the run's id.
         run: its settings.
         process: whose upstreams are used.
         sandboxes: run patterns and validators.
-        judging: threads for the stages.
+        validating: threads for the stages.
         earlier: the results of the run so far, for items that are retried.
     """
 
@@ -98,15 +108,15 @@ class CasesEngine:
         run: CaseRun,
         process: WorkerProcess,
         sandboxes: Sandboxes,
-        judging: ThreadPoolExecutor,
+        validating: ThreadPoolExecutor,
         *,
         earlier: ItemReader,
     ) -> None:
-        self.most = run.together
+        self.max_in_flight = run.together
         self._name, self._run, self._process = name, run, process
-        self._sandboxes, self._judging, self._earlier = sandboxes, judging, earlier
+        self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
 
-    async def work(self, item: Item) -> Validated | Failed | Postponed | Stopped:
+    async def answer(self, item: Item) -> Validated | Failed | ParkedItem | EndRun:
         """Gets the answer of a case, and the verdict on it."""
         payload = decode_case(item.payload)
         answer = await self._answer(item, payload)
@@ -124,21 +134,21 @@ class CasesEngine:
             return Validated(answer, result, (), is_unjudged=False)
         return await self._with_judge(item, payload, answer, result)
 
-    def judge(self, item: Item, answer: Validated | Failed) -> Judged:
+    def evaluate(self, item: Item, answer: Validated | Failed) -> ItemResult:
         """Writes down how a case ended."""
         payload = decode_case(item.payload)
         if isinstance(answer, Failed):
-            judged = self.refuse(item, answer.code, answer.message)
+            judged = self.error_result(item, answer.code, answer.message)
             return judged._replace(ends_run=answer.ends_run or self._after_failure)
         reply, result, replies, is_unjudged = answer
         costs = [reply.cost_usd, *(each.cost_usd for each in replies)]
         # An answer that brought no attempt was recorded, or paid for with an earlier result.
         asked = [reply, *replies] if item.attempts > item.claimed.attempts else replies
-        told = Told(usage_of(reply), reply.first_token_ms, reply.reasoning)
+        details = CallDetails(usage_of(reply), reply.first_token_ms, reply.reasoning)
         flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
-        return Judged(
+        return ItemResult(
             Outcome.PASSED if result.passed else Outcome.FAILED,
-            case_line(case_document(payload, result, told)),
+            case_line(case_document(payload, result, details)),
             latency_ms=None if is_untimed(payload) else reply.latency_ms,
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
             paid_usd=sum(each.cost_usd or 0.0 for each in asked if not each.is_cached),
@@ -146,17 +156,17 @@ class CasesEngine:
             ends_run="" if result.passed else self._after_failure,
         )
 
-    def refuse(self, item: Item, code: str, message: str) -> Judged:
+    def error_result(self, item: Item, code: str, message: str) -> ItemResult:
         """Makes the result of a case without a verdict."""
-        document = case_document(decode_case(item.payload), None, Told())
-        return Judged(Outcome.ERROR, case_line(document, code, message), code=str(code))
+        document = case_document(decode_case(item.payload), None)
+        return ItemResult(Outcome.ERROR, case_line(document, code, message), code=str(code))
 
     @property
     def _after_failure(self) -> str:
         """How the run goes on after a case that did not pass."""
         return RunState.INCOMPLETE if self._run.fail_fast else ""
 
-    async def _answer(self, item: Item, payload: CasePayload) -> ModelReply | Failed | Postponed | Stopped:
+    async def _answer(self, item: Item, payload: CasePayload) -> ModelReply | Failed | ParkedItem | EndRun:
         """Gets what the model says: what is known of that, or by asking it."""
         known = await self._known(item, payload)
         if known is not None:
@@ -174,27 +184,27 @@ class CasesEngine:
                 item.attempts = history.attempts
                 return Failed(error.code, error.message, _end_after(error))
             case OverBudget():
-                return Stopped(RunState.INCOMPLETE)
+                return EndRun(RunState.INCOMPLETE)
             case Parked():
                 return _postponed(asked)
 
     async def _with_judge(
         self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
-    ) -> Validated | Postponed | Stopped:
+    ) -> Validated | ParkedItem | EndRun:
         """Asks the judges whether an output means what was expected."""
-        heard = await ask_judges(
+        asked = await ask_judges(
             judge_requests(self._run, payload, result),
             lambda request, history: self._ask(item, request, history),
             item.claimed.error,
             # The answer is in the cache, and will be found there.
             may_park=self._run.cache and payload.recorded is None and is_kept(answer),
         )
-        match heard:
+        match asked:
             case OverBudget():
-                return Stopped(RunState.INCOMPLETE)
-            case Adjourned(due_ms, note):
-                return Postponed(item.attempts, _wait_s(due_ms), note)
-            case Heard(votes, replies):
+                return EndRun(RunState.INCOMPLETE)
+            case JudgesDeferred(due_ms, note):
+                return ParkedItem(item.attempts, _wait_s(due_ms), note)
+            case JudgeVotes(votes, replies):
                 judged = with_votes(result, votes)
                 return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
 
@@ -220,17 +230,46 @@ class CasesEngine:
         return next((stored_reply(row, are_votes_kept=self._run.cache) for row in rows), None)
 
     def _in_thread(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
-        """Calls a function in a thread for judging."""
-        return asyncio.get_running_loop().run_in_executor(self._judging, function, *arguments)
+        """Calls a function in a thread for validation."""
+        return asyncio.get_running_loop().run_in_executor(self._validating, function, *arguments)
 
     def _validate(self, payload: CasePayload, output: str) -> ValidationResult:
-        """Takes an output through stages 0 to 3; in a thread for judging."""
+        """Takes an output through stages 0 to 3; in a thread for validation."""
         case = case_of(self._run, payload)
         if payload.regex_pattern is None and payload.validator is None:
             return before_judge(case, output)
         source = self._run.validators.source if self._run.validators and payload.validator else None
         with self._sandboxes.batch(source) as sandbox:
             return before_judge(case, output, sandbox=sandbox)
+
+
+def model_request(run: CaseRun, payload: CasePayload) -> ModelRequest:
+    """Makes the request to the model under test."""
+    place = run.models[payload.model]
+    return ModelRequest(
+        payload.model,
+        run.system_prompt,
+        payload.input,
+        temperature=run.temperature,
+        api_base=place.api_base,
+        api_key_env=place.api_key_env,
+        is_streamed=run.stream,
+        timeout_s=run.timeout_s,
+        repeat=payload.repeat,
+    )
+
+
+def case_of(run: CaseRun, payload: CasePayload) -> dict[str, Any]:
+    """Puts together what the pipeline needs of a case."""
+    return {
+        "input": payload.input,
+        "expected": payload.expected,
+        "reference": payload.reference,
+        "regex_pattern": payload.regex_pattern,
+        "validator": payload.validator,
+        "schema": run.schema,
+        "json_extraction": run.json_extraction,
+    }
 
 
 def _unjudged(error: ProctorError) -> Failed:
@@ -244,10 +283,10 @@ def _end_after(error: UpstreamError) -> str:
     return RunState.ABORTED if error.ends_run or error.trouble in ENDS_RUN else ""
 
 
-def _postponed(parked: Parked) -> Postponed:
+def _postponed(parked: Parked) -> ParkedItem:
     """Parks an item."""
     history = parked.history
-    return Postponed(history.attempts, _wait_s(parked.due_ms), history.parked(parked.reason))
+    return ParkedItem(history.attempts, _wait_s(parked.due_ms), history.parked(parked.reason))
 
 
 def _wait_s(due_ms: int) -> float:
@@ -259,12 +298,12 @@ def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
     """Makes the handler of a process."""
     process.loop.prepare()
     sandboxes = Sandboxes()
-    judging = ThreadPoolExecutor(JUDGING_THREADS, "judging")
+    validating = ThreadPoolExecutor(VALIDATION_THREADS, "validation")
 
     @lru_cache(RUNS)
     def engine_of(run: str) -> CasesEngine:
         settings = CaseRun.from_snapshot(store.info(run).snapshot)
         earlier = store.item_reader(run, with_open=False)
-        return CasesEngine(run, settings, process, sandboxes, judging, earlier=earlier)
+        return CasesEngine(run, settings, process, sandboxes, validating, earlier=earlier)
 
     return ItemsHandler(process, engine_of)

@@ -1,37 +1,46 @@
-"""Works on chunks of cases or queries: claims items, has them worked on, commits each once.
+"""Work on chunks of cases or queries: claims items, evaluates them concurrently, commits each once.
 
-What is particular to a kind is its **engine**: how an item is worked on (on the loop), how its answer is
-judged (in the chunk's thread), what a result without an answer looks like. Everything else is here, once:
+    the chunk's thread          the loop
+    claim                  ──►  one task an item: work, wait, work
+    evaluate, commit       ◄──  what ended within a few milliseconds, together
 
-    pause, drain    nothing new begins, what an upstream is at work for ends and is committed, the rest goes
-                    back
-    cancel, lost    everything is left at once
-    postponed       written down with its attempts and its time, so that no crash forgets them; the chunk
-                    goes back until the earliest is due
+What is particular to a kind is its **engine**: how an item gets its answer (on the loop), how the answer is
+evaluated (in the chunk's thread), what a result without an answer looks like. Everything else is here, once:
+
+    pause, drain    nothing new begins, calls in flight end and are committed, the rest is given back
+    cancel, lost    everything is released at once
+    parked          stored with its attempts, its due time and why it waits, so that no crash loses them; the
+                    chunk is given back until the earliest is due
     ends the run    an item may end its run (`aborted`, `incomplete`) after its own result is committed
 """
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.item_rows import CODE_OF_OUTCOME, ItemRow, pack_item
-from shared.ledger import Row, Try
+from shared.ledger import ClaimedItem, Row, Try
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.upstream.costs import MOST_USD
 from worker.executors.chunk import PREFIX, Summary, claim_chunk
-from worker.executors.item_pool import Broken, Ended, InHand, Item, Left, Postponed
+from worker.in_flight_limit import Room
 from worker.lease_table import LOST, Lease
+from worker.loop import Loop
 from worker.process import WorkerProcess
 from worker.structured import structlog
 
-LOOK_S: Final = 0.25
-"""How often a chunk's thread looks whether the chunk is to stop."""
-GENTLE_STATES: Final = frozenset({RunState.RUNNING, RunState.PAUSED})
+COLLECT_S: Final = 0.004
+"""Items that end within this time of each other are committed together."""
+POLL_S: Final = 0.25
+"""How often a chunk's thread checks whether the chunk is to stop."""
+GRACEFUL_STATES: Final = frozenset({RunState.RUNNING, RunState.PAUSED})
 """States of a run in which what is under way may end; in all others it is left at once."""
 INTERNAL: Final = "internal"
 """Error code of an item on which the engine failed."""
@@ -40,7 +49,193 @@ TALLY: Final = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.ERRO
 logger = logging.getLogger(__name__)
 
 
-class Judged(NamedTuple):
+class ParkedItem(NamedTuple):
+    """An item is to be tried again later, because its wait is too long to hold a slot."""
+
+    attempts: int
+    """Attempts made so far."""
+    wait_s: float
+    """From now."""
+    error: str
+    """What the last attempt ended with."""
+
+
+class EngineFailure(NamedTuple):
+    """The engine raised while it worked on an item."""
+
+    error: Exception
+    """What it raised."""
+
+
+class Released:
+    """The item goes back without a result: its chunk stops, or it had not begun."""
+
+
+class PoolItem:
+    """What a pool runs: one task on the loop."""
+
+    __slots__ = ("_calls", "started_ms", "task")
+
+    def __init__(self) -> None:
+        self.started_ms = 0
+        """When its task began, epoch milliseconds."""
+        self._calls = 0
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def is_calling(self) -> bool:
+        """Whether a call is in flight for it, which a pause lets end."""
+        return self._calls > 0
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Marks a call in flight; several may be, and a graceful stop waits until all have ended."""
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+
+
+class Item(PoolItem):
+    """One claimed case or query.
+
+    Args:
+        lease: of its chunk.
+        claimed: as the ledger handed it out.
+    """
+
+    __slots__ = ("attempts", "claimed", "lease", "payload", "span")
+
+    def __init__(self, lease: Lease, claimed: ClaimedItem) -> None:
+        super().__init__()
+        self.lease = lease
+        self.claimed = claimed
+        self.payload = claimed.payload
+        self.attempts = claimed.attempts
+        """Attempts so far; whoever makes one counts it here."""
+        self.span = tracing.OFF
+        """Its span, until it is evaluated."""
+
+
+T = TypeVar("T", bound=PoolItem)
+T_contra = TypeVar("T_contra", bound=PoolItem, contravariant=True)
+
+
+class Finished(NamedTuple, Generic[T]):
+    """An item whose task on the loop has ended."""
+
+    item: T
+    """Which one."""
+    result: Any
+    """An answer to evaluate, or one of `ParkedItem`, `EndRun`, `EngineFailure`, `Released`."""
+
+
+class FinishedItems(NamedTuple, Generic[T]):
+    """Items that ended together."""
+
+    items: list[Finished[T]]
+    """In the order in which they ended."""
+    is_last: bool
+    """Whether nothing of the chunk is on the loop any more."""
+
+
+class WorkOn(Protocol[T_contra]):
+    """Gets the answer of an item, on the loop."""
+
+    def __call__(self, item: T_contra, /) -> Awaitable[Any]:
+        """Returns an answer, or `ParkedItem`."""
+
+
+class ItemPool(Generic[T]):
+    """Runs the items of one claim concurrently, on the process's event loop.
+
+    Args:
+        loop: the process's.
+        room: limits the items in flight in the process.
+        items: what to run, in order; `add` brings more.
+        work: gets the answer of one item, on the loop.
+        max_in_flight: how many of them may be in flight at a time.
+    """
+
+    def __init__(
+        self, loop: Loop, room: Room, items: Sequence[T], work: WorkOn[T], *, max_in_flight: int
+    ) -> None:
+        self._loop = loop
+        self._room = room
+        self._items = dict.fromkeys(items)
+        self._work = work
+        self._slots = asyncio.Semaphore(max(1, max_in_flight))
+        self._open = len(items)
+        self._ended = list[Finished[T]]()
+        self._is_collecting = False
+        self._is_stopping = False
+        self._out: SimpleQueue[FinishedItems[T]] = SimpleQueue()
+
+    def start(self) -> None:
+        """Begins, in order; returns at once."""
+        self._loop.call(self._begin)
+
+    def add(self, item: T) -> None:
+        """Begins with one more item, or again with one that has ended."""
+        self._loop.call(self._add, item)
+
+    def collect(self, within_s: float) -> FinishedItems[T] | None:
+        """Returns items that have ended; None when none has within this time."""
+        try:
+            return self._out.get(timeout=within_s)
+        except Empty:
+            return None
+
+    def stop(self, *, is_forced: bool) -> None:
+        """Releases what has not begun and what waits; with `is_forced` also what has calls in flight."""
+        self._loop.call(self._stop, is_forced)
+
+    def _begin(self) -> None:
+        for item in self._items:
+            item.task = asyncio.get_running_loop().create_task(self._run(item))
+
+    def _add(self, item: T) -> None:
+        self._items[item] = None
+        self._open += 1
+        item.task = asyncio.get_running_loop().create_task(self._run(item))
+
+    async def _run(self, item: T) -> None:
+        result: Any = Released()
+        try:
+            async with self._slots, self._room.calls:
+                if not self._is_stopping:
+                    item.started_ms = now_ms()
+                    result = await self._work(item)
+        except asyncio.CancelledError:
+            result = Released()
+        except Exception as error:  # noqa: BLE001 - an item that breaks the engine must not stop the others
+            result = EngineFailure(error)
+        self._end(Finished(item, result))
+
+    def _end(self, finished: Finished[T]) -> None:
+        self._ended.append(finished)
+        self._open -= 1
+        if not self._open:
+            self._hand_over()
+        elif not self._is_collecting:
+            self._is_collecting = True
+            asyncio.get_running_loop().call_later(COLLECT_S, self._hand_over)
+
+    def _hand_over(self) -> None:
+        self._is_collecting = False
+        if self._ended:
+            self._out.put(FinishedItems(self._ended, is_last=not self._open))
+            self._ended = []
+
+    def _stop(self, is_forced: bool) -> None:  # noqa: FBT001 - called through the loop, which takes positions
+        self._is_stopping = True
+        for item in self._items:
+            if item.task is not None and (is_forced or not item.is_calling):
+                item.task.cancel()
+
+
+class ItemResult(NamedTuple):
     """The result of an item."""
 
     outcome: Outcome
@@ -61,31 +256,31 @@ class Judged(NamedTuple):
     """Error code, of a result without an answer."""
 
 
-class Stopped(NamedTuple):
-    """An item has no result, and its run is to end without it; a resumed run asks for it again."""
+class EndRun(NamedTuple):
+    """An item has no result, and its run is to end without it; a resumed run evaluates it again."""
 
     ends_run: str
     """How: `aborted` or `incomplete`."""
 
 
 class Engine(Protocol):
-    """Works on the items of one run."""
+    """Evaluates the items of one run."""
 
-    most: int
-    """Items of one chunk that may be under way at a time."""
+    max_in_flight: int
+    """Items of one chunk that may be in flight at a time."""
 
-    async def work(self, item: Item) -> Any:
-        """Gets an answer, `Postponed` or `Stopped`; on the loop. Counts each attempt in `item.attempts`."""
+    async def answer(self, item: Item) -> Any:
+        """Gets an answer, `ParkedItem` or `EndRun`; on the loop. Counts each attempt in `item.attempts`."""
 
-    def judge(self, item: Item, answer: Any) -> Judged:
-        """Judges the answer; in the chunk's thread."""
+    def evaluate(self, item: Item, answer: Any) -> ItemResult:
+        """Evaluates the answer; in the chunk's thread."""
 
-    def refuse(self, item: Item, code: str, message: str) -> Judged:
+    def error_result(self, item: Item, code: str, message: str) -> ItemResult:
         """Makes the result of an item that has no answer for a reason of our own."""
 
 
 @dataclass(slots=True)
-class _Group:
+class _CommitBatch:
     """What is committed in one call."""
 
     rows: list[Row] = field(default_factory=list)
@@ -95,7 +290,7 @@ class _Group:
 
 
 class ItemsHandler:
-    """Works on chunks of one kind.
+    """Executes chunks of one kind.
 
     Args:
         process: whose ledger, leases, loop and room are used.
@@ -107,7 +302,7 @@ class ItemsHandler:
         self._engine_of = engine_of
 
     def work(self, lease: Lease) -> Summary:
-        """Works on what is due of the chunk; the last commit gives the chunk back."""
+        """Executes what is due of the chunk; the last commit gives the chunk back."""
         process = self._process
         if not process.room.enter(lease.items, lambda: process.chunks.is_draining):
             # The process ends: the wake-up call goes to another at once instead of when it is overdue.
@@ -124,13 +319,13 @@ class ItemsHandler:
         if claim.status != "ok":
             summary["status"] = claim.status
             return summary
-        _Visit(process, self._engine_of(lease.run), lease, summary).work(
+        _ClaimedChunk(process, self._engine_of(lease.run), lease, summary).work(
             [Item(lease, claimed) for claimed in claim.items]
         )
         return summary
 
 
-class _Visit:
+class _ClaimedChunk:
     """One claim of one chunk, in its thread."""
 
     def __init__(self, process: WorkerProcess, engine: Engine, lease: Lease, summary: Summary) -> None:
@@ -139,92 +334,98 @@ class _Visit:
         self._stopped: bool | None = None
 
     def work(self, items: Sequence[Item]) -> None:
-        """Has the items worked on and commits them as they end."""
-        in_hand = InHand(self._process.loop, self._process.room, items, self._work_on, most=self._engine.most)
-        in_hand.start()
+        """Runs the items and commits them as they end."""
+        pool = ItemPool(
+            self._process.loop,
+            self._process.room,
+            items,
+            self._answer,
+            max_in_flight=self._engine.max_in_flight,
+        )
+        pool.start()
         is_over = False
         try:
             while not is_over and not self._lease.is_lost:
-                ended = in_hand.collect(LOOK_S)
+                ended = pool.collect(POLL_S)
                 if ended is not None:
-                    self._commit(self._judged(ended), is_last=ended.is_last)
+                    self._commit(self._evaluated(ended), is_last=ended.is_last)
                     is_over = ended.is_last
                 if not is_over:
-                    self._stop_if_asked(in_hand)
+                    self._stop_if_requested(pool)
         finally:
             if not is_over:
-                in_hand.stop(is_hard=True)
+                pool.stop(is_forced=True)
 
-    async def _work_on(self, item: Item) -> Any:
-        """Has the engine work on an item; logs and spans of whatever it calls carry the item's index."""
-        # In the item's own task, with which it goes.
+    async def _answer(self, item: Item) -> Any:
+        """Gets an answer from the engine; logs and spans of whatever it calls carry the item's index."""
+        # Bound in the context of the item's own task.
         structlog.contextvars.bind_contextvars(item=item.claimed.index)
         item.span = tracing.span("item", {f"{PREFIX}item": item.claimed.index})
         with item.span.current():
-            return await self._engine.work(item)
+            return await self._engine.answer(item)
 
-    def _stop_if_asked(self, in_hand: InHand[Item]) -> None:
-        """Stops the items when the run or the process is to stop, once gently and once hard at most."""
+    def _stop_if_requested(self, pool: ItemPool[Item]) -> None:
+        """Stops the items when the run or the process stops: once gracefully and once forced at most."""
         if not self._process.chunks.should_stop(self._lease):
             return
-        is_hard = self._lease.state not in GENTLE_STATES
-        if self._stopped is None or is_hard > self._stopped:
-            self._stopped = is_hard
-            in_hand.stop(is_hard=is_hard)
+        is_forced = self._lease.state not in GRACEFUL_STATES
+        if self._stopped is None or is_forced > self._stopped:
+            self._stopped = is_forced
+            pool.stop(is_forced=is_forced)
 
-    def _judged(self, ended: Ended[Item]) -> _Group:
-        """Judges what has ended."""
-        group = _Group()
-        for item, end in ended.worked:
-            if isinstance(end, Left):
+    def _evaluated(self, ended: FinishedItems[Item]) -> _CommitBatch:
+        """Evaluates what has ended."""
+        batch = _CommitBatch()
+        for item, answer in ended.items:
+            if isinstance(answer, Released):
                 item.span.end()
                 continue
-            if isinstance(end, Stopped):
+            if isinstance(answer, EndRun):
                 item.span.end()
-                group.ends_run = group.ends_run or end.ends_run
+                batch.ends_run = batch.ends_run or answer.ends_run
                 continue
-            if isinstance(end, Postponed):
-                item.span.set({f"{PREFIX}attempts": end.attempts, f"{PREFIX}postponed_s": end.wait_s})
+            if isinstance(answer, ParkedItem):
+                item.span.set({f"{PREFIX}attempts": answer.attempts, f"{PREFIX}postponed_s": answer.wait_s})
                 item.span.end()
-                due_ms = now_ms() + round(1000 * end.wait_s)
+                due_ms = now_ms() + round(1000 * answer.wait_s)
                 self._due_ms = min(self._due_ms or due_ms, due_ms)
-                group.tries.append(Try(item.claimed.index, end.attempts, due_ms, end.error))
+                batch.tries.append(Try(item.claimed.index, answer.attempts, due_ms, answer.error))
                 continue
-            judged = self._judge(item, end)
-            _end_span(item, judged)
-            group.rows.append(_row(item, judged))
-            group.tally[TALLY[judged.outcome]] += 1
+            result = self._evaluate(item, answer)
+            _end_span(item, result)
+            batch.rows.append(_row(item, result))
+            batch.tally[TALLY[result.outcome]] += 1
             if item.attempts > 1 or item.claimed.generation:
-                group.tally["retried"] += 1
-            if judged.paid_usd:
-                group.tally["cost_micro_usd"] += _micros(judged.paid_usd)
-            group.ends_run = group.ends_run or judged.ends_run
-        return group
+                batch.tally["retried"] += 1
+            if result.paid_usd:
+                batch.tally["cost_micro_usd"] += _micros(result.paid_usd)
+            batch.ends_run = batch.ends_run or result.ends_run
+        return batch
 
-    def _judge(self, item: Item, end: Any) -> Judged:
-        """Judges one answer; an engine that fails makes its item an error and no more."""
-        error = end.error if isinstance(end, Broken) else None
+    def _evaluate(self, item: Item, answer: Any) -> ItemResult:
+        """Evaluates one answer; where the engine raises, the item becomes an error and the others go on."""
+        error = answer.error if isinstance(answer, EngineFailure) else None
         if error is None:
             try:
-                return self._engine.judge(item, end)
+                return self._engine.evaluate(item, answer)
             except MemoryError:
                 raise  # not this item's fault: another time, or another process
             except Exception as failure:  # noqa: BLE001 - whatever it is, it must not stop the other items
                 error = failure
         logger.error("engine failed", extra={"item": item.claimed.index}, exc_info=error)
-        return self._engine.refuse(item, INTERNAL, f"the engine failed: {type(error).__name__}")
+        return self._engine.error_result(item, INTERNAL, f"the engine failed: {type(error).__name__}")
 
-    def _commit(self, group: _Group, *, is_last: bool) -> None:
-        """Writes what has ended; the last call gives the chunk back, unless the run is to end first."""
+    def _commit(self, batch: _CommitBatch, *, is_last: bool) -> None:
+        """Commits what has ended; the last call gives the chunk back, unless the run is to end first."""
         lease = self._lease
-        if not (group.rows or group.tries or group.ends_run or is_last):
+        if not (batch.rows or batch.tries or batch.ends_run or is_last):
             return
         # A run that is to end drops what is given back, and keeps what is committed before.
-        is_back = is_last and not group.ends_run
-        self._write(group.rows, group.tries, group.tally, is_back=is_back)
-        if group.ends_run and not lease.is_lost:
-            state, wakes = self._process.ledger.control(lease.run, group.ends_run)
-            log_end(lease.run, group.ends_run)
+        is_back = is_last and not batch.ends_run
+        self._write(batch.rows, batch.tries, batch.tally, is_back=is_back)
+        if batch.ends_run and not lease.is_lost:
+            state, wakes = self._process.ledger.control(lease.run, batch.ends_run)
+            log_end(lease.run, batch.ends_run)
             lease.state = state
             self._process.publish(wakes)
             if is_last:
@@ -262,10 +463,10 @@ def log_end(run: str, end: str) -> None:
     logger.log(level, "run ends early", extra={"run": run, "state": str(end)})
 
 
-def _end_span(item: Item, judged: Judged) -> None:
-    item.span.set({f"{PREFIX}outcome": str(judged.outcome), f"{PREFIX}attempts": item.attempts})
-    if judged.outcome is Outcome.ERROR:
-        item.span.fail(judged.code or "error")
+def _end_span(item: Item, result: ItemResult) -> None:
+    item.span.set({f"{PREFIX}outcome": str(result.outcome), f"{PREFIX}attempts": item.attempts})
+    if result.outcome is Outcome.ERROR:
+        item.span.fail(result.code or "error")
     item.span.end()
 
 
@@ -278,17 +479,17 @@ def _micros(usd: float) -> int:
     return round(1e6 * min(usd, MOST_USD))
 
 
-def _row(item: Item, judged: Judged) -> Row:
+def _row(item: Item, result: ItemResult) -> Row:
     """Packs a result for the ledger."""
-    claimed, is_error = item.claimed, judged.outcome is Outcome.ERROR
+    claimed, is_error = item.claimed, result.outcome is Outcome.ERROR
     row = ItemRow(
         int(claimed.index),
-        CODE_OF_OUTCOME[judged.outcome] + judged.flags,
-        judged.line,
+        CODE_OF_OUTCOME[result.outcome] + result.flags,
+        result.line,
         item.started_ms,
         now_ms(),
         item.attempts,
-        judged.latency_ms,
-        judged.cost_usd,
+        result.latency_ms,
+        result.cost_usd,
     )
     return Row(claimed.index, claimed.generation, pack_item(row), is_error, max(1, item.attempts))

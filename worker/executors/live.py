@@ -1,4 +1,4 @@
-"""Works on threads that a model answers: turn by turn, each committed before the next one is asked.
+"""Work on threads that a model answers: turn by turn, each committed before the next one is asked.
 
     the chunk's thread                               the loop
     decide as far as the next question, commit  ──►  ask: cache, budget, limits, call, retry
@@ -25,8 +25,7 @@ from worker.breakpoint.codec import Refusal
 from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, decide_live
 from worker.executors.chunk import Summary
 from worker.executors.commit_batch import Group, commit
-from worker.executors.item_pool import Broken, InHand, Worked
-from worker.executors.items import GENTLE_STATES, LOOK_S, log_end
+from worker.executors.items import GRACEFUL_STATES, POLL_S, EngineFailure, Finished, ItemPool, log_end
 from worker.executors.live_thread import Talk, call_of, request_of, scope_of
 from worker.lease_table import LOST, Lease
 from worker.process import WorkerProcess
@@ -66,7 +65,7 @@ class LiveVisit:
         self._lease, self._summary = lease, summary
         own = told_of(lease.run)
         self._most = min(process.room.most, (own.concurrency if own else None) or process.room.most)
-        self._in_hand = InHand[Talk](process.loop, process.room, [], self._ask, most=self._most)
+        self._pool = ItemPool[Talk](process.loop, process.room, [], self._ask, max_in_flight=self._most)
         self._asked = 0
         self._until_s = monotonic() + VISIT_S
         self._is_left = False
@@ -80,7 +79,7 @@ class LiveVisit:
         """Whether any turn was committed."""
 
     def work(self, talks: Sequence[Talk]) -> int:
-        """Works on threads until each is done, waits for long, or is to be left.
+        """Work on threads until each is done, waits for long, or is to be left.
 
         Returns:
             When the first wait is over, epoch milliseconds; 0 when nobody waits.
@@ -92,15 +91,15 @@ class LiveVisit:
         try:
             self._begin()
             while self._asked and not self._lease.is_lost:
-                ended = self._in_hand.collect(LOOK_S)
-                for worked in ended.worked if ended else ():
+                ended = self._pool.collect(POLL_S)
+                for worked in ended.items if ended else ():
                     self._take(worked)
                 self._commit()
                 self._stop_if_asked()
                 self._begin()
         finally:
             if self._asked:
-                self._in_hand.stop(is_hard=True)
+                self._pool.stop(is_forced=True)
         is_cut = self._is_left or self._stopped is not None
         return 0 if is_cut else min((talk.due_ms for talk in self._parked), default=0)
 
@@ -132,7 +131,7 @@ class LiveVisit:
             talk.expect(step.question)
             self._ready.append(talk)
 
-    def _take(self, worked: Worked[Talk]) -> None:
+    def _take(self, worked: Finished[Talk]) -> None:
         """Does what follows from the end of a question."""
         talk, end = worked
         self._asked -= 1
@@ -149,9 +148,9 @@ class LiveVisit:
                 talk.due_ms, talk.history = due_ms, history
                 self._parked.append(talk)
                 self._tries.append(Try(talk.try_name, history.attempts, due_ms, history.parked(reason)))
-            case Broken(RedisUnreachableError() as error):
+            case EngineFailure(RedisUnreachableError() as error):
                 raise error
-            case Broken(error):
+            case EngineFailure(error):
                 logger.error("engine failed", extra={"thread_id": talk.thread}, exc_info=error)
                 self._advance(talk, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
             case _:
@@ -224,13 +223,13 @@ class LiveVisit:
         self._ready = due[free:]
         for talk in due[:free]:
             self._asked += 1
-            self._in_hand.add(talk)
+            self._pool.add(talk)
 
     def _stop_if_asked(self) -> None:
         """Stops the questions when the run or the process is to stop, once gently and once hard at most."""
         if not self._process.chunks.should_stop(self._lease):
             return
-        is_hard = self._lease.state not in GENTLE_STATES
-        if self._stopped is None or is_hard > self._stopped:
-            self._stopped = is_hard
-            self._in_hand.stop(is_hard=is_hard)
+        is_forced = self._lease.state not in GRACEFUL_STATES
+        if self._stopped is None or is_forced > self._stopped:
+            self._stopped = is_forced
+            self._pool.stop(is_forced=is_forced)

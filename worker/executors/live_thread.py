@@ -9,7 +9,7 @@ from worker.breakpoint.codec import Batch
 from worker.breakpoint.live import LiveOutcome, Question
 from worker.breakpoint.prompt import Prompt
 from worker.breakpoint.trace import Call
-from worker.executors.item_pool import Begun
+from worker.executors.items import PoolItem
 from worker.lease_table import Lease
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.outcomes import AskScope
@@ -48,7 +48,7 @@ def scope_of(told: LiveRun, run: str, owner: str) -> AskScope:
     )
 
 
-class Talk(Begun):
+class Talk(PoolItem):
     """One thread in hand.
 
     Args:

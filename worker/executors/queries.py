@@ -1,4 +1,4 @@
-"""Puts queries to an API and judges the answers, as the evaluation harness document has it.
+"""The engine of queries: sends queries to an API and checks the answers, as the harness document defines it.
 
 One send at a time by default, in the order of ids; what a reply amounts to, when a query is sent again and
 how an answer is judged is decided by the pure engine (`worker.queries`). Limits and pace hold for the API's
@@ -21,8 +21,7 @@ from shared.observability import tracing
 from shared.observability.counters import Call
 from shared.runs import RunStore
 from shared.upstream.limits import Limits
-from worker.executors.item_pool import Item, Postponed
-from worker.executors.items import ItemsHandler, Judged
+from worker.executors.items import Item, ItemResult, ItemsHandler, ParkedItem
 from worker.loop import Loop
 from worker.process import WorkerProcess
 from worker.queries.policy import RetryPolicy, retry_wait_s
@@ -45,7 +44,7 @@ HEALTH: Final[Mapping[Failure | None, Health]] = {
     Failure.UNREACHABLE: Health.SICK,
     Failure.INSECURE: Health.SICK,
 }
-"""What a failure says about the API; everything else says that it works."""
+"""What a failure means for the API's health; after everything else it counts as healthy."""
 GRACE_S: Final = 5.0
 """The client's own time limit, which has the document's text, comes so much before the gate's."""
 RUNS: Final = 256
@@ -55,7 +54,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class QueriesEngine:
-    """Works on the queries of one run.
+    """Evaluates the queries of one run.
 
     Args:
         name: the run's id.
@@ -65,7 +64,7 @@ class QueriesEngine:
     """
 
     def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate) -> None:
-        self.most = run.together
+        self.max_in_flight = run.together
         self._run = run
         self._gate = gate
         self._endpoint = api_endpoint(
@@ -80,7 +79,7 @@ class QueriesEngine:
         self._loop = loop
         self._request: Request | None = None
 
-    async def work(self, item: Item) -> Reply | Postponed | ConfigError:
+    async def answer(self, item: Item) -> Reply | ParkedItem | ConfigError:
         """Sends a query, again where the policy says so, until its reply stands or is long in coming."""
         query = msgspec.json.decode(item.payload)["query"]
         while True:
@@ -93,7 +92,7 @@ class QueriesEngine:
             )
             if isinstance(asked, Later):
                 left_s = max(0.0, (asked.due_ms - now_ms()) / 1000)
-                return Postponed(item.attempts, left_s, item.claimed.error or asked.reason)
+                return ParkedItem(item.attempts, left_s, item.claimed.error or asked.reason)
             wait_s = retry_wait_s(
                 self._policy,
                 asked.reply.failure,
@@ -105,7 +104,7 @@ class QueriesEngine:
                 return asked.reply
             self._gate.counts.add(self._run.api_url, Call.RETRIES + (asked.reply.failure or "other"))
             if wait_s > SHORT_WAIT_S:
-                return Postponed(item.attempts, wait_s, asked.reply.error or "")
+                return ParkedItem(item.attempts, wait_s, asked.reply.error or "")
             await asyncio.sleep(wait_s)
 
     async def _send(self, item: Item, request: Request, query: str) -> Sent[Asked]:
@@ -132,23 +131,23 @@ class QueriesEngine:
         }
         log_failure(fields, wait_s)
 
-    def judge(self, item: Item, answer: Reply | ConfigError) -> Judged:
+    def evaluate(self, item: Item, answer: Reply | ConfigError) -> ItemResult:
         """Runs the six checks; a failure to connect ends the run."""
         if isinstance(answer, ConfigError):
-            return self.refuse(item, answer.code, answer.message)._replace(ends_run=RunState.ABORTED)
+            return self.error_result(item, answer.code, answer.message)._replace(ends_run=RunState.ABORTED)
         result = query_result(msgspec.json.decode(item.payload), answer)
         code = answer.failure or ""
-        return Judged(
+        return ItemResult(
             outcome(result),
             result_line(result, code, answer.status_code),
             latency_ms=answer.latency_ms,
             ends_run=RunState.ABORTED if answer.ends_run else "",
         )
 
-    def refuse(self, item: Item, code: str, message: str) -> Judged:
+    def error_result(self, item: Item, code: str, message: str) -> ItemResult:
         """Makes the result of a query without a reply."""
         result = query_result(msgspec.json.decode(item.payload), Reply(None, 0, 0, message))
-        return Judged(Outcome.ERROR, result_line(result, code), code=str(code))
+        return ItemResult(Outcome.ERROR, result_line(result, code), code=str(code))
 
 
 def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:

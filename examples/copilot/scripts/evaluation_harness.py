@@ -94,8 +94,8 @@ def run_all_queries(
     def print_retry(name: str, retry: int, wait_s: float) -> None:
         print(console.retry_line(name, retry=retry, of=MAX_RETRIES, wait_s=wait_s), end="", flush=True)
 
-    told = standalone.Told(print_result, print_retry)
-    return standalone.run_all_queries(baselines, api_url, delay, start_from, told=told)
+    callbacks = standalone.Callbacks(print_result, print_retry)
+    return standalone.run_all_queries(baselines, api_url, delay, start_from, callbacks=callbacks)
 
 
 def main() -> int:

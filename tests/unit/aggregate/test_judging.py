@@ -13,7 +13,7 @@ from producer.aggregate.agreement import alpha_of_tallies, fleiss_kappa, krippen
 from producer.aggregate.cases import CaseTotals
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, Label, encode_case
-from worker.executors.case_lines import Told, case_document, case_line
+from worker.executors.case_results import case_document, case_line
 from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge
 from worker.validation.verdict import JudgeReply
@@ -41,7 +41,7 @@ def judged(
     ]
     result = with_votes(result, votes)
     item = CasePayload(case, model, "Hi", repeat, label=label, expected={"n": 1})
-    line = case_line(case_document(item, result, Told()))
+    line = case_line(case_document(item, result))
     code = "p" if result.passed else "f"
     return ItemRow(case, code, line, 1, 2, 1, 3, 0.5, encode_case(item))
 

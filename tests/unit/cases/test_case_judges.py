@@ -8,8 +8,8 @@ import pytest
 
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
-from worker.executors.case_judges import Adjourned, Heard, ask_judges
-from worker.executors.item_pool import Begun
+from worker.executors.case_judges import JudgesDeferred, JudgeVotes, ask_judges
+from worker.executors.items import PoolItem
 from worker.upstream.budget import OverBudget
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
@@ -21,10 +21,10 @@ PASS: Final = ModelReply("PASS", 5, cost_usd=0.1)
 Judge = Callable[[History], Asked]
 
 
-def asked(*judges: Judge, note: str = "", may_park: bool = True) -> Heard | Adjourned | OverBudget:
+def asked(*judges: Judge, note: str = "", may_park: bool = True) -> JudgeVotes | JudgesDeferred | OverBudget:
     """Asks judges that answer as they are told; all of them must be under way before the first answers."""
 
-    async def together() -> Heard | Adjourned | OverBudget:
+    async def together() -> JudgeVotes | JudgesDeferred | OverBudget:
         """Asks on a loop."""
         under_way, everybody = set[str](), asyncio.Event()
 
@@ -60,24 +60,24 @@ def gone(history: History) -> Asked:
 
 def test_all_votes_come_in_the_order_of_the_panel() -> None:
     """All are under way together; who is gone has a vote without a reply, and costs nothing."""
-    heard = asked(passes, gone, passes)
-    assert isinstance(heard, Heard)
-    assert [(vote.judge, vote.verdict, vote.why) for vote in heard.votes] == [
+    votes = asked(passes, gone, passes)
+    assert isinstance(votes, JudgeVotes)
+    assert [(vote.judge, vote.verdict, vote.why) for vote in votes.votes] == [
         ("a", "pass", ""),
         ("b", None, "no such model"),
         ("c", "pass", ""),
     ]
-    assert heard.replies == [PASS, PASS]
+    assert votes.replies == [PASS, PASS]
 
 
 def test_a_case_is_sent_away_with_what_each_judge_has_been_through() -> None:
     """It comes back when the last one can be asked, and none of them begins anew."""
     before = now_ms()
     away = asked(parked(1_000), passes, parked(60_000))
-    assert isinstance(away, Adjourned)
+    assert isinstance(away, JudgesDeferred)
     assert away.due_ms >= before + 60_000
     again = asked(parked(), gone, parked(), note=away.note)
-    assert isinstance(again, Adjourned)
+    assert isinstance(again, JudgesDeferred)
     assert again.note == "judge 2 upstream_timeout 0 0|4  0 0|2 upstream_timeout 0 0"
 
 
@@ -90,8 +90,8 @@ def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
         seen.append(history)
         return passes(history) if len(seen) == 3 else parked(1)(history)
 
-    heard = asked(passes, late, note="judge 0  0 0|5  0 0", may_park=False)
-    assert isinstance(heard, Heard)
+    votes = asked(passes, late, note="judge 0  0 0|5  0 0", may_park=False)
+    assert isinstance(votes, JudgeVotes)
     assert [history.attempts for history in seen] == [5, 6, 7]
 
 
@@ -143,7 +143,7 @@ def test_a_stop_ends_every_judge() -> None:
 
 def test_an_item_is_called_for_until_the_last_call_ends() -> None:
     """A pause lets all calls of a panel end, not only the quickest."""
-    item = Begun()
+    item = PoolItem()
     with item.calling():
         with item.calling():
             assert item.is_calling

@@ -15,7 +15,7 @@ from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, Mode, encode_case
 from shared.names import Kind
 from tests.support.case_pages import EXPECTED, GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
-from worker.executors.case_lines import Told, case_document, case_line
+from worker.executors.case_results import case_document, case_line
 from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge, validate
 from worker.validation.verdict import JudgeReply
@@ -140,7 +140,7 @@ def test_problems_replies_and_what_was_never_asked_are_shown(tmp_path: Path) -> 
         (judged, validate({"expected": EXPECTED}, WRONG, judge=lambda *_: "FAIL: another <city>")),
     ]
     rows = [
-        ItemRow(at, "f", case_line(case_document(item, result, Told())), 1, 2, 1, 5, 0.0, encode_case(item))
+        ItemRow(at, "f", case_line(case_document(item, result)), 1, 2, 1, 5, 0.0, encode_case(item))
         for at, (item, result) in enumerate(results)
     ]
     rows.append(ItemRow(2, "", b"", payload=encode_case(CasePayload(2, MODELS[0], "three"))))
@@ -161,7 +161,7 @@ def test_judges_are_told_apart(tmp_path: Path) -> None:
         for name, word in (("a", "PASS"), ("b", "FAIL"), ("<c>", "FAIL"))
     ]
     result = with_votes(before_judge({"expected": EXPECTED}, WRONG), votes)
-    line = case_line(case_document(item, result, Told()))
+    line = case_line(case_document(item, result))
     text = page(tmp_path, [ItemRow(0, "f", line, 1, 2, 1, 5, 0.0, encode_case(item))])
     table = text.split('id="judges"')[1].split("</table>", maxsplit=1)[0]
     assert re.findall(r"<bdi>(.*?)</bdi>", table) == ["judge/a", "judge/b", "judge/&lt;c&gt;"]

@@ -22,7 +22,7 @@ from shared.names import Kind
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info
 from tests.support.schemas import hold
-from worker.executors.case_lines import Told, case_document, case_line
+from worker.executors.case_results import CallDetails, case_document, case_line
 from worker.validation.pipeline import validate
 
 HOSTILE: Final = "<img src=x onerror=alert(1)></script><script>alert(1)</script>\u2028\"'`|=1+1"
@@ -49,7 +49,7 @@ def row(
     """A result as the store reads it."""
     case: dict[str, Any] = {"expected": item.expected, "regex_pattern": item.regex_pattern}
     result = validate(case, output, **judge)
-    line = case_line(case_document(item, result, Told(USAGE, reasoning=reasoning)))
+    line = case_line(case_document(item, result, CallDetails(USAGE, reasoning=reasoning)))
     code = "p" if result.passed else "f"
     return ItemRow(at, code, line, 1_000, 2_000, 1, ms, cost, encode_case(item))
 
@@ -57,7 +57,7 @@ def row(
 def standard() -> list[ItemRow]:
     """Two models, two cases: one model passes both, the other fails one and gives no second answer."""
     expected = {"n": 1}
-    error = case_line(case_document(CasePayload(1, "slow", "two"), None, Told()), "upstream_timeout", "late")
+    error = case_line(case_document(CasePayload(1, "slow", "two"), None), "upstream_timeout", "late")
     return [
         row(0, CasePayload(0, "slow", "one", id="first", expected=expected), '{"n": 2}', ms=2_000, cost=None),
         ItemRow(1, "x", error, 1_000, 2_000, 3, payload=encode_case(CasePayload(1, "slow", "two"))),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from worker.executors.case_notes import judge_histories
+from worker.executors.case_judges import judge_histories
 from worker.upstream.completion import read_completion
 from worker.upstream.failures import Trouble, UpstreamError
 from worker.upstream.retry import History
