@@ -15,9 +15,9 @@ from typing import Final
 import click
 
 from producer.cli.errors import report
-from producer.cli.global_options import GlobalOptions
+from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import named_stdout
-from producer.cli.wording import plural
+from producer.text import plural
 from shared.errors import InputError, ProctorError, UsageError
 
 CONFIG: Final = "bench.config.yaml"

@@ -4,15 +4,15 @@ import json
 from itertools import islice
 from typing import Any, Final
 
-from producer.cli.case_check import tell_cases
+from producer.cli.checking_cases import tell_cases
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.estimate import calls_of
 from producer.cli.submission import Submission
-from producer.cli.wording import count, plural
 from producer.load.detect import loader_for
 from producer.load.turns import problems_in
 from producer.report.items_jsonl import NOUNS
+from producer.text import count, plural
 from shared.errors import InputError
 from shared.names import Kind
 

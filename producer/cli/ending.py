@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from producer.aggregate.gates import Gate, gate_line
 from producer.cli.context import Session
-from producer.cli.events import tell_event
-from producer.cli.files import ReportFile, reports_of, whole_file
+from producer.cli.live.events import tell_event
 from producer.cli.output import Output, Style, printable
+from producer.cli.report_files import ReportFile, reports_of, whole_file
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
 from producer.report.protocol import Report

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import click
 
-from producer.cli.global_options import GlobalOptions
+from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import STDOUT, Output, drop_if_lost, is_lost
 from shared.errors import DISK_ERRORS, FULL_HINT, InfrastructureError, ProctorError, RedisFullError
 from shared.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any, Final
 from producer.aggregate.gates import Gate
 from producer.cli.context import Session
 from producer.cli.ending import open_reports
-from producer.cli.files import ReportFile, reports_of
+from producer.cli.report_files import ReportFile, reports_of
 from producer.document import document_of, totals_of
 from shared.names import Kind
 from shared.runs import RunInfo
@@ -24,7 +24,7 @@ class _UnfinishedError(Exception):
     """Closes report files that are not to appear."""
 
 
-class EarlyReports:
+class IncrementalReports:
     """The reports of a run that goes on.
 
     Args:
@@ -62,11 +62,11 @@ class EarlyReports:
         *,
         gates: Sequence[Gate] = (),
         with_text: bool = True,
-    ) -> "EarlyReports | None":
+    ) -> "IncrementalReports | None":
         """Begins to write, if the results of this run can be read before its end."""
         info = session.store.info(run)
-        is_early = info.kind is Kind.TURNS and not info.generation
-        return cls(session, info, files, gates=gates, with_text=with_text) if is_early else None
+        can_begin = info.kind is Kind.TURNS and not info.generation
+        return cls(session, info, files, gates=gates, with_text=with_text) if can_begin else None
 
     def gather(self, within_s: float) -> None:
         """Reads what comes in for some time, or until there is nothing more to come.

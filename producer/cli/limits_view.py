@@ -4,7 +4,7 @@ from dataclasses import asdict, fields
 from math import floor
 from typing import Any, Final, NamedTuple
 
-from producer.cli.wording import duration
+from producer.text import duration
 from shared.errors import UsageError
 from shared.ledger.calls import ScriptCaller
 from shared.upstream.limits import LimitBook, Limits, ScopeState, limit_key

@@ -12,7 +12,12 @@ from typing import Final, cast
 import click
 
 from producer.cli.errors import EXIT_INTERRUPTED, report
-from producer.cli.global_options import COMPLETION_VARIABLE, GLOBAL_OPTIONS, GlobalOptions, ProctorGroup
+from producer.cli.options.global_options import (
+    COMPLETION_VARIABLE,
+    GLOBAL_OPTIONS,
+    GlobalOptions,
+    ProctorGroup,
+)
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Work": {

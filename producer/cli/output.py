@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import IO, Any, Final, Literal
 
-from producer.cli.global_options import GlobalOptions
+from producer.cli.options.global_options import GlobalOptions
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
 _CODES: Final[dict[Style, str]] = {

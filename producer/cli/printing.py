@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import Gate
 from producer.cli.context import Session
-from producer.cli.wording import count, plural
 from producer.document import document_of, pages_of, totals_of
 from producer.report.formats import format_of
 from producer.report.protocol import Report, Totals
 from producer.report.screens import SCREENS
+from producer.text import count, plural
 from shared.runs import RunInfo
 
 TABLE_ROWS: Final = 50

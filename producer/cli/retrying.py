@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.run_lookup import find_run
-from producer.cli.wording import plural
 from producer.cli.work import WorkOptions, work
 from producer.retry import Retried, retry_turns
 from producer.retry_items import retry_items
+from producer.text import plural
 from shared.errors import UsageError
 from shared.names import Kind
 

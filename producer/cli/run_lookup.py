@@ -1,15 +1,29 @@
-"""Finds the run that an id on the command line means; for a wrong one, the ids that may have been meant."""
+"""Finds runs by id, lists them, and changes their state."""
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from producer.cli.context import Session
-from shared.errors import UnknownRunError
-from shared.runs import RunInfo
+from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.output import Output, printable
+from producer.text import count, duration, share
+from shared.clock import iso_utc
+from shared.errors import RunStateError, UnknownRunError
+from shared.names import FINAL_STATES, RunState
+from shared.runs import RunInfo, RunStore
 
+COLUMNS: Final = ("RUN", "STATE", "DONE", "ITEMS", "SUBMITTED", "TOOK", "SOURCE")
 LOOKED_AT: Final = 200
 """Runs among which a mistyped id is searched."""
 SHOWN: Final = 3
+_REACHED: dict[str, frozenset[str]] = {
+    "pause": frozenset({RunState.PAUSED}),
+    "resume": frozenset({RunState.RUNNING}),
+    "cancelled": frozenset({RunState.CANCELLING, RunState.CANCELLED}),
+}
 
 
 def find_run(session: Session, run: str) -> RunInfo:
@@ -35,3 +49,81 @@ def _suggest(session: Session, run: str) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"the last runs are {', '.join(known[:SHOWN])}; `proctor runs` lists them"
+
+
+def reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
+    """Reads why runs do not move, by run; only what is under way, or was cut short, has a reason."""
+    waiting = [info for info in runs if not info.is_final or info.state == RunState.INCOMPLETE]
+    return {info.run: store.why_of(info, store.standing(info)) for info in waiting}
+
+
+def print_runs(output: Output, runs: Sequence[RunInfo], why: Mapping[str, str]) -> None:
+    """Writes runs as a table to stdout, one line each, and on stderr what those wait for that do not move."""
+    rows = [
+        (
+            info.run,
+            str(info.state),
+            share(info.done, info.total),
+            count(info.total),
+            when(info.created_ms),
+            "" if info.duration_ms is None else duration(info.duration_ms / 1000),
+            info.source,
+        )
+        for info in runs
+    ]
+    output.table(COLUMNS, rows, right=("DONE", "ITEMS", "TOOK"))
+    for info in runs:
+        if reason := why.get(info.run):
+            output.note(printable(f"{info.run} {'ended' if info.is_final else 'waits'}: {reason}"))
+
+
+def when(epoch_ms: int) -> str:
+    """Writes a time as a person reads it: of this machine, with the year only when it is another."""
+    moment = datetime.fromtimestamp(epoch_ms / 1000, UTC).astimezone()
+    is_this_year = moment.year == datetime.now(UTC).year
+    return moment.strftime("%b %d %H:%M" if is_this_year else "%Y-%m-%d %H:%M")
+
+
+def run_as_dict(info: RunInfo, why: str = "") -> dict[str, Any]:
+    """Returns what is known of a run without its results; totals by outcome are in its own document."""
+    return {
+        "run_id": info.run,
+        "kind": info.kind,
+        "state": info.state,
+        "namespace": info.namespace,
+        "total": info.total,
+        "done": info.done,
+        "threads": info.threads,
+        "created_at": iso_utc(info.created_ms),
+        "finished_at": None if info.finished_ms is None else iso_utc(info.finished_ms),
+        "source": info.source,
+        "why": why,
+    }
+
+
+def change_state(session: Session, run: str, *, action: str) -> str:
+    """Changes a run's state, publishes the wake-ups that follow from it, and returns the state after it.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        RunStateError: the run is in a state that does not allow it.
+    """
+    find_run(session, run)
+    state, wakes = session.ledger.control(run, action)
+    if wakes:
+        session.publisher.publish(wakes)
+    if state in _REACHED[action]:
+        return state
+    if state in FINAL_STATES:
+        raise RunStateError(f"run {run} is {state} already", hint=f"`proctor retry {run}` works on it again")
+    raise RunStateError(f"run {run} is {state}", hint=f"`proctor watch {run}` shows it")
+
+
+def tell_state(session: Session, run: str, *, action: str) -> None:
+    """Changes a run's state and tells the new one."""
+    state = change_state(session, run, action=action)
+    if session.options.json:
+        document = {"schema_version": SCHEMA_VERSION, "run_id": run, "state": state, "exit": 0}
+        session.output.data(json.dumps(document))
+    else:
+        session.output.data(f"{run} {state}")

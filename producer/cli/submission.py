@@ -3,13 +3,13 @@
 import json
 from dataclasses import replace
 
-from producer.cli.case_options import ALSO_CASES, ALSO_QUERIES, read_case_choice, refuse_case_options
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.live import View
-from producer.cli.model_options import read_live_run, refuse_model_options
-from producer.cli.query_options import read_query_choice, read_query_options, refuse_query_options
-from producer.cli.shared_options import SubmitChoice
+from producer.cli.live.view import View
+from producer.cli.options.case_options import ALSO_CASES, ALSO_QUERIES, read_case_choice, refuse_case_options
+from producer.cli.options.model_options import read_live_run, refuse_model_options
+from producer.cli.options.query_options import read_query_choice, read_query_options, refuse_query_options
+from producer.cli.options.shared_options import SubmitChoice
 from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import CaseChoice, QueryChoice, SubmitOptions, SubmittedRun

@@ -1,26 +1,29 @@
-"""Works a run to its end for `run`, `resume`, `retry` and `demo`: local workers, progress, summary."""
+"""Works a run to its end for `run`, `resume`, `retry`, `rescore`, `demo`: workers, progress, summary."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from producer.aggregate.gates import check_gates
-from producer.cli.control import change_state
 from producer.cli.ending import tell_ending, write_reports
 from producer.cli.errors import InterruptedByUserError
-from producer.cli.files import as_options, check_formats
-from producer.cli.follow import Follower
-from producer.cli.incremental_reports import EarlyReports
-from producer.cli.live import open_view
-from producer.cli.local_workers import CALLS_END_S, Crew
-from producer.cli.run_lookup import find_run
-from producer.cli.shared_options import refuse_no_text
+from producer.cli.incremental_reports import IncrementalReports
+from producer.cli.live.follow import Follower
+from producer.cli.live.view import open_view
+from producer.cli.local.local_workers import CALLS_END_S, LocalWorkers
+from producer.cli.options.shared_options import chosen, refuse_no_text
+from producer.cli.report_files import as_options, check_formats
+from producer.cli.run_lookup import change_state, find_run
 from producer.cli.submission import Submission, tell_run_id
-from producer.cli.wording import plural
+from producer.rescore import rewrite
 from producer.retry import retry_turns
 from producer.retry_items import retry_items
+from producer.text import plural
+from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import ProctorError
 from shared.names import Kind, RunState
 
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
 
     from producer.aggregate.gates import Gate
     from producer.cli.context import Session
-    from producer.cli.files import ReportFile
-    from producer.cli.live import View
+    from producer.cli.live.view import View
+    from producer.cli.report_files import ReportFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,36 +63,40 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         options: how to work.
         begin: submits or resumes and returns the run's id; workers start up meanwhile.
     """
-    crew = Crew(session, kind, processes=options.processes, in_flight=options.in_flight)
+    workers = LocalWorkers(session, kind, processes=options.processes, in_flight=options.in_flight)
     view = open_view(session.output)
-    run, early = "", None
+    run, incremental = "", None
     try:
         if not session.count_workers(kind):
-            crew.start()
+            workers.start()
         run = begin(view)
         session.seen.add(run)
-        early = EarlyReports.of(session, run, options.files, gates=options.gates, with_text=options.with_text)
-        meanwhile = early.gather if early else None
+        incremental = IncrementalReports.of(
+            session, run, options.files, gates=options.gates, with_text=options.with_text
+        )
+        meanwhile = incremental.gather if incremental else None
         limit_s = options.timeout_s
-        info = Follower(session, run, view, crew=crew, timeout_s=limit_s, meanwhile=meanwhile).follow()
+        info = Follower(
+            session, run, view, local_workers=workers, timeout_s=limit_s, meanwhile=meanwhile
+        ).follow()
         view.close()
-        crew.ask_to_stop()
-        document = early.end(info) if early else None
+        workers.ask_to_stop()
+        document = incremental.end(info) if incremental else None
         return tell_ending(
             session, info, options.files, document=document, gates=options.gates, with_text=options.with_text
         )
     except KeyboardInterrupt as error:
         view.close()
-        if early is not None:
-            early.discard()
-        raise _interrupted(session, run, crew, options, str(error) or "Ctrl-C") from None
+        if incremental is not None:
+            incremental.discard()
+        raise _interrupted(session, run, workers, options, str(error) or "Ctrl-C") from None
     finally:
-        if early is not None:
-            early.discard()
+        if incremental is not None:
+            incremental.discard()
         try:
             view.close()
         finally:  # the terminal may have gone; the workers must go too
-            crew.stop()
+            workers.stop()
 
 
 def resume(session: Session, run: str, options: WorkOptions) -> int:
@@ -118,6 +125,29 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     return work(session, info.kind, options, lambda _view: run)
 
 
+def rescore(session: Session, run: str, config: Path | None, options: WorkOptions) -> int:
+    """Submits the stored answers of a run with criteria, and works the new run to its end.
+
+    Args:
+        session: names the Redis.
+        run: the run's id.
+        config: whose criteria are used; None: the run's own.
+        options: how to work, and what to write.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        UsageError: it has no answers to judge, or cases are not written in a format.
+    """
+    info = find_run(session, run)
+    check_formats(options.files, Kind.CASES)
+    with TemporaryDirectory(prefix="proctor-rescore-") as folder:
+        found = rewrite(session.store, info, Path(folder), config)
+        words = {"outputs": str(found.outputs)}
+        choice = chosen(Kind.CASES, "", SummaryPolicy.GUARDRAIL, "", words=words)
+        submission = Submission(session, str(found.config), choice)
+        return work(session, Kind.CASES, options, lambda view: submission.send(view, is_attended=True).run)
+
+
 def detach(session: Session, submission: Submission, options: WorkOptions) -> int:
     """Submits a file, leaves it to workers that end with their work, and prints the run's id."""
     view = open_view(session.output)
@@ -125,9 +155,9 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
         submitted = submission.send(view)
     finally:
         view.close()
-    crew = Crew(session, submitted.kind, processes=options.processes, in_flight=options.in_flight)
+    workers = LocalWorkers(session, submitted.kind, processes=options.processes, in_flight=options.in_flight)
     if not session.count_workers(submitted.kind):
-        crew.start_in_background()
+        workers.start_in_background()
     session.output.note(f"`proctor watch {submitted.run}` follows it")
     tell_run_id(session, submitted)
     return 0
@@ -137,18 +167,18 @@ _NOT_SUBMITTED: Final = "interrupted while the file was read; nothing of it was 
 
 
 def _interrupted(
-    session: Session, run: str, crew: Crew, options: WorkOptions, by: str
+    session: Session, run: str, workers: LocalWorkers, options: WorkOptions, by: str
 ) -> InterruptedByUserError:
     """Stops what was started, writes reports of what is done, and says how to go on.
 
     Another Ctrl-C ends the workers at once, and leaves the rest of this out.
     """
-    if crew.is_working:
+    if workers.is_working:
         session.output.note(
             f"interrupted: running items have {CALLS_END_S:g} s to finish; Ctrl-C again ends them at once"
         )
     if not run:
-        crew.stop()
+        workers.stop()
         return InterruptedByUserError(_NOT_SUBMITTED, hint="`proctor runs` lists what was submitted before")
     files, no_text = options.files, ["--no-text"] * (not options.with_text)
     goes_on = ["resume", run]
@@ -156,7 +186,7 @@ def _interrupted(
         goes_on = ["run", "--resume", run, *as_options(files, "--export"), *no_text]
     said, hint = f"interrupted by {by}; {run} is kept", f"`{session.command(*goes_on)}` continues it"
     with suppress(KeyboardInterrupt):
-        crew.interrupt(run)
+        workers.interrupt(run)
         try:
             info = session.impatient_store.info(run)
             if files:
@@ -168,5 +198,5 @@ def _interrupted(
             said += f" with {info.done:,} of {plural(info.total, 'item')} done"
             if info.is_final:
                 hint = f"`{session.command('report', run)}` shows it"
-        crew.stop()
+        workers.stop()
     return InterruptedByUserError(said, hint=hint)

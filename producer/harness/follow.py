@@ -5,7 +5,7 @@ from contextlib import suppress
 from threading import Event
 from typing import Final
 
-from producer.cli.local_workers import Crew
+from producer.cli.local.local_workers import LocalWorkers
 from producer.report.queries import console
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from shared.clock import now_ms
@@ -37,7 +37,7 @@ class Lines:
         self._next = 0
         self._retries = dict[int, int]()
 
-    def follow(self, crew: Crew) -> RunInfo:
+    def follow(self, local_workers: LocalWorkers) -> RunInfo:
         """Prints until the run has ended, and returns it; starts workers whenever none is left.
 
         Raises:
@@ -50,7 +50,7 @@ class Lines:
             if info.is_final:
                 return info
             with suppress(RedisUnreachableError):  # the next look waits for Redis with more patience
-                crew.keep_staffed()
+                local_workers.keep_staffed()
             pause.wait(LOOK_EVERY_S)
 
     def catch_up(self, info: RunInfo) -> None:

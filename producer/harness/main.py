@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.context import Session
 from producer.cli.errors import EXIT_INTERRUPTED, describe
-from producer.cli.global_options import GlobalOptions
-from producer.cli.local_workers import Crew
+from producer.cli.local.local_workers import LocalWorkers
+from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import is_lost, named_stdout
 from producer.harness.earlier import NOTHING, earlier_results, left_behind, owner_of
 from producer.harness.follow import Lines, queries_of
@@ -142,7 +142,7 @@ class _Evaluation:
         self._ids = [query["id"] for query in baselines.queries]
         self._owner = owner_of(asked.folder)
         self._earlier = NOTHING
-        self._crew = Crew(session, Kind.QUERIES, processes=1, in_flight=None)
+        self._crew = LocalWorkers(session, Kind.QUERIES, processes=1, in_flight=None)
 
     def run(self) -> int:
         """Sends the queries, writes the files, and returns the exit code."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from producer.cli.files import FORMATS
+from producer.cli.report_files import FORMATS
 from tests.support.cli import Cli
 from tests.support.deployment import DEPLOY
 from tests.support.tools import require_tool

@@ -8,9 +8,9 @@ import pytest
 
 from producer.cli.context import Session
 from producer.cli.ending import write_reports
-from producer.cli.files import ReportFile
-from producer.cli.global_options import GlobalOptions
-from producer.cli.incremental_reports import EarlyReports
+from producer.cli.incremental_reports import IncrementalReports
+from producer.cli.options.global_options import GlobalOptions
+from producer.cli.report_files import ReportFile
 from producer.retry import retry_turns
 from shared.runs import TurnRow
 from shared.runs.growing import GrowingRun
@@ -120,7 +120,7 @@ def test_a_full_disk_meanwhile_costs_nothing_when_there_is_room_at_the_end(
     session = Session(GlobalOptions(redis=redis_url))
     files = [ReportFile("jsonl", tmp_path / "all.jsonl")]
     (tmp_path / ".all.jsonl.part").symlink_to("/dev/full")
-    early = EarlyReports.of(session, run, files)
+    early = IncrementalReports.of(session, run, files)
     assert early is not None
     inline_worker.register()
     inline_worker.work()

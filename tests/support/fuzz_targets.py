@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import parse_gate
 from producer.bench import variables_in
-from producer.cli.model_options import price_of
+from producer.cli.options.model_options import price_of
 from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.case_data import read_case_data
 from producer.load.case_files import TextFile

@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.cli.model_options import endpoint_of
+from producer.cli.options.model_options import endpoint_of
 from shared.contracts.case_config import ModelConfig
 from shared.contracts.query_environment import api_url
 from shared.errors import ConfigError, UsageError

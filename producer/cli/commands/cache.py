@@ -6,8 +6,8 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import group
-from producer.cli.wording import count, duration, plural, size
+from producer.cli.options.global_options import group
+from producer.text import count, duration, plural, size
 from shared.settings import DAY_S
 
 

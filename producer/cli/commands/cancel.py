@@ -3,8 +3,7 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.control import tell_state
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
 
 
 @declare()
@@ -12,4 +11,6 @@ from producer.cli.global_options import command as declare
 @pass_session
 def command(session: Session, *, run: str) -> None:
     """End RUN. Results that are in stay; chunks that workers hold are dropped when they report."""
+    from producer.cli.run_lookup import tell_state  # noqa: PLC0415 - start-up: `--help` must not load redis
+
     tell_state(session, run, action="cancelled")

@@ -8,11 +8,11 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
-    from producer.cli.compared import Side
+    from producer.cli.compare_inputs import Side
 
 SCORES: Final = ("keywords_found", "rouge_l", "latency_ms", "cost_usd")
 SHOWN: Final = 20
@@ -66,8 +66,8 @@ def command(
     regression: McNemar's test over the pairs decides, at the level of --level.
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.compared import read_side  # noqa: PLC0415 - same
-    from producer.cli.files import plan_files, whole_file  # noqa: PLC0415 - same
+    from producer.cli.compare_inputs import read_side  # noqa: PLC0415 - same
+    from producer.cli.report_files import plan_files, whole_file  # noqa: PLC0415 - same
 
     files = plan_files(paths, None)
     if wrong := [file for file in files if file.format not in {"md", "json"}]:

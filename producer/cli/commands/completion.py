@@ -4,8 +4,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import COMPLETION_VARIABLE
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import COMPLETION_VARIABLE
+from producer.cli.options.global_options import command as declare
 
 SHELLS = ("bash", "zsh", "fish")
 

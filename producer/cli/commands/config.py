@@ -6,7 +6,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import group
+from producer.cli.options.global_options import group
 from shared.settings import describe
 
 

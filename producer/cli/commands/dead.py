@@ -7,9 +7,9 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import group
-from producer.cli.shared_options import worker_options
-from producer.cli.wording import plural
+from producer.cli.options.global_options import group
+from producer.cli.options.shared_options import worker_options
+from producer.text import plural
 from shared.clock import iso_utc
 
 
@@ -27,9 +27,8 @@ def command() -> None:
 @pass_session
 def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     """List dead items: of RUN in its order, else of all runs, the newest first."""
-    from producer.cli.dead_set import read_dead  # noqa: PLC0415 - same
-    from producer.cli.listing import when  # noqa: PLC0415 - same
-    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.dead_set import read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import find_run, when  # noqa: PLC0415 - same
 
     if run is not None:
         find_run(session, run)

@@ -7,7 +7,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
 from producer.cli.output import Style
 from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, ThreadMementoSignalKind
 from shared.errors import InputError

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
 
 
 @declare()
@@ -25,6 +25,6 @@ def command(session: Session, *, keep: bool, reports: Path | None) -> int:
     Everything happens in a temporary data folder: an embedded Redis, real workers, a real queue, an
     API and models that answer on loopback.
     """
-    from producer.cli.demo_runs import demonstrate  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.local.demo_runs import demonstrate  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     return demonstrate(session, keep=keep, reports=reports)

@@ -6,9 +6,9 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
 from producer.cli.output import Style, printable
-from producer.cli.wording import plural
+from producer.text import plural
 
 _STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
 

@@ -6,8 +6,14 @@ from ipaddress import ip_address
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
-from producer.cli.services import PACKAGES_ROOT, become, check_port, flower_command, flower_environment
+from producer.cli.local.child_processes import (
+    PACKAGES_ROOT,
+    become,
+    check_port,
+    flower_command,
+    flower_environment,
+)
+from producer.cli.options.global_options import command as declare
 
 
 def is_loopback(address: str) -> bool:

@@ -3,7 +3,7 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import group
+from producer.cli.options.global_options import group
 from shared.errors import RedisRefusingError, UsageError
 from shared.heartbeat import oldest_beat_s
 

@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.files import whole_file
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
+from producer.cli.report_files import whole_file
 from shared.errors import UsageError
 
 FILES: Final = {

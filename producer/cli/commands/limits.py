@@ -6,8 +6,8 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import group
-from producer.cli.wording import plural
+from producer.cli.options.global_options import group
+from producer.text import plural
 from shared.errors import UsageError
 
 

@@ -6,8 +6,8 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import InterruptedByUserError, TerminatedError
-from producer.cli.global_options import command as declare
-from producer.cli.services import check_port
+from producer.cli.local.child_processes import check_port
+from producer.cli.options.global_options import command as declare
 
 
 @declare()

@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.files import FORMATS, plan_files
-from producer.cli.global_options import command as declare
-from producer.cli.shared_options import worker_options
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.shared_options import worker_options
+from producer.cli.report_files import FORMATS, plan_files
 
 
 @declare()
@@ -46,7 +46,6 @@ def command(
     No model under test is called. A judge is, where the criteria name one and an answer differs.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.rescoring import rescore  # noqa: PLC0415 - same
 
     options = work.WorkOptions(processes, in_flight, None, plan_files(paths, export))
-    return rescore(session, run, config, options)
+    return work.rescore(session, run, config, options)

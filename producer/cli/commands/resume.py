@@ -3,8 +3,8 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
-from producer.cli.shared_options import worker_options
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.shared_options import worker_options
 
 
 @declare()
@@ -32,7 +32,7 @@ def command(
     Workers are started here only when none is alive for its kind, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.control import tell_state  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import tell_state  # noqa: PLC0415 - same
 
     if max_cost is not None:
         from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis

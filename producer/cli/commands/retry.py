@@ -3,8 +3,8 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
-from producer.cli.shared_options import worker_options
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.shared_options import worker_options
 
 
 @declare()

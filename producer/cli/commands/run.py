@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from producer.cli.case_options import case_options
 from producer.cli.context import Session, pass_session
-from producer.cli.files import FORMATS, check_formats, plan_files
-from producer.cli.global_options import command as declare
-from producer.cli.global_options import jsonl_option
-from producer.cli.model_options import model_options
-from producer.cli.query_options import query_options
-from producer.cli.shared_options import (
+from producer.cli.options.case_options import case_options
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.global_options import jsonl_option
+from producer.cli.options.model_options import model_options
+from producer.cli.options.query_options import query_options
+from producer.cli.options.shared_options import (
     chosen,
     config_option,
     gate_options,
@@ -24,6 +23,7 @@ from producer.cli.shared_options import (
     text_option,
     worker_options,
 )
+from producer.cli.report_files import FORMATS, check_formats, plan_files
 from shared.errors import UsageError
 from shared.names import Kind
 

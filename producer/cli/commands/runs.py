@@ -6,7 +6,7 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import group
+from producer.cli.options.global_options import group
 from shared.names import Kind, RunState
 
 
@@ -29,7 +29,7 @@ def list_runs(
     session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
 ) -> None:
     """List runs, the newest first."""
-    from producer.cli.listing import print_runs, reasons, run_as_dict  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import print_runs, reasons, run_as_dict  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     runs = session.store.list(limit=limit, kind=kind, state=state)
     why = reasons(session.store, runs)

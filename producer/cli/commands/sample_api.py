@@ -5,7 +5,7 @@ import os
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
 
 LOOPBACK = "127.0.0.1"  # as in producer.sample_api.server, which would cost aiohttp's start-up
 DEFAULT_PORT = 3000

@@ -8,13 +8,13 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import command as declare
+from producer.cli.options.global_options import command as declare
 from producer.cli.output import Output
-from producer.cli.wording import count, duration, plural
+from producer.text import count, duration, plural
 from shared.names import FINAL_STATES
 
 if TYPE_CHECKING:
-    from producer.cli.fleet import Overview
+    from producer.cli.live.fleet import Overview
     from shared.runs import RunStore
 
 
@@ -31,7 +31,7 @@ def command(session: Session, *, limit: int, is_watched: bool) -> None:
     elsewhere, and with --json as JSON Lines.
     """
     if is_watched:
-        from producer.cli.fleet_view import watch_fleet  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from producer.cli.live.fleet_view import watch_fleet  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         store = session.impatient_store  # a Redis that goes away is waited for, one that never was there not
         with suppress(KeyboardInterrupt):  # that is how looking ends
@@ -46,8 +46,8 @@ def command(session: Session, *, limit: int, is_watched: bool) -> None:
 
 def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]:
     """Takes one look, for programs."""
-    from producer.cli.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.listing import reasons, run_as_dict  # noqa: PLC0415 - same
+    from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import reasons, run_as_dict  # noqa: PLC0415 - same
 
     overview = read_overview(session.client, session.queue_lengths())
     runs = store.list(limit=limit) if limit else []
@@ -66,8 +66,8 @@ def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]
 
 def _tell(session: Session, limit: int) -> None:
     """Takes one look, for people."""
-    from producer.cli.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.listing import print_runs, reasons  # noqa: PLC0415 - same
+    from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import print_runs, reasons  # noqa: PLC0415 - same
 
     overview = read_overview(session.client, session.queue_lengths())
     runs = session.store.list(limit=limit) if limit else []

@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from producer.cli.case_options import case_options
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
-from producer.cli.model_options import model_options
-from producer.cli.query_options import query_options
-from producer.cli.shared_options import chosen, config_option, one_file, submit_options
+from producer.cli.options.case_options import case_options
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.model_options import model_options
+from producer.cli.options.query_options import query_options
+from producer.cli.options.shared_options import chosen, config_option, one_file, submit_options
 from shared.errors import UsageError
 
 
@@ -38,7 +38,7 @@ def command(
     All of it or nothing: a line that breaks the contract takes back what was loaded. Workers anywhere on the
     same Redis do the rest; `proctor watch RUN` follows it.
     """
-    from producer.cli.live import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
+    from producer.cli.live.view import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
     from producer.cli.submission import Submission, tell_run_id  # noqa: PLC0415 - same
 
     choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words)

@@ -8,9 +8,9 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.global_options import group
+from producer.cli.options.global_options import group
 from producer.cli.output import printable
-from producer.cli.wording import count, duration, plural
+from producer.text import count, duration, plural
 from shared.errors import UsageError
 from shared.settings import DAY_S
 

@@ -7,18 +7,18 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import InterruptedByUserError, TerminatedError
-from producer.cli.global_options import command as declare
-from producer.cli.process_group import Together
-from producer.cli.services import (
+from producer.cli.local.child_processes import (
     PACKAGES_ROOT,
     Child,
+    ProcessGroup,
     check_port,
     child_environment,
     flower_command,
     flower_environment,
     worker_command,
 )
-from producer.cli.wording import plural
+from producer.cli.options.global_options import command as declare
+from producer.text import plural
 from shared.settings import Settings, variable_of
 
 FLOWER_GRACE_S = 3.0
@@ -78,7 +78,7 @@ def command(
     if settings.log_format == "auto" and sys.stderr.isatty():
         environment[variable_of("log_format")] = "console"  # workers write into a pipe, which people read
     workers = worker_command(settings, processes=processes, in_flight=in_flight, with_parent=True)
-    with _metrics(session, None if no_metrics else metrics_port) as taken, Together(output) as together:
+    with _metrics(session, None if no_metrics else metrics_port) as taken, ProcessGroup(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")
         output.note(f"workers  {plural(processes or settings.processes, 'process')}")
         together.add(

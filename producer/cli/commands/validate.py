@@ -3,8 +3,8 @@
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
-from producer.cli.shared_options import SubmitChoice, config_option, one_file
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.shared_options import SubmitChoice, config_option, one_file
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
 from shared.names import Kind

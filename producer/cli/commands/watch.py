@@ -4,9 +4,9 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import InterruptedByUserError
-from producer.cli.global_options import command as declare
-from producer.cli.global_options import jsonl_option
-from producer.cli.shared_options import gate_options
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.global_options import jsonl_option
+from producer.cli.options.shared_options import gate_options
 
 
 @declare()
@@ -22,8 +22,8 @@ def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli.ending import tell_ending  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.follow import Follower  # noqa: PLC0415 - same
-    from producer.cli.live import open_view  # noqa: PLC0415 - same
+    from producer.cli.live.follow import Follower  # noqa: PLC0415 - same
+    from producer.cli.live.view import open_view  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     wanted = [parse_gate(text) for text in gates]

@@ -5,8 +5,8 @@ import os
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.global_options import command as declare
-from producer.cli.services import become, child_environment, worker_command
+from producer.cli.local.child_processes import become, child_environment, worker_command
+from producer.cli.options.global_options import command as declare
 from shared.names import Kind
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from producer.cli.case_check import Estimate, estimated
+from producer.cli.checking_cases import Estimate, estimated
 from producer.cli.main import run
 from tests.support.benches import CASES, HEAD, plan, write
 from tests.support.schemas import hold

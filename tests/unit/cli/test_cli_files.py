@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from producer.cli.files import ReportFile, plan_files
+from producer.cli.report_files import ReportFile, plan_files
 from shared.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from producer.cli.fleet_view import Rates, plain_line, screen_lines
+from producer.cli.live.fleet_view import Rates, plain_line, screen_lines
 from producer.cli.output import printable
 
 RUN: dict[str, Any] = {

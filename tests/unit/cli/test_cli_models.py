@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from producer.cli.model_options import given_flags, read_live_run, refuse_model_options
+from producer.cli.options.model_options import given_flags, read_live_run, refuse_model_options
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live
 from shared.errors import UsageError

@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 
 from producer import bench
-from producer.cli.files import ReportFile, reports_of, whole_file
-from producer.cli.global_options import GlobalOptions
 from producer.cli.main import run
+from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output, named_stdout, printable, wants_color
+from producer.cli.report_files import ReportFile, reports_of, whole_file
 from producer.harness.main import main as evaluate
 from shared.errors import InfrastructureError, UsageError
 from tests.support.tree import ROOT

@@ -6,13 +6,13 @@ import json
 import pytest
 from rich.console import Console
 
-from producer.cli.drawing import draw
-from producer.cli.events import Events
-from producer.cli.global_options import GlobalOptions
-from producer.cli.live import NoView, PlainView
+from producer.cli.live.drawing import draw
+from producer.cli.live.events import Events
+from producer.cli.live.progress import Calls, Failed, Meter, Progress, figures, money
+from producer.cli.live.upstream_monitor import limit_text
+from producer.cli.live.view import NoView, PlainView
+from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
-from producer.cli.progress import Calls, Failed, Meter, Progress, figures, money
-from producer.cli.upstream_monitor import limit_text
 from shared.runs.upstreams import Gauge
 from shared.upstream.limits import Limits, ScopeState
 

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from producer.cli.global_options import GlobalOptions
-from producer.cli.output import Output
-from producer.cli.process_group import Together
-from producer.cli.services import (
+from producer.cli.local.child_processes import (
     PACKAGES_ROOT,
     Child,
+    ProcessGroup,
     child_environment,
     flower_command,
     last_words,
     open_log,
     worker_command,
 )
+from producer.cli.options.global_options import GlobalOptions
+from producer.cli.output import Output
 from shared.names import Kind
 from shared.settings import Settings
 from worker.options import read_options
@@ -75,7 +75,7 @@ def test_flower_is_read_only_unless_told() -> None:
 
 def test_large_log_steps_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log file does not grow for ever, and the one before is kept."""
-    monkeypatch.setattr("producer.cli.services.LOG_BYTES", 10)
+    monkeypatch.setattr("producer.cli.local.child_processes.LOG_BYTES", 10)
     settings = Settings.from_environment({"PROCTOR_DATA_DIR": str(tmp_path)})
     path = tmp_path / "logs" / "workers.log"
     for text in (b"first and long\n", b"second\n"):
@@ -117,7 +117,7 @@ class ImpatientlyStopped(Child):
 
 def test_second_ctrl_c_of_up_gives_items_back(capfd: pytest.CaptureFixture[str]) -> None:
     """Workers are asked to give back what runs, and end by themselves; a child without work is killed."""
-    together = Together(Output(GlobalOptions()))
+    together = ProcessGroup(Output(GlobalOptions()))
     command = [sys.executable, "-c", GIVES_BACK]
     workers, other = (
         kind.start(name, command, environment={}, grace_s=60, gives_back=gives_back)

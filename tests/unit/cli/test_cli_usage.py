@@ -6,8 +6,8 @@ from importlib import import_module
 import click
 import pytest
 
-from producer.cli.global_options import GLOBAL_OPTIONS
 from producer.cli.main import COMMANDS, proctor, run
+from producer.cli.options.global_options import GLOBAL_OPTIONS
 
 
 @pytest.mark.parametrize("name", COMMANDS)

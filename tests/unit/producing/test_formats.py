@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from producer.cli.ending import open_reports
-from producer.cli.files import FORMATS, ReportFile, check_formats, plan_files
 from producer.cli.main import run
+from producer.cli.report_files import FORMATS, ReportFile, check_formats, plan_files
 from producer.document import document_of, totals_of
 from producer.report import formats
 from producer.report.formats import OF_KIND, format_of

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from producer.aggregate.turns import TurnTotals
-from producer.cli.progress import Progress, decisions, plain_line
+from producer.cli.live.progress import Progress, decisions, plain_line
 from producer.document import document_of
 from producer.report.formats import FORMATS
 from producer.report.turns.terminal import summary_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from producer.cli.shared_options import MODEL_FLAGS, chain
+from producer.cli.options.shared_options import MODEL_FLAGS, chain
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live
 from shared.errors import UsageError

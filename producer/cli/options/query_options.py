@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from producer.cli.case_options import ALSO_QUERIES
-from producer.cli.shared_options import chain
+from producer.cli.options.case_options import ALSO_QUERIES
+from producer.cli.options.shared_options import chain
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_run import METHODS, QueryRun
 from shared.contracts.query_vocabulary import CATEGORIES

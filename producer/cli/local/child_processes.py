@@ -1,4 +1,4 @@
-"""Starts local workers and Flower as child processes and ends them in order.
+"""Starts local workers and Flower as child processes, alone or as a group, and ends them in order.
 
 The producer never imports the worker: it starts it as a program. A child gets a session of its own, so that
 Ctrl-C reaches us alone and we decide who stops when.
@@ -10,12 +10,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final, NoReturn
+from queue import SimpleQueue
+from typing import IO, Final, NoReturn, Self
 
 import shared
+from producer.cli.output import Output, Style, printable
 from shared.errors import InfrastructureError, UsageError
 from shared.names import Kind
 from shared.settings import Settings
@@ -26,6 +29,8 @@ KILL_AFTER_S: Final = 10.0
 """How long beyond its own grace period, or after `Child.hurry`, a child may take to end."""
 PACKAGES_ROOT: Final = Path(shared.__file__).resolve().parents[1]
 """The folder of our packages; `celery -A` looks for the app in the current folder before anything else."""
+PREFIX_STYLES: Final[tuple[Style, ...]] = ("cyan", "yellow", "green")
+"""Colours of the names in front of the lines of a group."""
 TASK_COLUMNS: Final = "name,uuid,state,kwargs,result,received,runtime,retries,worker"
 """What Flower lists of a task: with `kwargs` its rows tell runs apart, and `kwargs:run=…` finds them."""
 
@@ -273,6 +278,81 @@ class Child:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)  # its own session, so its own group
         self.process.wait()
+
+
+class ProcessGroup:
+    """Child processes whose output is shown line by line with their name in front."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._children: list[Child] = []
+        self._ended: SimpleQueue[Child] = SimpleQueue()
+        self._readers: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def add(self, child: Child) -> None:
+        """Shows what a child says from now on."""
+        style = PREFIX_STYLES[len(self._children) % len(PREFIX_STYLES)]
+        self._children.append(child)
+        reader = threading.Thread(
+            target=self._read, args=(child, style), name=f"log of {child.name}", daemon=True
+        )
+        self._readers.append(reader)
+        reader.start()
+
+    def _read(self, child: Child, style: Style) -> None:
+        """Writes a child's lines until it has closed its output, then tells that it ended."""
+        prefix = self._output.paint(f"{child.name:<8}|", style, error=True)
+        stream: IO[bytes] | None = child.process.stdout
+        for line in stream or ():
+            text = line.decode(errors="replace").rstrip()
+            self._output.note(f"{prefix} {printable(text)}")
+        self._ended.put(child)
+
+    def watch(self, *, essential: str) -> None:
+        """Waits until a child that the others are nothing without ends by itself.
+
+        Raises:
+            InfrastructureError: it ended; the others are still there and are to be stopped.
+        """
+        while True:
+            child = self._ended.get()
+            code = child.process.wait()
+            message = f"{child.name} ended by itself (exit code {code})"
+            if child.name == essential:
+                raise InfrastructureError(message, hint="the lines above say why")
+            self._output.warn(message)
+
+    def stop(self) -> None:
+        """Ends all children, the last started first.
+
+        A second Ctrl-C ends them at once, and running items go back to the queue; a third one kills them.
+        """
+        try:
+            for child in reversed(self._children):
+                child.stop()
+            for reader in self._readers:
+                reader.join(1.0)
+        except KeyboardInterrupt:
+            self._output.note("ending at once: running items go back to the queue; Ctrl-C again kills all")
+            self._hurry()
+            raise
+        finally:
+            self._children.clear()
+
+    def _hurry(self) -> None:
+        try:
+            for child in self._children:
+                child.hurry()
+        except KeyboardInterrupt:
+            for child in self._children:
+                child.kill()
+            raise
 
 
 def last_words(path: Path) -> str:

@@ -3,9 +3,9 @@
 from time import monotonic
 from typing import Final, Protocol
 
+from producer.cli.live.progress import Progress, plain_line, what_waits
 from producer.cli.output import Output, printable
-from producer.cli.progress import Progress, plain_line, what_waits
-from producer.cli.wording import plural
+from producer.text import plural
 
 LINE_EVERY_S: Final = 10.0
 """Between two lines of a log while nothing but numbers change."""
@@ -81,7 +81,7 @@ def open_view(output: Output) -> View:
     """Returns the view that fits the terminal and the options."""
     if not output.options.jsonl:
         return _for_people(output)
-    from producer.cli.events import Events  # noqa: PLC0415 - only programs ask for it
+    from producer.cli.live.events import Events  # noqa: PLC0415 - only programs ask for it
 
     return Events(output, _for_people(output))
 
@@ -89,7 +89,7 @@ def open_view(output: Output) -> View:
 def _for_people(output: Output) -> View:
     """Returns what stands on stderr."""
     if output.live:
-        from producer.cli.drawing import LiveView  # noqa: PLC0415 - start-up: only a terminal pays for rich
+        from producer.cli.live.drawing import LiveView  # noqa: PLC0415 - start-up: only a terminal pays for rich
 
         return LiveView()
     if output.options.quiet or output.options.no_progress:

@@ -9,9 +9,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from producer.cli.live.progress import Progress, decisions, figures, money
 from producer.cli.output import printable
-from producer.cli.progress import Progress, decisions, figures, money
-from producer.cli.wording import count, share
+from producer.text import count, share
 from shared.names import FINAL_STATES
 
 DRAW_EVERY_S: Final = 0.1

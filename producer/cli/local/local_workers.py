@@ -4,9 +4,9 @@ from time import monotonic
 from typing import Final
 
 from producer.cli.context import Session
+from producer.cli.local.child_processes import Child, child_environment, last_words, open_log, worker_command
 from producer.cli.output import printable
-from producer.cli.services import Child, child_environment, last_words, open_log, worker_command
-from producer.cli.wording import plural
+from producer.text import plural
 from shared.errors import InfrastructureError, RedisUnreachableError
 from shared.names import Kind, RunState
 
@@ -19,7 +19,7 @@ NOTE_AFTER_S: Final = 1.0
 """Workers that take longer to end are still busy, and the terminal says what it waits for."""
 
 
-class Crew:
+class LocalWorkers:
     """The worker processes that this command started, if any.
 
     Args:

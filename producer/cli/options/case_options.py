@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from producer.cli.model_options import endpoint_of, price_of
-from producer.cli.shared_options import CASE_FLAGS, chain
+from producer.cli.options.model_options import endpoint_of, price_of
+from producer.cli.options.shared_options import CASE_FLAGS, chain
 from shared.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from producer.cli.errors import SCHEMA_VERSION
-from producer.cli.wording import count, plural
 from producer.load.case_load import PlannedRun, plan_run
+from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM
 from shared.upstream.prices import cost_of
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from producer.cli.wording import count, duration, rate, share
+from producer.text import count, duration, rate, share
 from shared.names import FINAL_STATES, Kind, RunState
 
 WINDOW_S: Final = 5.0

@@ -22,7 +22,7 @@ MODEL_FLAGS: Final[Mapping[str, str]] = {
     "price": "--price",
     "no_cache": "--no-cache",
 }
-"""The options of models (`producer.cli.model_options`) by parameter."""
+"""The options of models (`producer.cli.options.model_options`) by parameter."""
 CASE_FLAGS: Final[Mapping[str, str]] = {
     "judges": "--judge",
     "validators_file": "--validators-file",
@@ -34,7 +34,7 @@ CASE_FLAGS: Final[Mapping[str, str]] = {
     "first": "--first",
     "sample": "--sample",
 }
-"""The options of test cases (`producer.cli.case_options`) by parameter."""
+"""The options of test cases (`producer.cli.options.case_options`) by parameter."""
 
 
 class SubmitChoice(NamedTuple):

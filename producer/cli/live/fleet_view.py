@@ -9,10 +9,10 @@ from time import monotonic
 from typing import Any, Final
 
 from producer.cli.errors import describe
+from producer.cli.live.progress import Meter
 from producer.cli.output import Output, printable
-from producer.cli.progress import Meter
 from producer.cli.tables import table_lines
-from producer.cli.wording import count, duration, plural, rate, share
+from producer.text import count, duration, plural, rate, share
 from shared.errors import RedisUnreachableError
 from shared.names import FINAL_STATES
 

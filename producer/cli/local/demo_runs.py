@@ -11,8 +11,8 @@ from tempfile import mkdtemp
 from typing import Any, Final, NamedTuple
 
 from producer.cli.context import Session
-from producer.cli.files import ReportFile
-from producer.cli.shared_options import chosen
+from producer.cli.options.shared_options import chosen
+from producer.cli.report_files import ReportFile
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD

@@ -8,11 +8,11 @@ from typing import Final, TypeVar
 
 from producer.cli.context import Session
 from producer.cli.errors import describe
-from producer.cli.live import View
-from producer.cli.local_workers import Crew
-from producer.cli.progress import Meter, Progress
-from producer.cli.upstream_monitor import Looker
-from producer.cli.wording import duration
+from producer.cli.live.progress import Meter, Progress
+from producer.cli.live.upstream_monitor import UpstreamMonitor
+from producer.cli.live.view import View
+from producer.cli.local.local_workers import LocalWorkers
+from producer.text import duration
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
 from shared.names import Kind, RunState
@@ -31,7 +31,7 @@ class Follower:
         session: the way to Redis; connected again when Redis was away.
         run: the run's id.
         view: where to show it.
-        crew: workers that may be started when there are none; None only watches.
+        local_workers: workers that may be started when there are none; None only watches.
         timeout_s: after this the run is ended as incomplete.
         meanwhile: what to do between two looks, for some seconds at most; None waits.
     """
@@ -42,17 +42,17 @@ class Follower:
         run: str,
         view: View,
         *,
-        crew: Crew | None = None,
+        local_workers: LocalWorkers | None = None,
         timeout_s: float | None = None,
         meanwhile: Callable[[float], None] | None = None,
     ) -> None:
         self._session = session
         self._run = run
         self._view = view
-        self._crew = crew
+        self._local_workers = local_workers
         self._deadline_s = None if timeout_s is None else monotonic() + timeout_s
         self._meter = Meter()
-        self._looker = Looker(session)
+        self._monitor = UpstreamMonitor(session)
         self._pause = threading.Event()
         self._meanwhile = meanwhile or self._wait
         self._last = Progress(run, RunState.RUNNING, 0, 0, {}, 0.0, 0, 0)
@@ -96,7 +96,7 @@ class Follower:
         info = store.info(self._run)
         workers = self._session.count_workers(info.kind)
         queued = self._session.queue_lengths()[Kind(info.kind)]
-        self._looker.look(info)
+        self._monitor.look(info)
         self._away_since_s = None
         rate_s = self._meter.rate(monotonic(), info.done)
         self._last = Progress(
@@ -112,7 +112,7 @@ class Follower:
             source=info.source,
             kind=info.kind,
             why=self._why(info, workers, queued, stands=rate_s == 0),
-            calls=self._looker.calls,
+            calls=self._monitor.calls,
         )
         self._view.show(self._last)
         return info
@@ -128,11 +128,11 @@ class Follower:
         if (
             not workers
             and info.state == RunState.RUNNING
-            and self._crew is not None
-            and self._crew.is_working
+            and self._local_workers is not None
+            and self._local_workers.is_working
         ):
             return "the workers started here are getting ready"
-        return self._session.impatient_store.why_of(info, self._looker.standing)
+        return self._session.impatient_store.why_of(info, self._monitor.standing)
 
     def _wait_for_redis(self, error: Exception) -> None:
         """Says that Redis is away, starts an embedded one again, and gives up after the patience."""
@@ -150,12 +150,12 @@ class Follower:
 
     def _man(self, info: RunInfo) -> None:
         """Starts workers when the run needs some and there are none, and looks after those started."""
-        if self._crew is None:
+        if self._local_workers is None:
             return
         if info.state == RunState.RUNNING:
-            self._crew.keep_staffed(self._last.workers)
+            self._local_workers.keep_staffed(self._last.workers)
         else:
-            self._crew.check()
+            self._local_workers.check()
 
     def _end_in_time(self) -> None:
         """Ends the run as incomplete when its time is over."""

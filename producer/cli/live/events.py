@@ -6,12 +6,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.live.progress import Failed, Progress, what_waits
 from producer.cli.output import Output
-from producer.cli.progress import Failed, Progress, what_waits
 from shared.names import FINAL_STATES
 
 if TYPE_CHECKING:
-    from producer.cli.live import View
+    from producer.cli.live.view import View
 
 EVERY_S: Final = 0.5
 """Between two events of progress."""

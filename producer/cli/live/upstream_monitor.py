@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from producer.cli.dead_set import read_dead
-from producer.cli.progress import Calls, Failed, Meter
+from producer.cli.live.progress import Calls, Failed, Meter
 from shared.runs.holding import time_words
 from shared.runs.upstreams import upstreams_of
 
@@ -29,7 +29,7 @@ LIMITS_SHOWN: Final = 2
 """Scopes to show; the busiest come first."""
 
 
-class Looker:
+class UpstreamMonitor:
     """Remembers the last look between two.
 
     Args:

@@ -1,0 +1,1 @@
+"""What is shown while a run or the fleet goes on: progress, events, limits."""

@@ -1,0 +1,1 @@
+"""The options of commands: what each group is called, and the values it stands for."""
