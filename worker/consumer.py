@@ -24,7 +24,7 @@ from kombu import Connection
 
 from shared.ledger.calls import denied, is_denial
 from shared.names import TASKS, Kind
-from worker.lifecycle import give_up
+from worker.lifecycle import exit_with
 from worker.messages import log_rejected, why_rejected
 
 FIRST_PAUSE_S: Final = 1
@@ -131,7 +131,7 @@ class PromptConsumer(Consumer):
 def _end_if_denied(error: Exception) -> None:
     """Ends the process when the broker's access rules refuse a command: no waiting mends that."""
     if is_denial(error):
-        give_up(denied(error))
+        exit_with(denied(error))
 
 
 def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Counts the items that one process has at work, over all its chunks, so that `-j` holds for all of them."""
+"""Limits how many items one process works on at a time, over all its chunks: `-j` holds for the process."""
 
 import asyncio
 import threading
@@ -6,42 +6,42 @@ from collections.abc import Callable
 from typing import Final
 
 SPARE: Final = 2
-"""One item in so many more is claimed than may be under way."""
-LOOK_S: Final = 0.2
-"""How often a thread that waits for room looks whether it still should."""
+"""One more item is claimed for this many that may run."""
+POLL_S: Final = 0.2
+"""How often a blocked `acquire` checks whether it is to give up."""
 
 
-class Room:
-    """Room for so many items.
+class InFlightLimit:
+    """Admits chunks until half as many items again as may run are claimed.
 
-    A chunk is let in while the room is not half as much again taken, and takes room for all of its own: what
-    is let in beyond the room waits, claimed, so that no place is empty while a chunk ends and the next comes.
+    A chunk is admitted whole, for all of its items. What is claimed beyond the limit waits on `semaphore`, so
+    that nothing stands idle between the end of one chunk and the claim of the next.
 
     Args:
-        most: items that may be under way at a time.
+        size: items that may run at a time.
     """
 
-    def __init__(self, most: int) -> None:
-        self.calls = asyncio.Semaphore(most)
-        """What exactly is under way; for the loop."""
-        self.most = most
-        """Items that may be under way."""
-        self._enough = most + (most // SPARE if most >= SPARE else 0)
-        self._taken = 0
-        self._changed = threading.Condition()
+    def __init__(self, size: int) -> None:
+        self.semaphore = asyncio.Semaphore(size)
+        """Bounds the items that run; for coroutines on the loop."""
+        self.size = size
+        """Items that may run at a time."""
+        self._admitted_below = size + (size // SPARE if size >= SPARE else 0)
+        self._acquired = 0
+        self._released = threading.Condition()
 
-    def enter(self, items: int, is_over: Callable[[], bool]) -> bool:
-        """Waits until a chunk may begin; returns False when `is_over` says that nothing more is to begin."""
-        with self._changed:
-            while self._taken >= self._enough:
-                if is_over():
+    def acquire(self, items: int, is_cancelled: Callable[[], bool]) -> bool:
+        """Blocks until a chunk of so many items is admitted; returns False if cancelled."""
+        with self._released:
+            while self._acquired >= self._admitted_below:
+                if is_cancelled():
                     return False
-                self._changed.wait(LOOK_S)
-            self._taken += items
+                self._released.wait(POLL_S)
+            self._acquired += items
         return True
 
-    def leave(self, items: int) -> None:
-        """Gives back room that `enter` took, when items are committed."""
-        with self._changed:
-            self._taken -= items
-            self._changed.notify_all()
+    def release(self, items: int) -> None:
+        """Returns what `acquire` took, once the items are committed."""
+        with self._released:
+            self._acquired -= items
+            self._released.notify_all()

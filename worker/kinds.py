@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from shared.names import Kind
 from shared.runs import RunStore
-from worker.executors.chunk import Handler
+from worker.executors.chunk import Executor
 from worker.process import WorkerProcess
 
 MOST_THREADS: Final = 64
@@ -21,13 +21,13 @@ class Work(NamedTuple):
     """How one kind is worked on."""
 
     module: str
-    """Has `make_handler(process, store)`; imported by processes that work on the kind, and by no others."""
+    """Has `make_executor(process, store)`; imported by processes that work on the kind, and by no others."""
     slots: int | None
     """Chunks that one process works on at a time, at most; None: as many as there are threads left."""
 
-    def make(self, process: WorkerProcess, store: RunStore) -> Handler:
+    def make(self, process: WorkerProcess, store: RunStore) -> Executor:
         """Makes the handler of a process."""
-        make: Callable[[WorkerProcess, RunStore], Handler] = import_module(self.module).make_handler
+        make: Callable[[WorkerProcess, RunStore], Executor] = import_module(self.module).make_executor
         return make(process, store)
 
 

@@ -1,7 +1,7 @@
-"""Keeps the chunks this process works on: their leases, what the ledger says of their runs, and the drain.
+"""The leases of this process, one for each chunk it works on; whether it drains.
 
     opened ── claim ok ──> held ── commit with `back`, or lost ──> closed
-       a claim token          renewed each second; at the end of a drain given back by force
+       a claim token          renewed each second; returned at the latest when a drain ends
 
 Every access is under one lock, which is held for a few instructions only.
 """
@@ -21,8 +21,8 @@ from shared.names import RunState
 
 LOST = "lost"
 """What the ledger answers for a lease that is not ours any more."""
-LOOK_S: Final = 0.05
-"""How often a call that is doubtful looks whether the ledger has answered."""
+POLL_S: Final = 0.05
+"""How often `confirm` checks for the next renewal."""
 
 
 @dataclass(slots=True)
@@ -36,15 +36,15 @@ class Lease:
     is_held: bool = False
     """Whether the ledger gave us the chunk, so that it has to be renewed and given back."""
     state: str = RunState.RUNNING
-    """The run's state as last heard; `lost` once the ledger has taken the chunk from us."""
+    """The run's state at the last call; `lost` once the ledger has taken the chunk from us."""
     wake: Wake | None = None
-    """The call that brought it here."""
+    """The wake-up that it was opened for."""
     asked_s: float = field(default_factory=monotonic)
-    """When the ledger was asked what it said last of the lease, on the monotonic clock."""
+    """When the last call that confirmed the lease was sent, on the monotonic clock."""
 
     @property
     def items(self) -> int:
-        """How many items it has, as far as the call knows."""
+        """How many items the chunk has, as far as the wake-up says."""
         return self.wake.items if self.wake else 1
 
     @property
@@ -53,16 +53,16 @@ class Lease:
         return self.state == LOST
 
 
-class Chunks:
-    """The chunks of one process.
+class LeaseTable:
+    """The leases of one process.
 
     Args:
         worker: the process's node name, the first part of every claim token.
-        doubt_s: how old the ledger's last word on a lease may be for a call to begin: less than a lease.
+        max_age_s: how old the last renewal may be for a call to begin; less than the lease itself.
     """
 
-    def __init__(self, worker: str, *, doubt_s: float = inf) -> None:
-        self._doubt_s = doubt_s
+    def __init__(self, worker: str, *, max_age_s: float = inf) -> None:
+        self._max_age_s = max_age_s
         # The name may be used again by the process that replaces this one; a token must not.
         self._prefix = f"{worker}.{uuid4().hex[:8]}"
         self._serials = count(1)
@@ -76,20 +76,20 @@ class Chunks:
         return self._is_draining
 
     def open(self, run: str, chunk: str, wake: Wake | None = None) -> Lease:
-        """Notes that a thread begins to work on a chunk; the token is new for each delivery."""
+        """Adds a lease for a chunk that a thread begins to work on; each delivery gets a new token."""
         with self._changed:
             lease = Lease(run, chunk, f"{self._prefix}.{next(self._serials)}", wake=wake)
             self._open[lease.token] = lease
         return lease
 
     def close(self, lease: Lease) -> None:
-        """Notes that the thread has ended its work, and gave the chunk back if anything was left."""
+        """Removes a lease, once the thread is done with its chunk or has returned it."""
         with self._changed:
             del self._open[lease.token]
             self._changed.notify_all()
 
     def held(self) -> list[Held]:
-        """Lists what has to be renewed."""
+        """Lists the leases that have to be renewed."""
         with self._changed:
             return [
                 Held(lease.run, lease.chunk, lease.token)
@@ -97,12 +97,12 @@ class Chunks:
                 if lease.is_held and not lease.is_lost
             ]
 
-    def heard(self, held: Sequence[Held], states: Sequence[str], *, asked_s: float) -> None:
-        """Takes in what `renew` answered, in the same order.
+    def update(self, held: Sequence[Held], states: Sequence[str], *, asked_s: float) -> None:
+        """Stores what `renew` returned, in the same order.
 
         Args:
             held: what was renewed.
-            states: of their runs, or `LOST`.
+            states: the state of each one's run, or `LOST`.
             asked_s: when it was sent, on the monotonic clock.
         """
         answers: Mapping[str, str] = {each.token: state for each, state in zip(held, states, strict=True)}
@@ -112,7 +112,7 @@ class Chunks:
                     self._open[token].state, self._open[token].asked_s = state, asked_s
 
     async def confirm(self, token: str) -> bool:
-        """Says whether a lease is still ours, so that a call for it may begin.
+        """Returns whether a lease is still ours, so that a call for it may begin.
 
         A process that stood still (SIGSTOP, a paused virtual machine) goes on as if no time had passed, while
         others have its items. It waits here for the next renewal.
@@ -122,19 +122,19 @@ class Chunks:
                 lease = self._open.get(token)
                 if lease is None or lease.is_lost:
                     return False
-                if monotonic() - lease.asked_s < self._doubt_s:
+                if monotonic() - lease.asked_s < self._max_age_s:
                     return True
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     def should_stop(self, lease: Lease) -> bool:
-        """Whether the thread must begin no further item of its chunk: commit what is there and give back."""
+        """Whether the chunk's thread must begin no further item, commit what it has, and return the chunk."""
         return self._is_draining or lease.state != RunState.RUNNING
 
     def drain(self) -> None:
-        """Begins the end of the process; may be called from a signal handler, hence takes no lock."""
+        """Marks the process as draining; takes no lock, so that signal handlers may call it."""
         self._is_draining = True
 
     def wait_until_idle(self, within_s: float | None) -> bool:
-        """Waits until no thread works on a chunk, without limit for None; returns whether that came true."""
+        """Waits until no thread works on a chunk; returns False on timeout, of which None has none."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._open, within_s)

@@ -57,19 +57,19 @@ def _task(kind: Kind) -> Callable[..., Summary]:
     return evaluate
 
 
-def end_now() -> None:
-    """Ends this process at once, wherever it stands."""
+def exit_now() -> None:
+    """Ends this process at once, in whatever state it is."""
     if not _processes:
         os._exit(0)
-    _processes[-1].hurry()
+    _processes[-1].exit_now()
 
 
-def give_up(error: ProctorError) -> None:
-    """Ends this process because what it stands on refuses it."""
+def exit_with(error: ProctorError) -> None:
+    """Ends this process because Redis or the broker refuses it."""
     if not _processes:
         logger.error("worker cannot start", extra={"reason": error.message})
         os._exit(error.exit_code)
-    _processes[-1].give_up(error)
+    _processes[-1].exit_with(error)
 
 
 class Lifecycle(bootsteps.StartStopStep):
@@ -133,10 +133,10 @@ class Lifecycle(bootsteps.StartStopStep):
         )
         store = RunStore(client)
         _processes.append(process)
-        handlers = {kind: WORK[kind].make(process, store) for kind in self._slots}
-        _runners.append(ChunkRunner(process, handlers, parent_of=trace_parents(store)))
+        executors = {kind: WORK[kind].make(process, store) for kind in self._slots}
+        _runners.append(ChunkRunner(process, executors, parent_of=trace_parents(store)))
         process.on_drain = lambda: _stop_consuming(worker)
-        process.watch()
+        process.start_drain_watch()
         tracing.start(instance=process.name, on_problem=_warn_of_traces)
         _take_over_signals(process)
         signals.worker_ready.connect(_say_ready, weak=False)
@@ -155,9 +155,9 @@ class Lifecycle(bootsteps.StartStopStep):
         """Waits for the chunks in work; the process ends itself when the grace period is over."""
         if self._process is None or self._steward is None:
             return
-        self._process.chunks.wait_until_idle(None)
+        self._process.leases.wait_until_idle(None)
         self._steward.stop()
-        self._process.leave()
+        self._process.close()
 
     def terminate(self, worker: Any) -> None:
         """Ends in the same way, since a threads pool cannot be cut short."""
@@ -171,8 +171,8 @@ def _stop_consuming(worker: Any) -> None:
 
 def _take_over_signals(process: WorkerProcess) -> None:
     def on_signal(number: int, _frame: object) -> None:
-        if number == signal.SIGQUIT or (number == signal.SIGINT and process.chunks.is_draining):
-            process.insist()
+        if number == signal.SIGQUIT or (number == signal.SIGINT and process.leases.is_draining):
+            process.request_exit()
         else:
             process.drain()
 
@@ -191,7 +191,7 @@ def _say_ready(sender: Any, **_options: Any) -> None:
         extra={
             "pid": os.getpid(),
             "kinds": ",".join(process.slots),
-            "in_flight": process.room.most,
+            "in_flight": process.in_flight.size,
             "version": __version__,
         },
     )

@@ -1,11 +1,11 @@
-"""Holds what the threads of one worker process share, and knows how the process ends.
+"""What the threads of one worker process share: ledger, leases, limits, and the ways the process ends.
 
-Ends, from gentle to hard; what a harder one leaves behind, the ledger's lease rule brings back:
+From gentle to hard; what a harder one leaves behind is recovered when its leases expire:
 
-    drain      SIGTERM, first SIGINT, remote shutdown, burst without work: nothing new begins, what runs
-               may finish within the grace period, the rest is given back at once
-    hurry      second Ctrl-C, SIGQUIT, grace over, supervisor gone: every lease is given back now, exit
-    give up    Redis was away for longer than the patience: exit 3, the supervisor starts another process
+    drain        SIGTERM, first SIGINT, remote shutdown, burst without work: nothing new begins, what runs
+                 may finish within the grace period, the rest is returned at once
+    exit_now     second Ctrl-C, SIGQUIT, grace over, supervisor gone: every lease is returned, then exit
+    exit_with    Redis was away for longer than the patience: exit 3, the supervisor starts another process
 """
 
 import logging
@@ -26,28 +26,28 @@ from shared.ledger import Ledger, Wake
 from shared.names import Kind
 from shared.observability import tracing
 from shared.settings import Settings
-from worker.in_flight_limit import Room
-from worker.lease_table import Chunks
+from worker.in_flight_limit import InFlightLimit
+from worker.lease_table import LeaseTable
 from worker.loop import Loop
 from worker.upstream.stack import Upstream, end_calls_of
 
-LAST_WORDS_S: Final = 3.0
-"""How long a process in a hurry tries to give its leases back; they run out by themselves otherwise."""
-SLOT_LOOK_S: Final = 0.2
-"""How often a thread that waits for a slot of its kind looks whether the process ends."""
+EXIT_S: Final = 3.0
+"""How long `exit_now` tries to return the leases; what it does not reach expires."""
+SLOT_POLL_S: Final = 0.2
+"""How often a thread that waits for a slot of its kind checks whether the process drains."""
 
 logger = logging.getLogger(__name__)
 
 
-class _Ask(Enum):
-    """How the process is asked to end."""
+class _StopRequest(Enum):
+    """How the process is to end."""
 
-    GENTLY = auto()
-    AT_ONCE = auto()
+    DRAIN = auto()
+    EXIT = auto()
 
 
 class WorkerProcess:
-    """One worker process, as its threads see it.
+    """One worker process, shared by its threads.
 
     Args:
         name: the Celery node name, unique in the fleet.
@@ -73,48 +73,47 @@ class WorkerProcess:
         self.ledger = ledger
         self.publisher = publisher
         self.settings = settings
-        self.chunks = Chunks(name, doubt_s=ledger.times.lease_ms / 1000 / 2)
+        self.leases = LeaseTable(name, max_age_s=ledger.times.lease_ms / 1000 / 2)
         self.loop = Loop()
-        self.room = Room(in_flight or settings.in_flight)
+        self.in_flight = InFlightLimit(in_flight or settings.in_flight)
         self.heartbeat = Heartbeat(settings.data_dir, name)
         self.on_drain: Callable[[], object] = bool
         """Called once when the drain begins, from a thread of its own; the lifecycle wakes Celery's loop."""
-        self._has_left = False
+        self._is_closed = False
         self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
-        self._woken_s = dict.fromkeys(slots, monotonic())
-        """When a wake-up of the kind came last, or was looked for, on the monotonic clock."""
+        self._last_wake_s = dict.fromkeys(slots, monotonic())
+        """When a wake-up of the kind last came or was searched for, on the monotonic clock."""
         # The one kind of queue that a signal handler may put into, also while it interrupts another `put`.
-        self._asked: SimpleQueue[_Ask] = SimpleQueue()
+        self._stop_requests: SimpleQueue[_StopRequest] = SimpleQueue()
 
-    def watch(self) -> None:
-        """Makes ready for the end: `drain` and `insist` have an effect from now on.
+    def start_drain_watch(self) -> None:
+        """Starts the thread that `drain` and `request_exit` need.
 
-        Its thread is started now, because a signal handler must not: the main thread, which it interrupts,
-        may be starting one at that moment.
+        A signal handler must not start it: the main thread, which it interrupts, may be starting one.
         """
-        threading.Thread(target=self._watch_the_end, name="drain", daemon=True).start()
+        threading.Thread(target=self._watch_drain, name="drain", daemon=True).start()
 
     @cached_property
     def upstream(self) -> Upstream:
-        """What calls to upstreams go through; made when it is first asked for."""
+        """What calls to upstreams go through; made on first use."""
         return Upstream(
             self.ledger,
-            on_away=self.give_up,
+            on_away=self.exit_with,
             session=self.loop.session,
-            confirm=self.chunks.confirm,
+            confirm=self.leases.confirm,
             cache_ttl_s=self.settings.cache_ttl_s,
         )
 
     @contextmanager
     def slot(self, kind: Kind) -> Iterator[bool]:
-        """Takes one of the process's slots for a kind, waiting for it; gives False when the process ends."""
+        """Takes one of the process's slots for a kind, waiting for it; yields False in a drain."""
         free = self._free[kind]
-        self._woken_s[kind] = monotonic()
+        self._last_wake_s[kind] = monotonic()
         taken = free.acquire(blocking=False)
-        while not taken and not self.chunks.is_draining:
-            taken = free.acquire(timeout=SLOT_LOOK_S)
+        while not taken and not self.leases.is_draining:
+            taken = free.acquire(timeout=SLOT_POLL_S)
         try:
-            yield taken and not self.chunks.is_draining
+            yield taken and not self.leases.is_draining
         finally:
             if taken:
                 free.release()
@@ -123,11 +122,11 @@ class WorkerProcess:
         """Returns kinds that had a free slot and no wake-up for a while, each once in that time."""
         now_s, idle = monotonic(), []
         for kind, free in self._free.items():
-            if now_s - self._woken_s[kind] < self.ledger.times.unclaimed_ms / 1000:
+            if now_s - self._last_wake_s[kind] < self.ledger.times.unclaimed_ms / 1000:
                 continue
             if free.acquire(blocking=False):
                 free.release()
-                self._woken_s[kind] = now_s
+                self._last_wake_s[kind] = now_s
                 idle.append(kind)
         return idle
 
@@ -137,38 +136,38 @@ class WorkerProcess:
             self.publisher.publish(wakes)
 
     def drain(self) -> None:
-        """Begins the end, gently; safe in a signal handler, and at any later call without effect."""
-        self.chunks.drain()
-        self._asked.put(_Ask.GENTLY)
+        """Starts the drain; safe in a signal handler, without effect when it has started."""
+        self.leases.drain()
+        self._stop_requests.put(_StopRequest.DRAIN)
 
-    def insist(self) -> None:
-        """Ends the process now; safe in a signal handler."""
-        self.chunks.drain()
-        self._asked.put(_Ask.AT_ONCE)
+    def request_exit(self) -> None:
+        """Ends the process as `exit_now` does, from its own thread; safe in a signal handler."""
+        self.leases.drain()
+        self._stop_requests.put(_StopRequest.EXIT)
 
-    def hurry(self) -> None:
-        """Gives back every lease and ends the process within `LAST_WORDS_S`, whatever its threads do."""
-        self.chunks.drain()
-        threading.Thread(target=self._leave_now, name="last words", daemon=True).start()
-        threading.Event().wait(LAST_WORDS_S)
+    def exit_now(self) -> None:
+        """Returns every lease and exits within `EXIT_S`, whatever the other threads do."""
+        self.leases.drain()
+        threading.Thread(target=self._exit_now, name="exit", daemon=True).start()
+        threading.Event().wait(EXIT_S)
         os._exit(0)
 
-    def give_up(self, error: ProctorError) -> None:
-        """Ends the process because what it stands on does not answer: nothing can be given back."""
+    def exit_with(self, error: ProctorError) -> None:
+        """Exits with an error's code when Redis or the broker is lost: nothing can be returned."""
         logger.error("worker gives up", extra={"reason": error.message, "exit_code": error.exit_code})
         self.heartbeat.stop()
         tracing.close()
         os._exit(error.exit_code)
 
-    def give_back(self) -> None:
-        """Returns every chunk that is still held; later commits of its threads are refused by the token."""
-        for held in self.chunks.held():
+    def release_leases(self) -> None:
+        """Returns every chunk that is still held; the ledger refuses later commits of its threads."""
+        for held in self.leases.held():
             self.publish(self.ledger.commit(held.run, held.chunk, held.token, [], back=True).wakes)
 
-    def arrive(self) -> None:
-        """Takes the place of dead processes: one of the same name, and those that were killed on this host.
+    def replace_dead_workers(self) -> None:
+        """Ends the leases of dead processes: an earlier one of this name, those killed on this host.
 
-        Without it their leases would have to run out, also an hour later: the ledger clock stood still.
+        Otherwise they would have to expire, even an hour later: without workers the ledger clock stands.
         """
         dead = sweep_dead(self.settings.data_dir, self.name.rpartition("@")[2])
         for name in {self.name, *dead}:
@@ -177,38 +176,38 @@ class WorkerProcess:
             end_calls_of(self.ledger, dead)
             logger.info("dead workers replaced", extra={"ended": ",".join(dead)})
 
-    def leave(self, *, abrupt: bool = False) -> None:
-        """Takes the process off the ledger's list of workers.
+    def close(self, *, abrupt: bool = False) -> None:
+        """Deregisters the process and closes what it shares.
 
         Args:
-            abrupt: Celery will not give back to the broker what it has fetched.
+            abrupt: Celery will not return to the broker what it has fetched.
         """
-        with suppress(RedisRefusingError):  # its registration ends by itself
+        with suppress(RedisRefusingError):  # the registration expires
             self.ledger.leave(self.name, abrupt=abrupt)
         self.heartbeat.stop()
         if "upstream" in self.__dict__:
             self.upstream.close()
         self.loop.close()
         tracing.close()
-        if not self._has_left:  # a process in a hurry may come here from two threads
-            self._has_left = True
+        if not self._is_closed:  # `exit_now` may run beside the lifecycle's own call
+            self._is_closed = True
             logger.info("worker stopped")
 
-    def _watch_the_end(self) -> None:
-        asked = self._asked.get()
+    def _watch_drain(self) -> None:
+        request = self._stop_requests.get()
         logger.info(
-            "worker draining", extra={"grace_s": self.settings.grace_s, "chunks": len(self.chunks.held())}
+            "worker draining", extra={"grace_s": self.settings.grace_s, "chunks": len(self.leases.held())}
         )
         self.on_drain()
         deadline = monotonic() + self.settings.grace_s
         with suppress(Empty):
-            while asked is not _Ask.AT_ONCE:
-                asked = self._asked.get(timeout=max(0.0, deadline - monotonic()))
-        why = "asked to end at once" if asked is _Ask.AT_ONCE else "the grace period is over"
-        logger.warning("worker stops now", extra={"reason": why, "chunks": len(self.chunks.held())})
-        self.hurry()
+            while request is not _StopRequest.EXIT:
+                request = self._stop_requests.get(timeout=max(0.0, deadline - monotonic()))
+        why = "asked to end at once" if request is _StopRequest.EXIT else "the grace period is over"
+        logger.warning("worker stops now", extra={"reason": why, "chunks": len(self.leases.held())})
+        self.exit_now()
 
-    def _leave_now(self) -> None:
-        self.give_back()
-        self.leave(abrupt=True)
+    def _exit_now(self) -> None:
+        self.release_leases()
+        self.close(abrupt=True)
         os._exit(0)

@@ -68,7 +68,7 @@ def _work(options: Options, settings: Settings) -> int:
     lifecycle = import_module("worker.lifecycle")
     registry = import_module("worker.kinds")
     if options.stop_on_eof:
-        on_stdin_end(lifecycle.end_now)
+        on_stdin_end(lifecycle.exit_now)
     in_flight = options.in_flight or settings.in_flight
     slots = registry.slots_for(options.kinds, in_flight)
     if not slots:

@@ -100,11 +100,11 @@ class Steward:
         self._capacities = _kinds_by_capacity(process)
         period_s = process.ledger.times.period_ms / 1000
         self._threads = [
-            Periodic("steward", period_s, self._tick, process.give_up),
-            Periodic("renewer", period_s, self._renew, process.give_up),
+            Periodic("steward", period_s, self._tick, process.exit_with),
+            Periodic("renewer", period_s, self._renew, process.exit_with),
         ]
         if follow is not None:
-            self._threads.append(Periodic("sentinel", FOLLOW_S, follow, process.give_up))
+            self._threads.append(Periodic("sentinel", FOLLOW_S, follow, process.exit_with))
 
     def start(self) -> None:
         """Begins; the process counts as a live worker after the first tick."""
@@ -121,9 +121,9 @@ class Steward:
     def _tick(self) -> None:
         process = self._process
         process.heartbeat.beat()  # also while Redis takes no writes: that is no fault of this process
-        is_draining = process.chunks.is_draining
+        is_draining = process.leases.is_draining
         if not self._has_arrived:
-            process.arrive()
+            process.replace_dead_workers()
             self._has_arrived = True
         idle = [] if is_draining else process.idle_kinds()
         for capacity, kinds in self._capacities.items():
@@ -153,9 +153,9 @@ class Steward:
             self._process.drain()
 
     def _renew(self) -> None:
-        held, asked_s = self._process.chunks.held(), monotonic()
+        held, asked_s = self._process.leases.held(), monotonic()
         if held:
-            self._process.chunks.heard(held, self._process.ledger.renew(held), asked_s=asked_s)
+            self._process.leases.update(held, self._process.ledger.renew(held), asked_s=asked_s)
 
 
 def _kinds_by_capacity(process: WorkerProcess) -> dict[int, list[Kind]]:

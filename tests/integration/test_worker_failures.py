@@ -19,7 +19,7 @@ from tests.support.workers import Desk, conversation
 from worker.breakpoint.codec import decide_thread
 from worker.executors import fallback, turns
 from worker.executors.chunk import MOST_FAILURES, ChunkRunner
-from worker.executors.turns import TurnsHandler
+from worker.executors.turns import TurnsExecutor
 from worker.process import WorkerProcess
 from worker.steward import Steward
 
@@ -49,7 +49,7 @@ def process(desk: Desk, tmp_path: Path) -> WorkerProcess:
 @pytest.fixture
 def runner(process: WorkerProcess, desk: Desk) -> ChunkRunner:
     """Runs chunks in that process."""
-    return ChunkRunner(process, {Kind.TURNS: TurnsHandler(process, desk.store)})
+    return ChunkRunner(process, {Kind.TURNS: TurnsExecutor(process, desk.store)})
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_chunk_whose_work_raises_is_tried_later_and_later(
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(TurnsHandler, "work", break_down)
+        patched.setattr(TurnsExecutor, "execute", break_down)
         assert runner.run(wake)["status"] == "failed, tried again after 1000 ms"
         publish_again(desk, wake)
         assert runner.run(wake)["status"] == "failed, tried again after 2000 ms"
@@ -111,13 +111,13 @@ def test_a_chunk_that_keeps_raising_is_left_to_the_poison_rule(
     def break_down(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(TurnsHandler, "_visit", break_down)
+    monkeypatch.setattr(TurnsExecutor, "_visit", break_down)
     for _ in range(MOST_FAILURES - 1):
         assert "tried again" in runner.run(wake)["status"]
         publish_again(desk, wake)
     assert runner.run(wake)["status"] == "failed too often, left to the poison rule"
     assert desk.client.hget(keys.chunk_key("r1", "0"), "st") == b"L"
-    assert process.chunks.held() == []
+    assert process.leases.held() == []
 
 
 def test_a_wake_up_call_that_comes_twice_does_nothing(desk: Desk, runner: ChunkRunner) -> None:
@@ -132,7 +132,7 @@ def test_a_wake_up_call_that_comes_while_ending_goes_to_another(
 ) -> None:
     """A process that drains claims nothing; the call is published again at once."""
     [wake] = desk.load("r1", conversation(threads=2, turns=2))
-    process.chunks.drain()
+    process.leases.drain()
     assert runner.run(wake)["status"] == "left to another worker"
     assert desk.client.llen("proctor:turns") == 1
     assert desk.info("r1").done == 0
@@ -157,7 +157,7 @@ def test_a_thread_that_is_held_elsewhere_puts_the_chunk_aside(
     assert runner.run(second)["threads"] == 1
     assert desk.info("r1").done == 1
     assert desk.client.zcard(keys.parked_key("turns")) == 1
-    assert process.chunks.held() == []
+    assert process.leases.held() == []
 
 
 def test_retried_turns_are_counted_as_such(desk: Desk, runner: ChunkRunner) -> None:
@@ -194,7 +194,7 @@ def test_the_next_process_of_this_host_replaces_killed_ones(
     permits = {f"p 1 {dead}.0123abcd.1": 9e15, f"p 2 {elsewhere}.0123abcd.1": 9e15}
     desk.client.zadd(keys.SCOPES_KEY, {"openai/gpt-4o": 1})
     desk.client.zadd(keys.permits_key("openai/gpt-4o"), permits)
-    process.arrive()
+    process.replace_dead_workers()
     desk.client.hset(keys.CLOCK_KEY, "at", 1)  # so that the next tick is not too early
     assert desk.ledger.tick(process.name, ["turns"], 2) == [wake]
     assert {worker.name for worker in desk.store.workers("turns")} == {process.name, elsewhere}
@@ -236,7 +236,7 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
     look = take_look(desk.ledger.caller)
     assert (look.workers["turns", "ready"], look.workers["turns", "draining"]) == (0, 1)
     steward.stop()
-    process.leave()
+    process.close()
     assert desk.client.zcard(keys.workers_key("turns")) == 0
 
 

@@ -16,7 +16,7 @@ from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.turn_files import write_turns
 from worker.executors.chunk import ChunkRunner, Summary
-from worker.executors.turns import make_handler
+from worker.executors.turns import make_executor
 from worker.process import WorkerProcess
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Models
@@ -69,7 +69,7 @@ class InlineLive:
             cost_of=lambda *_: None,
             key_of=lambda _: "",
         )
-        self._runner = ChunkRunner(self.process, {Kind.TURNS: make_handler(self.process, self.store)})
+        self._runner = ChunkRunner(self.process, {Kind.TURNS: make_executor(self.process, self.store)})
 
     def publish(self, wakes: Sequence[Wake]) -> None:
         """Takes wake-ups, as a publisher does."""
@@ -101,7 +101,7 @@ class InlineLive:
     def close(self) -> None:
         """Ends the worker, and closes its loop, which a process leaves to its end."""
         loop = self.process.loop.run(_loop_it_runs_on())
-        self.process.leave()
+        self.process.close()
 
         def has_stopped() -> None:
             assert not loop.is_running()

@@ -38,7 +38,7 @@ from worker.executors.case_results import (
     stored_reply,
     usage_of,
 )
-from worker.executors.items import EndRun, Item, ItemResult, ItemsHandler, ParkedItem
+from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.process import WorkerProcess
 from worker.sandbox import Sandboxes
 from worker.upstream.cache import is_kept
@@ -294,8 +294,8 @@ def _wait_s(due_ms: int) -> float:
     return max(0.0, (due_ms - now_ms()) / 1000)
 
 
-def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
-    """Makes the handler of a process."""
+def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
+    """Makes the executor of a process."""
     process.loop.prepare()
     sandboxes = Sandboxes()
     validating = ThreadPoolExecutor(VALIDATION_THREADS, "validation")
@@ -306,4 +306,4 @@ def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
         earlier = store.item_reader(run, with_open=False)
         return CasesEngine(run, settings, process, sandboxes, validating, earlier=earlier)
 
-    return ItemsHandler(process, engine_of)
+    return ItemsExecutor(process, engine_of)

@@ -49,10 +49,10 @@ class Summary(TypedDict, total=False):
     """Why nothing, or not everything, was done."""
 
 
-class Handler(Protocol):
+class Executor(Protocol):
     """Works on chunks of one kind; one object per process, used by several threads."""
 
-    def work(self, lease: Lease) -> Summary:
+    def execute(self, lease: Lease) -> Summary:
         """Claims a chunk, works on its items and commits them; the last commit gives the chunk back."""
 
 
@@ -61,19 +61,19 @@ class ChunkRunner:
 
     Args:
         process: the process.
-        handlers: for each of its kinds.
+        executors: for each of its kinds.
         parent_of: finds the context of a run's trace; asked only where tracing is on.
     """
 
     def __init__(
         self,
         process: WorkerProcess,
-        handlers: dict[Kind, Handler],
+        executors: dict[Kind, Executor],
         *,
         parent_of: Callable[[str], str] | None = None,
     ) -> None:
         self._process = process
-        self._handlers = handlers
+        self._executors = executors
         self._parent_of = parent_of
         self._failures: OrderedDict[tuple[str, str], int] = OrderedDict()
 
@@ -107,11 +107,11 @@ class ChunkRunner:
                 # The process ends: the wake-up call goes to another at once instead of when it is overdue.
                 self._process.publish([wake])
                 return {"chunk": wake.chunk, "decided": 0, "status": "left to another worker"}
-            lease = self._process.chunks.open(wake.run, wake.chunk, wake)
+            lease = self._process.leases.open(wake.run, wake.chunk, wake)
             try:
-                summary = self._handlers[kind].work(lease)
+                summary = self._executors[kind].execute(lease)
             except RedisUnreachableError as error:
-                self._process.give_up(error)
+                self._process.exit_with(error)
                 raise
             except Exception as error:  # noqa: BLE001 - a task that fails tells nobody; the ledger tries again
                 return self._failed(lease, error)
@@ -124,7 +124,7 @@ class ChunkRunner:
             finally:
                 if lease.is_lost:
                     logger.warning("lease lost")
-                self._process.chunks.close(lease)
+                self._process.leases.close(lease)
 
     def _failed(self, lease: Lease, error: Exception) -> Summary:
         failures = self._count_failure(lease)

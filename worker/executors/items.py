@@ -30,7 +30,7 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.upstream.costs import MOST_USD
 from worker.executors.chunk import PREFIX, Summary, claim_chunk
-from worker.in_flight_limit import Room
+from worker.in_flight_limit import InFlightLimit
 from worker.lease_table import LOST, Lease
 from worker.loop import Loop
 from worker.process import WorkerProcess
@@ -152,17 +152,17 @@ class ItemPool(Generic[T]):
 
     Args:
         loop: the process's.
-        room: limits the items in flight in the process.
+        in_flight: limits the items in flight in the process.
         items: what to run, in order; `add` brings more.
         work: gets the answer of one item, on the loop.
         max_in_flight: how many of them may be in flight at a time.
     """
 
     def __init__(
-        self, loop: Loop, room: Room, items: Sequence[T], work: WorkOn[T], *, max_in_flight: int
+        self, loop: Loop, in_flight: InFlightLimit, items: Sequence[T], work: WorkOn[T], *, max_in_flight: int
     ) -> None:
         self._loop = loop
-        self._room = room
+        self._in_flight = in_flight
         self._items = dict.fromkeys(items)
         self._work = work
         self._slots = asyncio.Semaphore(max(1, max_in_flight))
@@ -203,7 +203,7 @@ class ItemPool(Generic[T]):
     async def _run(self, item: T) -> None:
         result: Any = Released()
         try:
-            async with self._slots, self._room.calls:
+            async with self._slots, self._in_flight.semaphore:
                 if not self._is_stopping:
                     item.started_ms = now_ms()
                     result = await self._work(item)
@@ -289,11 +289,11 @@ class _CommitBatch:
     ends_run: str = ""
 
 
-class ItemsHandler:
+class ItemsExecutor:
     """Executes chunks of one kind.
 
     Args:
-        process: whose ledger, leases, loop and room are used.
+        process: whose ledger, leases, loop and in-flight limit are used.
         engine_of: finds the engine of a run.
     """
 
@@ -301,17 +301,17 @@ class ItemsHandler:
         self._process = process
         self._engine_of = engine_of
 
-    def work(self, lease: Lease) -> Summary:
+    def execute(self, lease: Lease) -> Summary:
         """Executes what is due of the chunk; the last commit gives the chunk back."""
         process = self._process
-        if not process.room.enter(lease.items, lambda: process.chunks.is_draining):
+        if not process.in_flight.acquire(lease.items, lambda: process.leases.is_draining):
             # The process ends: the wake-up call goes to another at once instead of when it is overdue.
             process.publish([lease.wake] if lease.wake else [])
             return {"chunk": lease.chunk, "decided": 0, "status": "left to another worker"}
         try:
             return self._claim(lease)
         finally:
-            process.room.leave(lease.items)
+            process.in_flight.release(lease.items)
 
     def _claim(self, lease: Lease) -> Summary:
         process, summary = self._process, Summary(chunk=lease.chunk, decided=0, retried=0)
@@ -337,7 +337,7 @@ class _ClaimedChunk:
         """Runs the items and commits them as they end."""
         pool = ItemPool(
             self._process.loop,
-            self._process.room,
+            self._process.in_flight,
             items,
             self._answer,
             max_in_flight=self._engine.max_in_flight,
@@ -366,7 +366,7 @@ class _ClaimedChunk:
 
     def _stop_if_requested(self, pool: ItemPool[Item]) -> None:
         """Stops the items when the run or the process stops: once gracefully and once forced at most."""
-        if not self._process.chunks.should_stop(self._lease):
+        if not self._process.leases.should_stop(self._lease):
             return
         is_forced = self._lease.state not in GRACEFUL_STATES
         if self._stopped is None or is_forced > self._stopped:

@@ -48,7 +48,7 @@ class LiveVisit:
     """The live threads of one claim, in the chunk's thread.
 
     Args:
-        process: whose ledger, loop, room and upstreams are used.
+        process: whose ledger, loop, in-flight limit and upstreams are used.
         told_of: finds what a run with a model was told.
         lease: of the chunk.
         summary: is added to.
@@ -64,8 +64,8 @@ class LiveVisit:
         self._process, self._told_of = process, told_of
         self._lease, self._summary = lease, summary
         own = told_of(lease.run)
-        self._most = min(process.room.most, (own.concurrency if own else None) or process.room.most)
-        self._pool = ItemPool[Talk](process.loop, process.room, [], self._ask, max_in_flight=self._most)
+        self._most = min(process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size)
+        self._pool = ItemPool[Talk](process.loop, process.in_flight, [], self._ask, max_in_flight=self._most)
         self._asked = 0
         self._until_s = monotonic() + VISIT_S
         self._is_left = False
@@ -227,7 +227,7 @@ class LiveVisit:
 
     def _stop_if_asked(self) -> None:
         """Stops the questions when the run or the process is to stop, once gently and once hard at most."""
-        if not self._process.chunks.should_stop(self._lease):
+        if not self._process.leases.should_stop(self._lease):
             return
         is_forced = self._lease.state not in GRACEFUL_STATES
         if self._stopped is None or is_forced > self._stopped:

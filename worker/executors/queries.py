@@ -21,7 +21,7 @@ from shared.observability import tracing
 from shared.observability.counters import Call
 from shared.runs import RunStore
 from shared.upstream.limits import Limits
-from worker.executors.items import Item, ItemResult, ItemsHandler, ParkedItem
+from worker.executors.items import Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.loop import Loop
 from worker.process import WorkerProcess
 from worker.queries.policy import RetryPolicy, retry_wait_s
@@ -150,8 +150,8 @@ class QueriesEngine:
         return ItemResult(Outcome.ERROR, result_line(result, code), code=str(code))
 
 
-def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
-    """Makes the handler of a process."""
+def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
+    """Makes the executor of a process."""
     process.loop.prepare()
 
     @lru_cache(RUNS)
@@ -159,7 +159,7 @@ def make_handler(process: WorkerProcess, store: RunStore) -> ItemsHandler:
         settings = QueryRun.from_snapshot(store.info(run).snapshot)
         return QueriesEngine(run, settings, process.loop, process.upstream.gate)
 
-    return ItemsHandler(process, engine_of)
+    return ItemsExecutor(process, engine_of)
 
 
 def result_line(result: dict[str, Any], code: str, status: int = 0) -> bytes:

@@ -41,7 +41,7 @@ def policy_of(run: str, snapshot: dict[str, Any]) -> RunPolicy:
     )
 
 
-class TurnsHandler:
+class TurnsExecutor:
     """Works on chunks of turns.
 
     Args:
@@ -54,7 +54,7 @@ class TurnsHandler:
         self._policy = lru_cache(POLICIES)(lambda run: policy_of(run, store.info(run).snapshot))
         self._told = lru_cache(POLICIES)(lambda run: LiveRun.from_snapshot(store.info(run).snapshot))
 
-    def work(self, lease: Lease) -> Summary:
+    def execute(self, lease: Lease) -> Summary:
         """Decides the chunk's turns; the last commit gives the chunk back, which closes it if all is done."""
         summary: Summary = {"chunk": lease.chunk, "decided": 0, "threads": 0, "retried": 0}
         is_over = False
@@ -72,7 +72,7 @@ class TurnsHandler:
         known = self._known_requests(claim)
         group, live = Group(), list[tuple[ClaimedThread, list[Batch]]]()
         for claimed in claim.threads:
-            if self._process.chunks.should_stop(lease):
+            if self._process.leases.should_stop(lease):
                 break
             batches = self._batches(claimed, is_suspect=claim.suspect)
             if _is_live(batches):
@@ -85,13 +85,13 @@ class TurnsHandler:
                 commit(self._process, lease, group, summary)
                 group = Group()
         has_decided, due_ms = bool(group.threads), 0
-        if live and not self._process.chunks.should_stop(lease):
+        if live and not self._process.leases.should_stop(lease):
             commit(self._process, lease, group, summary)
             group = Group()
             due_ms, has_asked = self._work_live(lease, claim, live, known, summary)
             has_decided = has_decided or has_asked
         # A suspect is claimed again for its next turn, under the same lease, until nothing is left of it.
-        is_over = not (claim.suspect and has_decided) or self._process.chunks.should_stop(lease)
+        is_over = not (claim.suspect and has_decided) or self._process.leases.should_stop(lease)
         delays_ms = [BUSY_MS] * bool(claim.busy) + [max(1, due_ms - now_ms())] * bool(due_ms)
         commit(self._process, lease, group, summary, back=is_over, delay_ms=min(delays_ms, default=0))
         return is_over or lease.is_lost
@@ -152,6 +152,6 @@ def _is_live(batches: Sequence[Batch]) -> bool:
     return False
 
 
-def make_handler(process: WorkerProcess, store: RunStore) -> TurnsHandler:
+def make_executor(process: WorkerProcess, store: RunStore) -> TurnsExecutor:
     """Makes the handler of a process."""
-    return TurnsHandler(process, store)
+    return TurnsExecutor(process, store)

@@ -1,6 +1,6 @@
 """Puts together what one worker process needs to call upstreams; the lifecycle makes one and closes it.
 
-upstream = Upstream(process.ledger, on_away=process.give_up, session=process.loop.session)
+upstream = Upstream(process.ledger, on_away=process.exit_with, session=process.loop.session)
 outcome = await upstream.gate.call(endpoint, send, owner=lease.token)
 asked = await upstream.models.ask(request, scope, history, on_send=item.calling)
 upstream.close()
