@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from producer.schemas import schema_of
+from producer.schemas.catalog import schema_of
 
 
 def hold(name: str, printed: Any) -> Any:

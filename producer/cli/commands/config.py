@@ -42,7 +42,7 @@ def show(session: Session) -> None:
 @pass_session
 def schema(session: Session, *, name: str | None) -> None:
     """Print the JSON Schema NAME of what Proctor prints, writes or reads; without NAME list them."""
-    from producer.schemas import names, schema_of  # noqa: PLC0415 - start-up: nothing else needs it
+    from producer.schemas.catalog import names, schema_of  # noqa: PLC0415 - start-up: nothing else needs it
 
     if name is not None:
         session.output.data(json.dumps(schema_of(name), indent=2, ensure_ascii=False))

@@ -11,7 +11,7 @@ import yaml
 from producer.aggregate.gates import parse_gate
 from producer.cli.main import run
 from producer.document import document_of, totals_of
-from producer.schemas import names, schema_of
+from producer.schemas.catalog import names, schema_of
 from shared.contracts.case_run import CasePayload
 from shared.errors import UsageError
 from shared.names import Kind

@@ -1,0 +1,237 @@
+"""What Proctor prints and writes of test cases: the summary with its judges, result lines, the report."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from producer.schemas.parts import (
+    Count,
+    Fraction,
+    Line,
+    OutcomeRates,
+    Part,
+    Percentiles,
+    Rate,
+    RunFigures,
+    RunHead,
+)
+from shared.contracts.case_vocabulary import CaseStatus, Stage
+from shared.contracts.mementos import OptionalKey
+from shared.names import Kind, Outcome, RunState
+from worker.validation.verdict import StageOutcome
+
+
+class Repeats(Part):
+    """What asking each case more than once shows."""
+
+    repeats: Annotated[int, Field(ge=2)]
+    cases: Count
+    complete_cases: Count
+    mean: Fraction
+    standard_error: float | None
+    pass_at_k: dict[str, Fraction]
+    pass_hat_k: dict[str, Fraction]
+    flaky: Count
+    disagreement: Fraction
+
+
+class ModelRates(Part):
+    """Shares of one model's items."""
+
+    pass_rate: Rate
+
+
+class ModelFigures(Part):
+    """The figures of one model."""
+
+    model: str
+    total: Count
+    passed: Count
+    failed: Count
+    errors: Count
+    skipped: Count
+    pass_rate: Annotated[float, Field(ge=0, le=100)]
+    rates: ModelRates
+    repeats: Repeats | None
+    latency_ms: Percentiles
+    latency_n: Count
+    throughput_tokens_per_s: float | None
+    cost_usd: float | None
+    known_cost_usd: float
+    cost_unknown: Count
+    prompt_tokens: Count
+    completion_tokens: Count
+    cached: Count
+    fuzzy_matches: Count
+    rouge_l_mean: float | None
+
+
+class Consistency(Part):
+    """How often a judge repeats its verdict on the same question."""
+
+    n: Count
+    same: Rate
+
+
+class Calibration(Part):
+    """How verdicts compare with labels that people gave."""
+
+    answers: OptionalKey[Count] = None
+    few: OptionalKey[bool] = None
+    n: Count
+    true_passed: Count
+    false_passed: Count
+    true_failed: Count
+    false_failed: Count
+    accuracy: Rate | None
+    precision: Rate | None
+    recall: Rate | None
+    specificity: Rate | None
+    balanced_accuracy: Rate | None
+
+
+class JudgeFigures(Part):
+    """The figures of one judge."""
+
+    model: str
+    votes: Count
+    passed: Count
+    failed: Count
+    unclear: Count
+    unreached: Count
+    cost_usd: float
+    with_panel: Rate | None
+    consistency: Consistency | None
+    calibration: Calibration | None
+
+
+class Agreement(Part):
+    """How far the judges of a panel agree."""
+
+    judges: Count
+    n: Count
+    unanimous: Rate | None
+    krippendorff_alpha: float | None
+
+
+class Judging(Part):
+    """What the judges of a run found, and how far they can be trusted."""
+
+    calls: Count
+    cost_usd: float
+    unreached: Count
+    judged: Count
+    pass_rate: Rate | None
+    judges: tuple[JudgeFigures, ...]
+    agreement: Agreement | None
+    consistency: Consistency | None
+    labelled: Count
+    calibration: Calibration | None
+    corrected_pass_rate: Rate | None
+
+
+class GitState(Part):
+    """Where a git repository stands."""
+
+    commit_hash: str
+    branch: str | None
+
+
+class Statuses(Part):
+    """Validated outputs by status."""
+
+    passed: Count
+    failed_regex: Count
+    failed_custom: Count
+    failed_json_parse: Count
+    failed_schema: Count
+    failed_equality: Count
+    failed_fuzzy: Count
+
+
+class CasesSummary(RunFigures):
+    """The figures of a cases run."""
+
+    git: GitState | None
+    """Where the configuration stood when it was submitted; null outside of a git repository."""
+    judge_models: tuple[str, ...]
+    models: tuple[ModelFigures, ...]
+    statuses: Statuses
+    cost_usd: float | None
+    known_cost_usd: float
+    judge: Judging
+    name: str
+    mode: str
+    cases: Count
+    repeat: Count
+    models_asked: tuple[str, ...]
+    judge_model: str | None
+    concurrency: Count
+    cases_per_s: float | None
+    rates: OutcomeRates
+
+
+class CasesRun(RunHead):
+    """The document of a cases run."""
+
+    kind: Literal[Kind.CASES]
+    state: RunState
+    summary: CasesSummary
+
+
+class StageResult(Part):
+    """What one stage of the validation found."""
+
+    stage: Stage
+    outcome: StageOutcome
+    reason: str
+    detail: dict[str, Any]
+
+
+class TokenUsage(Part):
+    """The tokens of a call, as far as the provider counts them."""
+
+    prompt_tokens: Count | None
+    completion_tokens: Count | None
+    total_tokens: Count | None
+
+
+class CaseResult(Part):
+    """How one output of a model fared."""
+
+    model: str
+    case_index: Count
+    case_id: str | None
+    repeat_index: Count
+    status: CaseStatus | None
+    passed: bool
+    stages: tuple[StageResult, ...]
+    decided_by: str | None
+    message: str
+    differences: dict[str, Any] | None
+    raw_output: str | None
+    parsed_output: Any
+    metrics: dict[str, Any]
+    used_fuzzy_match: bool
+    freeform: bool
+    token_usage: TokenUsage | None
+    reasoning: OptionalKey[Annotated[str, Field(max_length=20_000)]] = None
+    """The model's reasoning before its answer, as far as it is shown; never judged."""
+
+
+class CaseLine(Line):
+    """A line of a cases run as .jsonl, and of results --format jsonl.
+
+    Of an item without a result (skipped), result is null.
+    """
+
+    item_id: Annotated[str, Field(pattern="^case-[0-9]+$")]
+    kind: Literal[Kind.CASES]
+    outcome: Literal[Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED]
+    result: CaseResult | None
+
+
+class CasesReport(CasesRun):
+    """A cases run as .json: the document of run, and every result."""
+
+    results: tuple[CaseLine, ...]

@@ -1,0 +1,164 @@
+"""The JSON Schemas by name: outputs from the models beside this file, inputs from the contracts.
+
+Only `proctor config schema` and tests import this: the models take half a second to build.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from inspect import cleandoc
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from producer.load.recorded import OutputRow
+from producer.schemas import cases, queries, runs, service, turns
+from shared.contracts.case_config import BenchConfig
+from shared.contracts.queries import Baseline
+from shared.contracts.turns import Turn
+from shared.errors import UsageError
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+OUTPUTS: Final[Mapping[str, type[BaseModel]]] = {
+    "cache": service.CacheDocument,
+    "cache-clear": service.CacheCleared,
+    "compare": runs.CompareDocument,
+    "config": service.ConfigDocument,
+    "dead": service.DeadDocument,
+    "dead-discard": service.DeadDiscarded,
+    "dead-show": service.DeadItemDocument,
+    "decide": turns.DecideDocument,
+    "doctor": service.DoctorDocument,
+    "error": service.ErrorDocument,
+    "limits": service.LimitsDocument,
+    "limits-reset": service.LimitsReset,
+    "limits-set": service.LimitsSet,
+    "limits-unset": service.LimitsUnset,
+    "line-cases": cases.CaseLine,
+    "line-events": runs.EventLine,
+    "line-queries": queries.QueryLine,
+    "line-traces": turns.TraceLine,
+    "line-turns": turns.TurnLine,
+    "models": service.ModelsDocument,
+    "report": runs.ReportDocument,
+    "report-cases": cases.CasesReport,
+    "report-queries": queries.QueriesReport,
+    "report-turns": turns.TurnsReport,
+    "retry": runs.RetryDocument,
+    "run": runs.RunDocument,
+    "runs": runs.RunsDocument,
+    "runs-rm": runs.RunsRemoved,
+    "schemas": service.SchemasDocument,
+    "state": runs.StateDocument,
+    "status": service.StatusDocument,
+    "submit": runs.SubmitDocument,
+    "threads": turns.ThreadsDocument,
+    "threads-rm": turns.ThreadsRemoved,
+    "threads-show": turns.ThreadDocument,
+    "validate": service.ValidateDocument,
+}
+"""The models of what Proctor prints and writes; their docstrings are the titles."""
+
+_INPUTS: Final[Mapping[str, tuple[str, type[BaseModel]]]] = {
+    "input-turns": ("A line of a file of turns.", Turn),
+    "input-bench": ("A configuration of test cases, in YAML or JSON.", BenchConfig),
+    "input-outputs": ("A line of recorded outputs (--outputs).", OutputRow),
+    "input-baselines": ("A file of baselines of queries.", Baseline),
+}
+
+
+class _OutputSchema(GenerateJsonSchema):
+    """Writes a schema without what pydantic adds for forms: field titles, defaults, sorted keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic calls it so
+        """Fields are named by their keys."""
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """An absent key has no value."""
+        return self.generate_inner(schema["schema"])
+
+    def sort(
+        self,
+        value: JsonSchemaValue,
+        parent_key: str | None = None,  # noqa: ARG002 - pydantic calls it so
+    ) -> JsonSchemaValue:
+        """Keys stay in the order in which they are written: what an object is comes before what is in it."""
+        return value
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
+        """A validator follows the tag, and so reports what is wrong inside of that form only."""
+        key = schema["discriminator"]
+        forms = {
+            tag.value if isinstance(tag, Enum) else tag: self.generate_inner(form)
+            for tag, form in schema["choices"].items()
+        }
+        return {
+            "type": "object",
+            "properties": {key: {"enum": list(forms)}},
+            "required": [key],
+            "allOf": [
+                {"if": {"properties": {key: {"const": tag}}}, "then": form} for tag, form in forms.items()
+            ],
+        }
+
+
+def names() -> dict[str, str]:
+    """Returns the titles of all schemas by name.
+
+    >>> names()["run"][:16], "input-turns" in names()
+    ('What run, watch,', True)
+    """
+    titles = {name: _title_and_description(model)[0] for name, model in OUTPUTS.items()}
+    return titles | {name: title for name, (title, _) in _INPUTS.items()}
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Returns a schema that needs no other file.
+
+    Raises:
+        UsageError: there is none of this name.
+
+    >>> sorted(schema_of("report")["$defs"])
+    ['Gate', 'WrittenFile']
+    """
+    head = {"$schema": DIALECT, "$id": f"urn:proctor:1:{name}"}
+    if name in OUTPUTS:
+        return {**head, **_of_output(OUTPUTS[name])}
+    if name in _INPUTS:
+        title, model = _INPUTS[name]
+        return {**head, "title": title, **_of_input(model)}
+    raise UsageError(f"there is no schema {name}", hint="`proctor config schema` lists them")
+
+
+def _of_output(model: type[BaseModel]) -> dict[str, Any]:
+    """Makes the schema of what is printed or written; the model's docstring is title and description."""
+    body = model.model_json_schema(schema_generator=_OutputSchema)
+    defs = {name: _without_title(part) for name, part in body.pop("$defs", {}).items()}
+    title, description = _title_and_description(model)
+    said = {"title": title, "description": description} if description else {"title": title}
+    return {**body, **said, **({"$defs": defs} if defs else {})}
+
+
+def _of_input(model: type[BaseModel]) -> dict[str, Any]:
+    """Makes the schema of an input from the model that checks it."""
+    schema = _without_title(model.model_json_schema())
+    if model is not Baseline:
+        return schema
+    defs = schema.pop("$defs", {})
+    listed = {"type": "array", "items": {"$ref": "#/$defs/baseline"}, "minItems": 1}
+    whole = {"type": "object", "properties": {"version": True, "queries": listed}, "required": ["queries"]}
+    return {"anyOf": [whole, listed], "$defs": {**defs, "baseline": schema}}
+
+
+def _title_and_description(model: type[BaseModel]) -> tuple[str, str]:
+    """Splits a docstring into its first paragraph and the rest."""
+    title, _, description = cleandoc(model.__doc__ or "").partition("\n\n")
+    return title, description
+
+
+def _without_title(schema: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema without the title that pydantic makes of a class's name."""
+    return {key: value for key, value in schema.items() if key != "title"}

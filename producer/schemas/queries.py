@@ -1,0 +1,149 @@
+"""What Proctor prints and writes of queries: the summary with metrics and targets, lines, report."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from producer.aggregate.queries import Status
+from producer.schemas.parts import (
+    Count,
+    Line,
+    OutcomeRates,
+    Part,
+    Percentiles,
+    Rate,
+    RunFigures,
+    RunHead,
+    Time,
+)
+from shared.names import Kind, Outcome, RunState
+
+
+class CategoryMetrics(Part):
+    """The harness's metrics of one category."""
+
+    total: Count
+    in_scope: Count
+    oos: Count
+    citation_applicable: Count
+    deflection_rate: float
+    citation_accuracy: float
+    hallucination_rate: float
+    avg_latency_ms: float
+
+
+class Metrics(Part):
+    """The harness's metrics; rates in per cent."""
+
+    deflection_rate: float
+    citation_accuracy: float
+    citation_accuracy_raw: float
+    citation_applicable_queries: Count
+    citation_na_queries: Count
+    hallucination_rate: float
+    oos_handling_rate: float
+    avg_latency_ms: float
+    latency_under_5s: float
+    total_queries: Count
+    successful_queries: Count
+    failed_queries: Count
+    in_scope_queries: Count
+    oos_queries: Count
+    by_category: dict[str, CategoryMetrics]
+
+
+class Target(Part):
+    """A metric against its target."""
+
+    metric: str
+    relation: Literal[">=", "<"]
+    threshold: float
+    value: float
+    status: Status
+
+
+class QueryRates(OutcomeRates):
+    """Shares of the queries that each metric counts."""
+
+    deflection_rate: Rate
+    citation_accuracy: Rate
+    citation_accuracy_raw: Rate
+    hallucination_rate: Rate
+    oos_handling_rate: Rate
+    latency_under_5s: Rate
+
+
+class QueriesSummary(RunFigures):
+    """The figures of a queries run."""
+
+    metrics: Metrics
+    targets: tuple[Target, ...]
+    rates: QueryRates
+    latency_ms: Percentiles
+    latency_n: Count
+    vacuous_deflections: Count
+    api_url: str
+    delay_s: float
+    concurrency: Count
+    queries_per_s: float | None
+
+
+class QueriesRun(RunHead):
+    """The document of a queries run."""
+
+    kind: Literal[Kind.QUERIES]
+    state: RunState
+    summary: QueriesSummary
+
+
+class Check(Part):
+    """What one check found; the other keys are its own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    passed: bool = Field(alias="pass")
+
+
+class QueryResult(Part):
+    """What the API answered to a query, and how the answer fared."""
+
+    id: str
+    category: str
+    query: str
+    is_oos: bool
+    response: dict[str, Any] | None
+    checks: dict[str, Check]
+    overall_pass: bool
+    client_latency_ms: Count | None
+    error: str | None
+
+
+class QueryLine(Line):
+    """A line of a queries run as .jsonl, and of results --format jsonl.
+
+    Of an item without a result (skipped), result is null.
+    """
+
+    item_id: Annotated[str, Field(pattern="^query-[0-9]+$")]
+    kind: Literal[Kind.QUERIES]
+    outcome: Literal[Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED]
+    result: QueryResult | None
+
+
+class HarnessConfig(Part):
+    """The settings of the run, as the harness records them."""
+
+    delay: float
+    api_url: str
+    start_from: str
+    version: str
+
+
+class QueriesReport(Part):
+    """A queries run as .json: the results file of the evaluation harness."""
+
+    run_id: str
+    timestamp: Time
+    config: HarnessConfig
+    metrics: Metrics
+    results: tuple[QueryResult, ...]
