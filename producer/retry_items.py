@@ -20,11 +20,11 @@ from shared.errors import ConfigError, RunStateError, UsageError
 from shared.ledger import ChunkPlan, Ledger
 from shared.names import Kind, RunState
 from shared.runs import RunInfo, RunStore
-from worker.queries.reply import ENDS_RUN
+from shared.upstream.failure_reasons import ENDS_QUERY_RUN
 
 MOST_ITEMS: Final = 100_000
 """Items of one retry: they travel in one call of the ledger. What is left is for the next retry."""
-NOT_ASKED: Final = frozenset({*map(str, ENDS_RUN), ConfigError.code})
+NOT_ASKED: Final = frozenset({ConfigError.code, *(reason.api_code for reason in ENDS_QUERY_RUN)})
 """Error codes of a query that ended its run: nothing reached the API, so that resuming sends it again."""
 
 

@@ -16,10 +16,10 @@ from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import MAX_RETRIES
 from shared.errors import InputError
 from worker.loop import Loop
-from worker.queries.policy import RetryPolicy, retry_wait_s
 from worker.queries.reply import Reply
 from worker.queries.verdict import query_result
 from worker.upstream.query_client import Asked, ask, prepare
+from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
 
 FIRST_ID = "Q-01"
 """The document's name for the first query, whatever it is called."""
@@ -98,10 +98,10 @@ def _send_with_retries(
     send: Callable[[], Asked], name: str, delay: float, callbacks: Callbacks, pause: Event
 ) -> Reply:
     """Sends one query until its reply stands."""
-    policy, retries = RetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
+    policy, retries = QueryRetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
     while True:
         reply, retry_after_s = send()
-        wait_s = retry_wait_s(policy, reply.failure, retries=retries, retry_after_s=retry_after_s)
+        wait_s = query_retry_wait_s(policy, reply.failure, retries=retries, retry_after_s=retry_after_s)
         if wait_s is None:
             return reply
         retries += 1

@@ -152,7 +152,7 @@ def test_calls_to_upstreams_end_on_a_full_server(client: Store) -> None:
     with pytest.raises(RedisFullError):
         caller.run("begin", "other", "0", 1, 0, 1, *scope)
     caller.run("renew_calls", "alpha", "permit")
-    assert caller.run("end", "permit", "well", 10, -1, 0, 1, "alpha", 0) == [b"ok"]
+    assert caller.run("end", "permit", "ok", 10, -1, 0, 1, "alpha", 0) == [b"ok"]
     assert caller.run("settle_cost", "r1", "call", "7", "") == [b"ok"]
     assert client.hget(keys.cost_key("r1"), "spent") == b"7"
 

@@ -21,11 +21,12 @@ from typing import Any, Final, TypeVar
 import aiohttp
 import pytest
 
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.certificates import make_certificates
 from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer, Say
 from worker.upstream.clients import Clients
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 
 T = TypeVar("T")
@@ -164,30 +165,30 @@ def test_tokens_that_are_not_told_are_unknown(complete: Complete, server: ModelS
 
 
 @pytest.mark.parametrize(
-    ("status", "trouble"),
+    ("status", "reason"),
     [
-        (429, Trouble.RATE_LIMITED),
-        (500, Trouble.SERVER_ERROR),
-        (503, Trouble.SERVER_ERROR),
-        (401, Trouble.UNAUTHORISED),
-        (403, Trouble.UNAUTHORISED),
-        (400, Trouble.REFUSED),
-        (404, Trouble.REFUSED),
-        (408, Trouble.TIMEOUT),
+        (429, FailureReason.RATE_LIMITED),
+        (500, FailureReason.SERVER_ERROR),
+        (503, FailureReason.SERVER_ERROR),
+        (401, FailureReason.UNAUTHORISED),
+        (403, FailureReason.UNAUTHORISED),
+        (400, FailureReason.REFUSED),
+        (404, FailureReason.REFUSED),
+        (408, FailureReason.TIMEOUT),
     ],
 )
 def test_a_status_is_named_and_asked_once(
-    complete: Complete, server: ModelServer, status: int, trouble: Trouble
+    complete: Complete, server: ModelServer, status: int, reason: FailureReason
 ) -> None:
-    """Each status has its trouble, is kept with the server's words, and nothing is tried again in secret."""
+    """Each status has its reason, is kept with the server's words, and nothing is tried again in secret."""
     server.script = lambda _prompt, _nth: Say(f"because of {KEY}", status)
     error = refused(complete)
-    assert (error.trouble, error.status, error.wait_s) == (trouble, status, None)
+    assert (error.reason, error.status, error.wait_s) == (reason, status, None)
     assert "because of ***" in error.message
     assert KEY not in repr(error) + str(error)
     assert len(server.requests) == 1
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
-    assert (again.trouble, again.status, again.message) == (trouble, status, error.message)
+    assert (again.reason, again.status, again.message) == (reason, status, error.message)
 
 
 def test_requested_waits_are_read(complete: Complete, server: ModelServer) -> None:
@@ -219,7 +220,7 @@ def test_requested_waits_are_read(complete: Complete, server: ModelServer) -> No
 def test_what_is_no_answer_is_refused(complete: Complete, server: ModelServer, body: Any) -> None:
     """A 200 without an answer in it is an invalid reply, never a text."""
     server.script = lambda _prompt, _nth: Say(body=body)
-    assert refused(complete).trouble is Trouble.INVALID_REPLY
+    assert refused(complete).reason is FailureReason.INVALID_REPLY
     assert len(server.requests) == 1
 
 
@@ -230,21 +231,21 @@ def test_a_broken_connection_is_named(
 ) -> None:
     """A reset, and half an answer, are troubles of the connection: what came of it is not used."""
     server.script = lambda _prompt, _nth: Say("a longer answer", end=end)
-    assert refused(complete, is_streamed=is_streamed).trouble is Trouble.CONNECTION
+    assert refused(complete, is_streamed=is_streamed).reason is FailureReason.CONNECTION_LOST
     assert len(server.requests) == 1
 
 
 def test_a_slow_answer_is_broken_off(complete: Complete, server: ModelServer) -> None:
     """The time limit of the request holds."""
     server.script = lambda _prompt, _nth: Say(after_s=30)
-    assert refused(complete, timeout_s=0.3).trouble is Trouble.TIMEOUT
+    assert refused(complete, timeout_s=0.3).reason is FailureReason.TIMEOUT
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_an_answer_is_bounded(complete: Complete, server: ModelServer, *, is_streamed: bool) -> None:
     """More than 5 MB are no answer."""
     server.script = lambda _prompt, _nth: Say(BIG)
-    assert refused(complete, is_streamed=is_streamed).trouble is Trouble.TOO_LARGE
+    assert refused(complete, is_streamed=is_streamed).reason is FailureReason.TOO_LARGE
 
 
 def whole(message: Any, **more: Any) -> Any:
@@ -314,7 +315,7 @@ def test_a_certificate_that_is_not_trusted_is_named(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
         is_direct = request.node.callspec.params["complete"] == "direct"
         error = refused(complete, **({"api_base": f"{url}/v1"} if is_direct else {}))
-    assert (error.trouble, error.retryable, error.ends_run) == (Trouble.INSECURE, False, True)
+    assert (error.reason, error.retryable, error.ends_run) == (FailureReason.INSECURE, False, True)
     place = url.removeprefix("https://") if is_direct else "its server"
     assert f"the certificate of {place} is not trusted: " in error.message
     assert "SSL_CERT_FILE" in error.message
@@ -348,7 +349,10 @@ def test_calls_of_tools_are_named(complete: Complete, server: ModelServer) -> No
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     server.script = lambda _prompt, _nth: Say(body=whole(message))
     error = refused(complete)
-    assert (error.trouble, error.message) == (Trouble.INVALID_REPLY, "the reply calls tools, and has no text")
+    assert (error.reason, error.message) == (
+        FailureReason.INVALID_REPLY,
+        "the reply calls tools, and has no text",
+    )
 
 
 def test_redirects_are_not_followed(complete: Complete, server: ModelServer) -> None:
@@ -358,7 +362,7 @@ def test_redirects_are_not_followed(complete: Complete, server: ModelServer) -> 
             there = {"Location": f"{other.api_base}/chat/completions"}
             server.script = lambda _prompt, _nth, status=status, there=there: Say("go", status, there)  # type: ignore[misc] # the loop's own values
             error = refused(complete)
-            assert (error.trouble, error.status) == (Trouble.REFUSED, status)
+            assert (error.reason, error.status) == (FailureReason.REFUSED, status)
         assert other.requests == []
 
 
@@ -376,14 +380,14 @@ def test_a_compressed_answer_is_bounded(
     if is_kept:
         assert len(complete().text) == size
     else:
-        assert refused(complete).trouble is Trouble.TOO_LARGE
+        assert refused(complete).reason is FailureReason.TOO_LARGE
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
 
 def test_a_long_error_is_cut(complete: Complete, server: ModelServer) -> None:
     """A status with megabytes of text keeps its meaning."""
     server.script = lambda _prompt, _nth: Say("e" * 6_000_000, 503)
-    assert refused(complete).trouble is Trouble.SERVER_ERROR
+    assert refused(complete).reason is FailureReason.SERVER_ERROR
 
 
 def test_latency_is_the_exchange(complete: Complete, server: ModelServer) -> None:
@@ -414,7 +418,7 @@ def test_a_refused_temperature_is_learned(complete: Complete, server: ModelServe
         assert complete(model=model, temperature=0.1).text == "Hello"
     assert ["temperature" in request.body for request in server.requests] == [True, False, False]
     server.script = lambda _prompt, _nth: Say("temperature has to be 2 at most", 400)
-    assert refused(complete, temperature=3).trouble is Trouble.REFUSED
+    assert refused(complete, temperature=3).reason is FailureReason.REFUSED
     assert len(server.requests) == 4
 
 
@@ -456,7 +460,7 @@ def test_other_variables_are_sent_to_nobody(bench: Bench, server: ModelServer, v
     asked = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env=variable)
     with pytest.raises(UpstreamError, match="PROCTOR_KEY_VARIABLES") as caught:
         bench.run(Clients(lambda: bench.session, {variable: KEY}).complete(asked))
-    assert (caught.value.trouble, caught.value.ends_run) == (Trouble.FORBIDDEN, True)
+    assert (caught.value.reason, caught.value.ends_run) == (FailureReason.FORBIDDEN, True)
     assert KEY not in caught.value.message
     assert server.requests == []
     listed = {variable: KEY, "PROCTOR_KEY_VARIABLES": f"OTHER, {variable}"}
@@ -475,7 +479,7 @@ def test_a_query_of_an_address_stays_behind_the_path(bench: Bench, server: Model
 def test_a_refused_connection_is_named(
     bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool
 ) -> None:
-    """Where nobody listens, the trouble is the connection, whichever client finds it."""
+    """Where nobody listens, the reason is the connection, whichever client finds it."""
     assert server.requests == []
     nowhere = "http://127.0.0.1:1/v1"
     monkeypatch.setenv("OPENAI_API_BASE", nowhere)
@@ -483,7 +487,7 @@ def test_a_refused_connection_is_named(
     asked = ModelRequest("openai/gpt-4o", "", "Hi", api_base=nowhere if is_direct else "")
     with pytest.raises(UpstreamError) as caught:
         bench.run(bench.clients.complete(asked))
-    assert caught.value.trouble is Trouble.CONNECTION
+    assert caught.value.reason is FailureReason.UNREACHABLE
 
 
 def test_a_first_call_finds_loaded_what_it_needs(bench: Bench) -> None:

@@ -14,12 +14,12 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from shared.contracts.query_run import QueryRun
 from shared.settings import Settings
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.model_server import ModelServer
-from worker.queries.reply import Failure
 from worker.upstream import query_client
 from worker.upstream.clients import Clients
 from worker.upstream.egress import EgressError, EgressPolicy, open_session
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelRequest
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ def test_metadata_is_never_called(tmp_path: Path, host: str, settings: dict[str,
     """However its address is written, also where a variable of the worker names it; the run ends."""
     policy = policy_of(tmp_path, **{name: value.format(host=host) for name, value in settings.items()})
     error = why_not(policy, f"http://{host}/v1")
-    assert error.trouble is Trouble.FORBIDDEN
+    assert error.reason is FailureReason.FORBIDDEN
     assert error.ends_run
     assert "never called" in error.message
 
@@ -150,7 +150,7 @@ def test_metadata_is_never_called(tmp_path: Path, host: str, settings: dict[str,
 def test_private_addresses_are_blocked_where_asked(tmp_path: Path, host: str) -> None:
     """With PROCTOR_BLOCK_PRIVATE=1 neither this machine nor its neighbours are called; a way out is named."""
     error = why_not(policy_of(tmp_path, PROCTOR_BLOCK_PRIVATE="1"), f"http://{host}/v1")
-    assert error.trouble is Trouble.FORBIDDEN
+    assert error.reason is FailureReason.FORBIDDEN
     assert "PROCTOR_BLOCK_PRIVATE" in error.message
     assert "_BASE_URL" in error.message
 
@@ -189,7 +189,7 @@ def test_a_name_is_judged_by_its_addresses(
 ) -> None:
     """A harmless name that resolves to such an address is not called; name and address are both said."""
     error = why_not(policy_of(tmp_path, **settings), "http://llm.test/v1", llm_test=found)
-    assert error.trouble is Trouble.FORBIDDEN
+    assert error.reason is FailureReason.FORBIDDEN
     assert error.message.startswith("llm.test (")
 
 
@@ -223,7 +223,7 @@ def test_only_allowed_hosts_are_called(
         assert answer_of(policy, place, **names) == "Hello"
     else:
         error = why_not(policy, place)
-        assert error.trouble is Trouble.FORBIDDEN
+        assert error.reason is FailureReason.FORBIDDEN
         assert "PROCTOR_ALLOWED_HOSTS" in error.message
 
 
@@ -262,7 +262,7 @@ def test_a_query_to_a_forbidden_place_ends_its_run(tmp_path: Path) -> None:
         return await query_client.ask(session, query_client.prepare(run), "How?")
 
     reply = with_session(policy_of(tmp_path), ask).reply
-    assert (reply.failure, reply.ends_run, reply.status_code) == (Failure.FORBIDDEN, True, 0)
+    assert (reply.failure, reply.ends_run, reply.status_code) == (FailureReason.FORBIDDEN, True, 0)
     assert reply.error == "169.254.169.254 is a link-local or metadata address; never called"
 
 
@@ -283,5 +283,5 @@ def test_named_providers_keep_to_it(tmp_path: Path) -> None:
         for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
             patch.delenv(name, raising=False)
         error = with_session(policy_of(tmp_path, PROCTOR_ALLOWED_HOSTS="llm.test"), ask)
-    assert error.trouble is Trouble.FORBIDDEN
+    assert error.reason is FailureReason.FORBIDDEN
     assert "api.openai.com is none of the hosts" in error.message

@@ -13,9 +13,10 @@ from producer.retry import retry_turns
 from shared import keys
 from shared.contracts.live_turns import LiveRun
 from shared.ledger.bounds import SUSPECT_STRIKES
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.inline_live import Answers, InlineLive, parrot
 from tests.support.live_desk import talks
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 
 if TYPE_CHECKING:
     import redis
@@ -149,7 +150,7 @@ def test_errors_are_asked_again_by_a_retry(make: Make) -> None:
     async def flaky(message: str) -> str:
         """Refuses what is listed."""
         if message in failing:
-            raise UpstreamError(Trouble.REFUSED, "not now")
+            raise UpstreamError(FailureReason.REFUSED, "not now")
         return message
 
     live = make(flaky)

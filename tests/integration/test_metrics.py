@@ -16,12 +16,13 @@ from shared import keys
 from shared.ledger import ChunkPlan, Ledger
 from shared.observability.counters import MOST_UPSTREAMS, OTHER
 from shared.server.client import RedisTarget
+from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.limits import Limits
 from tests.support.ledger_runs import decide, open_run, rows_of, submit_cases
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, discipline
 from worker.upstream.endpoints import Endpoint, api_endpoint, model_endpoint
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Later, Sent
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def test_calls_are_counted_by_upstream_and_result(redis_client: "redis.Redis") -
     """Results, latencies, pauses, waits and denials reach Redis when the process ends, at the latest."""
     model = model_endpoint("openai/gpt-4o", "account1")
     limited = api_endpoint(API, limits=Limits(pace_s=0.2))
-    refusal = UpstreamError(Trouble.RATE_LIMITED, "slowly", status=429, wait_s=30)
+    refusal = UpstreamError(FailureReason.RATE_LIMITED, "slowly", status=429, wait_s=30)
 
     async def work() -> None:
         async with discipline(redis_client) as upstream:

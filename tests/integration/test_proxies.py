@@ -13,15 +13,16 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from shared.contracts.query_run import QueryRun
 from shared.settings import Settings
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.certificates import make_certificates
 from tests.support.http_proxy import HttpProxy
 from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer
 from tests.support.scripted_api import ScriptedApi
-from worker.queries.reply import Failure, Reply
+from worker.queries.reply import Reply
 from worker.upstream.clients import Clients
 from worker.upstream.egress import EgressPolicy, open_session
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelRequest
 from worker.upstream.query_client import ask, prepare
 
@@ -84,7 +85,7 @@ def test_a_proxy_is_used_where_it_is_asked_for(tmp_path: Path, proxy: HttpProxy)
     with ScriptedApi() as api:
         url = f"http://api.test:{urlsplit(api.url).port}"
         reply = put({**ASKED, "HTTP_PROXY": place}, tmp_path, url)
-        assert put({"HTTP_PROXY": place}, tmp_path, url).failure is Failure.UNREACHABLE
+        assert put({"HTTP_PROXY": place}, tmp_path, url).failure is FailureReason.UNREACHABLE
         direct = [
             put({**ASKED, "HTTP_PROXY": place}, tmp_path, api.url),
             put({**ASKED, "HTTP_PROXY": place, "NO_PROXY": "api.test"}, tmp_path, url),
@@ -92,7 +93,7 @@ def test_a_proxy_is_used_where_it_is_asked_for(tmp_path: Path, proxy: HttpProxy)
     assert reply.error is None
     assert proxy.targets == [url.removeprefix("http://")]
     assert "Proxy-Authorization: Basic bWU6Z2VoZWlt" in proxy.heads[0]
-    assert [found.failure for found in direct] == [None, Failure.UNREACHABLE]
+    assert [found.failure for found in direct] == [None, FailureReason.UNREACHABLE]
 
 
 def test_https_goes_through_a_tunnel(tmp_path: Path, proxy: HttpProxy) -> None:
@@ -101,7 +102,7 @@ def test_https_goes_through_a_tunnel(tmp_path: Path, proxy: HttpProxy) -> None:
         url = f"https://api.test:{urlsplit(server).port}"
         reply = put({**ASKED, "HTTPS_PROXY": proxy.url}, tmp_path, url)
     assert proxy.targets == [url.removeprefix("https://")]
-    assert (reply.failure, reply.ends_run) == (Failure.INSECURE, True)
+    assert (reply.failure, reply.ends_run) == (FailureReason.INSECURE, True)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_rules_hold_through_a_proxy(
 ) -> None:
     """What is called through it is judged by its name, and the proxy by its address; nothing is sent."""
     reply = put({"HTTP_PROXY": proxy.url, **environment}, tmp_path, url)
-    assert (reply.failure, proxy.targets) == (Failure.FORBIDDEN, [])
+    assert (reply.failure, proxy.targets) == (FailureReason.FORBIDDEN, [])
     assert words in str(reply.error)
 
 
@@ -149,7 +150,7 @@ def test_a_proxy_that_does_not_help_is_named(tmp_path: Path) -> None:
     place = proxy.url.removeprefix("http://")
     assert refused.error == "the proxy does not connect to api.test: HTTP 407 Proxy Authentication Required"
     assert str(away.error).startswith(f"the proxy {place} cannot be reached: ")
-    assert (refused.failure, away.failure) == (Failure.UNREACHABLE, Failure.UNREACHABLE)
+    assert (refused.failure, away.failure) == (FailureReason.UNREACHABLE, FailureReason.UNREACHABLE)
 
 
 def test_models_are_asked_through_it(tmp_path: Path, proxy: HttpProxy) -> None:
@@ -169,7 +170,7 @@ def test_models_are_asked_through_it(tmp_path: Path, proxy: HttpProxy) -> None:
         both = {**ASKED, "HTTP_PROXY": proxy.url, "HTTPS_PROXY": proxy.url}
         text, error = with_session(both, tmp_path, work)
     assert text == "Hello"
-    assert (error.trouble, error.message) == (
-        Trouble.CONNECTION,
+    assert (error.reason, error.message) == (
+        FailureReason.UNREACHABLE,
         "the proxy does not connect to llm.test: HTTP 403 Forbidden",
     )

@@ -11,17 +11,20 @@ from contextlib import closing, contextmanager
 from email.utils import formatdate
 from threading import Thread
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from shared.contracts.query_run import QueryRun
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.query_results import baseline
-from worker.queries.reply import Failure, Reply
 from worker.queries.verdict import query_result
 from worker.upstream.query_client import Asked, ask, prepare
+
+if TYPE_CHECKING:
+    from worker.queries.reply import Reply
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -122,14 +125,14 @@ def test_no_connection_has_the_documented_text(resolver: type[AbstractResolver] 
         "status_code": 0,
         "error": f"Connection refused - backend not running on {url}",
     }
-    assert (reply.failure, reply.ends_run) == (Failure.UNREACHABLE, True)
+    assert (reply.failure, reply.ends_run) == (FailureReason.UNREACHABLE, True)
 
 
 def test_a_server_without_tls_is_named() -> None:
     """An https:// address of a plain HTTP server is no refused connection; the way to call it is said."""
     with raw(answered(b"{}")) as url:
         reply = put(url.replace("http://", "https://")).reply
-    assert (reply.failure, reply.ends_run, reply.status_code) == (Failure.INSECURE, True, 0)
+    assert (reply.failure, reply.ends_run, reply.status_code) == (FailureReason.INSECURE, True, 0)
     assert str(reply.error).startswith(f"no TLS connection to {url.removeprefix('http://')}: ")
     assert str(reply.error).endswith("begins with http://")
 
@@ -147,7 +150,11 @@ def test_a_connection_that_is_not_made_in_time_is_a_timeout() -> None:
             waiting.settimeout(0)
             waiting.connect_ex(server.getsockname())
         reply = put(f"http://127.0.0.1:{server.getsockname()[1]}", timeout_s=0.5).reply
-    assert (reply.error, reply.failure, reply.ends_run) == ("Timeout after 0.5s", Failure.TIMEOUT, False)
+    assert (reply.error, reply.failure, reply.ends_run) == (
+        "Timeout after 0.5s",
+        FailureReason.TIMEOUT,
+        False,
+    )
     assert reply.latency_ms >= 400
 
 
@@ -168,34 +175,42 @@ def test_an_answer_that_stops_in_the_middle_is_a_timeout() -> None:
         reply = put(f"http://127.0.0.1:{server.getsockname()[1]}", timeout_s=0.5).reply
         thread.join(10)
         held[0].close()
-    assert (reply.error, reply.failure) == ("Timeout after 0.5s", Failure.TIMEOUT)
+    assert (reply.error, reply.failure) == ("Timeout after 0.5s", FailureReason.TIMEOUT)
 
 
 @pytest.mark.parametrize(
     ("reply", "error", "failure"),
     [
-        (b"", "Connection lost before the answer was complete", Failure.LOST),
-        (b"not HTTP at all\r\n\r\n", "Connection lost before the answer was complete", Failure.LOST),
-        (answered(b'{"answer": ', length=50), "Connection lost before the answer was complete", Failure.LOST),
+        (b"", "Connection lost before the answer was complete", FailureReason.CONNECTION_LOST),
+        (
+            b"not HTTP at all\r\n\r\n",
+            "Connection lost before the answer was complete",
+            FailureReason.CONNECTION_LOST,
+        ),
+        (
+            answered(b'{"answer": ', length=50),
+            "Connection lost before the answer was complete",
+            FailureReason.CONNECTION_LOST,
+        ),
         (
             answered(b"<html>hello</html>"),
             "Invalid response body (not JSON): <html>hello</html>",
-            Failure.INVALID_BODY,
+            FailureReason.INVALID_REPLY,
         ),
-        (answered(b"{}"), "Invalid response body (no /answer): {}", Failure.INVALID_BODY),
-        (answered(b"null"), "Invalid response body (no /answer): null", Failure.INVALID_BODY),
-        (answered(b"[1]"), "Invalid response body (no /answer): [1]", Failure.INVALID_BODY),
-        (answered(b""), "Invalid response body (empty)", Failure.INVALID_BODY),
-        (answered(b"x" * 300, status=b"500 Oops"), "x" * 200, Failure.SERVER_ERROR),
+        (answered(b"{}"), "Invalid response body (no /answer): {}", FailureReason.INVALID_REPLY),
+        (answered(b"null"), "Invalid response body (no /answer): null", FailureReason.INVALID_REPLY),
+        (answered(b"[1]"), "Invalid response body (no /answer): [1]", FailureReason.INVALID_REPLY),
+        (answered(b""), "Invalid response body (empty)", FailureReason.INVALID_REPLY),
+        (answered(b"x" * 300, status=b"500 Oops"), "x" * 200, FailureReason.SERVER_ERROR),
         (
             answered(b"", status=b"302 Found", more=b"Location: /x\r\n"),
             "HTTP 302 with an empty body",
-            Failure.REFUSED,
+            FailureReason.REFUSED,
         ),
     ],
 )
 def test_what_is_no_answer_fails_every_check_and_invents_nothing(
-    reply: bytes, error: str, failure: Failure
+    reply: bytes, error: str, failure: FailureReason
 ) -> None:
     """Each has its text and code, does not end the run, and fails all six checks of its query."""
     with raw(reply) as url:

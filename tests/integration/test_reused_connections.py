@@ -11,10 +11,11 @@ import aiohttp
 import pytest
 
 from shared.contracts.query_run import QueryRun
+from shared.upstream.failure_reasons import FailureReason
 from worker.upstream import query_client
 from worker.upstream.clients import Clients
 from worker.upstream.egress import EgressPolicy, open_session
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelRequest
 
 BODY: Final = b'{"answer": "yes", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}'
@@ -142,7 +143,7 @@ def test_what_was_perhaps_worked_on_is_not_sent_again(script: Script, after_s: f
             await clients.complete(request)
         with pytest.raises(UpstreamError) as caught:
             await clients.complete(request)
-        assert caught.value.trouble is Trouble.CONNECTION
+        assert caught.value.reason is FailureReason.CONNECTION_LOST
 
     with_session(server, ask)
     assert len(server.requests) == sent

@@ -8,30 +8,30 @@ import pytest
 
 from producer.load.baselines import load_baselines
 from shared.names import Outcome
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.sample_api import BASELINES, Client, ask, meeting
-from worker.queries.reply import Failure
 from worker.queries.verdict import outcome, query_result
 
 
 @pytest.mark.parametrize(
     ("behaviour", "failure", "error"),
     [
-        ("429", Failure.RATE_LIMITED, "Rate limited (429)"),
-        ("503", Failure.SERVER_ERROR, '{"error": "told to answer 503"}'),
-        ("401", Failure.REFUSED, '{"error": "told to answer 401"}'),
-        ("html", Failure.INVALID_BODY, "Invalid response body (not JSON)"),
-        ("null", Failure.INVALID_BODY, "Invalid response body (no /answer)"),
-        ("empty", Failure.INVALID_BODY, "Invalid response body (no /answer)"),
-        ("list", Failure.INVALID_BODY, "Invalid response body (no /answer)"),
-        ("huge:mib=5", Failure.TOO_LARGE, "Response body larger than 1024 KiB"),
-        ("half", Failure.LOST, "Connection lost before the answer was complete"),
-        ("reset", Failure.LOST, "Connection lost before the answer was complete"),
+        ("429", FailureReason.RATE_LIMITED, "Rate limited (429)"),
+        ("503", FailureReason.SERVER_ERROR, '{"error": "told to answer 503"}'),
+        ("401", FailureReason.REFUSED, '{"error": "told to answer 401"}'),
+        ("html", FailureReason.INVALID_REPLY, "Invalid response body (not JSON)"),
+        ("null", FailureReason.INVALID_REPLY, "Invalid response body (no /answer)"),
+        ("empty", FailureReason.INVALID_REPLY, "Invalid response body (no /answer)"),
+        ("list", FailureReason.INVALID_REPLY, "Invalid response body (no /answer)"),
+        ("huge:mib=5", FailureReason.TOO_LARGE, "Response body larger than 1024 KiB"),
+        ("half", FailureReason.CONNECTION_LOST, "Connection lost before the answer was complete"),
+        ("reset", FailureReason.CONNECTION_LOST, "Connection lost before the answer was complete"),
         ("nulls", None, None),
         ("odd", None, None),
     ],
 )
 def test_each_misbehaviour_has_its_documented_end(
-    behaviour: str, failure: Failure | None, error: str | None
+    behaviour: str, failure: FailureReason | None, error: str | None
 ) -> None:
     """Over a real connection every fault becomes its failure, and is judged without a crash."""
     baseline = load_baselines(str(BASELINES))[0]

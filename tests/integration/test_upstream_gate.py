@@ -16,13 +16,14 @@ from shared import keys
 from shared.errors import RedisUnreachableError
 from shared.ledger.calls import ScriptCaller
 from shared.server.client import RedisTarget
+from shared.upstream.failure_reasons import FailureReason, Health
 from shared.upstream.limits import LimitBook, Limits, ScopeState
 from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, TIMES, Calls, at_last, discipline, keep_time, overlap, soon
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
-from worker.upstream.failures import Health, Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Later, Sent
 from worker.upstream.scripts import compose_all
 from worker.upstream.stack import Upstream
@@ -41,7 +42,7 @@ async def answer() -> Sent[str]:
 
 async def fail() -> Sent[str]:
     """A call that meets a broken upstream."""
-    raise UpstreamError(Trouble.SERVER_ERROR, "boom", status=500)
+    raise UpstreamError(FailureReason.SERVER_ERROR, "boom", status=500)
 
 
 def book_of(client: "redis.Redis") -> LimitBook:
@@ -230,7 +231,7 @@ def test_what_an_upstream_asks_to_wait_stops_every_process(redis_client: "redis.
 
             async def short() -> Sent[str]:
                 """Meets a short refusal."""
-                raise UpstreamError(Trouble.RATE_LIMITED, "slow down", status=429, wait_s=0.5)
+                raise UpstreamError(FailureReason.RATE_LIMITED, "slow down", status=429, wait_s=0.5)
 
             with pytest.raises(UpstreamError):
                 await upstream.gate.call(ENDPOINT, short)
@@ -312,7 +313,7 @@ def test_half_of_the_calls_may_fail(redis_client: "redis.Redis") -> None:
 
     async def refused() -> Sent[str]:
         """Is answered with a refusal of this request."""
-        raise UpstreamError(Trouble.REFUSED, "no", status=400)
+        raise UpstreamError(FailureReason.REFUSED, "no", status=400)
 
     async def work(upstream: Upstream) -> None:
         for _ in range(30):
@@ -357,7 +358,7 @@ def test_overload_lowers_the_calls_at_a_time_for_all_and_success_raises_them(
             turned_away.append(is_over)
             await asyncio.sleep(0.03)
             under_way -= 1
-            return Sent(is_over, Health.BUSY if is_over else Health.WELL)
+            return Sent(is_over, Health.BUSY if is_over else Health.OK)
 
         async def one() -> None:
             """Calls again and again."""
@@ -385,7 +386,7 @@ def test_a_call_that_hangs_ends_at_its_hard_limit(redis_client: "redis.Redis") -
     async def work(upstream: Upstream) -> None:
         with pytest.raises(UpstreamError, match=r"0\.05 s") as caught:
             await upstream.gate.call(api_endpoint(API, timeout_s=0.05), hang)
-        assert caught.value.trouble is Trouble.TIMEOUT
+        assert caught.value.reason is FailureReason.TIMEOUT
 
     with_upstream(redis_client, work)
     assert redis_client.zcard(keys.permits_key(API)) == 0

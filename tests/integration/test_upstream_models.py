@@ -19,6 +19,7 @@ from shared.errors import UsageError
 from shared.ledger import Ledger
 from shared.upstream.cached_answers import AnswerBook
 from shared.upstream.costs import CostBook
+from shared.upstream.failure_reasons import FailureReason
 from tests.support.asking import (
     MODEL,
     ScriptedModel,
@@ -33,17 +34,17 @@ from tests.support.ledger_runs import submit_cases
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.upstream import discipline, keep_time, soon
 from worker.upstream.cache import MOST_BYTES
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import GRACE_S, Answered, Gone, Models, OverBudget, Parked
-from worker.upstream.retry import History, RetryRules
+from worker.upstream.retry import History, ModelRetryPolicy
 
 if TYPE_CHECKING:
     import redis
 
 CALL_USD = 10 * 1e-6 + 100 * 1e-5
 """What a call of `answering()` costs by the prices of `scope()`."""
-QUICK = RetryRules(max_attempts=3, base_s=0.001)
+QUICK = ModelRetryPolicy(max_attempts=3, base_s=0.001)
 
 
 def with_models(client: "redis.Redis", model: ScriptedModel, work: Callable[[Models], Awaitable[Any]]) -> Any:
@@ -79,11 +80,11 @@ def book_of(client: "redis.Redis") -> CostBook:
     return CostBook(Ledger(client).caller)
 
 
-def failing(trouble: Trouble, times: int = 1_000, **more: Any) -> Callable[[ModelRequest, int], Any]:
+def failing(reason: FailureReason, times: int = 1_000, **more: Any) -> Callable[[ModelRequest, int], Any]:
     """A script that fails so many times, then answers."""
 
     def script(request: ModelRequest, nth: int) -> ModelReply | UpstreamError:
-        return UpstreamError(trouble, "no", **more) if nth <= times else answering()(request, nth)
+        return UpstreamError(reason, "no", **more) if nth <= times else answering()(request, nth)
 
     return script
 
@@ -133,7 +134,7 @@ def test_different_questions_and_repetitions_are_asked(redis_client: "redis.Redi
 
 def test_errors_and_huge_answers_are_not_kept(redis_client: "redis.Redis") -> None:
     """After a failure the next one who asks leads, and what is too large is asked for again."""
-    refused = ScriptedModel(failing(Trouble.REFUSED, times=1), hold_s=0.02)
+    refused = ScriptedModel(failing(FailureReason.REFUSED, times=1), hold_s=0.02)
     huge = ScriptedModel(lambda _request, _nth: ModelReply("x" * (MOST_BYTES + 1), 1))
 
     async def work(models: Models) -> list[Any]:
@@ -243,21 +244,22 @@ def test_processes_share_a_budget(
 
 
 @pytest.mark.parametrize(
-    ("trouble", "spent"), [(Trouble.REFUSED, 0), (Trouble.CONNECTION, 0), (Trouble.TIMEOUT, 1)]
+    ("reason", "spent"),
+    [(FailureReason.REFUSED, 0), (FailureReason.CONNECTION_LOST, 0), (FailureReason.TIMEOUT, 1)],
 )
 def test_failed_calls_cost_what_they_may_have_cost(
-    redis_client: "redis.Redis", trouble: Trouble, spent: int
+    redis_client: "redis.Redis", reason: FailureReason, spent: int
 ) -> None:
     """A refusal costs nothing; a call without an answer in time counts as estimated: it may be billed."""
-    model = ScriptedModel(failing(trouble))
+    model = ScriptedModel(failing(reason))
     request = question("x" * 30, parameters={"max_tokens": 50})
 
     async def work(models: Models) -> Any:
         """Asks."""
-        return await ask(models, request, scope(max_cost=1, rules=RetryRules(max_attempts=1)))
+        return await ask(models, request, scope(max_cost=1, rules=ModelRetryPolicy(max_attempts=1)))
 
     end = with_models(redis_client, model, work)
-    assert (type(end), end.error.trouble, end.history.attempts) == (Gone, trouble, 1)
+    assert (type(end), end.error.reason, end.history.attempts) == (Gone, reason, 1)
     cost = book_of(redis_client).read("r1")
     assert cost.spent_usd == pytest.approx(spent * (18 * 1e-6 + 50 * 1e-5))
     assert cost.held_usd == 0
@@ -275,7 +277,7 @@ def test_a_model_without_a_price_is_not_asked_under_a_cap(redis_client: "redis.R
         ]
 
     capped, free = with_models(redis_client, model, work)
-    assert (capped.error.code, capped.error.ends_run) == ("price_unknown", False)
+    assert (capped.error.code, capped.error.ends_run) == ("price_unknown", True)
     assert MODEL in capped.error.message
     assert (free.reply.cost_usd, len(model.asked)) == (None, 1)
 
@@ -287,13 +289,13 @@ def test_short_waits_happen_inside_and_long_ones_park(redis_client: "redis.Redis
         """Asks under quick rules."""
         return await ask(models, question(), scope(rules=QUICK, use_cache=False))
 
-    end = with_models(redis_client, ScriptedModel(failing(Trouble.SERVER_ERROR, times=2)), work)
+    end = with_models(redis_client, ScriptedModel(failing(FailureReason.SERVER_ERROR, times=2)), work)
     assert (type(end), end.history.attempts) == (Answered, 3)
-    end = with_models(redis_client, ScriptedModel(failing(Trouble.SERVER_ERROR)), work)
+    end = with_models(redis_client, ScriptedModel(failing(FailureReason.SERVER_ERROR)), work)
     assert (type(end), end.history.attempts, end.error.code) == (Gone, 3, "upstream_server_error")
-    end = with_models(redis_client, ScriptedModel(failing(Trouble.UNAUTHORISED)), work)
+    end = with_models(redis_client, ScriptedModel(failing(FailureReason.UNAUTHORISED)), work)
     assert (type(end), end.error.ends_run) == (Gone, True)
-    end = with_models(redis_client, ScriptedModel(failing(Trouble.RATE_LIMITED, wait_s=30)), work)
+    end = with_models(redis_client, ScriptedModel(failing(FailureReason.RATE_LIMITED, wait_s=30)), work)
     assert (type(end), end.reason, end.history.attempts) == (Parked, "upstream_rate_limited", 0)
     assert 28_000 < end.due_ms - now_ms() < 32_000
 

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from shared.contracts.queries import QueryResult
 from shared.contracts.query_vocabulary import CATEGORIES
+from shared.upstream.failure_reasons import FailureReason
 from worker.queries.checks import run_checks
-from worker.queries.policy import MAX_WAIT_S, MIN_WAIT_S, RetryPolicy, read_retry_after, retry_wait_s
-from worker.queries.reply import Failure, Reply, read_reply
+from worker.queries.reply import Reply, read_reply
 from worker.queries.verdict import outcome, query_result
+from worker.upstream.retry import MIN_QUERY_WAIT_S, QueryRetryPolicy, query_retry_wait_s
+from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after
 
 NUMBERS = st.integers() | st.floats() | st.integers(min_value=10**18, max_value=10**40)
 LEAVES = st.none() | st.booleans() | NUMBERS | st.text(max_size=40)
@@ -95,20 +97,20 @@ def test_any_body_is_an_answer_or_a_failure(status: int, body: bytes) -> None:
     delay=st.floats(0, 1e9),
     retries=st.integers(0, 10),
     errors=st.integers(0, 5),
-    failure=st.sampled_from([None, *Failure]),
+    failure=st.sampled_from([None, *FailureReason]),
     asked=st.none() | st.floats(0, 1e300),
 )
 def test_waits_are_bounded(
-    delay: float, retries: int, errors: int, failure: Failure | None, asked: float | None
+    delay: float, retries: int, errors: int, failure: FailureReason | None, asked: float | None
 ) -> None:
     """A wait is from a second to a day, at least what was asked within that, and retries end."""
-    policy = RetryPolicy(delay_s=delay, retry_errors=errors)
-    wait = retry_wait_s(policy, failure, retries=retries, retry_after_s=asked)
+    policy = QueryRetryPolicy(delay_s=delay, retry_errors=errors)
+    wait = query_retry_wait_s(policy, failure, retries=retries, retry_after_s=asked)
     if wait is None:
         return
     assert failure is not None
     assert retries < max(policy.max_retries, errors)
-    assert MIN_WAIT_S <= wait <= MAX_WAIT_S
+    assert MIN_QUERY_WAIT_S <= wait <= MAX_WAIT_S
     assert wait >= min(asked or 0, MAX_WAIT_S)
 
 

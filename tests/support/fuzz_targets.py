@@ -38,7 +38,6 @@ from worker.breakpoint.reply import read_reply as read_model_reply
 from worker.breakpoint.wire import decode_turns
 from worker.executors.case_judges import judge_histories
 from worker.queries.fields import at
-from worker.queries.policy import MAX_WAIT_S, read_retry_after
 from worker.queries.reply import read_reply
 from worker.sandbox.answers import RETURNED, failure_of
 from worker.sandbox.child import Answer
@@ -46,7 +45,7 @@ from worker.upstream.completion import PieceReader, decoded, read_completion, wo
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
 from worker.upstream.retry import History
-from worker.upstream.retry_after import requested_wait_s
+from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
 from worker.validation.extraction import ExtractionError, extract
 from worker.validation.judge import read_verdict
 from worker.validation.schema import SchemaValidator

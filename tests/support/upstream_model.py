@@ -226,7 +226,7 @@ class UpstreamModel:
                     state.pause = max(state.pause, self.now + min(pause, n.PAUSE_CAP_MS))
                 self._adapt(state, health, latency)
                 if health not in {"busy", "unknown"}:
-                    self._judge(state, era, is_good=health == "well")
+                    self._judge(state, era, is_good=health == "ok")
             state.at = self.now
         return "ok" if is_held else "gone"
 
@@ -246,14 +246,14 @@ class UpstreamModel:
         return ("later", math.ceil(max(n.LEAD_MS, turn - n.LEAD_MS - self.now)), why)
 
     def _adapt(self, state: ScopeModel, health: str, latency: float) -> None:
-        if health not in {"well", "busy", "slow"}:
+        if health not in {"ok", "busy", "slow"}:
             return
         in_use, passed, count = len(state.permits), self.now - state.wat, state.wok + state.wbad
         is_round = passed >= max(n.ROUND_MS, state.rtt)
         if state.wat > 0 and is_round and (count >= n.FEW or passed >= n.SPARSE_MS):
             self._end_round(state, in_use + 1)
         state.wat = state.wat or self.now
-        if health == "well":
+        if health == "ok":
             state.rtt = state.rtt + n.SMOOTHING * (latency - state.rtt) if state.rtt > 0 else latency
             state.wok += 1
             if state.cwnd > 0 and 2 * state.peak >= state.cwnd:

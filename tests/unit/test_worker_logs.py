@@ -12,8 +12,9 @@ from structlog.contextvars import bound_contextvars
 
 from shared.errors import RedisUnreachableError
 from shared.settings import Settings
+from shared.upstream.failure_reasons import FailureReason
 from worker.logs import MOST_A_SECOND, make_handler
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 
 NAME: Final = "cases-1.4711@host"
 PROMPT: Final = "Which of my pills may I take with wine?"
@@ -141,7 +142,7 @@ def test_an_exception_is_written_without_words_that_may_quote_content(
         try:
             json.loads(PROMPT)
         except ValueError as error:
-            raise UpstreamError(Trouble.INVALID_REPLY, f"the reply is not JSON: {PROMPT}") from error
+            raise UpstreamError(FailureReason.INVALID_REPLY, f"the reply is not JSON: {PROMPT}") from error
     except UpstreamError:
         logger.exception("engine failed")
     [line] = written()

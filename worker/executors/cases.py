@@ -22,6 +22,7 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.runs.items import ItemReader
+from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_judges import (
     JudgesDeferred,
     JudgeVotes,
@@ -42,10 +43,10 @@ from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, Park
 from worker.process import WorkerProcess
 from worker.sandbox import Sandboxes
 from worker.upstream.cache import is_kept
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
-from worker.upstream.retry import History, RetryRules
+from worker.upstream.retry import History, ModelRetryPolicy
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
@@ -55,8 +56,6 @@ VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
-ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
-"""What is the same for every call of a run, beside a wrong key."""
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
 RUNS: Final = 256
@@ -124,7 +123,7 @@ class CasesEngine:
             return answer
         if len(answer.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
             what = f"the output has {len(answer.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
-            return Failed(Trouble.TOO_LARGE, what)
+            return Failed(FailureReason.TOO_LARGE.model_code, what)
         try:
             with tracing.span("validate"):
                 result = await self._in_thread(self._validate, payload, answer.text)
@@ -217,7 +216,7 @@ class CasesEngine:
             use_cache=run.cache,
             max_cost=run.max_cost,
             prices=run.prices,
-            rules=RetryRules(),
+            rules=ModelRetryPolicy(),
             concurrency=run.concurrency,
         )
         return await self._process.upstream.models.ask(request, scope, history, on_send=item.calling)
@@ -280,7 +279,7 @@ def _unjudged(error: ProctorError) -> Failed:
 
 def _end_after(error: UpstreamError) -> str:
     """How a run is to end after a call that was given up."""
-    return RunState.ABORTED if error.ends_run or error.trouble in ENDS_RUN else ""
+    return RunState.ABORTED if error.ends_run else ""
 
 
 def _postponed(parked: Parked) -> ParkedItem:

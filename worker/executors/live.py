@@ -31,15 +31,11 @@ from worker.lease_table import LOST, Lease
 from worker.process import WorkerProcess
 from worker.structured import structlog
 from worker.upstream.budget import OverBudget
-from worker.upstream.failures import Trouble
 from worker.upstream.outcomes import Answered, Gone, Parked
 from worker.upstream.retry import History
 
 VISIT_S: Final = 20.0
 """How long a chunk goes on to ask, in seconds; a few answers' worth of its end is the price of being fair."""
-
-ENDS_RUN: Final = frozenset({Trouble.UNPRICED})
-"""What is the same for every call of a run, beside a wrong key."""
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +135,7 @@ class LiveVisit:
             case Answered(reply, history):
                 self._advance(talk, Heard(reply.text, call_of(self._told_of(talk.of.run), reply, history)))
             case Gone(error, _):
-                if error.ends_run or error.trouble in ENDS_RUN:
+                if error.ends_run:
                     self._ends[talk.of.run] = RunState.ABORTED
                 self._advance(talk, Refusal(error.code, error.message))
             case OverBudget():

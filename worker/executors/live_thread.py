@@ -13,7 +13,7 @@ from worker.executors.items import PoolItem
 from worker.lease_table import Lease
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.outcomes import AskScope
-from worker.upstream.retry import History, RetryRules
+from worker.upstream.retry import History, ModelRetryPolicy
 
 
 def request_of(told: LiveRun, prompt: Prompt) -> ModelRequest:
@@ -43,7 +43,7 @@ def scope_of(told: LiveRun, run: str, owner: str) -> AskScope:
         use_cache=told.use_cache,
         max_cost=told.max_cost,
         prices=told.prices,
-        rules=RetryRules(),
+        rules=ModelRetryPolicy(),
         concurrency=told.concurrency,
     )
 

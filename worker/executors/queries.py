@@ -7,7 +7,6 @@ ends the run: that query is a failed result, and those that had not been sent ha
 """
 
 import asyncio
-from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -20,31 +19,21 @@ from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.observability.counters import Call
 from shared.runs import RunStore
+from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import Limits
 from worker.executors.items import Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.loop import Loop
 from worker.process import WorkerProcess
-from worker.queries.policy import RetryPolicy, retry_wait_s
-from worker.queries.reply import Failure, Reply
+from worker.queries.reply import Reply
 from worker.queries.verdict import outcome, query_result
-from worker.upstream.counts import OK
 from worker.upstream.endpoints import api_endpoint, run_scope
-from worker.upstream.failures import Health
 from worker.upstream.gate import Gate, Later, Sent
 from worker.upstream.query_client import Asked, Request, ask, prepare
+from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
 from worker.upstream.watching import http_attributes, log_failure
 
 SHORT_WAIT_S: Final = 2.0
 """Longer waits free the slot."""
-HEALTH: Final[Mapping[Failure | None, Health]] = {
-    Failure.RATE_LIMITED: Health.BUSY,
-    Failure.TIMEOUT: Health.SLOW,
-    Failure.LOST: Health.SICK,
-    Failure.SERVER_ERROR: Health.SICK,
-    Failure.UNREACHABLE: Health.SICK,
-    Failure.INSECURE: Health.SICK,
-}
-"""What a failure means for the API's health; after everything else it counts as healthy."""
 GRACE_S: Final = 5.0
 """The client's own time limit, which has the document's text, comes so much before the gate's."""
 RUNS: Final = 256
@@ -75,7 +64,7 @@ class QueriesEngine:
             timeout_s=run.timeout_s + GRACE_S,
         )
         self._target = http_attributes(run.api_url, run.method, run.path)
-        self._policy = RetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
+        self._policy = QueryRetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
         self._loop = loop
         self._request: Request | None = None
 
@@ -93,7 +82,7 @@ class QueriesEngine:
             if isinstance(asked, Later):
                 left_s = max(0.0, (asked.due_ms - now_ms()) / 1000)
                 return ParkedItem(item.attempts, left_s, item.claimed.error or asked.reason)
-            wait_s = retry_wait_s(
+            wait_s = query_retry_wait_s(
                 self._policy,
                 asked.reply.failure,
                 retries=item.attempts - 1,
@@ -102,7 +91,7 @@ class QueriesEngine:
             self._log(item, asked.reply, wait_s)
             if wait_s is None:
                 return asked.reply
-            self._gate.counts.add(self._run.api_url, Call.RETRIES + (asked.reply.failure or "other"))
+            self._gate.counts.add(self._run.api_url, Call.RETRIES + asked.reply.code)
             if wait_s > SHORT_WAIT_S:
                 return ParkedItem(item.attempts, wait_s, asked.reply.error or "")
             await asyncio.sleep(wait_s)
@@ -113,11 +102,13 @@ class QueriesEngine:
             asked = await ask(self._loop.session(), request, query)
             span.set({"http.response.status_code": asked.reply.status_code or None})
             if asked.reply.failure is not None:
-                span.fail(str(asked.reply.failure))
+                span.fail(asked.reply.code)
         item.attempts += 1
-        health = HEALTH.get(asked.reply.failure, Health.WELL)
+        if asked.reply.failure is None:
+            return Sent(asked)
+        health = asked.reply.failure.health
         wait_s = asked.retry_after_s if health is Health.BUSY else None
-        return Sent(asked, health, wait_s, result=asked.reply.failure or OK)
+        return Sent(asked, health, wait_s, result=asked.reply.code)
 
     def _log(self, item: Item, reply: Reply, wait_s: float | None) -> None:
         """Logs a failure, and whether another attempt follows."""
@@ -125,7 +116,7 @@ class QueriesEngine:
             return
         fields = {
             "endpoint": self._endpoint.scopes[0].key,
-            "reason": str(reply.failure),
+            "reason": reply.code,
             "attempt": item.attempts,
             "status": reply.status_code or None,
         }
@@ -136,10 +127,9 @@ class QueriesEngine:
         if isinstance(answer, ConfigError):
             return self.error_result(item, answer.code, answer.message)._replace(ends_run=RunState.ABORTED)
         result = query_result(msgspec.json.decode(item.payload), answer)
-        code = answer.failure or ""
         return ItemResult(
             outcome(result),
-            result_line(result, code, answer.status_code),
+            result_line(result, answer.code, answer.status_code),
             latency_ms=answer.latency_ms,
             ends_run=RunState.ABORTED if answer.ends_run else "",
         )

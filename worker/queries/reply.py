@@ -9,16 +9,19 @@ each way it can end. The texts are part of the contract.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 from shared.codecs.http_bodies import json_of_body, text_of_body
 from shared.contracts.query_vocabulary import REQUEST_TIMEOUT_S
+from shared.upstream.failure_reasons import (
+    ENDS_QUERY_RUN,
+    FIRST_SERVER_ERROR,
+    OK,
+    TOO_MANY_REQUESTS,
+    FailureReason,
+)
 from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, in_document_form
 
-OK: Final = 200
-TOO_MANY_REQUESTS: Final = 429
-FIRST_SERVER_ERROR: Final = 500
 ERROR_BODY_CHARS: Final = 200
 """How much of a body becomes the error text."""
 _QUOTED_BYTES: Final = 16_384
@@ -27,35 +30,6 @@ MAX_REPLY_BYTES: Final = 1 << 20
 """A larger body is no answer; the client stops reading one byte after it."""
 MAX_DEPTH: Final = 256
 """Deeper JSON is no answer: every reader after us would have to survive it too."""
-
-
-class Failure(StrEnum):
-    """Why a query has no answer; also the item's error code."""
-
-    UNREACHABLE = "api_unreachable"
-    """No connection could be made: refused, no such host, a proxy that does not help. Ends the run."""
-    INSECURE = "api_insecure"
-    """The server shows a certificate that is not trusted, or does not speak TLS. Ends the run."""
-    TIMEOUT = "api_timeout"
-    """Nothing, or not everything, within the time limit; a connection that is not made in time as well."""
-    LOST = "api_connection_lost"
-    """The connection broke after it was made."""
-    FORBIDDEN = "api_forbidden"
-    """This worker may not call the place: nothing was sent. Ends the run."""
-    RATE_LIMITED = "api_rate_limited"
-    """Status 429."""
-    SERVER_ERROR = "api_server_error"
-    """Status 500 and above."""
-    REFUSED = "api_refused"
-    """Any other status but 200."""
-    INVALID_BODY = "api_invalid_body"
-    """Status 200 with something that is no answer."""
-    TOO_LARGE = "output_too_large"
-    """Status 200 with more than we take."""
-
-
-ENDS_RUN: Final = frozenset({Failure.UNREACHABLE, Failure.INSECURE, Failure.FORBIDDEN})
-"""After these every other query would fail too; none of them has reached the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +44,18 @@ class Reply:
     """HTTP status; 0 when no reply came."""
     error: str | None = None
     """The documented text; None when there is an answer."""
-    failure: Failure | None = None
+    failure: FailureReason | None = None
     """Why there is no answer."""
 
     @property
     def ends_run(self) -> bool:
         """Whether the document has the whole run stop here, with partial results."""
-        return self.failure in ENDS_RUN
+        return self.failure in ENDS_QUERY_RUN
+
+    @property
+    def code(self) -> str:
+        """The item's error code; empty when there is an answer."""
+        return "" if self.failure is None else self.failure.api_code
 
     def as_document(self) -> dict[str, Any]:
         """Returns the four keys of `send_query`."""
@@ -113,15 +92,15 @@ def read_reply(
     'Invalid response body (not JSON): <html>'
     """
     if status_code == TOO_MANY_REQUESTS:
-        return Reply(None, latency_ms, status_code, "Rate limited (429)", Failure.RATE_LIMITED)
+        return Reply(None, latency_ms, status_code, "Rate limited (429)", FailureReason.RATE_LIMITED)
     if status_code != OK:
         text = scrub(text_of_body(body[:_QUOTED_BYTES], charset))[:ERROR_BODY_CHARS]
         error = text if text.strip() else f"HTTP {status_code} with an empty body"
-        failure = Failure.SERVER_ERROR if status_code >= FIRST_SERVER_ERROR else Failure.REFUSED
+        failure = FailureReason.SERVER_ERROR if status_code >= FIRST_SERVER_ERROR else FailureReason.REFUSED
         return Reply(None, latency_ms, status_code, error, failure)
     if len(body) > MAX_REPLY_BYTES:
         text = f"Response body larger than {MAX_REPLY_BYTES // 1024} KiB"
-        return Reply(None, latency_ms, status_code, text, Failure.TOO_LARGE)
+        return Reply(None, latency_ms, status_code, text, FailureReason.TOO_LARGE)
     try:
         response = in_document_form(_parsed(body, charset), fields)
         why = f"no {fields.answer}"
@@ -130,7 +109,7 @@ def read_reply(
     if response is None:
         shown = scrub(text_of_body(body[:_QUOTED_BYTES], charset))
         text = "Invalid response body" + (f" ({why}): {_line(shown)}" if shown.strip() else " (empty)")
-        return Reply(None, latency_ms, status_code, text, Failure.INVALID_BODY)
+        return Reply(None, latency_ms, status_code, text, FailureReason.INVALID_REPLY)
     return Reply(response, latency_ms, status_code)
 
 
@@ -146,7 +125,7 @@ def unreachable(api_url: str, latency_ms: int, why: str = "") -> Reply:
     'Connection refused - backend not running on http://localhost:3000'
     """
     text = why or f"Connection refused - backend not running on {api_url}"
-    return Reply(None, latency_ms, 0, text, Failure.UNREACHABLE)
+    return Reply(None, latency_ms, 0, text, FailureReason.UNREACHABLE)
 
 
 def insecure(why: str, latency_ms: int) -> Reply:
@@ -155,7 +134,7 @@ def insecure(why: str, latency_ms: int) -> Reply:
     >>> insecure("the certificate has expired", 1).ends_run
     True
     """
-    return Reply(None, latency_ms, 0, why, Failure.INSECURE)
+    return Reply(None, latency_ms, 0, why, FailureReason.INSECURE)
 
 
 def forbidden(why: str, latency_ms: int) -> Reply:
@@ -164,7 +143,7 @@ def forbidden(why: str, latency_ms: int) -> Reply:
     >>> forbidden("it is a metadata address", 1).error
     'it is a metadata address'
     """
-    return Reply(None, latency_ms, 0, why, Failure.FORBIDDEN)
+    return Reply(None, latency_ms, 0, why, FailureReason.FORBIDDEN)
 
 
 def timed_out(latency_ms: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> Reply:
@@ -173,7 +152,7 @@ def timed_out(latency_ms: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> Reply
     >>> timed_out(30004).error
     'Timeout after 30s'
     """
-    return Reply(None, latency_ms, 0, f"Timeout after {timeout_s:g}s", Failure.TIMEOUT)
+    return Reply(None, latency_ms, 0, f"Timeout after {timeout_s:g}s", FailureReason.TIMEOUT)
 
 
 def connection_lost(latency_ms: int, *, status_code: int = 0) -> Reply:
@@ -183,7 +162,7 @@ def connection_lost(latency_ms: int, *, status_code: int = 0) -> Reply:
     'Connection lost before the answer was complete'
     """
     text = "Connection lost before the answer was complete"
-    return Reply(None, latency_ms, status_code, text, Failure.LOST)
+    return Reply(None, latency_ms, status_code, text, FailureReason.CONNECTION_LOST)
 
 
 def _parsed(body: bytes, charset: str | None) -> Any:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from shared.codecs.http_bodies import json_of_body, text_of_body
-from worker.upstream.failures import Trouble, UpstreamError, trouble_of_status
+from shared.upstream.failure_reasons import FailureReason, reason_of_status
+from worker.upstream.failures import UpstreamError
 
 MAX_REPLY_BYTES: Final = 5_000_000
 """A larger reply is not read to its end."""
@@ -48,7 +49,7 @@ def decoded(body: bytes, charset: str | None = "") -> Any:
         return json_of_body(body, charset)
     except ValueError:
         shown = text_of_body(body[:MAX_SHOWN_BYTES], charset)  # secrets are found in it before it is cut
-        raise UpstreamError(Trouble.INVALID_REPLY, f"{NOT_JSON}: {shown!r}") from None
+        raise UpstreamError(FailureReason.INVALID_REPLY, f"{NOT_JSON}: {shown!r}") from None
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
@@ -124,7 +125,7 @@ def read_completion(reply: Any) -> Completion:
     raise_told(reply)
     choice = _first_choice(reply)
     if choice is None:
-        raise UpstreamError(Trouble.INVALID_REPLY, "the reply has no choices")
+        raise UpstreamError(FailureReason.INVALID_REPLY, "the reply has no choices")
     message = choice.get("message")
     text, reasoning = text_in(message)
     reason = _word(choice.get("finish_reason"))
@@ -137,14 +138,14 @@ def read_completion(reply: Any) -> Completion:
 def no_text(finish_reason: str, *, calls_tools: bool = False) -> UpstreamError:
     """Says that a reply came without a text."""
     if calls_tools:
-        return UpstreamError(Trouble.INVALID_REPLY, "the reply calls tools, and has no text")
+        return UpstreamError(FailureReason.INVALID_REPLY, "the reply calls tools, and has no text")
     why = f" (finish_reason {finish_reason})" if finish_reason else ""
-    return UpstreamError(Trouble.INVALID_REPLY, f"the reply has no text{why}")
+    return UpstreamError(FailureReason.INVALID_REPLY, f"the reply has no text{why}")
 
 
 def too_large() -> UpstreamError:
     """Says that a reply is larger than we take."""
-    return UpstreamError(Trouble.TOO_LARGE, f"the reply is larger than {MAX_REPLY_BYTES:,} bytes")
+    return UpstreamError(FailureReason.TOO_LARGE, f"the reply is larger than {MAX_REPLY_BYTES:,} bytes")
 
 
 def read_usage(usage: Any) -> tuple[int | None, int | None]:
@@ -172,8 +173,8 @@ def raise_told(reply: Any) -> None:
     told = reply["error"]
     code = told.get("code") if isinstance(told, dict) else None
     status = _count(int(code) if isinstance(code, str) and _STATUS.fullmatch(code) else code) or 0
-    trouble = trouble_of_status(status) if 400 <= status < 600 else Trouble.SERVER_ERROR  # noqa: PLR2004 - the statuses of errors
-    raise UpstreamError(trouble, words_of(reply) or "the reply is an error", status=status)
+    reason = reason_of_status(status) if 400 <= status < 600 else FailureReason.SERVER_ERROR  # noqa: PLR2004 - the statuses of errors
+    raise UpstreamError(reason, words_of(reply) or "the reply is an error", status=status)
 
 
 def words_of(reply: Any) -> str:
@@ -233,7 +234,7 @@ class PieceReader:
         """
         raise_told(event)
         if not isinstance(event, dict):
-            raise UpstreamError(Trouble.INVALID_REPLY, "an event of the reply is no object")
+            raise UpstreamError(FailureReason.INVALID_REPLY, "an event of the reply is no object")
         if event.get("usage"):
             self._usage = read_usage(event["usage"])
         choice = _first_choice(event)
@@ -249,7 +250,9 @@ class PieceReader:
         if text:
             self._texts.append(text)
         elif content is not None and not isinstance(content, str | list):
-            raise UpstreamError(Trouble.INVALID_REPLY, "an event of the reply has no text where it should be")
+            raise UpstreamError(
+                FailureReason.INVALID_REPLY, "an event of the reply has no text where it should be"
+            )
         self._reason = _word(choice.get("finish_reason")) or self._reason
 
     def finish(self) -> Completion:
@@ -259,9 +262,11 @@ class PieceReader:
             UpstreamError: it is not complete, or none.
         """
         if not self._had_choice:
-            raise UpstreamError(Trouble.INVALID_REPLY, "the reply has no choices")
+            raise UpstreamError(FailureReason.INVALID_REPLY, "the reply has no choices")
         if not self._is_ended and not self._reason:
-            raise UpstreamError(Trouble.CONNECTION, "the connection broke before the answer was complete")
+            raise UpstreamError(
+                FailureReason.CONNECTION_LOST, "the connection broke before the answer was complete"
+            )
         if not self._texts:
             raise no_text(self._reason, calls_tools=self._calls_tools)
         text, reasoning = _said("".join(self._texts), "".join(self._thoughts))

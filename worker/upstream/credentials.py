@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.key_variables import ELSEWHERE, key_in, key_variable, provider_of, unsendable
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelRequest
 
 
@@ -35,12 +36,12 @@ worker does not have
     """
     key, variable = key_of(request, environment), variable_of(request)
     if variable and (why := unsendable(variable, environment)):
-        raise UpstreamError(Trouble.FORBIDDEN, f"{request.model}: the variable {why}")
+        raise UpstreamError(FailureReason.FORBIDDEN, f"{request.model}: the variable {why}")
     is_needed = bool(request.api_key_env) or provider_of(request.model) not in ELSEWHERE
     if variable and is_needed and not key:
         text = f"{request.model} needs the variable {variable}, which this worker does not have"
-        raise UpstreamError(Trouble.UNAUTHORISED, text)
+        raise UpstreamError(FailureReason.UNAUTHORISED, text)
     if not key.isascii() or not (key or "-").isprintable() or " " in key:
         text = f"the variable {variable} holds characters that no key has"
-        raise UpstreamError(Trouble.UNAUTHORISED, text)
+        raise UpstreamError(FailureReason.UNAUTHORISED, text)
     return key

@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 
 from shared.upstream.addresses import with_path
+from shared.upstream.failure_reasons import FailureReason, reason_of_status
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -25,13 +26,7 @@ from worker.upstream.completion import (
 )
 from worker.upstream.credentials import needed_key
 from worker.upstream.egress import EgressError
-from worker.upstream.failures import (
-    Trouble,
-    UpstreamError,
-    kept_error,
-    tls_problem,
-    trouble_of_status,
-)
+from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.model import ModelReply, ModelRequest, served_name
 from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import requested_wait_s
@@ -73,19 +68,19 @@ class DirectClient:
                 return await self._call(request)
         except TimeoutError:
             text = f"{place} gave no answer within {request.timeout_s:g} s"
-            raise UpstreamError(Trouble.TIMEOUT, text) from None
+            raise UpstreamError(FailureReason.TIMEOUT, text) from None
         except EgressError as error:
-            raise UpstreamError(Trouble.FORBIDDEN, str(error)) from None
+            raise UpstreamError(FailureReason.FORBIDDEN, str(error)) from None
         except aiohttp.ClientHttpProxyError as error:
-            raise UpstreamError(Trouble.CONNECTION, proxy_problem(error, request.api_base)) from None
+            raise UpstreamError(FailureReason.UNREACHABLE, proxy_problem(error, request.api_base)) from None
         except aiohttp.ClientConnectorError as error:
             raise _no_connection(error, request.api_base) from None
         except ValueError as error:  # no URL; also aiohttp's own InvalidURL
             text = f"{place} cannot be called: {type(error).__name__}"
-            raise UpstreamError(Trouble.REFUSED, text) from None
+            raise UpstreamError(FailureReason.REFUSED, text) from None
         except (aiohttp.ClientError, OSError) as error:
             text = f"the connection to {place} broke: {type(error).__name__}"
-            raise UpstreamError(Trouble.CONNECTION, text) from None
+            raise UpstreamError(FailureReason.CONNECTION_LOST, text) from None
 
     async def _call(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
@@ -159,10 +154,10 @@ def _no_connection(error: aiohttp.ClientConnectorError, api_base: str) -> Upstre
     """Says why no connection was made."""
     place = place_of(api_base)
     if problem := tls_problem(error, place):
-        return UpstreamError(Trouble.INSECURE, problem)
+        return UpstreamError(FailureReason.INSECURE, problem)
     why = error.os_error.strerror or type(error).__name__
     problem = proxy_problem(error, api_base) or f"{place} cannot be reached: {why}"
-    return UpstreamError(Trouble.CONNECTION, problem)
+    return UpstreamError(FailureReason.UNREACHABLE, problem)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -208,7 +203,7 @@ async def _refusal(response: aiohttp.ClientResponse) -> UpstreamError:
         words = ""
     text = f"HTTP {response.status}: {words or response.reason or 'no reason given'}"
     wait_s = requested_wait_s(response.headers, now_s=time())
-    return UpstreamError(trouble_of_status(response.status), text, status=response.status, wait_s=wait_s)
+    return UpstreamError(reason_of_status(response.status), text, status=response.status, wait_s=wait_s)
 
 
 def _since_ms(began: float) -> int:

@@ -15,8 +15,9 @@ from typing import Any, Final, Self
 import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from shared.upstream.failure_reasons import FailureReason
 from worker.upstream.completion import MAX_REPLY_BYTES, too_large
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 
 OK: Final = 200
 REDIRECTS: Final = range(300, 400)
@@ -97,7 +98,7 @@ class _Content:
                 packed = self._unpack.unconsumed_tail
                 yield piece
         except zlib.error:
-            raise UpstreamError(Trouble.CONNECTION, "the reply cannot be decompressed") from None
+            raise UpstreamError(FailureReason.CONNECTION_LOST, "the reply cannot be decompressed") from None
 
 
 class GuardedResponse(aiohttp.ClientResponse):
@@ -112,10 +113,10 @@ class GuardedResponse(aiohttp.ClientResponse):
         await super().start(connection)
         if self.status in REDIRECTS:
             text = f"HTTP {self.status}: {self.reason or 'a redirect'}"
-            raise UpstreamError(Trouble.REFUSED, text, status=self.status)
+            raise UpstreamError(FailureReason.REFUSED, text, status=self.status)
         encoding = super().headers.get("Content-Encoding", "").lower().strip()
         if encoding not in {"", "identity", ENCODING}:
-            raise UpstreamError(Trouble.INVALID_REPLY, f"the reply is compressed as {encoding[:40]!r}")
+            raise UpstreamError(FailureReason.INVALID_REPLY, f"the reply is compressed as {encoding[:40]!r}")
         exchange = EXCHANGE.get() or Exchange()
         exchange.status, exchange.charset = self.status, self.charset
         exchange.body.clear()

@@ -16,9 +16,10 @@ from time import perf_counter
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from shared.clock import now_ms
+from shared.upstream.failure_reasons import FailureReason, Health
 from worker.upstream.counts import OK
 from worker.upstream.endpoints import Endpoint
-from worker.upstream.failures import Health, Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.limiter import Later, Limiter
 from worker.upstream.watching import Holds
 
@@ -41,8 +42,8 @@ class Sent(NamedTuple, Generic[T_co]):
 
     value: T_co
     """For the caller of the gate."""
-    health: Health = Health.WELL
-    """How the endpoint did; a refusal of this one request is `WELL`."""
+    health: Health = Health.OK
+    """How the endpoint did; a refusal of this one request is `OK`."""
     wait_s: float | None = None
     """What the upstream asked us to wait: nobody calls it before."""
     tokens: int | None = None
@@ -110,9 +111,9 @@ class Gate:
             health, wait_s, result = error.health, error.wait_s, error.code
             raise
         except TimeoutError:
-            health, result = Health.SLOW, Trouble.TIMEOUT
+            health, result = Health.SLOW, FailureReason.TIMEOUT.model_code
             text = f"no answer within {endpoint.timeout_s:g} s"
-            raise UpstreamError(Trouble.TIMEOUT, text) from None
+            raise UpstreamError(FailureReason.TIMEOUT, text) from None
         else:
             health, wait_s, used, result = sent.health, sent.wait_s, sent.tokens, sent.result
             return sent.value

@@ -20,11 +20,11 @@ from uuid import uuid4
 
 from shared.clock import now_ms
 from shared.observability.counters import Call
+from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import LimitBook, Limits, Scope
 from worker.upstream.constants import WAIT_MS
 from worker.upstream.counts import MICROS, Counts
 from worker.upstream.endpoints import Endpoint
-from worker.upstream.failures import Health
 from worker.upstream.script_batcher import Port, ScriptFailedError
 from worker.upstream.wait_queue import Line, Turn
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, FailureReason, reason_of_status
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     NOT_JSON,
@@ -34,14 +35,7 @@ from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
 from worker.upstream.egress import DEEPEST, egress_error
 from worker.upstream.exchange import EXCHANGE, OK, Exchange, guarded
-from worker.upstream.failures import (
-    FIRST_SERVER_ERROR,
-    Trouble,
-    UpstreamError,
-    kept_error,
-    tls_problem,
-    trouble_of_status,
-)
+from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import requested_wait_s
@@ -122,7 +116,7 @@ class LitellmClient:
                     said, cost = _read(reply), _cost(reply)
         except TimeoutError:
             text = f"{request.model} gave no answer within {request.timeout_s:g} s"
-            raise UpstreamError(Trouble.TIMEOUT, text) from None
+            raise UpstreamError(FailureReason.TIMEOUT, text) from None
         except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
             failure = translated(error, request.model)
         finally:
@@ -206,11 +200,11 @@ def translated(error: Exception, model: str) -> UpstreamError:
     litellm names a refused connection, half a body and an answer that is none all `InternalServerError` 500;
     what they were is found among their causes.
 
-    >>> translated(ValueError("odd"), "m").trouble.name
+    >>> translated(ValueError("odd"), "m").reason.name
     'INVALID_REPLY'
     """
     if refusal := egress_error(error):
-        return UpstreamError(Trouble.FORBIDDEN, f"{model}: {refusal}")
+        return UpstreamError(FailureReason.FORBIDDEN, f"{model}: {refusal}")
     causes = list(_causes(error))
     if found := next(filter(None, (_recognised(cause, model) for cause in causes)), None):
         return found
@@ -220,15 +214,17 @@ def translated(error: Exception, model: str) -> UpstreamError:
     text = _words(error)
     if "HTTPStatusError" in names or 0 < status < FIRST_SERVER_ERROR:
         is_timeout = "HTTPStatusError" not in names and "APITimeoutError" in names
-        trouble = Trouble.TIMEOUT if is_timeout else trouble_of_status(status or FIRST_SERVER_ERROR)
+        reason = FailureReason.TIMEOUT if is_timeout else reason_of_status(status or FIRST_SERVER_ERROR)
         return UpstreamError(
-            trouble, f"{model}: {text}", status=0 if is_timeout else status, wait_s=_wait_s(causes)
+            reason, f"{model}: {text}", status=0 if is_timeout else status, wait_s=_wait_s(causes)
         )
     if names & {"TimeoutError", "TimeoutException", "APITimeoutError"}:
-        return UpstreamError(Trouble.TIMEOUT, f"{model}: {text}")
+        return UpstreamError(FailureReason.TIMEOUT, f"{model}: {text}")
     if any(isinstance(cause, aiohttp.ClientError | OSError) for cause in causes) or "TransportError" in names:
-        return UpstreamError(Trouble.CONNECTION, f"the connection for {model} broke: {text}")
-    return UpstreamError(Trouble.INVALID_REPLY, f"{model}: {text}")
+        is_made = not any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
+        reason = FailureReason.CONNECTION_LOST if is_made else FailureReason.UNREACHABLE
+        return UpstreamError(reason, f"the connection for {model} broke: {text}")
+    return UpstreamError(FailureReason.INVALID_REPLY, f"{model}: {text}")
 
 
 def _recognised(cause: BaseException, model: str) -> UpstreamError | None:
@@ -236,9 +232,9 @@ def _recognised(cause: BaseException, model: str) -> UpstreamError | None:
     if isinstance(cause, UpstreamError):
         return cause
     if problem := proxy_problem(cause, ""):
-        return UpstreamError(Trouble.CONNECTION, f"{model}: {problem}")
+        return UpstreamError(FailureReason.UNREACHABLE, f"{model}: {problem}")
     if isinstance(cause, OSError) and (problem := tls_problem(cause, "its server")):
-        return UpstreamError(Trouble.INSECURE, f"{model}: {problem}")
+        return UpstreamError(FailureReason.INSECURE, f"{model}: {problem}")
     return None
 
 

@@ -24,12 +24,13 @@ from shared.clock import now_ms
 from shared.observability import tracing
 from shared.observability.counters import Call
 from shared.upstream.costs import MOST_USD, to_nanos
+from shared.upstream.failure_reasons import BILLED, FailureReason
 from shared.upstream.limits import account_of
 from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
 from worker.upstream.cache import ResponseCache
 from worker.upstream.constants import WAIT_MS
 from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
-from worker.upstream.failures import BILLED, Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Gate, Later, Sent
 from worker.upstream.model import ModelClient, ModelReply, ModelRequest
 from worker.upstream.outcomes import Answered, Asked, AskScope, Gone, Parked
@@ -162,7 +163,7 @@ class Models:
             estimate = self._estimate(request, size, scope)
             if estimate is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
-                return Gone(UpstreamError(Trouble.UNPRICED, text), history)
+                return Gone(UpstreamError(FailureReason.UNPRICED, text), history)
         question = _Question(request, scope, on_send, size, estimate)
         await self._clients.prepare(request)
         while True:
@@ -174,7 +175,7 @@ class Models:
             except UpstreamError as error:
                 attempt = history.attempts + 1
                 history, step = after_failure(
-                    scope.rules, history, error.trouble, now_ms=now_ms(), wait_s=error.wait_s
+                    scope.rules, history, error.reason, now_ms=now_ms(), wait_s=error.wait_s
                 )
                 if isinstance(step, GiveUp):
                     log_call_failure(request, error, attempt, None)
@@ -227,7 +228,7 @@ class Models:
         try:
             return await self._gate.call(endpoint, send, owner=scope.owner, tokens=size.tokens)
         except UpstreamError as error:
-            if error.trouble not in BILLED:
+            if error.reason not in BILLED:
                 bill.usd = 0.0
             raise
 

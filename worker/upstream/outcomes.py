@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from worker.upstream.budget import OverBudget
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply
-from worker.upstream.retry import History, RetryRules
+from worker.upstream.retry import History, ModelRetryPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class AskScope:
     """What the run may cost, in dollars; None: anything."""
     prices: Mapping[str, Any] = field(default_factory=dict)
     """Prices that the run's settings give, by model; they go before known ones."""
-    rules: RetryRules = field(default_factory=RetryRules)
+    rules: ModelRetryPolicy = field(default_factory=ModelRetryPolicy)
     """How often and how long."""
     concurrency: int | None = None
     """Calls of the run under way at a time, over the whole fleet; None: any number."""

@@ -21,7 +21,6 @@ from shared.scrubbing import without_secrets
 from shared.upstream.addresses import with_path
 from shared.upstream.key_variables import unsendable
 from worker.queries.fields import FieldMap
-from worker.queries.policy import read_retry_after
 from worker.queries.reply import (
     MAX_REPLY_BYTES,
     Reply,
@@ -36,6 +35,7 @@ from worker.upstream.direct_client import place_of
 from worker.upstream.egress import EgressError
 from worker.upstream.failures import tls_problem
 from worker.upstream.proxies import proxy_problem
+from worker.upstream.retry_after import read_retry_after
 
 _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 

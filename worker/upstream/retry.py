@@ -1,15 +1,22 @@
-"""What follows a model call that failed: pure arithmetic, without a clock, a queue or a sleep.
+"""When a failed call is made again: pure arithmetic, without a clock, a queue or a sleep.
 
-Waits are drawn from the whole range between zero and a limit that doubles (full jitter), so that callers who
-failed together do not come back together. What the upstream asks for is waited in full, and a little more.
+**Model calls.** Waits are drawn from the whole range between zero and a limit that doubles (full jitter), so
+that callers who failed together do not come back together. What the upstream asks for is waited in full,
+and a little more. A rejection for too many requests is no attempt: only the total of the waits ends it.
 
     failed attempt     1      2      3      4      5 (the last)
     wait, seconds      0-1    0-2    0-4    0-8    -
 
-A refusal for too many requests is no attempt: only the total of the waits ends it.
+**Queries** keep to the harness document. A 429 is retried up to three times, after `delay * 2**retry` seconds
+or what `Retry-After` asks, whichever is longer, and never sooner than a second. Nothing else is retried,
+unless `--retry-errors` says so for what is transient: timeouts, broken connections, status 500 and above.
 
->>> rules, history = RetryRules(), History()
->>> history, step = after_failure(rules, history, Trouble.SERVER_ERROR, now_ms=1000, draw=lambda: 0.5)
+    retry                0     1     2     then
+    wait, delay 30 s     30    60    120   the result stands
+    wait, delay 0 s      1     1     1     the result stands
+
+>>> policy, history = ModelRetryPolicy(), History()
+>>> history, step = after_failure(policy, history, FailureReason.SERVER_ERROR, now_ms=1000, draw=lambda: 0.5)
 >>> step, history.attempts
 (RetryAt(ms=1500, is_attempt=True), 1)
 """
@@ -19,8 +26,12 @@ from dataclasses import dataclass
 from random import random
 from typing import Final, NamedTuple
 
-from worker.upstream.failures import RETRYABLE, Trouble
+from shared.contracts.query_vocabulary import DEFAULT_DELAY_S, MAX_RETRIES
+from shared.upstream.failure_reasons import ENDS_QUERY_RUN, RETRYABLE, FailureReason
+from worker.upstream.retry_after import MAX_WAIT_S
 
+MIN_QUERY_WAIT_S: Final = 1.0
+"""No query is sent again sooner, whatever delay and server say."""
 MOST_DOUBLINGS: Final = 30
 """2**30 seconds are 34 years: beyond every cap, and no float is ever infinite."""
 MOST_DIGITS: Final = 15
@@ -28,8 +39,8 @@ MOST_DIGITS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
-class RetryRules:
-    """How often and how long; from the run's settings."""
+class ModelRetryPolicy:
+    """How often and how long model calls are tried; from the run's settings."""
 
     max_attempts: int = 5
     """Attempts in all, the first included; a refusal for too many requests is none."""
@@ -39,6 +50,18 @@ class RetryRules:
     """Limit of the first wait, in seconds; it doubles with each failure."""
     cap_s: float = 60.0
     """The limit stops growing here, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRetryPolicy:
+    """How often and how long queries are sent again; from the run's settings."""
+
+    delay_s: float = DEFAULT_DELAY_S
+    """Seconds between queries; the base of the waits."""
+    max_retries: int = MAX_RETRIES
+    """Retries of status 429."""
+    retry_errors: int = 0
+    """Retries of timeouts, broken connections and status 500 and above."""
 
 
 class History(NamedTuple):
@@ -111,9 +134,9 @@ class GiveUp(NamedTuple):
 
 
 def after_failure(
-    rules: RetryRules,
+    policy: ModelRetryPolicy,
     history: History,
-    trouble: Trouble,
+    reason: FailureReason,
     *,
     now_ms: int,
     wait_s: float | None = None,
@@ -122,9 +145,9 @@ def after_failure(
     """Decides what follows a call that failed.
 
     Args:
-        rules: the run's settings.
+        policy: the run's settings.
         history: what the item had been through before this call.
-        trouble: how the call ended.
+        reason: how the call ended.
         now_ms: the caller's clock, epoch milliseconds.
         wait_s: what the upstream asked us to wait.
         draw: source of uniform numbers in [0, 1); tests pass their own.
@@ -132,40 +155,79 @@ def after_failure(
     Returns:
         What the item has been through now, and what to do.
 
-    >>> after_failure(RetryRules(), History(), Trouble.RATE_LIMITED, now_ms=0, wait_s=7, draw=lambda: 0.5)[1]
+    >>> policy, limited = ModelRetryPolicy(), FailureReason.RATE_LIMITED
+    >>> after_failure(policy, History(), limited, now_ms=0, wait_s=7, draw=lambda: 0.5)[1]
     RetryAt(ms=7500, is_attempt=False)
-    >>> after_failure(RetryRules(), History(), Trouble.REFUSED, now_ms=0)[1]
+    >>> after_failure(policy, History(), FailureReason.REFUSED, now_ms=0)[1]
     GiveUp(code='upstream_refused')
     """
-    is_attempt = trouble is not Trouble.RATE_LIMITED
+    is_attempt = reason is not FailureReason.RATE_LIMITED
     history = history._replace(
         attempts=history.attempts + is_attempt,
         throttled=0 if is_attempt else history.throttled + 1,
-        code=str(trouble),
+        code=reason.model_code,
     )
-    if trouble not in RETRYABLE or history.attempts >= rules.max_attempts:
+    if reason not in RETRYABLE or history.attempts >= policy.max_attempts:
         return history, GiveUp(history.code)
-    wait_ms = round(1000 * backoff_s(rules, history.attempts + history.throttled, draw, wait_s))
-    if history.waited_ms + wait_ms > 1000 * rules.retry_total_s:
+    wait_ms = round(1000 * backoff_s(policy, history.attempts + history.throttled, draw, wait_s))
+    if history.waited_ms + wait_ms > 1000 * policy.retry_total_s:
         return history, GiveUp(history.code)
     history = history._replace(waited_ms=history.waited_ms + wait_ms)
     return history, RetryAt(now_ms + wait_ms, is_attempt)
 
 
 def backoff_s(
-    rules: RetryRules, failures: int, draw: Callable[[], float], wait_s: float | None = None
+    policy: ModelRetryPolicy, failures: int, draw: Callable[[], float], wait_s: float | None = None
 ) -> float:
     """Draws the seconds to wait.
 
     Args:
-        rules: base and cap.
+        policy: base and cap.
         failures: failures so far, from 1.
         draw: source of uniform numbers in [0, 1).
         wait_s: what the upstream asked for; then as much as the first wait is added, for jitter.
 
-    >>> [backoff_s(RetryRules(), n, lambda: 0.5) for n in (1, 2, 3, 20)]
+    >>> [backoff_s(ModelRetryPolicy(), n, lambda: 0.5) for n in (1, 2, 3, 20)]
     [0.5, 1.0, 2.0, 30.0]
     """
     if wait_s is not None:
-        return wait_s + draw() * rules.base_s
-    return draw() * min(rules.cap_s, rules.base_s * 2.0 ** min(failures - 1, MOST_DOUBLINGS))
+        return wait_s + draw() * policy.base_s
+    return draw() * min(policy.cap_s, policy.base_s * 2.0 ** min(failures - 1, MOST_DOUBLINGS))
+
+
+def query_retry_wait_s(
+    policy: QueryRetryPolicy,
+    reason: FailureReason | None,
+    *,
+    retries: int,
+    retry_after_s: float | None = None,
+) -> float | None:
+    """Decides what follows the reply to a query.
+
+    Args:
+        policy: the run's settings.
+        reason: why the reply is no answer; None when it is one.
+        retries: how often this query has been sent again before.
+        retry_after_s: what the server asked for, see `read_retry_after`.
+
+    Returns:
+        Seconds to wait before sending again, or None: the reply is the result.
+
+    >>> limited = FailureReason.RATE_LIMITED
+    >>> [query_retry_wait_s(QueryRetryPolicy(), limited, retries=n) for n in range(4)]
+    [30.0, 60.0, 120.0, None]
+    >>> query_retry_wait_s(QueryRetryPolicy(delay_s=0), limited, retries=0, retry_after_s=7)
+    7.0
+    """
+    if retries >= _allowed_retries(policy, reason):
+        return None
+    backoff = policy.delay_s * 2.0 ** min(retries, MOST_DOUBLINGS)
+    return float(min(max(backoff, retry_after_s or 0.0, MIN_QUERY_WAIT_S), MAX_WAIT_S))
+
+
+def _allowed_retries(policy: QueryRetryPolicy, reason: FailureReason | None) -> int:
+    """Returns how many retries a failure of this kind gets."""
+    if reason is FailureReason.RATE_LIMITED:
+        return policy.max_retries
+    is_transient = reason in RETRYABLE and reason not in ENDS_QUERY_RUN
+    return policy.retry_errors if is_transient else 0

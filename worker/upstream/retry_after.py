@@ -1,6 +1,7 @@
 """Reads from a reply's headers how long the upstream wants us to wait.
 
-Providers say it in several ways; the first of these that can be read counts:
+APIs under test are held to what HTTP defines, `Retry-After` (`read_retry_after`). Model providers use several
+headers (`requested_wait_s`); the first of these that can be read counts:
 
     retry-after-ms: 1500
     retry-after: 20                              seconds, also 0.5, or an HTTP date
@@ -14,10 +15,11 @@ Providers say it in several ways; the first of these that can be read counts:
 
 import re
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Final
 
-from worker.queries.policy import MAX_WAIT_S, read_retry_after
-
+MAX_WAIT_S: Final = 86_400.0
+"""No wait is longer: a server that asks for more than a day is not believed."""
 NUMBER: Final = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
 DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|h|m|s)", re.ASCII)
 UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -49,6 +51,33 @@ def requested_wait_s(headers: Mapping[str, str], *, now_s: float) -> float | Non
     )
     found = next((wait for wait in waits if wait is not None), None)
     return None if found is None else min(max(found, 0.0), MAX_WAIT_S)
+
+
+def read_retry_after(header: str | None, *, now_s: float) -> float | None:
+    """Reads a `Retry-After` header: whole seconds or an HTTP date.
+
+    Args:
+        header: its value; None when the reply had none.
+        now_s: seconds since the epoch, for dates.
+
+    Returns:
+        Seconds from 0 to a day, or None for what is neither.
+
+    >>> read_retry_after("120", now_s=0), read_retry_after("soon", now_s=0), read_retry_after("-3", now_s=0)
+    (120.0, None, None)
+    >>> read_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now_s=15)
+    45.0
+    """
+    text = (header or "").strip()
+    if not text.isascii() or not text:
+        return None
+    if text.isdigit():
+        return MAX_WAIT_S if len(text) > len("86400") else min(float(text), MAX_WAIT_S)
+    try:
+        seconds = parsedate_to_datetime(text).timestamp() - now_s
+    except (ValueError, OverflowError, OSError):
+        return None
+    return min(max(seconds, 0.0), MAX_WAIT_S)
 
 
 def read_duration(text: str | None) -> float | None:

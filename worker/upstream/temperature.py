@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from worker.upstream.failures import Trouble, UpstreamError
+from shared.upstream.failure_reasons import FailureReason
+from worker.upstream.failures import UpstreamError
 
 _WITHOUT: Final = re.compile(r"(o1|o3|o4|gpt-5)(?!\d)(?!-chat)", re.ASCII)
 """Beginnings of the names of models that reason and take none (OpenAI's)."""
@@ -25,13 +26,13 @@ def takes_temperature(model: str) -> bool:
 def refuses_temperature(error: UpstreamError) -> bool:
     """Tells whether a request was refused because it had a temperature at all.
 
-    >>> refuses_temperature(UpstreamError(Trouble.REFUSED, "Unsupported parameter: 'temperature'"))
+    >>> refuses_temperature(UpstreamError(FailureReason.REFUSED, "Unsupported parameter: 'temperature'"))
     True
-    >>> refuses_temperature(UpstreamError(Trouble.REFUSED, "temperature has to be 2 at most"))
+    >>> refuses_temperature(UpstreamError(FailureReason.REFUSED, "temperature has to be 2 at most"))
     False
     """
     return (
-        error.trouble is Trouble.REFUSED
+        error.reason is FailureReason.REFUSED
         and "temperature" in error.message.lower()
         and _REFUSED.search(error.message) is not None
     )

@@ -8,10 +8,11 @@ import pytest
 
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
+from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_judges import JudgesDeferred, JudgeVotes, ask_judges
 from worker.executors.items import PoolItem
 from worker.upstream.budget import OverBudget
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, Gone, Parked
 from worker.upstream.retry import History
@@ -55,7 +56,7 @@ def parked(in_ms: int = 60_000) -> Judge:
 
 def gone(history: History) -> Asked:
     """Cannot be asked at all."""
-    return Gone(UpstreamError(Trouble.REFUSED, "no such model"), history._replace(attempts=4))
+    return Gone(UpstreamError(FailureReason.REFUSED, "no such model"), history._replace(attempts=4))
 
 
 def test_all_votes_come_in_the_order_of_the_panel() -> None:

@@ -28,7 +28,7 @@ TURNS: Final = '{"threadId": "t", "message": "Hi"}\n'
 def row_of(reply: Reply) -> ItemRow:
     """The row of a query that failed."""
     result = query_result(baseline("Q-01"), reply)
-    return ItemRow(0, "x", result_line(result, reply.failure or "", reply.status_code), 1_000, 2_000, 1, 7)
+    return ItemRow(0, "x", result_line(result, reply.code, reply.status_code), 1_000, 2_000, 1, 7)
 
 
 def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:

@@ -4,15 +4,9 @@ import json
 
 import pytest
 
+from shared.upstream.failure_reasons import FailureReason
 from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, at, in_document_form
-from worker.queries.reply import (
-    MAX_REPLY_BYTES,
-    Failure,
-    connection_lost,
-    read_reply,
-    timed_out,
-    unreachable,
-)
+from worker.queries.reply import MAX_REPLY_BYTES, connection_lost, read_reply, timed_out, unreachable
 
 
 def test_an_answer_has_the_four_keys_of_send_query() -> None:
@@ -52,7 +46,7 @@ def test_a_body_that_is_no_answer_is_an_error(body: bytes) -> None:
     reply = read_reply(status_code=200, body=body, latency_ms=1)
     assert reply.response is None
     assert str(reply.error).startswith("Invalid response body (")
-    assert reply.failure is Failure.INVALID_BODY
+    assert reply.failure is FailureReason.INVALID_REPLY
 
 
 @pytest.mark.parametrize(
@@ -127,26 +121,26 @@ def test_a_body_beyond_the_limit_is_an_error() -> None:
     """One byte too many is no answer."""
     body = b'{"answer": "' + b"x" * MAX_REPLY_BYTES + b'"}'
     reply = read_reply(status_code=200, body=body, latency_ms=1)
-    assert (reply.error, reply.failure) == ("Response body larger than 1024 KiB", Failure.TOO_LARGE)
+    assert (reply.error, reply.failure) == ("Response body larger than 1024 KiB", FailureReason.TOO_LARGE)
 
 
 def test_status_429_is_left_to_the_caller() -> None:
     """It keeps its status, so that the policy can retry it."""
     reply = read_reply(status_code=429, body=b"slow down", latency_ms=4)
     assert (reply.status_code, reply.error) == (429, "Rate limited (429)")
-    assert reply.failure is Failure.RATE_LIMITED
+    assert reply.failure is FailureReason.RATE_LIMITED
 
 
 @pytest.mark.parametrize(
     ("status", "failure"),
     [
-        (500, Failure.SERVER_ERROR),
-        (503, Failure.SERVER_ERROR),
-        (401, Failure.REFUSED),
-        (302, Failure.REFUSED),
+        (500, FailureReason.SERVER_ERROR),
+        (503, FailureReason.SERVER_ERROR),
+        (401, FailureReason.REFUSED),
+        (302, FailureReason.REFUSED),
     ],
 )
-def test_other_statuses_give_the_start_of_their_body(status: int, failure: Failure) -> None:
+def test_other_statuses_give_the_start_of_their_body(status: int, failure: FailureReason) -> None:
     """The error is the body's first 200 characters, whatever its bytes."""
     reply = read_reply(status_code=status, body="ü".encode() * 300 + b"\xff", latency_ms=4)
     assert (reply.error, reply.failure) == ("ü" * 200, failure)

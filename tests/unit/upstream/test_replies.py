@@ -2,9 +2,10 @@
 
 import pytest
 
+from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_judges import judge_histories
 from worker.upstream.completion import read_completion
-from worker.upstream.failures import Trouble, UpstreamError
+from worker.upstream.failures import UpstreamError
 from worker.upstream.retry import History
 
 ENDLESS = "1" * 5_000
@@ -14,7 +15,7 @@ def test_an_error_with_an_endless_code_is_one_of_the_upstream() -> None:
     """Its words are kept; the code says nothing."""
     with pytest.raises(UpstreamError, match="no luck") as caught:
         read_completion({"error": {"message": "no luck", "code": ENDLESS}})
-    assert (caught.value.trouble, caught.value.status) == (Trouble.SERVER_ERROR, 0)
+    assert (caught.value.reason, caught.value.status) == (FailureReason.SERVER_ERROR, 0)
 
 
 def test_an_endless_number_in_a_note_is_none() -> None:

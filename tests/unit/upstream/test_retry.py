@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.upstream.failures import RETRYABLE, Health, Trouble, UpstreamError, trouble_of_status
-from worker.upstream.retry import GiveUp, History, RetryAt, RetryRules, after_failure, backoff_s
+from shared.upstream.failure_reasons import RETRYABLE, FailureReason, Health, reason_of_status
+from worker.upstream.failures import UpstreamError
+from worker.upstream.retry import GiveUp, History, ModelRetryPolicy, RetryAt, after_failure, backoff_s
 from worker.upstream.retry_after import requested_wait_s
 
 DRAWS = 4_000
@@ -34,7 +35,7 @@ def distance_from_uniform(sample: list[float], low: float, high: float) -> float
 def test_waits_are_spread_evenly_from_zero_to_the_limit(failures: int, limit_s: float) -> None:
     """The waits after a failure are uniform over the whole range, not clustered anywhere in it."""
     draw = random.Random(failures).random
-    waits = [backoff_s(RetryRules(), failures, draw) for _ in range(DRAWS)]
+    waits = [backoff_s(ModelRetryPolicy(), failures, draw) for _ in range(DRAWS)]
     assert distance_from_uniform(waits, 0.0, limit_s) < KOLMOGOROV_1_IN_10_000 / DRAWS**0.5
     assert min(waits) < 0.01 * limit_s
     assert max(waits) > 0.99 * limit_s
@@ -44,52 +45,54 @@ def test_waits_are_spread_evenly_from_zero_to_the_limit(failures: int, limit_s: 
 def test_what_the_upstream_asks_is_waited_in_full_and_spread_over_one_base() -> None:
     """A wait that was asked for is a floor: nobody comes earlier, and not all at the same moment."""
     draw = random.Random(5).random
-    waits = [backoff_s(RetryRules(), 9, draw, wait_s=7.0) for _ in range(DRAWS)]
+    waits = [backoff_s(ModelRetryPolicy(), 9, draw, wait_s=7.0) for _ in range(DRAWS)]
     assert distance_from_uniform(waits, 7.0, 8.0) < KOLMOGOROV_1_IN_10_000 / DRAWS**0.5
 
 
 def test_default_draws_are_random() -> None:
     """Without a source of its own each call draws another wait."""
-    steps = {after_failure(RetryRules(), History(), Trouble.TIMEOUT, now_ms=0)[1] for _ in range(50)}
+    steps = {
+        after_failure(ModelRetryPolicy(), History(), FailureReason.TIMEOUT, now_ms=0)[1] for _ in range(50)
+    }
     assert len(steps) > 40
 
 
-@pytest.mark.parametrize("trouble", Trouble)
-def test_only_what_may_pass_by_itself_is_tried_again(trouble: Trouble) -> None:
+@pytest.mark.parametrize("reason", FailureReason)
+def test_only_what_may_pass_by_itself_is_tried_again(reason: FailureReason) -> None:
     """429, timeouts, connections and 5xx are tried again, everything else ends at once."""
-    _, step = after_failure(RetryRules(), History(), trouble, now_ms=0, draw=half)
-    assert isinstance(step, RetryAt if trouble in RETRYABLE else GiveUp)
+    _, step = after_failure(ModelRetryPolicy(), History(), reason, now_ms=0, draw=half)
+    assert isinstance(step, RetryAt if reason in RETRYABLE else GiveUp)
 
 
 @pytest.mark.parametrize(
-    ("status", "trouble"),
+    ("status", "reason"),
     [
-        (429, Trouble.RATE_LIMITED),
-        (408, Trouble.TIMEOUT),
-        (500, Trouble.SERVER_ERROR),
-        (502, Trouble.SERVER_ERROR),
-        (503, Trouble.SERVER_ERROR),
-        (529, Trouble.SERVER_ERROR),
-        (401, Trouble.UNAUTHORISED),
-        (403, Trouble.UNAUTHORISED),
-        (400, Trouble.REFUSED),
-        (404, Trouble.REFUSED),
-        (301, Trouble.REFUSED),
+        (429, FailureReason.RATE_LIMITED),
+        (408, FailureReason.TIMEOUT),
+        (500, FailureReason.SERVER_ERROR),
+        (502, FailureReason.SERVER_ERROR),
+        (503, FailureReason.SERVER_ERROR),
+        (529, FailureReason.SERVER_ERROR),
+        (401, FailureReason.UNAUTHORISED),
+        (403, FailureReason.UNAUTHORISED),
+        (400, FailureReason.REFUSED),
+        (404, FailureReason.REFUSED),
+        (301, FailureReason.REFUSED),
     ],
 )
-def test_a_status_has_one_meaning(status: int, trouble: Trouble) -> None:
+def test_a_status_has_one_meaning(status: int, reason: FailureReason) -> None:
     """Each status is read the same way by every client."""
-    assert trouble_of_status(status) is trouble
+    assert reason_of_status(status) is reason
 
 
-def run_out(trouble: Trouble, rules: RetryRules, draw: Callable[[], float]) -> tuple[History, int]:
+def run_out(reason: FailureReason, rules: ModelRetryPolicy, draw: Callable[[], float]) -> tuple[History, int]:
     """Fails until the end; returns the last history and how many calls were made."""
     history, now_ms, calls = History(), 0, 0
     while True:
         calls += 1
-        history, step = after_failure(rules, history, trouble, now_ms=now_ms, draw=draw)
+        history, step = after_failure(rules, history, reason, now_ms=now_ms, draw=draw)
         if isinstance(step, GiveUp):
-            assert step.code == trouble
+            assert step.code == reason.model_code
             return history, calls
         assert step.ms >= now_ms
         now_ms = step.ms
@@ -97,13 +100,13 @@ def run_out(trouble: Trouble, rules: RetryRules, draw: Callable[[], float]) -> t
 
 def test_attempts_are_counted_from_one_and_end() -> None:
     """With five attempts allowed the fifth failure is the end, after four waits."""
-    history, calls = run_out(Trouble.SERVER_ERROR, RetryRules(max_attempts=5), half)
+    history, calls = run_out(FailureReason.SERVER_ERROR, ModelRetryPolicy(max_attempts=5), half)
     assert (calls, history.attempts, history.waited_ms) == (5, 5, 500 + 1000 + 2000 + 4000)
 
 
 def test_a_refusal_for_too_many_requests_is_no_attempt() -> None:
     """429 ends an item by the total of its waits only, and leaves its attempts as they were."""
-    history, calls = run_out(Trouble.RATE_LIMITED, RetryRules(max_attempts=2), half)
+    history, calls = run_out(FailureReason.RATE_LIMITED, ModelRetryPolicy(max_attempts=2), half)
     assert history.attempts == 0
     assert calls > 20
     assert 540_000 <= history.waited_ms <= 600_000
@@ -112,35 +115,37 @@ def test_a_refusal_for_too_many_requests_is_no_attempt() -> None:
 def test_an_attempt_ends_a_row_of_refusals() -> None:
     """The waits of refusals do not stay long once the upstream let a call through."""
     history = History(attempts=1, throttled=6)
-    history, _ = after_failure(RetryRules(), history, Trouble.TIMEOUT, now_ms=0, draw=half)
+    history, _ = after_failure(ModelRetryPolicy(), history, FailureReason.TIMEOUT, now_ms=0, draw=half)
     assert (history.attempts, history.throttled) == (2, 0)
 
 
 def test_a_wait_longer_than_what_is_left_is_not_begun() -> None:
     """A quota that is back tomorrow ends the item now instead of in ten minutes."""
-    _, step = after_failure(RetryRules(), History(), Trouble.RATE_LIMITED, now_ms=0, wait_s=86_400)
+    _, step = after_failure(
+        ModelRetryPolicy(), History(), FailureReason.RATE_LIMITED, now_ms=0, wait_s=86_400
+    )
     assert step == GiveUp("upstream_rate_limited")
 
 
 @given(
-    st.lists(st.sampled_from(list(Trouble)), max_size=60),
+    st.lists(st.sampled_from(list(FailureReason)), max_size=60),
     st.floats(0, 0.999),
     st.integers(1, 9),
     st.one_of(st.none(), st.floats(0, 200)),
 )
 def test_no_item_waits_longer_than_the_total_or_tries_more_than_allowed(
-    troubles: list[Trouble], drawn: float, most: int, asked: float | None
+    reasons: list[FailureReason], drawn: float, most: int, asked: float | None
 ) -> None:
     """Whatever happens, waits and attempts stay within the rules, and the history survives parking."""
-    rules, history = RetryRules(max_attempts=most), History()
-    for trouble in troubles:
-        history, step = after_failure(rules, history, trouble, now_ms=5, wait_s=asked, draw=lambda: drawn)
+    rules, history = ModelRetryPolicy(max_attempts=most), History()
+    for reason in reasons:
+        history, step = after_failure(rules, history, reason, now_ms=5, wait_s=asked, draw=lambda: drawn)
         assert history.attempts <= most
         assert history.waited_ms <= 600_000
         assert History.unpack(history.attempts, history.pack()) == history
         if isinstance(step, GiveUp):
             return
-        assert step.is_attempt == (trouble is not Trouble.RATE_LIMITED)
+        assert step.is_attempt == (reason is not FailureReason.RATE_LIMITED)
         assert step.ms >= 5 + (asked or 0) * 1000 - 1
 
 
@@ -190,21 +195,23 @@ def test_no_header_breaks_the_reading(headers: dict[str, str]) -> None:
     assert wait_s is None or 0 <= wait_s <= 86_400
 
 
-@pytest.mark.parametrize("trouble", Trouble)
-def test_errors_survive_pickling(trouble: Trouble) -> None:
+@pytest.mark.parametrize("reason", FailureReason)
+def test_errors_survive_pickling(reason: FailureReason) -> None:
     """An error comes out of a pickle as it went in, with everything it knows."""
-    error = UpstreamError(trouble, "m" * 1000, status=503, wait_s=2.5)
+    error = UpstreamError(reason, "m" * 1000, status=503, wait_s=2.5)
     back = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own pickle, made on this line
-    assert (back.trouble, back.message, back.status, back.wait_s) == (trouble, "m" * 1000, 503, 2.5)
+    assert (back.reason, back.message, back.status, back.wait_s) == (reason, "m" * 1000, 503, 2.5)
     assert (back.code, back.retryable, back.health) == (error.code, error.retryable, error.health)
 
 
 def test_what_a_failure_says_about_its_endpoint() -> None:
     """A refusal of one request says nothing against the endpoint; a run ends where every call would fail."""
-    health = {trouble: UpstreamError(trouble, "").health for trouble in Trouble}
-    assert health[Trouble.RATE_LIMITED] is Health.BUSY
-    assert health[Trouble.TIMEOUT] is Health.SLOW
-    assert {health[Trouble.CONNECTION], health[Trouble.SERVER_ERROR]} == {Health.SICK}
-    assert {health[t] for t in (Trouble.REFUSED, Trouble.UNAUTHORISED, Trouble.TOO_LARGE)} == {Health.WELL}
-    ending = {Trouble.UNAUTHORISED, Trouble.FORBIDDEN, Trouble.INSECURE}
-    assert {t for t in Trouble if UpstreamError(t, "").ends_run} == ending
+    health = {reason: UpstreamError(reason, "").health for reason in FailureReason}
+    assert health[FailureReason.RATE_LIMITED] is Health.BUSY
+    assert health[FailureReason.TIMEOUT] is Health.SLOW
+    assert {health[FailureReason.CONNECTION_LOST], health[FailureReason.SERVER_ERROR]} == {Health.UNHEALTHY}
+    assert {
+        health[t] for t in (FailureReason.REFUSED, FailureReason.UNAUTHORISED, FailureReason.TOO_LARGE)
+    } == {Health.OK}
+    ending = {reason.name for reason in FailureReason if UpstreamError(reason, "").ends_run}
+    assert ending == {"UNAUTHORISED", "FORBIDDEN", "INSECURE", "UNPRICED"}

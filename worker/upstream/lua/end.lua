@@ -1,7 +1,7 @@
 -- A call has ended: gives its permits back, and lets limits, adaptive number and breaker know how it went.
 -- Does nothing for a permit that is not held any more, so that it may be sent twice.
 --
--- ARGV: permit, health (well, busy, slow, sick, unknown), latency in ms, era as given by begin (-1: no breaker),
+-- ARGV: permit, health (ok, busy, slow, unhealthy, unknown), latency in ms, era as given by begin (-1: no breaker),
 --       ms of pause that the upstream asked for (0: none), number of scopes;
 --       per scope: name, ms to add to what its tokens took of the limit (the estimate was too low; < 0: too high)
 -- Returns {ok} · {gone}
@@ -20,7 +20,7 @@ for at = 7, 5 + 2 * ARGV[6], 2 do
       if pause > 0 then state.pause = math.max(state.pause, now() + math.min(pause, PAUSE_CAP_MS)) end
       adapt(state, health, tonumber(ARGV[3]), call('ZCARD', permits_key(name)))
       -- Busy says that it works, unknown says nothing.
-      if health ~= 'busy' and health ~= 'unknown' then judge(state, era, health == 'well') end
+      if health ~= 'busy' and health ~= 'unknown' then judge(state, era, health == 'ok') end
     end
     write_scope(name, state)
   end

@@ -12,13 +12,13 @@ local function end_round(scope, in_use)
 end
 
 local function adapt(scope, health, latency, in_use)
-  if health ~= 'well' and health ~= 'busy' and health ~= 'slow' then return end
+  if health ~= 'ok' and health ~= 'busy' and health ~= 'slow' then return end
   local passed, count = now() - scope.wat, scope.wok + scope.wbad
   if scope.wat > 0 and passed >= math.max(ROUND_MS, scope.rtt) and (count >= FEW or passed >= SPARSE_MS) then
     end_round(scope, in_use + 1)
   end
   if scope.wat == 0 then scope.wat = now() end
-  if health == 'well' then
+  if health == 'ok' then
     scope.rtt = scope.rtt > 0 and scope.rtt + SMOOTHING * (latency - scope.rtt) or latency
     scope.wok = scope.wok + 1
     if scope.cwnd > 0 and 2 * scope.peak >= scope.cwnd then scope.cwnd = scope.cwnd + 1 / scope.cwnd end

@@ -4,15 +4,18 @@ from email.utils import formatdate
 
 import pytest
 
-from worker.queries.policy import MAX_WAIT_S, RetryPolicy, read_retry_after, retry_wait_s
-from worker.queries.reply import Failure
+from shared.upstream.failure_reasons import FailureReason
+from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
+from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after
 
 
-def waits(policy: RetryPolicy, failure: Failure, *, retry_after_s: float | None = None) -> list[float]:
+def waits(
+    policy: QueryRetryPolicy, failure: FailureReason, *, retry_after_s: float | None = None
+) -> list[float]:
     """All waits until the result stands."""
     found: list[float] = []
     while (
-        wait := retry_wait_s(policy, failure, retries=len(found), retry_after_s=retry_after_s)
+        wait := query_retry_wait_s(policy, failure, retries=len(found), retry_after_s=retry_after_s)
     ) is not None:
         found.append(wait)
     return found
@@ -20,43 +23,55 @@ def waits(policy: RetryPolicy, failure: Failure, *, retry_after_s: float | None 
 
 def test_429_is_retried_three_times_with_doubled_delay() -> None:
     """Waits are delay·2^retry from retry 0; there is none after the last."""
-    assert waits(RetryPolicy(), Failure.RATE_LIMITED) == [30, 60, 120]
+    assert waits(QueryRetryPolicy(), FailureReason.RATE_LIMITED) == [30, 60, 120]
 
 
 def test_without_delay_a_retry_waits_a_second() -> None:
     """The floor holds for every retry."""
-    assert waits(RetryPolicy(delay_s=0), Failure.RATE_LIMITED) == [1, 1, 1]
+    assert waits(QueryRetryPolicy(delay_s=0), FailureReason.RATE_LIMITED) == [1, 1, 1]
 
 
 def test_retry_after_counts_when_it_is_longer() -> None:
     """The longer of backoff and the server's wish is waited."""
-    assert waits(RetryPolicy(delay_s=10), Failure.RATE_LIMITED, retry_after_s=25) == [25, 25, 40]
+    assert waits(QueryRetryPolicy(delay_s=10), FailureReason.RATE_LIMITED, retry_after_s=25) == [25, 25, 40]
 
 
 def test_no_wait_is_longer_than_a_day() -> None:
     """Neither a huge delay nor a huge Retry-After parks a query for ever."""
-    assert waits(RetryPolicy(delay_s=1e9), Failure.RATE_LIMITED) == [MAX_WAIT_S] * 3
-    assert waits(RetryPolicy(delay_s=0), Failure.RATE_LIMITED, retry_after_s=1e300) == [MAX_WAIT_S] * 3
+    assert waits(QueryRetryPolicy(delay_s=1e9), FailureReason.RATE_LIMITED) == [MAX_WAIT_S] * 3
+    assert (
+        waits(QueryRetryPolicy(delay_s=0), FailureReason.RATE_LIMITED, retry_after_s=1e300)
+        == [MAX_WAIT_S] * 3
+    )
 
 
-@pytest.mark.parametrize("failure", [None, *(f for f in Failure if f is not Failure.RATE_LIMITED)])
-def test_nothing_else_is_retried(failure: Failure | None) -> None:
+@pytest.mark.parametrize(
+    "failure", [None, *(f for f in FailureReason if f is not FailureReason.RATE_LIMITED)]
+)
+def test_nothing_else_is_retried(failure: FailureReason | None) -> None:
     """Every other failure, and every answer, is a result at once."""
-    assert retry_wait_s(RetryPolicy(), failure, retries=0) is None
+    assert query_retry_wait_s(QueryRetryPolicy(), failure, retries=0) is None
 
 
 def test_retry_errors_retries_what_may_pass_by_itself() -> None:
     """Timeouts, broken connections and 5xx are retried as often as asked; refusals and bad bodies never."""
-    policy = RetryPolicy(delay_s=2, retry_errors=2)
-    retried = {failure for failure in Failure if retry_wait_s(policy, failure, retries=0) is not None}
-    assert retried == {Failure.RATE_LIMITED, Failure.TIMEOUT, Failure.LOST, Failure.SERVER_ERROR}
-    assert waits(policy, Failure.TIMEOUT) == [2, 4]
+    policy = QueryRetryPolicy(delay_s=2, retry_errors=2)
+    retried = {
+        failure for failure in FailureReason if query_retry_wait_s(policy, failure, retries=0) is not None
+    }
+    assert retried == {
+        FailureReason.RATE_LIMITED,
+        FailureReason.TIMEOUT,
+        FailureReason.CONNECTION_LOST,
+        FailureReason.SERVER_ERROR,
+    }
+    assert waits(policy, FailureReason.TIMEOUT) == [2, 4]
 
 
 def test_many_retries_do_not_overflow() -> None:
     """The exponent is bounded."""
-    policy = RetryPolicy(delay_s=30, retry_errors=10**9)
-    assert retry_wait_s(policy, Failure.LOST, retries=10**8) == MAX_WAIT_S
+    policy = QueryRetryPolicy(delay_s=30, retry_errors=10**9)
+    assert query_retry_wait_s(policy, FailureReason.CONNECTION_LOST, retries=10**8) == MAX_WAIT_S
 
 
 @pytest.mark.parametrize(
