@@ -14,7 +14,8 @@ from shared.contracts.case_run import GIT_KEY, CaseRun
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
 from shared.errors import UsageError
-from shared.names import Kind, RunState
+from shared.kinds import CASES, QUERIES, TURNS, Kind
+from shared.names import RunState
 from shared.runs import RunInfo, RunStore
 
 SCHEMA_VERSION: Final = 1
@@ -97,7 +98,7 @@ def document_of(
     document = {
         "schema_version": SCHEMA_VERSION,
         "run_id": info.run,
-        "kind": info.kind.value,
+        "kind": info.kind.name,
         "state": info.state.value,
         "counts": counts,
         "summary": {**summary, "rates": {**_outcome_rates(counts), **summary.get("rates", {})}},
@@ -113,7 +114,7 @@ def document_of(
 
 def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
     """Tells whether the first failure was to end the run, and did."""
-    fails_fast = info.kind == Kind.CASES and CaseRun.from_snapshot(info.snapshot).fail_fast
+    fails_fast = info.kind == CASES and CaseRun.from_snapshot(info.snapshot).fail_fast
     return fails_fast and info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
 
 
@@ -159,7 +160,7 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
         "duration_s": None if duration_ms is None else round(duration_ms / 1000, 3),
     }
     per_s = round(1000 * info.total / duration_ms, 1) if duration_ms else None
-    if info.kind == Kind.TURNS:
+    if info.kind == TURNS:
         live = LiveRun.from_snapshot(info.snapshot)
         return {
             **told,
@@ -169,7 +170,7 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
             "namespace": info.namespace,
             "turns_per_s": per_s,
         }
-    if info.kind == Kind.CASES:
+    if info.kind == CASES:
         bench = CaseRun.from_snapshot(info.snapshot)
         return {
             **told,
@@ -197,9 +198,9 @@ class _Read(NamedTuple):
 
 
 _KINDS: Final[Mapping[Kind, _Read]] = {
-    Kind.TURNS: _Read(lambda store, run, with_text: store.pages(run, with_payload=with_text), TurnTotals),
-    Kind.CASES: _Read(lambda store, run, _: store.item_pages(run), CaseTotals),
-    Kind.QUERIES: _Read(lambda store, run, _: store.item_pages(run), QueryTotals),
+    TURNS: _Read(lambda store, run, with_text: store.pages(run, with_payload=with_text), TurnTotals),
+    CASES: _Read(lambda store, run, _: store.item_pages(run), CaseTotals),
+    QUERIES: _Read(lambda store, run, _: store.item_pages(run), QueryTotals),
 }
 
 

@@ -8,8 +8,8 @@ from producer.load.chunks import CHUNK_TURNS
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
 from shared.contracts.turn_vocabulary import SummaryPolicy
+from shared.kinds import Kind
 from shared.ledger import Wake
-from shared.names import Kind
 
 
 @dataclass(frozen=True, slots=True)

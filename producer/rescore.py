@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from producer.report.cases.opened_rows import OpenedCase, opened
 from shared.contracts.case_run import CaseRun
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import CASES
 from shared.runs import RunInfo, RunStore
 
 
@@ -37,7 +37,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
         UsageError: it is no run of cases, or has no answers.
         RedisUnreachableError: Redis stays away.
     """
-    if info.kind != Kind.CASES:
+    if info.kind != CASES:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
     run = CaseRun.from_snapshot(info.snapshot)
     positions, cases = dict[int, int](), list[dict[str, Any]]()

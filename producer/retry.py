@@ -17,8 +17,8 @@ from producer.options import Publishes
 from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.live_turns import LiveRun
 from shared.errors import RunStateError, UsageError
+from shared.kinds import TURNS
 from shared.ledger import ChunkPlan, Ledger
-from shared.names import Kind
 from shared.runs import RunInfo, RunStore, TurnRow
 from shared.runs.pages import ChunkFields
 
@@ -89,7 +89,7 @@ def retry_turns(
 
 def _check(info: RunInfo, indexes: Collection[int] | None) -> None:
     """Refuses what cannot be asked for."""
-    if info.kind != Kind.TURNS:
+    if info.kind != TURNS:
         raise UsageError(f"run {info.run} is of kind {info.kind}", hint="only turns can be retried this way")
     if not info.is_final:
         raise RunStateError(

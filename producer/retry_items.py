@@ -17,8 +17,9 @@ from producer.retry import Retried
 from shared.codecs.item_rows import UNJUDGED, ItemRow
 from shared.contracts.case_run import decode_case
 from shared.errors import ConfigError, RunStateError, UsageError
+from shared.kinds import CASES, Kind
 from shared.ledger import ChunkPlan, Ledger
-from shared.names import Kind, RunState
+from shared.names import RunState
 from shared.runs import RunInfo, RunStore
 from shared.upstream.failure_reasons import ENDS_QUERY_RUN
 
@@ -71,7 +72,7 @@ def retry_items(
 
 def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int]:
     """Finds the items to ask for."""
-    is_wanted = _case_is_wanted if info.kind == Kind.CASES else _query_is_wanted
+    is_wanted = _case_is_wanted if info.kind == CASES else _query_is_wanted
     for page in store.item_pages(info.run):
         for row in page:
             if not row.code or is_wanted(row, errors=errors):
@@ -103,6 +104,6 @@ def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[Chun
 
 def _name(kind: Kind, payload: bytes | None) -> str:
     """Names an item after what was loaded for it."""
-    if kind == Kind.CASES and payload:
+    if kind == CASES and payload:
         return decode_case(payload).first
     return str(msgspec.json.decode(payload or b"{}").get("id", ""))

@@ -28,8 +28,8 @@ from producer.load.source import Source
 from producer.options import Publishes, SubmitOptions, SubmittedRun
 from shared.clock import now_ms
 from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
+from shared.kinds import Kind
 from shared.ledger import Ledger, Opened
-from shared.names import Kind
 from shared.observability import tracing
 from shared.runs import RunStore
 
@@ -99,7 +99,7 @@ class _Submit:
     def run(self) -> SubmittedRun:
         """Loads, as the first span of the run's trace."""
         tracing.start(instance=f"{self._token}@{gethostname()}", on_problem=self._options.on_warning)
-        with tracing.span("submit", {"proctor.kind": self._kind}, kind="producer") as span:
+        with tracing.span("submit", {"proctor.kind": self._kind.name}, kind="producer") as span:
             submitted = self._load_until_kept()
             span.set({"proctor.run": submitted.run, "proctor.items": submitted.total})
             return submitted
@@ -144,7 +144,7 @@ class _Submit:
         while True:
             opened = self._ledger.open(
                 run,
-                kind=self._kind,
+                kind=self._kind.name,
                 namespace=options.namespace,
                 key=options.idempotency_key,
                 token=self._token,
@@ -237,7 +237,7 @@ class _Submit:
                 hint="take another key, or submit the same file with the same options",
             )
         # Whoever sealed the run may have died before it published anything.
-        self._publisher.publish(self._ledger.unclaimed(opened.run, self._kind))
+        self._publisher.publish(self._ledger.unclaimed(opened.run, self._kind.name))
         return self._submitted(opened.run, duplicate=True)
 
     def _submitted(self, run: str, *, duplicate: bool) -> SubmittedRun:
@@ -253,7 +253,7 @@ class _Submit:
 
     def _new_digest(self, load: Load) -> "Digest":
         """Begins the digest of input and settings that decide what comes out."""
-        settings = (self._kind, self._options.namespace, *load.settings)
+        settings = (self._kind.name, self._options.namespace, *load.settings)
         return sha256("\n".join([*settings, ""]).encode())
 
 

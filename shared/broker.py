@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from celery import Celery
 from kombu.utils.uuid import uuid
 
+from shared.kinds import TURNS, all_kinds, kind_named
 from shared.ledger.calls import denied, is_denial
-from shared.names import TASKS, Kind
 from shared.queues import Queues, queues_on
 from shared.queues.base import CONNECT_TIMEOUT_S
 from shared.server.amqp_broker import errors_of
@@ -60,8 +60,8 @@ def settings(target: "BrokerTarget") -> dict[str, object]:
         **_TASK_SETTINGS,
         **_WORKER_SETTINGS,
         **queues.celery_settings(),
-        "task_routes": {name: {"queue": queues.name(kind)} for kind, name in TASKS.items()},
-        "task_default_queue": queues.name(Kind.TURNS),
+        "task_routes": {kind.task: {"queue": queues.name(kind)} for kind in all_kinds()},
+        "task_default_queue": queues.name(TURNS),
     }
 
 
@@ -184,10 +184,11 @@ class Publisher:
     def _send(self, batch: Sequence[_Kept]) -> None:
         amqp, queues = self._app.amqp, self._app.wake_queues
         with self._app.producer_pool.acquire(block=True) as producer, queues.batch(producer):
-            for (kind, run, chunk, items, first), task_id in batch:
+            for (name, run, chunk, items, first), task_id in batch:
+                kind = kind_named(name)
                 message = amqp.as_task_v2(
                     task_id,
-                    TASKS[Kind(kind)],
+                    kind.task,
                     # Flower cuts what is long: what people read comes first.
                     kwargs={"run": run, "first": first, "chunk": chunk, "items": items},
                     create_sent_event=True,
@@ -195,9 +196,9 @@ class Publisher:
                 )
                 amqp.send_task_message(
                     producer,
-                    TASKS[Kind(kind)],
+                    kind.task,
                     message,
-                    queue=queues.name(Kind(kind)),
+                    queue=queues.name(kind),
                     declare=None if queues.declares else [],  # None: the queue itself
                 )
 

@@ -1,29 +1,10 @@
-"""Names that both sides spell the same way: kinds, tasks, states, outcomes."""
+"""Names that both sides spell the same way: states and outcomes."""
 
 from enum import StrEnum
 from typing import Final
 
 DISTRIBUTION: Final = "proctor"
 ENVIRONMENT_PREFIX: Final = "PROCTOR_"
-
-
-class Kind(StrEnum):
-    """What a run consists of; also the name of its queue."""
-
-    TURNS = "turns"
-    """Conversation turns, to be classified by the breakpoint engine."""
-    CASES = "cases"
-    """Model test cases, to be validated."""
-    QUERIES = "queries"
-    """Questions to a RAG API, whose answers are checked."""
-
-
-TASKS: Final[dict[Kind, str]] = {
-    Kind.TURNS: "proctor.turns.evaluate",
-    Kind.CASES: "proctor.cases.validate",
-    Kind.QUERIES: "proctor.queries.evaluate",
-}
-"""The Celery task that works on chunks of each kind."""
 
 
 class RunState(StrEnum):

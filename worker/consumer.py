@@ -22,8 +22,8 @@ from celery.worker.consumer import Consumer
 from celery.worker.state import maybe_shutdown
 from kombu import Connection
 
+from shared.kinds import all_kinds
 from shared.ledger.calls import denied, is_denial
-from shared.names import TASKS, Kind
 from worker.lifecycle import exit_with
 from worker.messages import log_rejected, why_rejected
 
@@ -80,7 +80,7 @@ class PromptConsumer(Consumer):
         known: Any = self  # the stubs know little of it
         take: Callable[[Any], None] = super().create_task_handler(*arguments, **options)
         queues = known.app.amqp.queues.consume_from
-        tasks = {TASKS[kind] for kind in Kind if known.app.wake_queues.name(kind) in queues}
+        tasks = {kind.task for kind in all_kinds() if known.app.wake_queues.name(kind) in queues}
 
         def receive(message: Any) -> None:
             if reason := why_rejected(message, tasks):

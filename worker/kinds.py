@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Final, NamedTuple
 
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind
 from shared.runs import RunStore
 from worker.executors.chunk import Executor
 from worker.process import WorkerProcess
@@ -33,9 +33,9 @@ class Work(NamedTuple):
 
 WORK: Final[dict[Kind, Work]] = {
     # Deciding turns is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory.
-    Kind.TURNS: Work("worker.executors.turns", slots=2),
-    Kind.CASES: Work("worker.executors.cases", slots=None),
-    Kind.QUERIES: Work("worker.executors.queries", slots=None),
+    TURNS: Work("worker.executors.turns", slots=2),
+    CASES: Work("worker.executors.cases", slots=None),
+    QUERIES: Work("worker.executors.queries", slots=None),
 }
 """The kinds that this version works on."""
 
@@ -47,10 +47,10 @@ def slots_for(kinds: Iterable[Kind], in_flight: int) -> dict[Kind, int]:
         kinds: what the process is to work on; kinds without a handler are left out.
         in_flight: items a process may have at work at once; a chunk has at least one.
 
-    >>> slots_for([Kind.TURNS, Kind.QUERIES], in_flight=100)
-    {<Kind.TURNS: 'turns'>: 2, <Kind.QUERIES: 'queries'>: 62}
-    >>> slots_for([Kind.TURNS], in_flight=1)
-    {<Kind.TURNS: 'turns'>: 1}
+    >>> slots_for([TURNS, QUERIES], in_flight=100)
+    {Kind(name='turns'): 2, Kind(name='queries'): 62}
+    >>> slots_for([TURNS], in_flight=1)
+    {Kind(name='turns'): 1}
     """
     known = [kind for kind in dict.fromkeys(kinds) if kind in WORK]
     fixed = {kind: slots for kind in known if (slots := WORK[kind].slots) is not None}
@@ -61,7 +61,7 @@ def slots_for(kinds: Iterable[Kind], in_flight: int) -> dict[Kind, int]:
 def threads_for(slots: dict[Kind, int]) -> int:
     """Tells how many threads Celery's pool needs, so that no kind waits for another's slots.
 
-    >>> threads_for({Kind.TURNS: 2})
+    >>> threads_for({TURNS: 2})
     2
     """
     return min(MOST_THREADS, sum(slots.values()))

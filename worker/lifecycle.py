@@ -25,9 +25,9 @@ from celery.worker import state
 from shared import __version__
 from shared.broker import Publisher
 from shared.errors import ProctorError
+from shared.kinds import Kind, all_kinds
 from shared.ledger import Ledger, Wake
 from shared.ledger.times import Times
-from shared.names import TASKS, Kind
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.server.client import Connection, follow_master, resolve_target
@@ -47,12 +47,12 @@ _processes: list[WorkerProcess] = []
 def register_tasks(app: Celery) -> None:
     """Gives the app one task per kind that this version works on."""
     for kind in WORK:
-        app.task(name=TASKS[kind])(_task(kind))
+        app.task(name=kind.task)(_task(kind))
 
 
 def _task(kind: Kind) -> Callable[..., Summary]:
     def evaluate(*, run: str, chunk: str, items: int = 0, first: str = "") -> Summary:
-        return _runners[-1].run(Wake(kind, run, chunk, items, first))
+        return _runners[-1].run(Wake(kind.name, run, chunk, items, first))
 
     return evaluate
 
@@ -99,7 +99,7 @@ class Lifecycle(bootsteps.StartStopStep):
         self._burst = burst
         self._settings = Settings.from_environment()
         queues = worker.app.amqp.queues
-        kinds = {worker.app.wake_queues.name(kind): kind for kind in Kind}
+        kinds = {worker.app.wake_queues.name(kind): kind for kind in all_kinds()}
         queues.deselect(
             [name for name, kind in kinds.items() if kind not in WORK and name in queues.consume_from]
         )
@@ -190,7 +190,7 @@ def _say_ready(sender: Any, **_options: Any) -> None:
         "worker started",
         extra={
             "pid": os.getpid(),
-            "kinds": ",".join(process.slots),
+            "kinds": ",".join(map(str, process.slots)),
             "in_flight": process.in_flight.size,
             "version": __version__,
         },

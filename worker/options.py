@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import Kind, all_kinds, kind_named
 
 UNSANDBOXED: Final = "--allow-unsandboxed-validators"
 
@@ -53,7 +53,10 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     """
     parser = _Parser(prog="worker", description="Work on chunks of runs until told to stop.")
     parser.add_argument(
-        "-Q", "--queues", default=",".join(Kind), help="kinds to work on, with commas (default: %(default)s)"
+        "-Q",
+        "--queues",
+        default=",".join(map(str, all_kinds())),
+        help="kinds to work on, with commas (default: %(default)s)",
     )
     parser.add_argument("-j", "--in-flight", type=_number, help="items in flight per process")
     parser.add_argument("--processes", type=_number, help="worker processes (with --supervise)")
@@ -85,7 +88,7 @@ def node_name(kinds: Sequence[Kind], number: int) -> str:
         kinds: what it works on.
         number: counted from 1 under one supervisor.
     """
-    what = "-".join(kinds) if len(kinds) < len(Kind) else "all"
+    what = "-".join(map(str, kinds)) if len(kinds) < len(all_kinds()) else "all"
     return f"{what}-{number}.{os.getpid()}@{socket.gethostname()}"
 
 
@@ -98,7 +101,8 @@ def _number(text: str) -> int:
 
 def _kinds(text: str) -> tuple[Kind, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in set(Kind)]
+    known = [kind.name for kind in all_kinds()]
+    unknown = [name for name in names if name not in known]
     if unknown or not names:
-        raise UsageError(f"-Q {text!r}: kinds are {', '.join(Kind)}")
-    return tuple(Kind(name) for name in dict.fromkeys(names))
+        raise UsageError(f"-Q {text!r}: kinds are {', '.join(known)}")
+    return tuple(kind_named(name) for name in dict.fromkeys(names))

@@ -72,9 +72,8 @@ def _work(options: Options, settings: Settings) -> int:
     in_flight = options.in_flight or settings.in_flight
     slots = registry.slots_for(options.kinds, in_flight)
     if not slots:
-        raise UsageError(
-            f"-Q {','.join(options.kinds)}: this version works on {', '.join(registry.WORK)} only"
-        )
+        asked, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.WORK))
+        raise UsageError(f"-Q {asked}: this version works on {known} only")
     app = import_module("worker.app").app
     celery_worker = app.Worker(
         hostname=options.name,

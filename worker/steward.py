@@ -18,8 +18,8 @@ from time import monotonic
 from typing import Final
 
 from shared.errors import RedisRefusingError, RedisUnreachableError
+from shared.kinds import Kind
 from shared.ledger.idle import has_work
-from shared.names import Kind
 from worker.process import WorkerProcess
 
 IDLE_TICKS: Final = 2
@@ -127,9 +127,10 @@ class Steward:
             self._has_arrived = True
         idle = [] if is_draining else process.idle_kinds()
         for capacity, kinds in self._capacities.items():
-            looking = [kind for kind in kinds if kind in idle]
+            names = [kind.name for kind in kinds]
+            looking = [kind.name for kind in kinds if kind in idle]
             now = 0 if is_draining else capacity
-            wakes = process.ledger.tick(process.name, kinds, now, idle=looking, is_patient=False)
+            wakes = process.ledger.tick(process.name, names, now, idle=looking, is_patient=False)
             process.publish(wakes)
         process.publisher.flush()
         self._sweep_broker()
@@ -146,7 +147,7 @@ class Steward:
         process.publisher.forget_deliveries(after_s)
 
     def _end_when_idle(self) -> None:
-        is_idle = not has_work(self._process.ledger, self._process.slots)
+        is_idle = not has_work(self._process.ledger, [kind.name for kind in self._process.slots])
         self._idle_ticks = self._idle_ticks + 1 if is_idle else 0
         if self._idle_ticks >= IDLE_TICKS:
             logger.info("nothing left to do")

@@ -91,7 +91,7 @@ def child_command(options: Options, name: str) -> list[str]:
     """Writes the command line of one worker process; it reads its standard input to its end."""
     isolation = ["-P"] if sys.flags.safe_path else []
     command = [sys.executable, *isolation, "-m", "worker", "--stop-on-eof", "--name", name]
-    command += ["-Q", ",".join(options.kinds)]
+    command += ["-Q", ",".join(map(str, options.kinds))]
     if options.in_flight is not None:
         command += ["-j", str(options.in_flight)]
     flags = {"--burst": options.burst, UNSANDBOXED: options.unsandboxed_validators}

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import latency_ms
 from shared.contracts.query_vocabulary import failed
-from shared.names import Kind, Outcome
+from shared.kinds import CASES, QUERIES, TURNS, Kind
+from shared.names import Outcome
 
 Scores = Mapping[str, float]
 
@@ -53,7 +54,7 @@ def items_of(kind: Kind, lines: Iterable[Mapping[str, Any]]) -> Items:
             skipped += 1
             continue
         unit, key = identify(result)
-        word = str(result["decision"]) if kind is Kind.TURNS and result["decision"] else line["outcome"]
+        word = str(result["decision"]) if kind is TURNS and result["decision"] else line["outcome"]
         found.append(ComparedItem(key, unit, line["outcome"], word, _scores(kind, line, result)))
     return Items(found, skipped)
 
@@ -135,18 +136,18 @@ def _identify_turn() -> Identify:
 
 
 _IDENTIFIERS: Final[Mapping[Kind, Callable[[], Identify]]] = {
-    Kind.QUERIES: _identify_query,
-    Kind.CASES: _identify_case,
-    Kind.TURNS: _identify_turn,
+    QUERIES: _identify_query,
+    CASES: _identify_case,
+    TURNS: _identify_turn,
 }
 
 
 def _scores(kind: Kind, line: Mapping[str, Any], result: Mapping[str, Any]) -> Scores:
     """Collects what was measured of an item; the time of an answer from the cache was another item's."""
-    if line["outcome"] == Outcome.ERROR or (kind is Kind.TURNS and result.get("response") is None):
+    if line["outcome"] == Outcome.ERROR or (kind is TURNS and result.get("response") is None):
         return _NO_SCORES
     found: dict[str, Any] = {"cost_usd": line.get("cost_usd")}
-    if kind is Kind.QUERIES:
+    if kind is QUERIES:
         check = result["checks"].get("must_contain", {})
         found["keywords_found"] = check["matched"] / check["total"] if check.get("total") else None
         found["latency_ms"] = latency_ms(result)

@@ -8,7 +8,8 @@ from typing import Any, Final
 from producer.aggregate.bootstrap import Interval, paired, paired_rate
 from producer.aggregate.compared_items import ComparedItem, Items, label, one_model_each
 from producer.aggregate.statistics import McNemar, Rate, mcnemar, wilson
-from shared.names import Kind, Outcome
+from shared.kinds import CASES, Kind
+from shared.names import Outcome
 
 GOOD: Final = frozenset({Outcome.PASSED.value, Outcome.DECIDED.value})
 """Outcomes of items that did what they should; a turn that was decided has."""
@@ -110,7 +111,7 @@ class Comparison:
     def as_document(self) -> dict[str, Any]:
         """Returns it as `--json` prints it."""
         return {
-            "kind": self.kind.value,
+            "kind": self.kind.name,
             "verdict": self.verdict,
             "regressions": self.regressions,
             "pass_rate": {"a": self.rate_a.as_document(), "b": self.rate_b.as_document()},
@@ -177,7 +178,7 @@ def compare(
         judged: scores that decide beside the outcomes.
     """
     models = None
-    if kind is Kind.CASES:
+    if kind is CASES:
         a, b, models = one_model_each(a, b)
     found = Comparison(kind, _rate(a), _rate(b), models, level=level, judged=judged)
     found.skipped = (a.skipped, b.skipped)

@@ -9,7 +9,7 @@ from operator import ge, gt, le, lt
 from typing import Any, Final, Literal
 
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
 
 Document = Mapping[str, Any]
 Find = Callable[[Document], Any]
@@ -130,7 +130,7 @@ _COUNTS: Final = (
     "oos_queries",
 )
 METRICS: Final[Mapping[Kind, Mapping[str, Metric]]] = {
-    Kind.TURNS: {
+    TURNS: {
         **_COMMON,
         **{f"{word}_share": _share(_turn_share("decisions", word)) for word in ("must", "should", "skip")},
         "freeze_share": _share(_turn_share("freezes")),
@@ -139,7 +139,7 @@ METRICS: Final[Mapping[Kind, Mapping[str, Metric]]] = {
         **_COST,
         **_latencies(("calls", "latency_ms")),
     },
-    Kind.CASES: {
+    CASES: {
         **_COMMON,
         **_COST,
         "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
@@ -151,7 +151,7 @@ METRICS: Final[Mapping[Kind, Mapping[str, Metric]]] = {
         "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
         **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
     },
-    Kind.QUERIES: {
+    QUERIES: {
         **_COMMON,
         **{name: Metric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
         "avg_latency_ms": Metric(_of_group("avg_latency_ms", "successful_queries")),
@@ -224,7 +224,7 @@ def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any
     Returns:
         For each gate its expression, metric, value, bound, and whether it was met.
     """
-    known = METRICS[Kind(document["kind"])]
+    known = METRICS[kind_named(document["kind"])]
     judged = []
     for gate in gates:
         metric = known[gate.metric]

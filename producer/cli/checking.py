@@ -11,10 +11,9 @@ from producer.cli.estimate import calls_of
 from producer.cli.submission import Submission
 from producer.load.detect import loader_for
 from producer.load.turns import problems_in
-from producer.report.items_jsonl import NOUNS
 from producer.text import count, plural
 from shared.errors import InputError
-from shared.names import Kind
+from shared.kinds import CASES, TURNS, Kind
 
 SHOWN: Final = 20
 """Problems that are listed; a file with more has one cause."""
@@ -28,12 +27,12 @@ def tell_counts(session: Session, submission: Submission) -> int:
     """
     source, kind = submission.source, submission.kind()
     read = loader_for(kind, source.name)
-    if kind == Kind.TURNS and source.repeatable:  # a stream is read once, so it ends at its first problem
+    if kind == TURNS and source.repeatable:  # a stream is read once, so it ends at its first problem
         _, problems = problems_in(source)
         if problems:
             raise _all_of(source.name, problems)
     options = submission.options()
-    if kind == Kind.CASES:
+    if kind == CASES:
         return tell_cases(session, source, options)
     items, chunks, threads, calls = 0, 0, set[str](), 0
     for chunk in read(source, options).chunks:
@@ -41,9 +40,9 @@ def tell_counts(session: Session, submission: Submission) -> int:
         items += chunk.turns
         if options.live is not None:
             calls += calls_of(chunk.content, options.live.live)
-        if kind == Kind.TURNS:
+        if kind == TURNS:
             threads.update(part[1] for part in chunk.plan.parts)
-    counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if kind == Kind.TURNS else {})
+    counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if kind == TURNS else {})
     if options.live is not None:
         counts["calls"] = calls
     _tell(session, source.name, kind, counts)
@@ -56,12 +55,12 @@ def _tell(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> No
         document: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "file": name,
-            "kind": kind,
+            "kind": kind.name,
             "counts": counts,
         }
         session.output.data(json.dumps(document | {"exit": 0}))
         return
-    items = plural(counts["total"], NOUNS[kind])
+    items = plural(counts["total"], kind.noun)
     threads = f" in {plural(counts['threads'], 'thread')}" if "threads" in counts else ""
     chunks = plural(counts["chunks"], "chunk")
     calls = f", about {plural(counts['calls'], 'call')} of the model" if "calls" in counts else ""

@@ -14,7 +14,7 @@ from producer.cli.run_lookup import find_run
 from producer.document import pages_of
 from producer.report.formats import format_of
 from shared.errors import InputError, UnknownRunError
-from shared.names import Kind
+from shared.kinds import QUERIES, Kind, all_kinds, kind_named
 
 Line = Mapping[str, Any]
 _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
@@ -93,7 +93,7 @@ def _of_file(path: Path) -> Side:
         raise InputError(f"{path}: no `results` in it", hint=_HINT)
     if "kind" in document:
         return _side(path, document["kind"], results)
-    return _side(path, Kind.QUERIES.value, lines_of_results(results))
+    return _side(path, QUERIES.name, lines_of_results(results))
 
 
 def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Line]:
@@ -108,11 +108,11 @@ def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Line]:
 
 def _side(path: Path, kind: Any, lines: Iterable[Line]) -> Side:
     """Makes sense of the lines of a file."""
-    if kind not in list(Kind):
+    if kind not in {known.name for known in all_kinds()}:
         raise InputError(f"{path}: results of an unknown kind, {kind!r}", hint=_HINT)
     try:
-        items = items_of(Kind(kind), lines)
+        items = items_of(kind_named(kind), lines)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
-    return Side(str(path), "", Kind(kind), items, is_final=True)
+    return Side(str(path), "", kind_named(kind), items, is_final=True)

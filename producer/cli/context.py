@@ -21,7 +21,7 @@ from shared.errors import (
     UsageError,
 )
 from shared.heartbeat import oldest_beat_s
-from shared.names import Kind
+from shared.kinds import Kind, all_kinds
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Session:
         except Exception as error:
             if describe(error) is None or not self._has_own_broker:
                 raise
-            return dict.fromkeys(Kind)
+            return dict.fromkeys(all_kinds())
 
     @property
     def _has_own_broker(self) -> bool:
@@ -169,7 +169,7 @@ class Session:
 
         return Publisher(make_app(self.connection.broker))
 
-    def count_workers(self, kind: str) -> int:
+    def count_workers(self, kind: Kind) -> int:
         """Counts live workers of a kind.
 
         Everybody who works on an embedded server is of this machine and holds a heartbeat file, so that a

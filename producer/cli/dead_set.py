@@ -11,8 +11,8 @@ from producer.report.items_jsonl import item_id
 from shared.codecs.item_rows import unpack_item
 from shared.errors import UnknownItemError
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
+from shared.kinds import TURNS, kind_named
 from shared.ledger import DeadItem, unpack_dead
-from shared.names import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,18 +46,18 @@ class Dead(NamedTuple):
     @property
     def id(self) -> str:
         """The item's id as in the results."""
-        return item_id(Kind(self.item.kind), int(self.place.index))
+        return item_id(kind_named(self.item.kind), int(self.place.index))
 
     @property
     def name(self) -> ItemName:
         """What people call it."""
-        return name_of(Kind(self.item.kind), int(self.place.index), self.item.payload)
+        return name_of(kind_named(self.item.kind), int(self.place.index), self.item.payload)
 
     @property
     def line(self) -> bytes:
         """The stored JSON of its result; empty when no worker survived it."""
         result = self.item.result
-        is_bare = self.item.kind == Kind.TURNS or not result
+        is_bare = self.item.kind == TURNS.name or not result
         return result if is_bare else unpack_item(int(self.place.index), result).line
 
     @property
@@ -103,7 +103,7 @@ def find_dead(entries: Sequence[Dead], wanted: Sequence[str], run: str) -> list[
         hint = f"`proctor results {run} --errors` lists what ended in error"
         raise UnknownItemError(f"nothing of {run} is dead", hint=hint)
     by_position = {entry.name.position: entry for entry in entries}
-    kind = Kind(entries[0].item.kind)
+    kind = kind_named(entries[0].item.kind)
     found = resolve(wanted, (entry.name for entry in entries), kind=kind, where=f"the dead set of {run}")
     return [by_position[position] for position in found]
 

@@ -52,7 +52,7 @@ def _look_at_server(session: Session) -> list[Check]:
     """Looks at the server in use; one that is unfit is looked at all the same, to tell everything at once."""
     try:
         connection = session.connection
-        workers = {kind.value: session.count_workers(kind) for kind in LOADERS}
+        workers = {kind.name: session.count_workers(kind) for kind in LOADERS}
         place = f"{connection.target.display}{' (embedded)' if connection.embedded else ''}"
         is_sentinels = connection.target.url.scheme == "sentinel"
         found = check_server_of(session.client, workers=workers, behind_sentinels=is_sentinels)

@@ -14,7 +14,8 @@ from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
 from producer.report.protocol import Report
 from producer.report.screens import SCREENS, Details
-from shared.names import Kind, Outcome, RunState
+from shared.kinds import TURNS, kind_named
+from shared.names import Outcome, RunState
 from shared.runs import RunInfo
 from shared.upstream.costs import CostBook
 
@@ -77,7 +78,7 @@ def _tell_dead(session: Session, info: RunInfo, document: Mapping[str, Any]) -> 
 
 def _last_error(session: Session, info: RunInfo) -> str:
     """Finds what the last item that ended in error says: an abort follows at once."""
-    if info.kind == Kind.TURNS:
+    if info.kind == TURNS:
         return session.store.why(info.run)
     last = b""
     for page in session.store.item_pages(info.run):
@@ -188,7 +189,7 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
 
 def colored(output: Output, document: Mapping[str, Any]) -> str:
     """Writes the summary of a run, with colours where they are wanted."""
-    summary = SCREENS[Kind(document["kind"])].summary(document)
+    summary = SCREENS[kind_named(document["kind"])].summary(document)
     first, headline, *rest = summary.split("\n")
     style = _HEADLINE_STYLES.get(int(document["exit"]), "green")
     lines = [output.paint(first, "bold"), output.paint(headline, style)]

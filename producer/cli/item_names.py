@@ -21,7 +21,7 @@ from producer.report.items_jsonl import item_id
 from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.case_run import decode_case
 from shared.errors import UnknownItemError
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind
 from shared.runs import RunInfo, RunStore
 
 PAGE: Final = 500
@@ -62,11 +62,11 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
         position: in the input, from 0.
         payload: what was loaded; of a turn its line.
 
-    >>> name_of(Kind.TURNS, 4, b'{"threadId":"t","messageId":"m"}').label
+    >>> name_of(TURNS, 4, b'{"threadId":"t","messageId":"m"}').label
     't/m'
-    >>> name_of(Kind.TURNS, 4, b'{"threadId":"t"}').own
+    >>> name_of(TURNS, 4, b'{"threadId":"t"}').own
     't#4'
-    >>> name_of(Kind.QUERIES, 1, b'{"id":"Q-06"}')
+    >>> name_of(QUERIES, 1, b'{"id":"Q-06"}')
     ItemName(position=1, own='Q-06', label='Q-06')
     """
     try:
@@ -78,12 +78,12 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
 
 def _parts(kind: Kind, position: int, payload: bytes) -> tuple[str, str, str]:
     """Returns the id of an item, and what stands before and behind it in its label."""
-    if kind is Kind.TURNS:
+    if kind is TURNS:
         turn = _turn.decode(payload)
         if turn.messageId is None:
             return f"{turn.threadId}#{position}", "", ""
         return turn.messageId, f"{turn.threadId}/", ""
-    if kind is Kind.CASES:
+    if kind is CASES:
         case = decode_case(payload)
         again = f" #{case.repeat + 1}" if case.repeat else ""
         return case.id or f"case {case.case + 1}", "", f" · {case.model}{again}"
@@ -96,7 +96,7 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    if info.kind is Kind.TURNS:
+    if info.kind is TURNS:
         yield from _names_of_turns(store, info)
         return
     times = Counter[str]()
@@ -106,7 +106,7 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
             if payload is not None:
                 name = name_of(info.kind, position, payload)
                 times[name.own] += 1
-                is_again = info.kind is Kind.QUERIES and times[name.own] > 1
+                is_again = info.kind is QUERIES and times[name.own] > 1
                 yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
 
 
@@ -143,7 +143,7 @@ def resolve(wanted: Sequence[str], names: Iterable[ItemName], *, kind: Kind, whe
         UnknownItemError: no item has a name, or several have it.
 
     >>> names = [ItemName(0, "a", "a · m"), ItemName(1, "a", "a · n"), ItemName(2, "b", "b · m")]
-    >>> resolve(["b", "a · n", "case-0", "2"], names, kind=Kind.CASES, where="run-1")
+    >>> resolve(["b", "a · n", "case-0", "2"], names, kind=CASES, where="run-1")
     [2, 1, 0, 2]
     """
     asked = {text: position_of(text, kind) for text in wanted}
@@ -173,7 +173,7 @@ def resolve(wanted: Sequence[str], names: Iterable[ItemName], *, kind: Kind, whe
 def position_of(text: str, kind: Kind) -> int | None:
     """Reads a name as a position; None when it is none.
 
-    >>> position_of("turn-7", Kind.TURNS), position_of("7", Kind.TURNS), position_of("Q-7", Kind.QUERIES)
+    >>> position_of("turn-7", TURNS), position_of("7", TURNS), position_of("Q-7", QUERIES)
     (7, 7, None)
     """
     digits = text.removeprefix(item_id(kind, 0)[:-1])

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from producer.cli.output import NamedFile
 from shared.errors import DISK_ERRORS, InfrastructureError, UsageError
-from shared.names import Kind
+from shared.kinds import Kind
 
 FORMATS: Final = ("md", "json", "jsonl", "csv", "html", "junit", "github")
 _OF_SUFFIX: Final = {
@@ -69,7 +69,8 @@ def check_formats(files: Sequence[ReportFile], kind: Kind) -> None:
     Raises:
         UsageError: there is one.
 
-    >>> check_formats([ReportFile("md", Path("a.md"))], Kind.TURNS)
+    >>> from shared.kinds import TURNS
+    >>> check_formats([ReportFile("md", Path("a.md"))], TURNS)
     """
     from producer.report.formats import format_of  # noqa: PLC0415 - start-up: only a run needs it
 

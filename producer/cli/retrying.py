@@ -11,7 +11,7 @@ from producer.retry import Retried, retry_turns
 from producer.retry_items import retry_items
 from producer.text import plural
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import TURNS
 
 
 def redo(
@@ -35,7 +35,7 @@ def redo(
     if positions is not None and not positions:
         hint = f"`proctor results {run} --errors` lists what ended in error"
         raise UsageError(f"nothing of {run} is dead", hint=hint)
-    retry = retry_turns if info.kind == Kind.TURNS else retry_items
+    retry = retry_turns if info.kind == TURNS else retry_items
     session.require_broker()
     retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions)
     if detach and session.options.json:

@@ -88,7 +88,7 @@ def run_as_dict(info: RunInfo, why: str = "") -> dict[str, Any]:
     """Returns what is known of a run without its results; totals by outcome are in its own document."""
     return {
         "run_id": info.run,
-        "kind": info.kind,
+        "kind": info.kind.name,
         "state": info.state,
         "namespace": info.namespace,
         "total": info.total,

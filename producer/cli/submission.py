@@ -16,7 +16,7 @@ from producer.options import CaseChoice, QueryChoice, SubmitOptions, SubmittedRu
 from producer.submit import submit
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind
 
 
 class Submission:
@@ -49,9 +49,9 @@ class Submission:
             ConfigError: a variable of the environment cannot be used.
         """
         choice = self._choice
-        if self.kind() == Kind.QUERIES and choice.words:
+        if self.kind() == QUERIES and choice.words:
             return read_query_options(choice.words, in_flight=choice.in_flight)
-        taken = ALSO_QUERIES if self.kind() == Kind.CASES else ()
+        taken = ALSO_QUERIES if self.kind() == CASES else ()
         refuse_query_options(
             {name: value for name, value in choice.words.items() if name not in taken}, self.kind()
         )
@@ -59,7 +59,7 @@ class Submission:
 
     def query_choice(self) -> QueryChoice:
         """Which queries are to be asked."""
-        if self.kind() != Kind.QUERIES:
+        if self.kind() != QUERIES:
             return QueryChoice()
         return read_query_choice(self._choice.words, self._choice.case_words)
 
@@ -70,11 +70,11 @@ class Submission:
             UsageError: an option cannot be used, or the file describes something else.
         """
         choice = self._choice
-        if self.kind() == Kind.CASES:
+        if self.kind() == CASES:
             return read_case_choice(
                 choice.case_words, choice.model_words, choice.words, in_flight=choice.in_flight
             )
-        taken = ALSO_CASES if self.kind() == Kind.QUERIES else ()
+        taken = ALSO_CASES if self.kind() == QUERIES else ()
         refuse_case_options(
             {name: value for name, value in choice.case_words.items() if name not in taken}, self.kind()
         )
@@ -87,9 +87,9 @@ class Submission:
             UsageError: an option cannot be used, or the file describes something that asks no model.
         """
         choice = self._choice
-        if self.kind() == Kind.TURNS:
+        if self.kind() == TURNS:
             return read_live_run(choice.model_words, in_flight=choice.in_flight)
-        if self.kind() == Kind.QUERIES:
+        if self.kind() == QUERIES:
             refuse_model_options(choice.model_words, self.kind())
         return None
 
@@ -153,7 +153,7 @@ def tell_run_id(session: Session, submitted: SubmittedRun) -> None:
     document = {
         "schema_version": SCHEMA_VERSION,
         "run_id": submitted.run,
-        "kind": submitted.kind,
+        "kind": submitted.kind.name,
         "total": submitted.total,
         "threads": submitted.threads,
         "duplicate": submitted.duplicate,

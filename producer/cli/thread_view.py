@@ -12,7 +12,7 @@ from producer.report.turns.messages import message_of
 from producer.report.turns.opened_rows import OpenedRow, opened
 from shared.clock import now_ms, parse_iso_ms
 from shared.codecs.turn_batches import DUPLICATE
-from shared.names import Kind
+from shared.kinds import TURNS
 from shared.runs.pages import POISONED
 from worker.breakpoint.codec import public_state
 from worker.breakpoint.engine import BreakpointDecision
@@ -149,9 +149,7 @@ def last_turns(store: RunStore, view: ThreadView, most: int) -> list[LastTurn]:
 def _turns_of(store: RunStore, view: ThreadView) -> Iterator[LastTurn]:
     """Yields turns of a thread that may be among its last, from the newest run and chunk on."""
     needle, looked = encode(view.name), 0
-    runs = [
-        info for info in store.list(limit=LOOKED_RUNS, kind=Kind.TURNS) if info.namespace == view.namespace
-    ]
+    runs = [info for info in store.list(limit=LOOKED_RUNS, kind=TURNS) if info.namespace == view.namespace]
     for info in runs:
         reader = store.reader(info.run, with_open=False, with_payload=True)
         for _, rows in reader.by_chunk(reversed(store.chunks(info.run))):

@@ -25,7 +25,8 @@ from producer.retry_items import retry_items
 from producer.text import plural
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import ProctorError
-from shared.names import Kind, RunState
+from shared.kinds import CASES, TURNS, Kind
+from shared.names import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,12 +114,12 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     check_gates(options.gates, info.kind)
     check_formats(options.files, info.kind)
     refuse_no_text(info.kind, no_text=not options.with_text)
-    is_done = info.state == RunState.FINISHED or (info.kind == Kind.TURNS and info.done >= info.total)
+    is_done = info.state == RunState.FINISHED or (info.kind == TURNS and info.done >= info.total)
     if info.is_final and is_done:
         return tell_ending(session, info, options.files, gates=options.gates, with_text=options.with_text)
     if info.is_final:
         session.require_broker()
-        again = retry_turns if info.kind == Kind.TURNS else retry_items
+        again = retry_turns if info.kind == TURNS else retry_items
         again(session.ledger, session.publisher, session.store, run, errors=False)
     if info.state == RunState.PAUSED:
         change_state(session, run, action="resume")
@@ -139,13 +140,13 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
         UsageError: it has no answers to judge, or cases are not written in a format.
     """
     info = find_run(session, run)
-    check_formats(options.files, Kind.CASES)
+    check_formats(options.files, CASES)
     with TemporaryDirectory(prefix="proctor-rescore-") as folder:
         found = rewrite(session.store, info, Path(folder), config)
         words = {"outputs": str(found.outputs)}
-        choice = chosen(Kind.CASES, "", SummaryPolicy.GUARDRAIL, "", words=words)
+        choice = chosen(CASES.name, "", SummaryPolicy.GUARDRAIL, "", words=words)
         submission = Submission(session, str(found.config), choice)
-        return work(session, Kind.CASES, options, lambda view: submission.send(view, is_attended=True).run)
+        return work(session, CASES, options, lambda view: submission.send(view, is_attended=True).run)
 
 
 def detach(session: Session, submission: Submission, options: WorkOptions) -> int:

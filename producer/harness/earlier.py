@@ -17,7 +17,8 @@ from producer.load.baselines import encode_baseline
 from producer.report.queries.opened_rows import opened
 from shared.contracts.query_run import QueryRun
 from shared.errors import UnknownRunError
-from shared.names import FINAL_STATES, Kind, RunState
+from shared.kinds import QUERIES
+from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo, RunStore
 
 LOOKED_AT: Final = 20
@@ -47,7 +48,7 @@ def earlier_results(
     if start_from == baselines[0]["id"]:
         return NOTHING
     payloads = payloads_of(baselines)
-    for info in store.list(limit=LOOKED_AT, kind=Kind.QUERIES):
+    for info in store.list(limit=LOOKED_AT, kind=QUERIES):
         if info.state not in FINAL_STATES or not _asks_the_same(store, info, payloads, api_url):
             continue
         if info.state == RunState.FINISHED:
@@ -72,7 +73,7 @@ def left_behind(
     """
     payloads = payloads_of(baselines)
     for state in (RunState.RUNNING, RunState.PAUSED):
-        for info in store.list(limit=LOOKED_AT, kind=Kind.QUERIES, state=state):
+        for info in store.list(limit=LOOKED_AT, kind=QUERIES, state=state):
             theirs = QueryRun.from_snapshot(info.snapshot).owner
             if _is_orphan(theirs, owner) and _asks_the_same(store, info, payloads, api_url):
                 yield info

@@ -36,7 +36,8 @@ from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import DEFAULT_API_URL, DEFAULT_DELAY_S
 from shared.errors import ConfigError, InfrastructureError, InputError, ProctorError
-from shared.names import Kind, RunState
+from shared.kinds import QUERIES
+from shared.names import RunState
 from shared.runs import RunInfo
 
 EXIT_FINISHED: Final = 0
@@ -142,13 +143,13 @@ class _Evaluation:
         self._ids = [query["id"] for query in baselines.queries]
         self._owner = owner_of(asked.folder)
         self._earlier = NOTHING
-        self._crew = LocalWorkers(session, Kind.QUERIES, processes=1, in_flight=None)
+        self._crew = LocalWorkers(session, QUERIES, processes=1, in_flight=None)
 
     def run(self) -> int:
         """Sends the queries, writes the files, and returns the exit code."""
         session, asked = self._session, self._asked
         self._end_own_orphans()
-        if not session.count_workers(Kind.QUERIES):
+        if not session.count_workers(QUERIES):
             self._crew.start()
         self._earlier = earlier_results(session.store, self._baselines.queries, self._first, asked.api_url)
         if self._earlier.results:
@@ -202,7 +203,7 @@ class _Evaluation:
         )
         self._session.require_broker()
         source, publisher = Source(BASELINES_PATH), self._session.publisher
-        return submit(self._session.ledger, publisher, source, kind=Kind.QUERIES, options=options).run
+        return submit(self._session.ledger, publisher, source, kind=QUERIES, options=options).run
 
     def _write_files(self, info: RunInfo) -> None:
         """Writes the three files and prints which, and the summary.

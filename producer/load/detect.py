@@ -15,21 +15,21 @@ from producer.load.loads import Load, load_queries, load_turns
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.errors import InputError, UsageError
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind, all_kinds
 
 Loader = Callable[[Source, SubmitOptions], Load]
 
 LOADERS: Final[Mapping[Kind, Loader]] = {
-    Kind.TURNS: load_turns,
-    Kind.QUERIES: load_queries,
-    Kind.CASES: load_cases,
+    TURNS: load_turns,
+    QUERIES: load_queries,
+    CASES: load_cases,
 }
 """How each kind that this version runs is read."""
 
 _KEYS: Final = {
-    Kind.TURNS: frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
-    Kind.QUERIES: frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
-    Kind.CASES: frozenset(
+    TURNS: frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
+    QUERIES: frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
+    CASES: frozenset(
         {
             "test_cases",
             "test_cases_file",
@@ -44,11 +44,11 @@ _KEYS: Final = {
 }
 """Keys on the first level that give a kind away."""
 _SUFFIXES: Final = {
-    ".jsonl": Kind.TURNS,
-    ".ndjson": Kind.TURNS,
-    ".yaml": Kind.CASES,
-    ".yml": Kind.CASES,
-    ".json": Kind.QUERIES,
+    ".jsonl": TURNS,
+    ".ndjson": TURNS,
+    ".yaml": CASES,
+    ".yml": CASES,
+    ".json": QUERIES,
 }
 _JSON_KEY = re.compile(rb'"(\w+)"\s*:')
 _YAML_KEY = re.compile(rb"^(\w+)\s*:", re.MULTILINE)
@@ -69,7 +69,7 @@ def detect_kind(source: Source) -> Kind:
     if kind is None:
         raise InputError(
             f"{source.name}: cannot tell what this file describes",
-            hint=f"say so: --kind {'|'.join(Kind)}",
+            hint=f"say so: --kind {'|'.join(map(str, all_kinds()))}",
         )
     return kind
 
@@ -84,7 +84,7 @@ def loader_for(kind: Kind, name: str) -> Loader:
     if loader is None:
         raise UsageError(
             f"{name}: describes {kind}, which this version of Proctor does not run",
-            hint=f"this version runs: {', '.join(LOADERS)}",
+            hint=f"this version runs: {', '.join(map(str, LOADERS))}",
         )
     return loader
 
@@ -93,11 +93,11 @@ def kind_of(head: bytes) -> Kind | None:
     r"""Recognises the kind from the first bytes of the content.
 
     >>> kind_of(b'{"threadId": "t", "message": "ok"}\n')
-    <Kind.TURNS: 'turns'>
+    Kind(name='turns')
     >>> kind_of(b'[{"id": "Q-01", "query": "How?"}]')
-    <Kind.QUERIES: 'queries'>
+    Kind(name='queries')
     >>> kind_of(b'bench:\n  name: x\n')
-    <Kind.CASES: 'cases'>
+    Kind(name='cases')
     >>> kind_of(b"hello") is None
     True
     """

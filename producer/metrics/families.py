@@ -10,17 +10,12 @@ from itertools import accumulate, product
 from typing import Final, NamedTuple
 
 from producer.metrics.look import Look
-from shared.names import FINAL_STATES, Kind, Outcome, RunState
+from shared.kinds import all_kinds
+from shared.names import FINAL_STATES, RunState
 from shared.observability.counters import LATENCY_BOUNDS_S, Action, Call
 from shared.upstream.costs import NANOS
 
 MICROS: Final = 1_000_000
-OUTCOMES: Final = {
-    Kind.TURNS: ("must", "should", "skip", "error"),
-    Kind.CASES: (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
-    Kind.QUERIES: (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
-}
-"""How items of each kind end, as the ledger counts them."""
 OPEN_STATES: Final = tuple(state for state in RunState if state not in FINAL_STATES)
 CHUNK_STATES: Final = ("published", "leased", "delayed")
 WORKER_STATES: Final = ("ready", "draining", "silent")
@@ -58,14 +53,16 @@ class Family(NamedTuple):
     read: Read
 
 
-def _by_kind(read: Callable[[Look, Kind], float]) -> Read:
+def _by_kind(read: Callable[[Look, str], float]) -> Read:
     """Reads one value a kind, also where there is nothing yet."""
-    return lambda look: (((kind,), read(look, kind)) for kind in Kind)
+    return lambda look: (((kind.name,), read(look, kind.name)) for kind in all_kinds())
 
 
-def _pairs(values: Sequence[str], read: Callable[[Look, Kind, str], float]) -> Read:
+def _pairs(values: Sequence[str], read: Callable[[Look, str, str], float]) -> Read:
     """Reads one value a kind and word, also where there is nothing yet."""
-    return lambda look: (((kind, word), read(look, kind, word)) for kind, word in product(Kind, values))
+    return lambda look: (
+        ((kind.name, word), read(look, kind.name, word)) for kind, word in product(all_kinds(), values)
+    )
 
 
 def _one(read: Callable[[Look], float | None]) -> Read:
@@ -105,9 +102,9 @@ def _latency(look: Look) -> Iterator[Sample]:
 
 def _items(look: Look) -> Iterator[Sample]:
     """Reads how items have ended."""
-    for kind, outcomes in OUTCOMES.items():
-        for outcome in outcomes:
-            yield (kind, outcome), look.counters.get(f"items {kind} {outcome}", 0)
+    for kind in all_kinds():
+        for outcome in kind.outcomes:
+            yield (kind.name, outcome), look.counters.get(f"items {kind} {outcome}", 0)
 
 
 def _upstream(read: Callable[[Look, str], float]) -> Read:

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from shared import keys
+from shared.kinds import all_kinds
 from shared.ledger.calls import ScriptCaller
 from shared.ledger.times import LEASE_S
-from shared.names import FINAL_STATES, Kind
+from shared.names import FINAL_STATES
 from shared.observability.counters import MOST_UPSTREAMS, OTHER, upstream_label
 from shared.runs.waiting import live_workers
 from shared.upstream.limits import ScopeState, scope_state
@@ -119,7 +120,8 @@ def take_look(caller: ScriptCaller) -> Look:
     answers = caller.patiently(lambda: _read(client))
     (seconds, micros), clock, dead, opened, busy, scopes, counters, calls, memory, *rest = answers
     now_ms = int(seconds) * 1000 + int(micros) // 1000
-    kinds = {kind: _KindRow(*row) for kind, row in zip(Kind, _groups(rest, KIND_ANSWERS), strict=True)}
+    rows = _groups(rest, KIND_ANSWERS)
+    kinds = {kind.name: _KindRow(*row) for kind, row in zip(all_kinds(), rows, strict=True)}
     live = [member for row in kinds.values() for member in row.live]
     runs, states = caller.patiently(lambda: _read_runs(client, sorted(opened | busy), live))
     fleet, states_left = _Fleet(), iter(states)
@@ -157,11 +159,11 @@ def _read(client: Any) -> list[Any]:
         pipeline.hgetall(keys.COUNTERS_KEY)
         pipeline.hgetall(keys.CALL_COUNTERS_KEY)
         pipeline.info("memory")
-        for kind in Kind:
-            pipeline.zrange(keys.live_key(kind), 0, -1)
-            pipeline.zcard(keys.parked_key(kind))
-            pipeline.zrange(keys.workers_key(kind), 0, -1, withscores=True)
-            pipeline.hgetall(keys.capacity_key(kind))
+        for kind in all_kinds():
+            pipeline.zrange(keys.live_key(kind.name), 0, -1)
+            pipeline.zcard(keys.parked_key(kind.name))
+            pipeline.zrange(keys.workers_key(kind.name), 0, -1, withscores=True)
+            pipeline.hgetall(keys.capacity_key(kind.name))
         return list(pipeline.execute())
 
 

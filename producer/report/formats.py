@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,9 +64,9 @@ CASE_FORMATS: Final[Mapping[str, Format]] = {
 """Of cases: CSV begins with the columns of the documented tool."""
 
 OF_KIND: Final[Mapping[Kind, Mapping[str, Format]]] = {
-    Kind.TURNS: FORMATS,
-    Kind.CASES: CASE_FORMATS,
-    Kind.QUERIES: QUERY_FORMATS,
+    TURNS: FORMATS,
+    CASES: CASE_FORMATS,
+    QUERIES: QUERY_FORMATS,
 }
 
 

@@ -17,7 +17,7 @@ from producer.report.junit import JunitTest
 from producer.report.queries import opened_rows as query_rows
 from producer.report.screens import SCREENS
 from producer.report.to_junit import case_test, query_test, turn_test
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 100
@@ -29,9 +29,9 @@ MESSAGE_CHARS: Final = 500
 BODY_CHARS: Final = 4_000
 
 _TESTS: Final[Mapping[Kind, Callable[[Iterable[Any]], Iterator[JunitTest]]]] = {
-    Kind.TURNS: lambda rows: map(turn_test, rows),
-    Kind.CASES: lambda rows: map(case_test, case_rows.opened(rows)),
-    Kind.QUERIES: lambda rows: (test for _, test in map(query_test, query_rows.opened(rows))),
+    TURNS: lambda rows: map(turn_test, rows),
+    CASES: lambda rows: map(case_test, case_rows.opened(rows)),
+    QUERIES: lambda rows: (test for _, test in map(query_test, query_rows.opened(rows))),
 }
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -10,11 +10,9 @@ from producer.report.cases import opened_rows as case_rows
 from producer.report.queries import opened_rows as query_rows
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, POISON_CODE, ItemRow
-from shared.names import Kind, Outcome
+from shared.kinds import CASES, Kind
+from shared.names import Outcome
 from shared.runs import RunInfo
-
-NOUNS: Final[Mapping[Kind, str]] = {Kind.TURNS: "turn", Kind.CASES: "case", Kind.QUERIES: "query"}
-"""What an item's id begins with."""
 
 
 class ItemsJsonlReport:
@@ -39,10 +37,11 @@ class ItemsJsonlReport:
 def item_id(kind: Kind, index: int) -> str:
     """Names an item, uniquely in its run.
 
-    >>> item_id(Kind.QUERIES, 7)
+    >>> from shared.kinds import QUERIES
+    >>> item_id(QUERIES, 7)
     'query-7'
     """
-    return f"{NOUNS[kind]}-{index}"
+    return f"{kind.noun}-{index}"
 
 
 def item_line(info: RunInfo, row: ItemRow) -> bytes:
@@ -51,7 +50,7 @@ def item_line(info: RunInfo, row: ItemRow) -> bytes:
     envelope = {
         "run_id": info.run,
         "item_id": item_id(info.kind, row.index),
-        "kind": info.kind.value,
+        "kind": info.kind.name,
         "index": row.index,
         "outcome": row.outcome.value,
         "attempts": row.attempts,
@@ -67,7 +66,7 @@ def item_line(info: RunInfo, row: ItemRow) -> bytes:
 def _end(kind: Kind, row: ItemRow) -> bytes:
     """Writes error and result, without the braces around them."""
     if row.code == POISON_CODE:
-        poisoned = _poisoned_case if kind is Kind.CASES else _poisoned_query
+        poisoned = _poisoned_case if kind is CASES else _poisoned_query
         code, message, result = poisoned(row)
         return msgspec.json.encode({"error": {"code": code, "message": message}, "result": result})[1:-1]
     if row.outcome is Outcome.ERROR:

@@ -9,7 +9,7 @@ from producer.report.protocol import Report
 from producer.report.queries import terminal as queries
 from producer.report.turns import terminal
 from shared.contracts.case_run import FREEFORM, SNAPSHOT_KEY
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind
 from shared.runs import RunInfo
 
 
@@ -38,21 +38,21 @@ class Screen(NamedTuple):
 
 
 SCREENS: Final[Mapping[Kind, Screen]] = {
-    Kind.TURNS: Screen(
+    TURNS: Screen(
         terminal.summary_text,
         terminal.COLUMNS,
         terminal.table_rows,
         frozenset({"message", "outcome"}),
         ("rule",),
     ),
-    Kind.QUERIES: Screen(
+    QUERIES: Screen(
         queries.summary_text,
         queries.COLUMNS,
         queries.table_rows,
         frozenset({"confidence"}),
         ("latency",),
     ),
-    Kind.CASES: Screen(
+    CASES: Screen(
         cases.summary_text,
         cases.COLUMNS,
         cases.table_rows,

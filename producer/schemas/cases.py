@@ -17,7 +17,7 @@ from producer.schemas.parts import (
 )
 from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.mementos import OptionalKey
-from shared.names import Kind, Outcome, RunState
+from shared.names import Outcome, RunState
 from worker.validation.verdict import StageOutcome
 
 
@@ -174,7 +174,7 @@ class CasesSummary(RunFigures):
 class CasesRun(RunHead):
     """The document of a cases run."""
 
-    kind: Literal[Kind.CASES]
+    kind: Literal["cases"]
     state: RunState
     summary: CasesSummary
 
@@ -226,7 +226,7 @@ class CaseLine(Line):
     """
 
     item_id: Annotated[str, Field(pattern="^case-[0-9]+$")]
-    kind: Literal[Kind.CASES]
+    kind: Literal["cases"]
     outcome: Literal[Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED]
     result: CaseResult | None
 

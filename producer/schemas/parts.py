@@ -12,6 +12,7 @@ Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Time = Annotated[str, Field(pattern=TIME)]
 Rule = Annotated[int, Field(ge=1, le=6)]
+KindName = Literal["turns", "cases", "queries"]
 Exit = Annotated[int, Field(ge=0, le=255, description="The exit code of the command.")]
 Version = Annotated[
     Literal[1],

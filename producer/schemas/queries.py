@@ -16,7 +16,7 @@ from producer.schemas.parts import (
     RunHead,
     Time,
 )
-from shared.names import Kind, Outcome, RunState
+from shared.names import Outcome, RunState
 
 
 class CategoryMetrics(Part):
@@ -91,7 +91,7 @@ class QueriesSummary(RunFigures):
 class QueriesRun(RunHead):
     """The document of a queries run."""
 
-    kind: Literal[Kind.QUERIES]
+    kind: Literal["queries"]
     state: RunState
     summary: QueriesSummary
 
@@ -125,7 +125,7 @@ class QueryLine(Line):
     """
 
     item_id: Annotated[str, Field(pattern="^query-[0-9]+$")]
-    kind: Literal[Kind.QUERIES]
+    kind: Literal["queries"]
     outcome: Literal[Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED]
     result: QueryResult | None
 

@@ -12,6 +12,7 @@ from producer.schemas.parts import (
     Exit,
     Fraction,
     Gate,
+    KindName,
     Part,
     Rate,
     Time,
@@ -21,7 +22,7 @@ from producer.schemas.parts import (
 from producer.schemas.queries import QueriesRun
 from producer.schemas.turns import TurnsRun
 from shared.contracts.mementos import OptionalKey
-from shared.names import Kind, RunState
+from shared.names import RunState
 
 
 class RunDocument(RootModel[Annotated[TurnsRun | CasesRun | QueriesRun, Field(discriminator="kind")]]):
@@ -32,7 +33,7 @@ class SubmitDocument(Document):
     """What submit and run --detach print with --json."""
 
     run_id: str
-    kind: Kind
+    kind: KindName
     total: Count
     threads: Count
     duplicate: bool
@@ -71,7 +72,7 @@ class ListedRun(Part):
     """A run in a list."""
 
     run_id: str
-    kind: Kind
+    kind: KindName
     state: RunState
     why: str
     """Why it makes no progress; empty when nothing holds it."""
@@ -111,7 +112,7 @@ class Submitted(Event):
 
     event: Literal["submitted"]
     run_id: str
-    kind: Kind
+    kind: KindName
     total: Count
     source: str
 
@@ -268,7 +269,7 @@ class CompareDocument(Document):
 
     a: Side
     b: Side
-    kind: Kind
+    kind: KindName
     verdict: str
     regressions: tuple[str, ...]
     pass_rate: RatesOfBoth

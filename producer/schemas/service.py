@@ -4,10 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from producer.schemas.parts import CommandError, Count, Document, ItemError, Part, Time
+from producer.schemas.parts import CommandError, Count, Document, ItemError, KindName, Part, Time
 from producer.schemas.runs import ListedRun
 from shared.contracts.mementos import OptionalKey
-from shared.names import Kind
 from shared.server.diagnostics import Status
 
 NonNegative = Annotated[float, Field(ge=0)]
@@ -22,7 +21,7 @@ class ErrorDocument(Document):
 class Queue(Part):
     """One kind's queue."""
 
-    kind: Kind
+    kind: KindName
     queued: Count | None
     """Wake-ups that no worker has taken yet; null while the broker does not answer."""
     handed_out: Count
@@ -35,7 +34,7 @@ class Worker(Part):
     """A worker process."""
 
     name: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[KindName, ...]
     capacity: Count
     heard_s: NonNegative
     """Seconds since its last heartbeat."""
@@ -59,7 +58,7 @@ class DeadItem(Part):
     item_id: str
     name: str
     """The id that the item has in its file, with model, thread or repetition where several share it."""
-    kind: Kind
+    kind: KindName
     attempts: Count
     at: Time
     error: ItemError
@@ -262,5 +261,5 @@ class ValidateDocument(Document):
     judge_models: OptionalKey[tuple[str, ...]] = None
     estimate: OptionalKey[Estimate] = None
     file: str
-    kind: Kind
+    kind: KindName
     counts: FileCounts

@@ -19,7 +19,7 @@ from producer.schemas.parts import (
 )
 from shared.contracts.mementos import OptionalKey
 from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, Live
-from shared.names import Kind, Outcome, RunState
+from shared.names import Outcome, RunState
 from worker.breakpoint.engine import BreakpointDecision
 
 
@@ -80,7 +80,7 @@ class TurnsSummary(RunFigures):
 class TurnsRun(RunHead):
     """The document of a turns run."""
 
-    kind: Literal[Kind.TURNS]
+    kind: Literal["turns"]
     state: RunState
     summary: TurnsSummary
 
@@ -142,7 +142,7 @@ class TurnLine(Line):
     """
 
     item_id: Annotated[str, Field(pattern="^turn-[0-9]+$")]
-    kind: Literal[Kind.TURNS]
+    kind: Literal["turns"]
     outcome: Literal[Outcome.DECIDED, Outcome.ERROR, Outcome.SKIPPED]
     result: TurnResult | None
     message: OptionalKey[str] = None

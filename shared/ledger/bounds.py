@@ -3,11 +3,11 @@
 import sys
 from typing import Final
 
-from shared.names import Kind
+from shared.kinds import all_kinds
 
 LAYOUT: Final = 1
 """Version of the key layout; a worker that meets another one leaves the run alone."""
-KINDS: Final = tuple(str(kind) for kind in Kind)
+KINDS: Final = tuple(str(kind) for kind in all_kinds())
 """Every kind a tick looks after."""
 OVERDUE_FACTOR: Final = 3
 """A wake-up counts as lost after this many times the usual chunk time, if that is more."""

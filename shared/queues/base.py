@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from shared.names import Kind
+from shared.kinds import Kind
 
 if TYPE_CHECKING:
     from kombu import Producer

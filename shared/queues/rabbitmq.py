@@ -17,7 +17,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import BrokerUnreachableError, BrokerUnsuitableError
-from shared.names import DISTRIBUTION, Kind
+from shared.kinds import Kind, all_kinds
+from shared.names import DISTRIBUTION
 from shared.queues.base import CONNECT_TIMEOUT_S
 from shared.server.amqp_broker import REPLY_TIMEOUT_S, AmqpTarget, errors_of, limit_replies
 
@@ -53,10 +54,11 @@ class RabbitQueues:
     def name(self, kind: Kind) -> str:
         """Returns `proctor.<kind>`.
 
-        >>> RabbitQueues(AmqpTarget.parse("amqp://mq.example")).name(Kind.TURNS)
+        >>> from shared.kinds import TURNS
+        >>> RabbitQueues(AmqpTarget.parse("amqp://mq.example")).name(TURNS)
         'proctor.turns'
         """
-        return f"{DISTRIBUTION}.{kind.value}"
+        return f"{DISTRIBUTION}.{kind.name}"
 
     def celery_settings(self) -> Mapping[str, object]:
         """Returns URL, TLS, transport options and queues."""
@@ -72,7 +74,7 @@ class RabbitQueues:
                 "max_retries": 1,
                 "interval_start": 0,
             },
-            "task_queues": tuple(self._queue(kind) for kind in Kind),
+            "task_queues": tuple(self._queue(kind) for kind in all_kinds()),
             # Quorum queues have no prefetch count of a whole channel, only one of each consumer.
             "worker_detect_quorum_queues": True,
         }
@@ -101,7 +103,7 @@ class RabbitQueues:
             BrokerUnreachableError: the broker does not answer, or refuses our user.
         """
         with self._target.connection() as connection:
-            for kind in Kind:
+            for kind in all_kinds():
                 try:
                     limit_replies(connection.connection)
                     self._queue(kind)(connection.default_channel).declare()
@@ -128,7 +130,7 @@ class RabbitQueues:
         try:
             connection.ensure_connection(max_retries=1, interval_start=0)
             limit_replies(connection.connection)
-            found = {kind: _count(connection, self.name(kind)) for kind in Kind}
+            found = {kind: _count(connection, self.name(kind)) for kind in all_kinds()}
         except errors_of(connection) as error:
             self.close()
             self._failure = self._target.unreachable(error)

@@ -6,7 +6,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from shared.keys import PREFIX
-from shared.names import Kind
+from shared.kinds import Kind, all_kinds
 from shared.queues.base import BATCH_MESSAGES, CONNECT_TIMEOUT_S
 from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
 
@@ -43,7 +43,7 @@ class RedisQueues:
 
     def name(self, kind: Kind) -> str:
         """Returns the kind's own name: the transport puts `proctor:` in front of every key."""
-        return kind.value
+        return kind.name
 
     def celery_settings(self) -> Mapping[str, object]:
         """Returns URL, transport options and queues."""
@@ -66,7 +66,7 @@ class RedisQueues:
                 # No retry_on_timeout: it silently switches batch publishing off.
                 **self._target.transport_options,
             },
-            "task_queues": tuple(Queue(kind.value, routing_key=kind.value) for kind in Kind),
+            "task_queues": tuple(Queue(kind.name, routing_key=kind.name) for kind in all_kinds()),
             "worker_detect_quorum_queues": False,
         }
 
@@ -87,9 +87,9 @@ class RedisQueues:
             redis.RedisError: the server does not answer.
         """
         pipeline = self._connected().pipeline(transaction=False)
-        for kind in Kind:
-            pipeline.llen(f"{PREFIX}{kind.value}")
-        return {kind: int(length) for kind, length in zip(Kind, pipeline.execute(), strict=True)}
+        for kind in all_kinds():
+            pipeline.llen(f"{PREFIX}{kind.name}")
+        return {kind: int(length) for kind, length in zip(all_kinds(), pipeline.execute(), strict=True)}
 
     def forget_deliveries(self, older_than_s: float) -> int:
         """Removes old entries of the transport's `unacked` hash and of its index, some at a time.

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared import keys
 from shared.errors import UnknownRunError
+from shared.kinds import CASES, QUERIES, Kind, kind_named
 from shared.ledger.types import Try
-from shared.names import FINAL_STATES, Kind, RunState
+from shared.names import FINAL_STATES, RunState
 from shared.runs import holding, upstreams, waiting
 from shared.runs.items import ItemReader, read_tries
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
@@ -101,7 +102,7 @@ class RunStore:
             raise UnknownRunError(f"no run is called {run!r}", hint="`proctor runs` lists them", run=run)
         return found
 
-    def list(self, *, limit: int = 20, kind: str | None = None, state: str | None = None) -> list[RunInfo]:
+    def list(self, *, limit: int = 20, kind: Kind | None = None, state: str | None = None) -> list[RunInfo]:
         """Reads the newest runs first.
 
         Args:
@@ -155,7 +156,7 @@ class RunStore:
         """
         info = self.info(run)
         # What a case asked and expected is part of every report; of a query the result has all that is shown.
-        reader = self.item_reader(run, with_open=info.is_final, with_payload=info.kind == Kind.CASES)
+        reader = self.item_reader(run, with_open=info.is_final, with_payload=info.kind == CASES)
         yield from reader.pages(info.total, first=first)
 
     def item_reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> ItemReader:
@@ -200,13 +201,13 @@ class RunStore:
         Raises:
             RedisUnreachableError: Redis stays away.
         """
-        scene = self._read(lambda: waiting.look(self._client, info.run, info.kind, info.state))
+        scene = self._read(lambda: waiting.look(self._client, info.run, info.kind.name, info.state))
         if standing is None:
             return waiting.reason(info.run, scene)
         if info.is_final:  # what holds calls back now has not ended it: only its budget can have
             standing = standing._replace(gauges=())
         # A query that finds its API broken is a result; nothing waits for that.
-        held = holding.held_by(standing, has_breaker=info.kind != Kind.QUERIES)
+        held = holding.held_by(standing, has_breaker=info.kind != QUERIES)
         return waiting.reason(info.run, scene, held=held, note=holding.noted(standing.notes))
 
     def standing(self, info: RunInfo) -> upstreams.Standing | None:
@@ -222,13 +223,13 @@ class RunStore:
             return None
         return self._read(lambda: upstreams.read_standing(self._client, info.run, called))
 
-    def workers(self, kind: str) -> Sequence[waiting.Worker]:
+    def workers(self, kind: Kind) -> Sequence[waiting.Worker]:
         """Reads the live workers of a kind.
 
         Raises:
             RedisUnreachableError: Redis stays away.
         """
-        return self._read(lambda: waiting.workers(self._client, kind))
+        return self._read(lambda: waiting.workers(self._client, kind.name))
 
     def _names(self, first: int, last: int) -> Sequence[str]:
         """Reads the ids of some runs, newest first."""
@@ -269,7 +270,7 @@ def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | No
     total = number["total"]
     return RunInfo(
         run=run,
-        kind=Kind(words["kind"].decode()),
+        kind=kind_named(words["kind"].decode()),
         state=RunState(words["state"].decode()),
         namespace=words["ns"].decode(),
         created_ms=number["created"],

@@ -9,12 +9,12 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from shared import keys
-from shared.contracts.case_run import SNAPSHOT_KEY as CASES
+from shared.contracts.case_run import SNAPSHOT_KEY as CASES_KEY
 from shared.contracts.case_run import CaseRun
 from shared.contracts.live_turns import LiveRun
-from shared.contracts.query_run import SNAPSHOT_KEY as QUERIES
+from shared.contracts.query_run import SNAPSHOT_KEY as QUERIES_KEY
 from shared.contracts.query_run import QueryRun
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS
 from shared.upstream.costs import Cost, cost_from
 from shared.upstream.limits import (
     Limits,
@@ -86,15 +86,15 @@ class Standing(NamedTuple):
 
 def upstreams_of(info: "RunInfo") -> Upstreams | None:
     """Says what a run calls; None when it calls nobody, or its settings are of another version."""
-    if info.kind == Kind.TURNS:
+    if info.kind == TURNS:
         live = LiveRun.from_snapshot(info.snapshot)
         return None if live is None else _asked([(live.model, live.api_base)], live.max_cost)
-    if info.kind == Kind.CASES and CASES in info.snapshot:
+    if info.kind == CASES and CASES_KEY in info.snapshot:
         run = CaseRun.from_snapshot(info.snapshot)
         tested = {} if run.recorded else run.models
         places = [*tested.items(), *run.judges.items()]
         return _asked([(model, place.api_base) for model, place in places], run.max_cost)
-    if info.kind == Kind.QUERIES and QUERIES in info.snapshot:
+    if info.kind == QUERIES and QUERIES_KEY in info.snapshot:
         asked = QueryRun.from_snapshot(info.snapshot)
         url = frozenset([model_key(asked.api_url)])
         return Upstreams(url, url, pace_s=asked.delay_s or None)

@@ -13,7 +13,7 @@ import psutil
 
 from producer.document import document_of, pages_of, totals_of
 from producer.report.formats import format_of
-from shared.names import Kind
+from shared.kinds import TURNS
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import Fault
 from tests.chaos.needs import Setup
@@ -203,7 +203,7 @@ def _no_traceback(cluster: Cluster) -> None:
 
 
 def _traced(cluster: Cluster, workload: Workload, rows: Sequence[Row]) -> None:
-    if workload.kind is Kind.TURNS:
+    if workload.kind is TURNS:
         check_traces(rows_of(cluster, workload, "traces"), rows)
 
 

@@ -219,8 +219,8 @@ class Cluster:
 
         def are_there() -> dict[str, str]:
             """Reads ids by the folders of their inputs."""
-            known = {workload.file.name + workload.kind: workload.name for workload in self.workloads}
-            listed = {info.source + info.kind: info.run for info in self.store.list()}
+            known = {workload.file.name + workload.kind.name: workload.name for workload in self.workloads}
+            listed = {info.source + info.kind.name: info.run for info in self.store.list()}
             found = {name: listed[source] for source, name in known.items() if source in listed}
             missing = {workload.name for workload in self.workloads} - set(found)
             assert not missing, "\n".join(each.said() for each in self.commands.values())

@@ -13,7 +13,7 @@ from typing import Final
 import psutil
 
 from shared.keys import PREFIX
-from shared.names import Kind
+from shared.kinds import all_kinds
 from tests.chaos.cluster import Cluster
 from tests.support.eventually import pause
 from tests.support.invariants import UNACKED, UNACKED_INDEX
@@ -21,7 +21,7 @@ from tests.support.processes import ENDED
 from tests.support.tree import ROOT
 
 Act = Callable[[Cluster], object]
-QUEUES: Final = tuple(f"{PREFIX}{kind}" for kind in Kind)
+QUEUES: Final = tuple(f"{PREFIX}{kind}" for kind in all_kinds())
 """The broker's lists of wake-ups."""
 SETTLED_S: Final = 0.3
 """What processes that stand still have sent has arrived by then."""

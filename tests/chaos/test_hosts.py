@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from shared import keys
+from shared.kinds import TURNS
 from shared.ledger.times import LEASE_S
 from tests.support.cli import PROCTOR, Cli
 from tests.support.eventually import eventually, stays
@@ -198,12 +199,12 @@ def test_hosts_die_and_are_cut_off(fleet: Fleet) -> None:
     """
     trial, turns = fleet.trial, talks(240, 40)
     first = fleet.start(fleet.one)
-    [name] = [worker.name for worker in trial.store.workers("turns")]
+    [name] = [worker.name for worker in trial.store.workers(TURNS)]
     run = fleet.submit(turns)
     fleet.works(fleet.one)
     second = fleet.start(fleet.two)
     fleet.works(fleet.two)
-    [other] = [worker.name for worker in trial.store.workers("turns") if worker.name != name]
+    [other] = [worker.name for worker in trial.store.workers(TURNS) if worker.name != name]
     second.kill_tree()
     lost = fleet.threads(run, other)
     second = fleet.start(fleet.two)
@@ -216,7 +217,7 @@ def test_hosts_die_and_are_cut_off(fleet: Fleet) -> None:
     assert held
 
     def is_given_up() -> None:
-        assert name not in {worker.name for worker in trial.store.workers("turns")}
+        assert name not in {worker.name for worker in trial.store.workers(TURNS)}
         assert not trial.held(run, name)
 
     eventually(is_given_up, LEASE_S + 10)

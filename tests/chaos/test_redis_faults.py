@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 
+from shared.kinds import TURNS
 from shared.ledger.scripts import compose_all
 from shared.ledger.times import Times
-from shared.names import Kind
 from tests.support.eventually import eventually, stays
 from tests.support.invariants import UNACKED, UNACKED_INDEX, let_ledger_time_pass
 from tests.support.processes import SHORT_LEASE_S, Processes
@@ -81,7 +81,7 @@ def test_wake_ups_that_the_broker_loses_come_again(trial: Trial, *, waits: bool)
     """Emptying the broker costs half a minute for the chunks that were in it, and no result."""
     file = trial.file(woven_turns(20, CHUNK_TURNS, width=1))  # a chunk is a thread
     run = trial.submit(file, chunk_turns=CHUNK_TURNS)
-    queue = f"proctor:{Kind.TURNS}"
+    queue = f"proctor:{TURNS}"
     assert trial.client.llen(queue) == 2
     trial.client.delete(queue, UNACKED, UNACKED_INDEX)
     trial.worker("one@test")

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from shared.kinds import TURNS
 from tests.support.trial import Stopwatch, Trial, woven_turns
 
 pytestmark = pytest.mark.chaos
@@ -27,7 +28,7 @@ def test_workers_that_are_told_to_end_give_everything_back(trial: Trial, number:
     assert [worker.wait(10) for worker in workers] == [0, 0]
     assert not trial.info(run).is_final
     assert trial.held(run) == {}
-    assert trial.store.workers("turns") == []
+    assert trial.store.workers(TURNS) == []
     watch = Stopwatch(trial, run, started_at)
     trial.worker("three@test")
     trial.finished(run)

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple, Self
 from producer.options import CaseChoice, SubmitOptions
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
-from shared.names import Kind, Outcome
+from shared.kinds import CASES, QUERIES, TURNS, Kind
+from shared.names import Outcome
 from tests.support.case_runs import bench
 from tests.support.live_desk import MODEL, LiveModel, reply, talks
 from tests.support.model_server import ModelServer, Say
@@ -127,7 +128,7 @@ def _turns(_upstreams: Upstreams, folder: Path, mark: str, size: Size) -> Worklo
     lines = file.read_bytes().splitlines()
     return Workload(
         "turns",
-        Kind.TURNS,
+        TURNS,
         file,
         len(lines),
         SubmitOptions(chunk_turns=CHUNK_TURNS, await_disk=False, idempotency_key=f"turns {mark}"),
@@ -154,7 +155,7 @@ def _replies(upstreams: Upstreams, folder: Path, mark: str, size: Size) -> Workl
 
     return Workload(
         "live turns",
-        Kind.TURNS,
+        TURNS,
         file,
         len(turns),
         SubmitOptions(
@@ -173,7 +174,7 @@ def _queries(upstreams: Upstreams, folder: Path, mark: str, size: Size) -> Workl
     file.write_text(json.dumps({"version": "1.0", "queries": asked}))
     return Workload(
         "queries",
-        Kind.QUERIES,
+        QUERIES,
         file,
         len(asked),
         SubmitOptions(
@@ -201,7 +202,7 @@ def _cases(upstreams: Upstreams, folder: Path, mark: str, size: Size) -> Workloa
 
     return Workload(
         "cases",
-        Kind.CASES,
+        CASES,
         file,
         len(written),
         SubmitOptions(cases=CaseChoice(), await_disk=False, idempotency_key=f"cases {mark}"),

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from shared.names import Kind
+from shared.kinds import all_kinds
 from tests.deploy.check import OVERLAYS, rendered
 from tests.deploy.tools import find_tool
 from tests.support.cli import Cli
@@ -83,7 +83,7 @@ def test_there_is_more_time_to_stop_than_the_grace_period(name: str) -> None:
 @pytest.mark.parametrize("name", OVERLAYS)
 def test_every_kind_has_workers_with_a_budget_and_a_heartbeat(name: str) -> None:
     """A kind has its Deployment, whose probes read the heartbeat, and a budget that selects its pods."""
-    for kind in Kind:
+    for kind in all_kinds():
         deployment = of_kind(name, "Deployment")[f"worker-{kind}"]
         assert deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -159,10 +159,10 @@ def test_the_fleet_is_scaled_by_its_backlog() -> None:
     scaled = of_kind("production", "ScaledObject")
     deployments = of_kind("production", "Deployment")
     assert {each["spec"]["scaleTargetRef"]["name"] for each in scaled.values()} == {
-        f"worker-{kind}" for kind in Kind
+        f"worker-{kind}" for kind in all_kinds()
     }
     (settings,) = (each["data"] for each in of_kind("production", "ConfigMap").values())
-    for kind in Kind:
+    for kind in all_kinds():
         found = scaled[f"worker-{kind}"]
         assert not [error.message for error in validator.iter_errors(found)]
         spec = found["spec"]

@@ -10,6 +10,7 @@ import pytest
 from celery.app.defaults import NAMESPACES, flatten
 
 from shared.broker import Publisher, make_app, settings
+from shared.kinds import CASES, QUERIES, TURNS
 from shared.ledger import Wake
 from shared.queues import queues_on
 from shared.server.client import RedisTarget, parse_broker
@@ -50,7 +51,7 @@ def test_each_kind_has_one_queue(redis_client: "redis.Redis", redis_url: str) ->
     publisher = Publisher(make_app(RedisTarget.parse(redis_url)))
     publisher.publish([WAKE, WAKE._replace(kind="cases"), WAKE._replace(kind="queries"), WAKE])
     with closing(queues_on(RedisTarget.parse(redis_url))) as queues:
-        assert queues.lengths() == {"turns": 2, "cases": 1, "queries": 1}
+        assert queues.lengths() == {TURNS: 2, CASES: 1, QUERIES: 1}
     assert [redis_client.llen(f"proctor:{kind}") for kind in ("turns", "cases", "queries")] == [2, 1, 1]
 
 

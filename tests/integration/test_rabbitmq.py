@@ -12,8 +12,8 @@ from kombu import Connection, Queue
 
 from shared.broker import Publisher, make_app
 from shared.errors import BrokerUnreachableError, BrokerUnsuitableError
+from shared.kinds import TURNS, all_kinds
 from shared.ledger import Wake
-from shared.names import Kind
 from shared.queues import queues_on
 from shared.server.client import parse_broker, probe_broker
 from tests.support.certificates import make_certificates
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WAKE = Wake("turns", "run-1", "7", 1000, "thread-9")
 LEASE_S = 16.0
 pytestmark = pytest.mark.timeout(240)  # the node's start is the session's, and other tests may run beside it
-EMPTY = dict.fromkeys(Kind, 0)
+EMPTY = dict.fromkeys(all_kinds(), 0)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +57,7 @@ def smoke(rabbit: RabbitServer, redis_url: str, processes: Processes) -> Smoke:
 
 def no_list_in_redis(client: "redis.Redis") -> None:
     """Asserts that no wake-up went to Redis."""
-    assert [client.llen(f"proctor:{kind}") for kind in Kind] == [0, 0, 0]
+    assert [client.llen(f"proctor:{kind}") for kind in all_kinds()] == [0, 0, 0]
 
 
 def test_every_kind_runs_over_rabbitmq(
@@ -66,7 +66,7 @@ def test_every_kind_runs_over_rabbitmq(
     """Also submitted before there is a worker, each kind is finished, and nothing is in Redis' lists."""
     run = smoke.submit(smoke.turns_file("early"))
     with closing(queues_on(parse_broker(rabbit.url))) as queues:
-        assert queues.lengths()[Kind.TURNS] > 0
+        assert queues.lengths()[TURNS] > 0
         worker = smoke.worker()
         smoke.finished(run)
         smoke.check_all_kinds()
@@ -132,7 +132,7 @@ def test_wake_ups_wait_for_the_broker(rabbit: RabbitServer) -> None:
     publisher.publish([WAKE._replace(chunk="8")])
     assert publisher.flush()
     with closing(queues_on(target)) as queues:
-        assert queues.lengths() == {**EMPTY, Kind.TURNS: 2}
+        assert queues.lengths() == {**EMPTY, TURNS: 2}
 
 
 def test_queues_of_another_type_are_told(rabbit: RabbitServer) -> None:

@@ -14,6 +14,7 @@ from producer.report.formats import FORMATS
 from producer.submit import submit
 from shared.errors import RedisUnreachableError, UnknownRunError
 from shared.keys import mementos_key, results_key
+from shared.kinds import CASES, TURNS
 from shared.names import RunState
 from shared.runs import RunStore
 from shared.server.client import RedisTarget
@@ -153,7 +154,7 @@ def test_runs_are_listed_newest_first(inline_worker: InlineWorker, submitted: Ca
     assert [info.run for info in inline_worker.store.list()] == runs[::-1]
     assert [info.run for info in inline_worker.store.list(limit=2)] == [runs[4], runs[3]]
     assert [info.run for info in inline_worker.store.list(state="cancelled", limit=1)] == [runs[2]]
-    assert inline_worker.store.list(kind="cases") == []
+    assert inline_worker.store.list(kind=CASES) == []
 
 
 def test_the_reason_to_wait_is_told(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
@@ -161,8 +162,8 @@ def test_the_reason_to_wait_is_told(inline_worker: InlineWorker, submitted: Call
     run = submitted(turn_lines(2, 1))
     assert inline_worker.store.why(run) == "no worker is alive; run `proctor worker -Q turns`"
     inline_worker.register()
-    assert [found.name for found in inline_worker.store.workers("turns")] == [NAME]
-    assert inline_worker.store.workers("cases") == []
+    assert [found.name for found in inline_worker.store.workers(TURNS)] == [NAME]
+    assert inline_worker.store.workers(CASES) == []
     assert inline_worker.store.why(run) == ""
     inline_worker.ledger.control(run, "pause")
     assert inline_worker.store.why(run) == f"it is paused; `proctor resume {run}` continues it"

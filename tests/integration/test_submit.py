@@ -16,9 +16,10 @@ from shared.errors import (
     InputError,
     UsageError,
 )
+from shared.kinds import CASES, TURNS
 from shared.ledger import Ledger
 from shared.ledger.times import Times
-from shared.names import Kind, RunState
+from shared.names import RunState
 from tests.support.eventually import eventually
 from tests.support.inline_worker import InlineWorker
 from tests.support.turn_files import stdin, turn_lines, write_turns
@@ -37,7 +38,7 @@ def test_a_file_becomes_a_run(
         chunk_turns=100, summary_policy=SummaryPolicy.BREAKPOINTS, on_progress=seen.append
     )
     run = submit(inline_worker.ledger, inline_worker, Source(path), options=options)
-    assert (run.kind, run.total, run.threads, run.duplicate) == (Kind.TURNS, 300, 30, False)
+    assert (run.kind, run.total, run.threads, run.duplicate) == (TURNS, 300, 30, False)
     info = inline_worker.store.info(run.run)
     assert (info.state, info.total, info.done, info.threads) == (RunState.RUNNING, 300, 0, 30)
     assert (info.snapshot["source"], info.snapshot["summary_policy"]) == ("a.jsonl", "breakpoints")
@@ -182,5 +183,5 @@ def test_a_namespace_must_be_a_name(inline_worker: InlineWorker) -> None:
 def test_a_kind_that_the_input_is_not_is_an_input_error(inline_worker: InlineWorker) -> None:
     """Turns that are submitted as a bench are refused, and nothing of them is left."""
     with pytest.raises(InputError, match="threadId: unknown key"):
-        submit(inline_worker.ledger, inline_worker, stdin(turn_lines(1, 1)), kind=Kind.CASES)
+        submit(inline_worker.ledger, inline_worker, stdin(turn_lines(1, 1)), kind=CASES)
     assert not inline_worker.store.list()

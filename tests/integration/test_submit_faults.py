@@ -20,8 +20,9 @@ from shared.errors import (
     NoRoomError,
     RedisUnreachableError,
 )
+from shared.kinds import TURNS
 from shared.ledger import Ledger, Wake
-from shared.names import Kind, RunState
+from shared.names import RunState
 from shared.server.client import RedisTarget
 from tests.support.inline_worker import InlineWorker
 from tests.support.redis_server import RedisServer
@@ -90,7 +91,7 @@ def test_the_first_bad_line_never_reaches_redis(
 ) -> None:
     """A file that is bad from the start opens no run."""
     with pytest.raises(InputError):
-        submit(inline_worker.ledger, inline_worker, stdin([{"threadId": "t"}]), kind=Kind.TURNS)
+        submit(inline_worker.ledger, inline_worker, stdin([{"threadId": "t"}]), kind=TURNS)
     assert redis_client.dbsize() == 0
 
 

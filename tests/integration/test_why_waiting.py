@@ -7,8 +7,9 @@ import pytest
 
 from shared import keys
 from shared.contracts.case_run import CaseRun, Endpoint
+from shared.kinds import CASES
 from shared.ledger import Ledger
-from shared.names import Kind, RunState
+from shared.names import RunState
 from shared.runs import RunInfo, RunStore
 from shared.runs.upstreams import upstreams_of
 from shared.upstream.limits import LimitBook, Limits
@@ -29,7 +30,7 @@ def asking() -> RunInfo:
     values = info(RunState.RUNNING, 4)
     return RunInfo(
         **{name: getattr(values, name) for name in ("run", "namespace", "created_ms", "total")},
-        kind=Kind.CASES,
+        kind=CASES,
         state=RunState.RUNNING,
         sealed_ms=2_000,
         finished_ms=None,

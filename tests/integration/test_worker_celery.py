@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from shared.broker import make_app
+from shared.kinds import TURNS
 from shared.server.client import RedisTarget
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
@@ -109,7 +110,7 @@ def test_a_shutdown_from_afar_is_a_drain(desk: Desk, processes: Processes) -> No
     worker = start_worker(processes, "-Q", "turns", "--name", "turns-1@here")
     make_app(RedisTarget.parse(processes.env["PROCTOR_REDIS_URL"])).control.shutdown()
     assert worker.wait(within_s=10) == 0
-    assert desk.store.workers("turns") == []
+    assert desk.store.workers(TURNS) == []
 
 
 def test_a_plain_celery_worker_works_too(desk: Desk, processes: Processes) -> None:
@@ -119,7 +120,7 @@ def test_a_plain_celery_worker_works_too(desk: Desk, processes: Processes) -> No
     desk.submit("r1", conversation(threads=10, turns=5))
     desk.finished("r1")
     assert worker.stop() == 0
-    assert desk.store.workers("turns") == []
+    assert desk.store.workers(TURNS) == []
 
 
 @pytest.mark.parametrize("serializer", ["pickle", "yaml"])

@@ -10,9 +10,9 @@ from producer.cli.live.fleet import read_overview
 from producer.metrics.look import take_look
 from shared import keys
 from shared.heartbeat import FOLDER
+from shared.kinds import TURNS, all_kinds
 from shared.ledger import ChunkPlan, Held, Ledger, Wake
 from shared.ledger.times import Times
-from shared.names import Kind
 from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.workers import Desk, conversation
@@ -40,7 +40,7 @@ def process(desk: Desk, tmp_path: Path) -> WorkerProcess:
     """A worker process without Celery around it: its wake-up calls are delivered by the test."""
     settings = Settings.from_environment({"PROCTOR_DATA_DIR": str(tmp_path)})
     made = WorkerProcess(
-        "turns-1@here", {Kind.TURNS: 2}, ledger=desk.ledger, publisher=desk.publisher, settings=settings
+        "turns-1@here", {TURNS: 2}, ledger=desk.ledger, publisher=desk.publisher, settings=settings
     )
     desk.ledger.tick(made.name, ["turns"], 2)
     return made
@@ -49,7 +49,7 @@ def process(desk: Desk, tmp_path: Path) -> WorkerProcess:
 @pytest.fixture
 def runner(process: WorkerProcess, desk: Desk) -> ChunkRunner:
     """Runs chunks in that process."""
-    return ChunkRunner(process, {Kind.TURNS: TurnsExecutor(process, desk.store)})
+    return ChunkRunner(process, {TURNS: TurnsExecutor(process, desk.store)})
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_the_next_process_of_this_host_replaces_killed_ones(
     process.replace_dead_workers()
     desk.client.hset(keys.CLOCK_KEY, "at", 1)  # so that the next tick is not too early
     assert desk.ledger.tick(process.name, ["turns"], 2) == [wake]
-    assert {worker.name for worker in desk.store.workers("turns")} == {process.name, elsewhere}
+    assert {worker.name for worker in desk.store.workers(TURNS)} == {process.name, elsewhere}
     assert [
         b"there" in permit for permit in desk.client.zrange(keys.permits_key("openai/gpt-4o"), 0, -1)
     ] == [True]
@@ -232,7 +232,7 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
     assert registered == [process.name.encode()]  # it still ticks
     desk.load("r1", conversation(threads=1, turns=1))
     assert desk.store.why("r1") == "no worker is alive; run `proctor worker -Q turns`"
-    assert read_overview(desk.client, dict.fromkeys(Kind)).workers == []
+    assert read_overview(desk.client, dict.fromkeys(all_kinds())).workers == []
     look = take_look(desk.ledger.caller)
     assert (look.workers["turns", "ready"], look.workers["turns", "draining"]) == (0, 1)
     steward.stop()
@@ -241,4 +241,4 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
 
 
 def _count(desk: Desk, wanted: int) -> None:
-    assert len(desk.store.workers("turns")) == wanted
+    assert len(desk.store.workers(TURNS)) == wanted

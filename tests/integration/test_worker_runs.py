@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.eventually import eventually, stays
@@ -118,8 +119,8 @@ def test_an_idle_worker_is_registered_and_leaves(desk: Desk, processes: Processe
     worker = start_worker(processes, "-Q", "turns", "--name", "turns-1@here")
 
     def is_registered() -> None:
-        assert [(each.name, each.capacity) for each in desk.store.workers("turns")] == [("turns-1@here", 2)]
+        assert [(each.name, each.capacity) for each in desk.store.workers(TURNS)] == [("turns-1@here", 2)]
 
     eventually(is_registered)
     assert worker.stop() == 0
-    assert desk.store.workers("turns") == []
+    assert desk.store.workers(TURNS) == []

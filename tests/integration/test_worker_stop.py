@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared import keys
+from shared.kinds import TURNS
 from tests.support.eventually import eventually, stays
 from tests.support.processes import SHORT_LEASE_S, Process, Processes
 from tests.support.redis_server import RedisServer
@@ -16,8 +17,8 @@ from tests.support.workers import Desk, conversation, heartbeat_folder, start_wo
 if TYPE_CHECKING:
     import redis
 
-THREADS, TURNS = 1000, 60
-TOTAL = THREADS * TURNS
+THREADS, TURNS_EACH = 1000, 60
+TOTAL = THREADS * TURNS_EACH
 """More than a second of work for one process."""
 
 
@@ -52,7 +53,7 @@ def every_turn_once(desk: Desk, run: str, within_s: float = 60.0) -> None:
 
 def working(desk: Desk, processes: Processes, run: str = "r1") -> Process:
     """Starts a worker and stops waiting in the middle of its work."""
-    desk.submit(run, conversation(THREADS, TURNS))
+    desk.submit(run, conversation(THREADS, TURNS_EACH))
     worker = start_worker(processes, "-Q", "turns")
     in_the_middle(desk, run)
     return worker
@@ -63,7 +64,7 @@ def test_sigterm_gives_the_rest_back_at_once(desk: Desk, processes: Processes) -
     worker = working(desk, processes)
     assert worker.stop(within_s=10) == 0
     assert leased(desk, "r1") == []
-    assert desk.store.workers("turns") == []
+    assert desk.store.workers(TURNS) == []
     assert desk.info("r1").done < TOTAL
     assert list(heartbeat_folder(processes.env).iterdir()) == []
     start_worker(processes, "-Q", "turns")
@@ -74,7 +75,7 @@ def test_sigterm_gives_the_rest_back_at_once(desk: Desk, processes: Processes) -
 def test_kill_9_loses_nothing_and_costs_seconds(desk: Desk, processes: Processes) -> None:
     """Leases of a killed process run out and the rest of the fleet decides its turns soon after."""
     first, _ = (start_worker(processes, "-Q", "turns") for _ in range(2))
-    desk.submit("r1", conversation(THREADS, TURNS))
+    desk.submit("r1", conversation(THREADS, TURNS_EACH))
     in_the_middle(desk, "r1")
     first.freeze()  # so that it surely holds chunks when it dies
     eventually(lambda: len(leased(desk, "r1")))

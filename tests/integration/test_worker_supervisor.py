@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from shared.heartbeat import oldest_beat_s
+from shared.kinds import TURNS
 from tests.support.eventually import eventually, stays
 from tests.support.processes import Process, Processes, is_running
 from tests.support.workers import Desk, conversation, ready, start_supervisor
@@ -39,7 +40,7 @@ def test_each_process_has_a_name_of_its_own(desk: Desk, processes: Processes) ->
     host = socket.gethostname()
 
     def all_are_registered() -> None:
-        assert sorted(worker.name for worker in desk.store.workers("turns")) == sorted(
+        assert sorted(worker.name for worker in desk.store.workers(TURNS)) == sorted(
             [f"turns-{number}.{first.pid}@{host}" for number in (1, 2)] + [f"turns-1.{second.pid}@{host}"]
         )
 
@@ -109,7 +110,7 @@ def test_a_signal_ends_all_of_it(processes: Processes, desk: Desk, number: signa
     supervisor.send(number)
     assert supervisor.wait(within_s=10) == 0
     assert not [pid for pid in pids if is_running(pid)]
-    assert desk.store.workers("turns") == []
+    assert desk.store.workers(TURNS) == []
     assert oldest_beat_s_of(processes) is None
 
 

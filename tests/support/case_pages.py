@@ -11,7 +11,7 @@ from producer.document import document_of, totals_of
 from producer.report.formats import CASE_FORMATS
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Mode, encode_case
-from shared.names import Kind
+from shared.kinds import CASES
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info
 from worker.executors.case_results import CallDetails, case_document, case_line
@@ -29,7 +29,7 @@ def run_info(models: Sequence[str], cases: int, *, mode: Mode = "standard", repe
     endpoints = {model: Endpoint() for model in models}
     run = CaseRun("Support desk", "Answer in JSON.", endpoints, mode=mode, cases=cases, repeat=repeat)
     snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
-    return replace(turns_info(total=cases * len(models) * repeat), kind=Kind.CASES, snapshot=snapshot)
+    return replace(turns_info(total=cases * len(models) * repeat), kind=CASES, snapshot=snapshot)
 
 
 def item_row(at: int, item: CasePayload, output: str | None, *, ms: int, cost: float | None) -> ItemRow:
@@ -56,7 +56,7 @@ def rows_of(models: Sequence[str], cases: int, outputs: Sequence[str | None]) ->
 
 def write_page(path: Path, info: RunInfo, rows: Sequence[ItemRow], *, name: str = "html") -> Path:
     """Writes a report as the command does, page by page."""
-    totals = totals_of(Kind.CASES)
+    totals = totals_of(CASES)
     with path.open("wb") as out:
         report = CASE_FORMATS[name](out, info)
         for first in range(0, len(rows), 500):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from shared.names import Kind
+from shared.kinds import all_kinds
 from shared.settings import Settings, describe
 from tests.support.dockerfile import parse_dockerfile
 from tests.support.tree import ROOT, project_files
@@ -145,7 +145,7 @@ def _of_systemd() -> Iterator[Command]:
     for name, unit in units().items():
         program, *words = shlex.split(unit["Service"]["ExecStart"])
         assert program == "/opt/proctor/bin/proctor", f"{name} runs {program}"
-        for kind in Kind if "%i" in words else ("",):
+        for kind in map(str, all_kinds()) if "%i" in words else ("",):
             yield Command(f"systemd {name}", tuple(kind if word == "%i" else word for word in words))
 
 

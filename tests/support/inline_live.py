@@ -9,8 +9,8 @@ from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
 from shared.contracts.live_turns import LiveRun
+from shared.kinds import TURNS
 from shared.ledger import Ledger, Wake
-from shared.names import Kind
 from shared.runs import RunStore
 from shared.settings import Settings
 from tests.support.eventually import eventually
@@ -54,7 +54,7 @@ class InlineLive:
         publisher: Any = self
         self.process = WorkerProcess(
             "inline@test",
-            {Kind.TURNS: 2},
+            {TURNS: 2},
             ledger=self.ledger,
             publisher=publisher,
             settings=Settings(data_dir=folder),
@@ -69,7 +69,7 @@ class InlineLive:
             cost_of=lambda *_: None,
             key_of=lambda _: "",
         )
-        self._runner = ChunkRunner(self.process, {Kind.TURNS: make_executor(self.process, self.store)})
+        self._runner = ChunkRunner(self.process, {TURNS: make_executor(self.process, self.store)})
 
     def publish(self, wakes: Sequence[Wake]) -> None:
         """Takes wake-ups, as a publisher does."""

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 import pytest
 from kombu import Connection
 
-from shared.names import Kind
+from shared.kinds import all_kinds
 from tests.support.eventually import eventually
 from tests.support.tools import require_tool
 
@@ -117,7 +117,7 @@ class RabbitServer:
         """Removes our queues with what is in them."""
         with Connection(self.url) as connection:
             channel: Any = connection.default_channel
-            for kind in Kind:
+            for kind in all_kinds():
                 channel.queue_delete(f"proctor.{kind}")
 
     def stop(self) -> None:

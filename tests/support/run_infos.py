@@ -1,6 +1,7 @@
 """Runs as the store reads them, made up."""
 
-from shared.names import Kind, RunState
+from shared.kinds import TURNS
+from shared.names import RunState
 from shared.runs import RunInfo
 
 
@@ -8,7 +9,7 @@ def info(state: RunState = RunState.FINISHED, total: int = 6) -> RunInfo:
     """A run as the store reads it."""
     return RunInfo(
         run="run-1",
-        kind=Kind.TURNS,
+        kind=TURNS,
         state=state,
         namespace="run-1",
         created_ms=1_000,

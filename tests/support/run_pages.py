@@ -12,7 +12,8 @@ from producer.report.formats import OF_KIND
 from shared.codecs.item_rows import ItemRow
 from shared.codecs.turn_lines import expand
 from shared.contracts.query_run import QueryRun
-from shared.names import Kind, RunState
+from shared.kinds import QUERIES
+from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import POLICY, batch, felt, shape, signals
 from tests.support.query_results import baseline
@@ -44,7 +45,7 @@ def turns_run(total: int, **changes: Any) -> RunInfo:
 def queries_run(total: int, *, source: str = "baselines.json", **changes: Any) -> RunInfo:
     """A queries run as the store reads it."""
     snapshot: dict[str, Any] = {"v": 1, "source": source, "queries": QueryRun(delay_s=2.0).as_snapshot()}
-    kept = {"run": "eval-2026-02-10T14-30-00", "kind": Kind.QUERIES, "snapshot": snapshot}
+    kept = {"run": "eval-2026-02-10T14-30-00", "kind": QUERIES, "snapshot": snapshot}
     return replace(turns_info(RunState.FINISHED, total), **{**kept, **changes})
 
 

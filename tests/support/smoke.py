@@ -86,7 +86,7 @@ class Smoke:
                 self.start("submit", queries, "--api-url", api.url),
             ]
             infos = [self.finished(self._submitted(each)) for each in started]
-        return {info.kind: info for info in infos}
+        return {info.kind.name: info for info in infos}
 
     def check_all_kinds(self, *, with_worker: bool = False) -> None:
         """Runs each kind and asserts what came of it.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import CASES, TURNS, all_kinds
 from tests.support.tree import ROOT
 from worker.kinds import MOST_THREADS, WORK, slots_for, threads_for
 from worker.options import node_name, read_options
@@ -19,7 +19,7 @@ from worker.supervisor import child_command
 def test_without_options_all_kinds_are_worked_on() -> None:
     """A bare `python -m worker` takes every kind, and numbers from the environment."""
     options = read_options([])
-    assert options.kinds == tuple(Kind)
+    assert options.kinds == all_kinds()
     assert (options.in_flight, options.processes) == (None, None)
     assert not options.supervise
     assert not options.burst
@@ -28,7 +28,7 @@ def test_without_options_all_kinds_are_worked_on() -> None:
 
 def test_kinds_are_read_once_and_in_order() -> None:
     """Spaces and repetitions in `-Q` do no harm."""
-    assert read_options(["-Q", "turns, cases,turns"]).kinds == (Kind.TURNS, Kind.CASES)
+    assert read_options(["-Q", "turns, cases,turns"]).kinds == (TURNS, CASES)
 
 
 @pytest.mark.parametrize("arguments", [["-Q", "turn"], ["-Q", ","], ["-j", "0"], ["-j", "x"], ["--nonsense"]])
@@ -41,9 +41,9 @@ def test_a_mistake_is_a_usage_error(arguments: list[str]) -> None:
 def test_node_names_tell_processes_apart() -> None:
     """Kind, number, process id and host; several kinds are all named, all kinds are `all`."""
     end = f"{os.getpid()}@{socket.gethostname()}"
-    assert node_name([Kind.TURNS], 2) == f"turns-2.{end}"
-    assert node_name([Kind.TURNS, Kind.CASES], 1) == f"turns-cases-1.{end}"
-    assert node_name(list(Kind), 1) == f"all-1.{end}"
+    assert node_name([TURNS], 2) == f"turns-2.{end}"
+    assert node_name([TURNS, CASES], 1) == f"turns-cases-1.{end}"
+    assert node_name(all_kinds(), 1) == f"all-1.{end}"
 
 
 def test_a_child_is_told_what_its_supervisor_was_told() -> None:
@@ -84,9 +84,9 @@ def test_a_child_is_started_as_its_supervisor_was() -> None:
 
 def test_threads_cover_all_slots_and_no_more_than_64() -> None:
     """Each kind gets its slots; one item in flight is one thread per kind."""
-    assert threads_for(slots_for(Kind, 100)) == MOST_THREADS
-    assert threads_for(slots_for([Kind.TURNS], 100)) == WORK[Kind.TURNS].slots
-    assert slots_for(Kind, 1) == dict.fromkeys(WORK, 1)
+    assert threads_for(slots_for(all_kinds(), 100)) == MOST_THREADS
+    assert threads_for(slots_for([TURNS], 100)) == WORK[TURNS].slots
+    assert slots_for(all_kinds(), 1) == dict.fromkeys(WORK, 1)
     assert slots_for([], 100) == {}
 
 

@@ -13,8 +13,8 @@ from typing import Final, Protocol, TypedDict
 
 from shared.clock import now_ms
 from shared.errors import ProctorError, RedisUnreachableError
+from shared.kinds import Kind, kind_named
 from shared.ledger import Claim, Wake
-from shared.names import Kind
 from shared.observability import tracing
 from shared.runs import RunStore
 from worker.lease_table import Lease
@@ -101,7 +101,7 @@ class ChunkRunner:
         return tracing.span("chunk", attributes, kind="consumer", parent=parent)
 
     def _run(self, wake: Wake) -> Summary:
-        kind = Kind(wake.kind)
+        kind = kind_named(wake.kind)
         with self._process.slot(kind) as is_free:
             if not is_free:
                 # The process ends: the wake-up call goes to another at once instead of when it is overdue.

@@ -25,7 +25,7 @@ from producer.cli.options.shared_options import (
 )
 from producer.cli.report_files import FORMATS, check_formats, plan_files
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import QUERIES
 
 
 @declare()
@@ -115,7 +115,7 @@ def command(
         return checking.tell_counts(session, submission)
     asked = submission.options()  # a wrong option is told before anything is started
     check_gates(wanted, submission.kind())
-    if processes is None and submission.kind() == Kind.QUERIES:
+    if processes is None and submission.kind() == QUERIES:
         # More processes than queries under way would only be started and stopped.
         processes = min(session.settings.processes, asked.queries.concurrency)
         options = replace(options, processes=processes)

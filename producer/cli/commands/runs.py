@@ -7,7 +7,8 @@ import click
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.options.global_options import group
-from shared.names import Kind, RunState
+from shared.kinds import all_kinds, kind_named
+from shared.names import RunState
 
 
 @group(invoke_without_command=True)
@@ -20,7 +21,9 @@ def command(ctx: click.Context) -> None:
 
 @command.command("list")
 @click.option("--first", "limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only runs of this kind.")
+@click.option(
+    "--kind", type=click.Choice([kind.name for kind in all_kinds()]), help="Only runs of this kind."
+)
 @click.option(
     "--state", type=click.Choice([state.value for state in RunState]), help="Only runs in this state."
 )
@@ -31,7 +34,7 @@ def list_runs(
     """List runs, the newest first."""
     from producer.cli.run_lookup import print_runs, reasons, run_as_dict  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    runs = session.store.list(limit=limit, kind=kind, state=state)
+    runs = session.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
     why = reasons(session.store, runs)
     if session.options.json:
         rows = [run_as_dict(info, why.get(info.run, "")) for info in runs]

@@ -7,7 +7,7 @@ from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import SubmitChoice, config_option, one_file
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import all_kinds, kind_named
 
 
 @declare()
@@ -15,7 +15,7 @@ from shared.names import Kind
 @config_option
 @click.option(
     "--kind",
-    type=click.Choice([kind.value for kind in Kind]),
+    type=click.Choice([kind.name for kind in all_kinds()]),
     help="What the file describes [default: told by its content].",
 )
 @pass_session
@@ -30,5 +30,5 @@ def command(session: Session, *, file: str | None, config: str | None, kind: str
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor validate --help`")
-    choice = SubmitChoice(Kind(kind) if kind else None, "", SummaryPolicy.GUARDRAIL, "")
+    choice = SubmitChoice(kind_named(kind) if kind else None, "", SummaryPolicy.GUARDRAIL, "")
     return tell_counts(session, Submission(session, named, choice))

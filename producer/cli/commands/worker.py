@@ -7,18 +7,19 @@ import click
 from producer.cli.context import Session, pass_session
 from producer.cli.local.child_processes import become, child_environment, worker_command
 from producer.cli.options.global_options import command as declare
-from shared.names import Kind
+from shared.kinds import Kind, all_kinds, kind_named
 
 
 def parse_kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[Kind, ...]:
     """Reads `turns,cases` as kinds; None means all of them."""
     if text is None:
-        return tuple(Kind)
+        return all_kinds()
     names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in set(Kind)]
+    known = [kind.name for kind in all_kinds()]
+    unknown = [name for name in names if name not in known]
     if unknown or not names:
-        raise click.BadParameter(f"{', '.join(unknown) or text!r}: kinds are {', '.join(Kind)}")
-    return tuple(Kind(name) for name in dict.fromkeys(names))
+        raise click.BadParameter(f"{', '.join(unknown) or text!r}: kinds are {', '.join(known)}")
+    return tuple(kind_named(name) for name in dict.fromkeys(names))
 
 
 @declare()

@@ -54,7 +54,7 @@ class Events:
         self._beside.show(progress)
         run = {"run_id": progress.run}
         if not self._last:
-            known = {"kind": progress.kind.value, "total": progress.total, "source": progress.source}
+            known = {"kind": progress.kind.name, "total": progress.total, "source": progress.source}
             tell_event(self._output, "submitted", {**run, **known})
         for failed in reversed(progress.calls.failed):
             if failed not in self._failed:

@@ -13,7 +13,7 @@ from shared.keys import (
     ring_key,
     workers_key,
 )
-from shared.names import Kind
+from shared.kinds import Kind, all_kinds
 from shared.runs import waiting
 
 if TYPE_CHECKING:
@@ -70,21 +70,21 @@ def read_overview(client: redis.Redis, lengths: Mapping[Kind, int | None]) -> Ov
     pipeline.time()
     pipeline.hmget(CLOCK_KEY, ["at", "lc", "lease"])
     pipeline.zcard(DEAD_KEY)
-    for kind in Kind:
-        pipeline.zrange(workers_key(kind), 0, -1, withscores=True)
-        pipeline.hgetall(capacity_key(kind))
-        pipeline.zcard(live_key(kind))
-        pipeline.zcard(parked_key(kind))
-        pipeline.zcard(ring_key(kind))
+    for kind in all_kinds():
+        pipeline.zrange(workers_key(kind.name), 0, -1, withscores=True)
+        pipeline.hgetall(capacity_key(kind.name))
+        pipeline.zcard(live_key(kind.name))
+        pipeline.zcard(parked_key(kind.name))
+        pipeline.zcard(ring_key(kind.name))
     (seconds, micros), clock, dead, *rest = pipeline.execute()
     now_ms = int(seconds) * 1000 + int(micros) // 1000
     queues: list[Queue] = []
     workers: dict[str, Worker] = {}
-    for kind, start in zip(Kind, range(0, len(rest), 5), strict=True):
+    for kind, start in zip(all_kinds(), range(0, len(rest), 5), strict=True):
         registered, capacity, live, parked, ring = rest[start : start + 5]
         found = waiting.live_workers(now_ms, clock, registered, capacity)
-        queues.append(Queue(kind, lengths[kind], int(live), int(parked), int(ring), len(found)))
-        _add_workers(workers, kind, found)
+        queues.append(Queue(kind.name, lengths[kind], int(live), int(parked), int(ring), len(found)))
+        _add_workers(workers, kind.name, found)
     return Overview(queues, sorted(workers.values()), int(dead))
 
 

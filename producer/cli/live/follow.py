@@ -15,7 +15,7 @@ from producer.cli.local.local_workers import LocalWorkers
 from producer.text import duration
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError
-from shared.names import Kind, RunState
+from shared.names import RunState
 from shared.runs import RunInfo
 
 LOOK_EVERY_S: Final = 0.2
@@ -95,7 +95,7 @@ class Follower:
         store = self._session.impatient_store
         info = store.info(self._run)
         workers = self._session.count_workers(info.kind)
-        queued = self._session.queue_lengths()[Kind(info.kind)]
+        queued = self._session.queue_lengths()[info.kind]
         self._monitor.look(info)
         self._away_since_s = None
         rate_s = self._meter.rate(monotonic(), info.done)

@@ -10,18 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from producer.text import count, duration, rate, share
-from shared.names import FINAL_STATES, Kind, RunState
+from shared.kinds import TURNS, Kind
+from shared.names import FINAL_STATES, Outcome, RunState
 
 WINDOW_S: Final = 5.0
 """The rate is that of the last seconds, so that it tells of now and still does not flicker."""
-WORDS: Final = {
-    Kind.TURNS: ("must", "should", "skip"),
-    Kind.QUERIES: ("passed", "failed"),
-    Kind.CASES: ("passed", "failed"),
-}
-"""Counters of a kind that are always told."""
-
-
 MESSAGE_CHARS: Final = 60
 """As much of a failure's message as a log's line shows."""
 
@@ -75,7 +68,7 @@ class Progress:
     """The name of the input."""
     why: str = ""
     """Why it does not move, in one sentence; empty while it moves."""
-    kind: Kind = Kind.TURNS
+    kind: Kind = TURNS
     """What its items are."""
     calls: Calls = NO_CALLS
     """What its calls have come to."""
@@ -118,14 +111,14 @@ class Meter:
         return max(0, done - first) / (now_s - first_s) if now_s > first_s else None
 
 
-def decisions(tally: Mapping[str, int], kind: Kind = Kind.TURNS) -> list[tuple[str, str]]:
+def decisions(tally: Mapping[str, int], kind: Kind = TURNS) -> list[tuple[str, str]]:
     """Returns what to tell of results: word and number, errors and retries only when there are some.
 
     >>> decisions({"must": 2, "skip": 1200, "error": 1})
     [('must', '2'), ('should', '0'), ('skip', '1,200'), ('errors', '1')]
     """
-    told = [(word, count(tally.get(word, 0))) for word in WORDS[kind]]
-    told += [(f"{word}s", count(tally[word])) for word in ("error",) if tally.get(word)]
+    told = [(word, count(tally.get(word, 0))) for word in kind.outcomes if word != Outcome.ERROR]
+    told += [(f"{word}s", count(tally[word])) for word in (Outcome.ERROR,) if tally.get(word)]
     told += [(word, count(tally[word])) for word in ("retried",) if tally.get(word)]
     if tally.get("asked") or tally.get("avoided"):
         told.append(("calls", count(tally.get("asked", 0) - tally.get("from_cache", 0))))

@@ -20,7 +20,7 @@ from typing import IO, Final, NoReturn, Self
 import shared
 from producer.cli.output import Output, Style, printable
 from shared.errors import InfrastructureError, UsageError
-from shared.names import Kind
+from shared.kinds import Kind, all_kinds
 from shared.settings import Settings
 
 LOG_BYTES: Final = 10_000_000
@@ -71,7 +71,7 @@ def flower_environment(settings: Settings) -> dict[str, str]:
 def worker_command(
     settings: Settings,
     *,
-    kinds: Sequence[Kind] = tuple(Kind),
+    kinds: Sequence[Kind] | None = None,
     processes: int | None = None,
     in_flight: int | None = None,
     burst: bool = False,
@@ -82,7 +82,7 @@ def worker_command(
 
     Args:
         settings: for what is not said here.
-        kinds: what to work on.
+        kinds: what to work on; None: every kind.
         processes: how many.
         in_flight: items in flight per process.
         burst: end when every run of the kinds is final.
@@ -90,7 +90,8 @@ def worker_command(
             the standard input.
         unsandboxed_validators: run validators also where they cannot be locked down.
     """
-    command = module_command("worker", "--supervise", "-Q", ",".join(kinds))
+    names = ",".join(map(str, all_kinds() if kinds is None else kinds))
+    command = module_command("worker", "--supervise", "-Q", names)
     command += [
         "--processes",
         str(processes or settings.processes),

@@ -8,7 +8,8 @@ from producer.cli.local.child_processes import Child, child_environment, last_wo
 from producer.cli.output import printable
 from producer.text import plural
 from shared.errors import InfrastructureError, RedisUnreachableError
-from shared.names import Kind, RunState
+from shared.kinds import Kind
+from shared.names import RunState
 
 NAME: Final = "workers"
 ALONE_FOR_S: Final = 3.0

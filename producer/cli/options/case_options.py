@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from producer.options import CaseChoice
+    from shared.kinds import Kind
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -156,7 +157,7 @@ def _judges(names: Sequence[str]) -> list[str] | None:
     return judges
 
 
-def refuse_case_options(words: Mapping[str, Any], kind: str) -> None:
+def refuse_case_options(words: Mapping[str, Any], kind: Kind) -> None:
     """Refuses options of cases for a file of another kind.
 
     Raises:

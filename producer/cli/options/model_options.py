@@ -17,6 +17,8 @@ from shared.upstream.addresses import NO_ADDRESS, address_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from shared.kinds import Kind
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 MOST_PRICE: Final = 1_000_000.0
@@ -146,7 +148,7 @@ def endpoint_of(words: Mapping[str, Any]) -> tuple[str, str]:
     return _api_base(words.get("api_base") or ""), _variable(words.get("api_key_env") or "")
 
 
-def refuse_model_options(words: Mapping[str, Any], kind: str) -> None:
+def refuse_model_options(words: Mapping[str, Any], kind: Kind) -> None:
     """Refuses options of models for a file of a kind that asks none.
 
     Raises:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from producer.options import QueryChoice
+    from shared.kinds import Kind
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -176,7 +177,7 @@ def read_query_choice(words: Mapping[str, Any], case_words: Mapping[str, Any]) -
     )
 
 
-def refuse_query_options(words: dict[str, Any], kind: str) -> None:
+def refuse_query_options(words: dict[str, Any], kind: Kind) -> None:
     """Refuses options of queries for a file of another kind.
 
     Raises:

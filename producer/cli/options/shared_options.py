@@ -7,7 +7,7 @@ import click
 
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import TURNS, Kind, all_kinds, kind_named
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,7 +90,7 @@ def one_file(file: str | None, config: str | None) -> str | None:
 
 def submit_options(function: F) -> F:
     """Adds `--kind`, `--namespace`, `--summary-policy` and `--idempotency-key`."""
-    kinds = click.Choice([kind.value for kind in Kind])
+    kinds = click.Choice([kind.name for kind in all_kinds()])
     policies = click.Choice([policy.value for policy in SummaryPolicy])
     return chain(
         [
@@ -166,13 +166,13 @@ def text_option(function: F) -> F:
     )(function)
 
 
-def refuse_no_text(kind: str, *, no_text: bool) -> None:
+def refuse_no_text(kind: Kind, *, no_text: bool) -> None:
     """Refuses `--no-text` where it would leave nothing out.
 
     Raises:
         UsageError: it was given for a run of another kind.
     """
-    if no_text and kind != Kind.TURNS:
+    if no_text and kind != TURNS:
         raise UsageError(f"--no-text is for turns, and this run is of {kind}", hint="leave it out")
 
 
@@ -190,7 +190,7 @@ def chosen(
     model_words = {name: others.pop(name) for name in MODEL_FLAGS if name in others}
     case_words = {name: others.pop(name) for name in CASE_FLAGS if name in others}
     return SubmitChoice(
-        Kind(kind) if kind else None,
+        kind_named(kind) if kind else None,
         namespace,
         SummaryPolicy(summary_policy),
         idempotency_key,

@@ -19,7 +19,8 @@ from producer.report.turns.messages import message_json
 from producer.report.turns.poison import result_line
 from shared.clock import iso_utc
 from shared.codecs.turn_batches import ASKED
-from shared.names import Kind, Outcome
+from shared.kinds import TURNS
+from shared.names import Outcome
 from shared.runs import RunInfo, TurnRow
 
 ORDINARY: Final = frozenset("msk")
@@ -67,7 +68,7 @@ class TurnLines:
 
     def __init__(self, run: str) -> None:
         head = f'{{"run_id":{json.dumps(run)},"item_id":"turn-'.encode().replace(b"%", b"%%")
-        self._head = head + b'%d","kind":"' + Kind.TURNS.encode() + b'","index":%d'
+        self._head = head + b'%d","kind":"' + TURNS.name.encode() + b'","index":%d'
 
     def page(self, rows: Sequence[TurnRow]) -> bytes:
         """Returns the lines of some rows, each with its line end."""

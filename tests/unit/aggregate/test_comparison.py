@@ -7,7 +7,7 @@ import pytest
 from producer.aggregate.compared_items import Items, items_of, lines_of_results
 from producer.aggregate.comparison import Comparison, compare
 from producer.report.comparison import change_lines, comparison_markdown, counted, score_rows, verdict
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS
 from tests.support.query_results import HOSTILE, answered, one_of_each
 
 
@@ -37,14 +37,14 @@ def turn(thread: str, message: str, decision: str | None = "must") -> dict[str, 
 
 def cases(*lines: dict[str, Any]) -> Items:
     """The items of a cases run."""
-    return items_of(Kind.CASES, lines)
+    return items_of(CASES, lines)
 
 
 def compared(worse: int, total: int = 40, **options: Any) -> Comparison:
     """A run of which B breaks some cases."""
     before = [case(number) for number in range(total)]
     after = [case(number, "failed" if number < worse else "passed") for number in range(total)]
-    return compare(Kind.CASES, cases(*before), cases(*after), **options)
+    return compare(CASES, cases(*before), cases(*after), **options)
 
 
 def test_items_meet_whatever_their_order() -> None:
@@ -53,7 +53,7 @@ def test_items_meet_whatever_their_order() -> None:
         case(0), case(1, "failed"), case(2), case(3, "failed"), case(4, name="four"), case(9, "skipped")
     )
     b = cases(case(3, "error"), case(2), case(1), case(0, "failed"), case(7))
-    found = compare(Kind.CASES, a, b).as_document()
+    found = compare(CASES, a, b).as_document()
     assert found["counts"] == {
         "pairs": 4,
         "fixed": 1,
@@ -81,7 +81,7 @@ def test_the_other_way_round_it_is_better() -> None:
     """Swapping the runs swaps the verdict and keeps the p-value."""
     a = cases(*[case(number, "failed") for number in range(8)])
     b = cases(*[case(number) for number in range(8)])
-    there, back = compare(Kind.CASES, a, b), compare(Kind.CASES, b, a)
+    there, back = compare(CASES, a, b), compare(CASES, b, a)
     assert (there.verdict, back.verdict) == ("better", "worse")
     assert there.test.p_value == back.test.p_value
     assert [score.difference.value for score in there.scores if score.name == "pass_rate"] == [1.0]
@@ -91,13 +91,13 @@ def test_repeats_and_models_of_one_case_count_once() -> None:
     """Ten repeats of one broken case prove as much as one: a case is the unit of the test."""
     before = cases(*[case(0, repeat=repeat, model=model) for repeat in range(5) for model in "mn"])
     after = cases(*[case(0, "failed", repeat=repeat, model=model) for repeat in range(5) for model in "mn"])
-    found = compare(Kind.CASES, before, after)
+    found = compare(CASES, before, after)
     assert (len(found.broken), found.units, found.worse, found.regressions) == (10, 1, 1, [])
 
 
 def test_two_models_are_compared_case_by_case() -> None:
     """When each run asked one model, and not the same, the cases meet in spite of it."""
-    found = compare(Kind.CASES, cases(case(0), case(1)), cases(case(0, model="n"), case(1, model="n")))
+    found = compare(CASES, cases(case(0), case(1)), cases(case(0, model="n"), case(1, model="n")))
     assert (found.pairs, found.models) == (2, ("m", "n"))
 
 
@@ -105,20 +105,20 @@ def test_scores_decide_only_when_they_are_asked_to() -> None:
     """Slower and longer answers are told with their intervals; `judged` makes them a regression."""
     a = cases(*[case(number, ms=100 + number) for number in range(30)])
     b = cases(*[case(number, ms=150 + 2 * number, rouge=0.5) for number in range(30)])
-    assert compare(Kind.CASES, a, b).regressions == []
-    judged = compare(Kind.CASES, a, b, judged=("latency_ms", "rouge_l"))
+    assert compare(CASES, a, b).regressions == []
+    judged = compare(CASES, a, b, judged=("latency_ms", "rouge_l"))
     assert judged.regressions == ["latency_ms"]
     assert judged.level_each == pytest.approx(0.05 / 3)
     latency = judged.as_document()["scores"]["latency_ms"]
     assert (latency["difference"], latency["significant"]) == (64.5, True)
-    assert compare(Kind.CASES, b, a, judged=("latency_ms",)).regressions == []
+    assert compare(CASES, b, a, judged=("latency_ms",)).regressions == []
 
 
 def test_turns_are_paired_by_thread_and_message() -> None:
     """Other decisions are changes, errors are breaks, and a message id that comes twice is told apart."""
-    a = items_of(Kind.TURNS, [turn("t", "1"), turn("t", "1", "skip"), turn("t", "2"), turn("u", "1")])
-    b = items_of(Kind.TURNS, [turn("t", "1"), turn("t", "1", "must"), turn("t", "2", None), turn("u", "1")])
-    found = compare(Kind.TURNS, a, b).as_document()
+    a = items_of(TURNS, [turn("t", "1"), turn("t", "1", "skip"), turn("t", "2"), turn("u", "1")])
+    b = items_of(TURNS, [turn("t", "1"), turn("t", "1", "must"), turn("t", "2", None), turn("u", "1")])
+    found = compare(TURNS, a, b).as_document()
     assert found["changed"] == [{"item": "t · 1 #2", "a": "skip", "b": "must"}]
     assert found["broken"] == [{"item": "t · 2", "a": "must", "b": "error"}]
     assert list(found["scores"]) == ["pass_rate"]
@@ -126,9 +126,9 @@ def test_turns_are_paired_by_thread_and_message() -> None:
 
 def test_queries_are_read_from_the_harness_document() -> None:
     """Results without an envelope have the same outcomes and scores; repeats of an id meet in order."""
-    a = items_of(Kind.QUERIES, lines_of_results([*one_of_each(), answered("Q-01", "no")]))
-    b = items_of(Kind.QUERIES, lines_of_results([*one_of_each(), answered("Q-01")]))
-    found = compare(Kind.QUERIES, a, b).as_document()
+    a = items_of(QUERIES, lines_of_results([*one_of_each(), answered("Q-01", "no")]))
+    b = items_of(QUERIES, lines_of_results([*one_of_each(), answered("Q-01")]))
+    found = compare(QUERIES, a, b).as_document()
     assert found["fixed"] == [{"item": "Q-01 #2", "a": "failed", "b": "passed"}]
     assert list(found["scores"]) == ["pass_rate", "keywords_found", "latency_ms"]
     assert found["unchanged"]["error"] == 1
@@ -138,9 +138,7 @@ def test_words_are_safe_and_complete() -> None:
     """Hostile names do no harm in a table or a terminal, and a long list says how much is left out."""
     a = cases(*[case(number, name=f"{HOSTILE}{number}") for number in range(9)])
     b = cases(*[case(number, "failed", name=f"{HOSTILE}{number}") for number in range(9)])
-    document = compare(Kind.CASES, a, b).as_document() | {
-        side: {"name": HOSTILE, "source": ""} for side in "ab"
-    }
+    document = compare(CASES, a, b).as_document() | {side: {"name": HOSTILE, "source": ""} for side in "ab"}
     text = comparison_markdown(document)
     assert "<script>" not in text
     assert "\x1b" not in text

@@ -9,7 +9,7 @@ from producer.aggregate.queries import calculate_metrics
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import QUERIES, TURNS
 from shared.runs import TurnRow
 from tests.support.query_results import one_of_each
 from tests.support.run_infos import info
@@ -75,9 +75,9 @@ def test_a_gate_that_makes_no_sense_is_refused(text: str, told: str) -> None:
 def test_a_kind_refuses_what_it_has_no_number_for() -> None:
     """The hint names the nearest of its numbers, and all of them."""
     with pytest.raises(UsageError) as caught:
-        check_gates([parse_gate("must_share<0.1")], Kind.QUERIES)
-    assert all(name in caught.value.hint for name in METRICS[Kind.QUERIES])
-    check_gates([parse_gate("must_share<0.1")], Kind.TURNS)
+        check_gates([parse_gate("must_share<0.1")], QUERIES)
+    assert all(name in caught.value.hint for name in METRICS[QUERIES])
+    check_gates([parse_gate("must_share<0.1")], TURNS)
 
 
 def test_a_missed_gate_changes_the_exit_code_and_stands_in_the_document() -> None:

@@ -13,7 +13,7 @@ from producer.report.cases import html_lists
 from producer.report.cases.to_html import CasesHtmlReport
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, Mode, encode_case
-from shared.names import Kind
+from shared.kinds import CASES
 from tests.support.case_pages import EXPECTED, GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from worker.executors.case_results import case_document, case_line
 from worker.validation.panel import Vote, with_votes
@@ -189,7 +189,7 @@ def test_outputs_wait_on_disk(tmp_path: Path, mode: Mode) -> None:
     output = "all work and no play " * 1_000
     with (tmp_path / "report.html").open("wb") as out:
         report = CasesHtmlReport(out, info)
-        totals = totals_of(Kind.CASES)
+        totals = totals_of(CASES)
         report.page([item_row(0, CasePayload(0, MODELS[0], "ask"), output, ms=5, cost=None)])
         tracemalloc.start()
         try:

@@ -18,7 +18,7 @@ from producer.report.html.charts import Point, scatter
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_results import REASONING_CHARS
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
-from shared.names import Kind
+from shared.kinds import CASES
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info
 from tests.support.schemas import hold
@@ -33,7 +33,7 @@ def run_info(mode: str = "standard", models: Sequence[str] = ("slow", "good")) -
     """A cases run as the store reads it."""
     run = CaseRun("Bench", "Answer.", {name: Endpoint() for name in models}, mode=mode, cases=2)  # type: ignore[arg-type]  # words of a test
     snapshot: dict[str, Any] = {"v": 1, "source": "bench.yaml", "cases": run.as_snapshot()}
-    return replace(turns_info(total=4), kind=Kind.CASES, snapshot=snapshot)
+    return replace(turns_info(total=4), kind=CASES, snapshot=snapshot)
 
 
 def row(
@@ -70,7 +70,7 @@ def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
     """Writes a report."""
     out = BytesIO()
     report = CASE_FORMATS[name](out, info)
-    totals = totals_of(Kind.CASES)
+    totals = totals_of(CASES)
     for some in (rows[:1], rows[1:]):
         totals.add(some)
         report.page(some)
@@ -80,7 +80,7 @@ def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
 
 def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
     """Makes the document of a run."""
-    totals = totals_of(Kind.CASES)
+    totals = totals_of(CASES)
     totals.add(rows)
     return document_of(info, totals)
 

@@ -8,6 +8,7 @@ from producer.cli.options.model_options import given_flags, read_live_run, refus
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live
 from shared.errors import UsageError
+from shared.kinds import QUERIES
 
 NOTHING: dict[str, Any] = {
     "models": (),
@@ -96,5 +97,5 @@ def test_what_cannot_be_used_is_refused(words: dict[str, Any], text: str) -> Non
 def test_files_that_ask_no_model_take_none_of_it() -> None:
     """The first option that was given is named."""
     with pytest.raises(UsageError, match="--model is for runs that ask a model"):
-        refuse_model_options(given(models=("a",)), "queries")
-    refuse_model_options(NOTHING, "queries")
+        refuse_model_options(given(models=("a",)), QUERIES)
+    refuse_model_options(NOTHING, QUERIES)

@@ -17,7 +17,7 @@ from producer.cli.local.child_processes import (
 )
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
-from shared.names import Kind
+from shared.kinds import TURNS
 from shared.settings import Settings
 from worker.options import read_options
 
@@ -25,7 +25,7 @@ from worker.options import read_options
 def test_worker_command_says_everything() -> None:
     """The supervisor is told kinds, processes and items in flight, also those that are defaults."""
     settings = Settings.from_environment({"PROCTOR_PROCESSES": "3", "PROCTOR_IN_FLIGHT": "7"})
-    command = worker_command(settings, kinds=[Kind.TURNS], burst=True)
+    command = worker_command(settings, kinds=[TURNS], burst=True)
     assert command[:4] == [sys.executable, "-P", "-m", "worker"]
     assert command[4:] == ["--supervise", "-Q", "turns", "--processes", "3", "-j", "7", "--burst"]
     trusting = worker_command(settings, unsandboxed_validators=True)

@@ -9,21 +9,21 @@ from producer.load.detect import LOADERS, detect_kind, kind_of, loader_for
 from producer.load.loads import load_turns
 from producer.load.source import Source
 from shared.errors import InputError, UsageError
-from shared.names import Kind
+from shared.kinds import CASES, QUERIES, TURNS, Kind, all_kinds
 
 
 @pytest.mark.parametrize(
     ("head", "kind"),
     [
-        (b'{"threadId": "t", "message": "ok"}\n{"threadId"', Kind.TURNS),
-        (b'\xef\xbb\xbf\n {"message": "ok"}', Kind.TURNS),
-        (b'{"threadId": "t", "message": "cut o', Kind.TURNS),
-        (b'{"id": "Q-01", "query": "How?", "category": "x"}\n', Kind.QUERIES),
-        (b'{\n  "version": "1.0",\n  "queries": [\n', Kind.QUERIES),
-        (b'[\n {"id": "Q-01", "query": "How?"}]', Kind.QUERIES),
-        (b"# a bench\nbench:\n  name: x\nmodels:\n  - a\ntest_cases:\n", Kind.CASES),
-        (b'{"test_cases": [], "models": []}', Kind.CASES),
-        (b'# a bench\nname: "x"\nsystem_prompt: |\n  Answer.\n', Kind.CASES),
+        (b'{"threadId": "t", "message": "ok"}\n{"threadId"', TURNS),
+        (b'\xef\xbb\xbf\n {"message": "ok"}', TURNS),
+        (b'{"threadId": "t", "message": "cut o', TURNS),
+        (b'{"id": "Q-01", "query": "How?", "category": "x"}\n', QUERIES),
+        (b'{\n  "version": "1.0",\n  "queries": [\n', QUERIES),
+        (b'[\n {"id": "Q-01", "query": "How?"}]', QUERIES),
+        (b"# a bench\nbench:\n  name: x\nmodels:\n  - a\ntest_cases:\n", CASES),
+        (b'{"test_cases": [], "models": []}', CASES),
+        (b'# a bench\nname: "x"\nsystem_prompt: |\n  Answer.\n', CASES),
     ],
 )
 def test_content_tells_the_kind(head: bytes, kind: Kind) -> None:
@@ -39,9 +39,7 @@ def test_content_that_tells_nothing(head: bytes) -> None:
     assert kind_of(head) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("a.jsonl", Kind.TURNS), ("a.YML", Kind.CASES), ("a.json", Kind.QUERIES)]
-)
+@pytest.mark.parametrize(("name", "kind"), [("a.jsonl", TURNS), ("a.YML", CASES), ("a.json", QUERIES)])
 def test_the_suffix_decides_when_content_does_not(tmp_path: Path, name: str, kind: Kind) -> None:
     """A file of unknown content goes to the loader of its suffix, which names the error."""
     path = tmp_path / name
@@ -73,8 +71,8 @@ def test_an_empty_bench_is_not_told_of_turns(tmp_path: Path) -> None:
 
 def test_every_kind_is_read_or_refused_by_name() -> None:
     """A kind has a loader, or the error says which kinds this version runs."""
-    assert loader_for(Kind.TURNS, "a.jsonl") is load_turns
-    for kind in set(Kind) - set(LOADERS):
+    assert loader_for(TURNS, "a.jsonl") is load_turns
+    for kind in set(all_kinds()) - set(LOADERS):
         with pytest.raises(UsageError, match=f"a.file: describes {kind}") as caught:
             loader_for(kind, "a.file")
-        assert caught.value.hint == f"this version runs: {', '.join(LOADERS)}"
+        assert caught.value.hint == f"this version runs: {', '.join(map(str, LOADERS))}"

@@ -17,7 +17,8 @@ from producer.report.formats import OF_KIND, format_of
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.errors import UsageError
-from shared.names import Kind, RunState
+from shared.kinds import CASES, QUERIES, TURNS, Kind, all_kinds
+from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, turn
 from tests.support.junit import read_junit
@@ -31,9 +32,9 @@ SUFFIXES: Final = {"junit": "xml"}
 
 def sample(kind: Kind) -> tuple[RunInfo, list[Any]]:
     """A run of a kind, and its rows."""
-    if kind is Kind.CASES:
+    if kind is CASES:
         return cases_info(), standard()
-    if kind is Kind.QUERIES:
+    if kind is QUERIES:
         rows: list[Any] = [
             ItemRow(at, "p" if found["overall_pass"] else "f", json.dumps(found).encode(), 1, 2, 1, 9)
             for at, found in enumerate(one_of_each())
@@ -68,7 +69,7 @@ def write_all(kind: Kind, folder: Path) -> dict[str, bytes]:
     return {file.format: file.path.read_bytes() for file in files}
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
 def test_all_formats_at_once(kind: Kind, tmp_path: Path) -> None:
     """One pass writes them all, twice the same bytes, items in input order, and the version of the form."""
     files = write_all(kind, tmp_path / "a")
@@ -79,7 +80,7 @@ def test_all_formats_at_once(kind: Kind, tmp_path: Path) -> None:
     assert [line["index"] for line in lines] == [row.index for row in rows]
     whole = json.loads(files["json"])
     assert len(whole["results"]) == len(rows)
-    if kind is not Kind.QUERIES:  # whose five keys are those of the harness document
+    if kind is not QUERIES:  # whose five keys are those of the harness document
         assert whole["schema_version"] == 1
     root = read_junit(files["junit"])
     assert int(root.attrib["tests"]) == len(rows)
@@ -118,7 +119,7 @@ def test_a_wrong_format_is_told_before_anything_is_started(
         assert "traces" not in told.err
     assert not (tmp_path / "data").exists()
     with pytest.raises(UsageError):
-        check_formats([ReportFile("md", report), ReportFile("junit", report)], Kind.TURNS)
+        check_formats([ReportFile("md", report), ReportFile("junit", report)], TURNS)
 
 
 @pytest.mark.parametrize("wanted", [("-o", "report.md"), ("--export", "csv")])

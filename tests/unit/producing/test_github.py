@@ -17,7 +17,8 @@ from producer.report.formats import format_of
 from producer.report.github import MOST_ANNOTATIONS, MOST_FAILURES, Annotations, command, html
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
-from shared.names import Kind, RunState
+from shared.kinds import CASES, QUERIES, Kind, all_kinds
+from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, turn
 from tests.support.query_results import one_of_each
@@ -66,9 +67,9 @@ def commands_in(text: str) -> list[str]:
 
 def run_of(kind: Kind) -> tuple[RunInfo, Sequence[Any]]:
     """A run of a kind, with failures of every sort and hostile texts."""
-    if kind is Kind.CASES:
+    if kind is CASES:
         return cases_info(), standard()
-    if kind is Kind.QUERIES:
+    if kind is QUERIES:
         results = one_of_each()
         rows = [
             ItemRow(at, "x" if result["error"] else "f", json.dumps(_line(result)).encode())
@@ -95,7 +96,7 @@ def _line(result: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
 def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
     """The summary folds each failure; errors, gates among them, and warnings are annotations."""
     summary, lines = written(*run_of(kind))
@@ -113,7 +114,7 @@ def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
 
 def test_only_so_many_are_told() -> None:
     """Of a thousand failures the first hundred are listed and ten annotated; the rest has a command."""
-    info, rows = run_of(Kind.CASES)
+    info, rows = run_of(CASES)
     [failed] = [row for row in rows if row.code.startswith("f")]
     summary, lines = written(info, [replace_index(failed, at) for at in range(1000)])
     assert summary.count("<details>") == MOST_FAILURES

@@ -16,7 +16,8 @@ from producer.report.junit import UNKNOWN, Junit, JunitTest, xml_of
 from producer.report.to_junit import BLOCK, MOST_TURNS
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
-from shared.names import Kind, RunState
+from shared.kinds import QUERIES
+from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, shape, signals, turn
 from tests.support.junit import read_junit, suites_of
@@ -69,7 +70,7 @@ def test_queries_are_told_by_category() -> None:
     rows = [_query_row(at, result) for at, result in enumerate(results)]
     rows.append(ItemRow(len(rows), "", json.dumps(baseline("Q-99")).encode()))
     snapshot: dict[str, Any] = {"v": 1, "source": "b.json", "queries": QueryRun().as_snapshot()}
-    info = replace(turns_info(RunState.CANCELLED, len(rows)), kind=Kind.QUERIES, snapshot=snapshot)
+    info = replace(turns_info(RunState.CANCELLED, len(rows)), kind=QUERIES, snapshot=snapshot)
     root = written(info, rows, pages=3)
     found = suites_of(root)
     assert list(found) == ["booking", "edge_case"]

@@ -14,7 +14,7 @@ from producer.document import document_of, totals_of
 from producer.schemas.catalog import names, schema_of
 from shared.contracts.case_run import CasePayload
 from shared.errors import UsageError
-from shared.names import Kind
+from shared.kinds import CASES, Kind, all_kinds
 from tests.support.live_rows import ROWS
 from tests.support.schemas import hold
 from tests.unit.cases.test_case_reports import row as case_row
@@ -42,7 +42,7 @@ def test_an_unknown_name_is_told() -> None:
         schema_of("nothing")
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
 def test_reports_fit_their_schemas(kind: Kind, tmp_path: Path) -> None:
     """The document of a run, the JSON report and each line of JSON Lines, of every kind."""
     files = write_all(kind, tmp_path / "all")
@@ -68,7 +68,7 @@ def test_turns_that_a_model_answered_fit_too() -> None:
 
 def test_repeated_cases_fit_too() -> None:
     """Cases that are asked more than once have pass@k, an error of the mean, and flakiness."""
-    totals = totals_of(Kind.CASES)
+    totals = totals_of(CASES)
     for at, output in enumerate(('{"n": 1}', '{"n": 2}', "Hi", '{"n": 1}')):
         item = CasePayload(at // 2, "m", "Hi", at % 2, expected={"n": 1})
         totals.add([case_row(at, item, output, judge=lambda *_: "PASS")])
@@ -76,7 +76,7 @@ def test_repeated_cases_fit_too() -> None:
     assert found["summary"]["models"][0]["repeats"]["repeats"] == 2
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
 def test_what_is_not_in_a_schema_is_noticed(kind: Kind) -> None:
     """A figure more, at any depth of the summary, does not fit: schemas do not drift from what is printed."""
     info, rows = sample(kind)
@@ -118,7 +118,7 @@ def test_commands_without_a_server(
     hold(name, capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
 def test_a_comparison_fits_its_schema(kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Printed and written, of two reports of each kind."""
     write_all(kind, tmp_path / "all")

@@ -1,0 +1,106 @@
+"""Declares the kinds of work: turns, cases and queries, and whatever else is registered.
+
+All that differs between kinds on this side is data of a `Kind`: tables are made from it, and nothing asks
+which kind it is. The worker and the producer have a declaration of their own beside it. Every command imports
+this file, so it imports nothing heavy.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from shared.names import Outcome
+
+
+class Storage(StrEnum):
+    """How the items of a run lie in the ledger."""
+
+    MAILBOXES = "mailboxes"
+    """In the inboxes of threads: in order within a thread, and a chunk names threads."""
+    LIST = "list"
+    """One by one under their index: in any order, and a chunk names indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a run consists of."""
+
+    name: str
+    """In documents and in the ledger, such as `turns`; also the name of its queue."""
+    noun: str = field(repr=False)
+    """One item of it, such as `turn`."""
+    task: str = field(repr=False)
+    """The Celery task that works on its chunks."""
+    storage: Storage = field(repr=False)
+    outcomes: tuple[str, ...] = field(repr=False)
+    """How its items end, as the ledger counts them."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TURNS: Final = Kind(
+    "turns",
+    "turn",
+    task="proctor.turns.evaluate",
+    storage=Storage.MAILBOXES,
+    outcomes=("must", "should", "skip", Outcome.ERROR),
+)
+"""Conversation turns, to be classified by the breakpoint engine."""
+CASES: Final = Kind(
+    "cases",
+    "case",
+    task="proctor.cases.validate",
+    storage=Storage.LIST,
+    outcomes=(Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
+)
+"""Model test cases, to be validated."""
+QUERIES: Final = Kind(
+    "queries",
+    "query",
+    task="proctor.queries.evaluate",
+    storage=Storage.LIST,
+    outcomes=(Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
+)
+"""Questions to a RAG API, whose answers are checked."""
+
+_registry: Final[dict[str, Kind]] = {kind.name: kind for kind in (TURNS, CASES, QUERIES)}
+
+
+def all_kinds() -> tuple[Kind, ...]:
+    """Returns every registered kind; ask for it when it is needed, since more may be registered at start-up.
+
+    >>> [kind.name for kind in all_kinds()][:3]
+    ['turns', 'cases', 'queries']
+    """
+    return tuple(_registry.values())
+
+
+def kind_named(name: str) -> Kind:
+    """Returns the kind of a name.
+
+    Raises:
+        ValueError: none of this name is registered.
+
+    >>> kind_named("turns")
+    Kind(name='turns')
+    """
+    try:
+        return _registry[name]
+    except KeyError:
+        raise ValueError(f"{name!r} is no kind of work: {', '.join(_registry)} are") from None
+
+
+def register(kind: Kind) -> Kind:
+    """Adds a kind; does nothing when an equal one is registered already.
+
+    Returns:
+        The registered one.
+
+    Raises:
+        ValueError: another kind of the same name is registered.
+    """
+    registered = _registry.setdefault(kind.name, kind)
+    if registered != kind:
+        raise ValueError(f"another kind is called {kind.name!r} already")
+    return registered
