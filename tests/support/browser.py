@@ -1,17 +1,21 @@
-"""Drives a real headless Chromium through ChromeDriver's HTTP interface with the standard library alone.
+"""Drives a real headless Chromium with Selenium and the installed ChromeDriver; nothing is downloaded.
 
 The browser keeps a record of every message on its console and of every address that its pages asked for, so
 that a test can say: no error, and nothing left this machine.
 """
 
-import base64
 import json
-from collections.abc import Mapping
 from functools import partial
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from selenium.webdriver import ChromeOptions
+from selenium.webdriver.chrome.remote_connection import ChromeRemoteConnection
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.proxy import Proxy, ProxyType
+from selenium.webdriver.remote.client_config import ClientConfig
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from tests.support.eventually import eventually
 from tests.support.processes import Process, Processes
@@ -23,8 +27,6 @@ TAKEN: Final = "port not available"
 TRIES: Final = 5
 START_S: Final = 60.0
 """For a program of 300 MB that may have to be read from disk first."""
-ELEMENT: Final = "element-6066-11e4-a52e-4f735466cecf"
-"""The key under which WebDriver hands out a reference to an element."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 LOCAL_SCHEMES: Final = frozenset({"data", "blob", "about", "chrome", "file"})
 """Addresses that need no network."""
@@ -46,10 +48,6 @@ ARGUMENTS: Final = (
 
 CLICK_BUDGET_S: Final = 5.0
 """How long an element that moves away is looked for."""
-
-
-class BrowserError(Exception):
-    """ChromeDriver refused what was asked; the message is its own."""
 
 
 def started(processes: Processes, driver: str) -> Process:
@@ -80,38 +78,36 @@ class Browser:
     """
 
     def __init__(self, processes: Processes, profile: Path) -> None:
-        chromium = require_tool("chromium", "google-chrome")
+        options = ChromeOptions()
+        options.binary_location = require_tool("chromium", "google-chrome")
+        for argument in (*ARGUMENTS, f"--user-data-dir={profile}"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         driver = require_tool("chromedriver", package="chromium-driver")
         self._process = started(processes, driver)
         port = self._process.output.split(STARTED)[1].split(".", maxsplit=1)[0]
-        self._driver = HTTPConnection("127.0.0.1", int(port), timeout=60)
+        address = f"http://127.0.0.1:{port}"
+        direct = Proxy({"proxyType": ProxyType.DIRECT})  # whatever the environment says
+        config = ClientConfig(remote_server_addr=address, proxy=direct, timeout=60)
+        connection = ChromeRemoteConnection(remote_server_addr=address, client_config=config)
+        self._driver = WebDriver(command_executor=connection, options=options)
         self._requests: list[str] = []
         self._complaints: list[str] = []
-        options = {"binary": chromium, "args": [*ARGUMENTS, f"--user-data-dir={profile}"]}
-        logs = {"browser": "ALL", "performance": "ALL"}
-        wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": logs}
-        self._session = ""
-        answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        self._session = f"/session/{answer['sessionId']}"
         self.open("about:blank")
-        self._call("POST", "/se/log", {"type": "performance"})  # what the browser's own start page asked for
+        self._log("performance")  # what the browser's own start page asked for
 
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """One WebDriver command; returns its value."""
-        text = None if body is None else json.dumps(body)
-        self._driver.request(method, self._session + path, text, {"Content-Type": "application/json"})
-        answer = json.loads(self._driver.getresponse().read())["value"]
-        if isinstance(answer, dict) and "error" in answer:
-            raise BrowserError(f"{answer['error']}: {answer['message']}")
-        return answer
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        """What a log of the browser holds since it was read last."""
+        entries: list[dict[str, Any]] = self._driver.execute("getLog", {"type": kind})["value"]
+        return entries
 
     def open(self, url: str) -> None:
         """Loads a page and waits for its `load` event."""
-        self._call("POST", "/url", {"url": url})
+        self._driver.get(url)
 
     def evaluate(self, expression: str) -> Any:
         """Value of a JavaScript expression in the page."""
-        return self._call("POST", "/execute/sync", {"script": f"return {expression};", "args": []})
+        return self._driver.execute_script(f"return {expression};")
 
     def texts(self, selector: str) -> list[str]:
         """Visible text of each element that a CSS selector finds."""
@@ -127,9 +123,9 @@ class Browser:
 
     def type(self, selector: str, text: str) -> None:
         """Replaces what a field holds, key by key, as a person does."""
-        element = self._find(selector)
-        self._call("POST", f"{element}/clear", {})
-        self._call("POST", f"{element}/value", {"text": text})
+        element = self._driver.find_element(By.CSS_SELECTOR, selector)
+        element.clear()
+        element.send_keys(text)
 
     def click(self, selector: str) -> None:
         """Clicks the first element that a CSS selector finds.
@@ -138,15 +134,11 @@ class Browser:
         the pointer, and a page that renews its rows puts another element in its place. ChromeDriver notices
         both; the element is looked for and clicked again.
         """
-        eventually(lambda: self._call("POST", f"{self._find(selector)}/click", {}), CLICK_BUDGET_S)
-
-    def _find(self, selector: str) -> str:
-        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
-        return f"/element/{found[ELEMENT]}"
+        eventually(lambda: self._driver.find_element(By.CSS_SELECTOR, selector).click(), CLICK_BUDGET_S)
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         """One command of the DevTools protocol."""
-        return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+        return self._driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})["value"]
 
     def look(self, *, width: int = 1280, height: int = 900, theme: str = "light") -> None:
         """Shows pages at a size, to a reader who prefers light or dark ones."""
@@ -163,20 +155,20 @@ class Browser:
         """Writes what the page looks like once it has been drawn, as a PNG."""
         drawn = "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0])))"
         for _ in range(3):  # what comes into sight is laid out a frame later, and what is in it another one
-            self._call("POST", "/execute/async", {"script": drawn, "args": []})
-        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+            self._driver.execute_async_script(drawn)
+        path.write_bytes(self._driver.get_screenshot_as_png())
         return path
 
     def complaints(self) -> list[str]:
         """Warnings and errors on the console so far, uncaught exceptions and failed loads included."""
-        for entry in self._call("POST", "/se/log", {"type": "browser"}):
+        for entry in self._log("browser"):
             if entry["level"] in {"SEVERE", "WARNING"}:
                 self._complaints.append(f"{entry['level']}: {entry['message']}")
         return list(self._complaints)
 
     def requests(self) -> list[str]:
         """Every address that the pages asked for so far, scripts, fonts and sockets included."""
-        for entry in self._call("POST", "/se/log", {"type": "performance"}):
+        for entry in self._log("performance"):
             event = json.loads(entry["message"])["message"]
             if event["method"] == "Network.requestWillBeSent":
                 self._requests.append(event["params"]["request"]["url"])
@@ -195,6 +187,5 @@ class Browser:
 
     def close(self) -> None:
         """Ends the browser, then its driver."""
-        self._call("DELETE", "")
-        self._driver.close()
+        self._driver.quit()
         self._process.stop()
