@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
-        check check-deploy format lint types contracts docs-check lock dist \
+        check check-deploy structure format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
 help:
@@ -72,6 +72,9 @@ test-chaos: $(STAMP) ## every fault test and every long one, with the leases tha
 	@$(BIN)/pytest tests/chaos/test_matrix.py -rP $(PARALLEL) $(ARGS)
 	@$(BIN)/pytest -m "chaos or slow" --ignore tests/deploy --deselect tests/chaos/test_matrix.py --timeout 3600 -n 3 $(ARGS)
 	@$(BIN)/pytest tests/property --hypothesis-profile long --timeout 3600 $(PARALLEL) $(ARGS)
+
+structure: $(STAMP) ## draw the modules and their imports into docs/pictures, after files were moved or added
+	@$(BIN)/python -m tests.support.structure
 
 reliability: $(STAMP) ## strike with every fault, and write what was measured into docs/reliability.md
 	@rm -rf test-artifacts/matrix && mkdir -p test-artifacts/matrix

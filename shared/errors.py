@@ -31,7 +31,7 @@ class ProctorError(Exception):
     code: ClassVar[str] = "internal"
     """Stable word for programs, printed in `--json` errors and stored in results."""
     exit_code: ClassVar[int] = 70
-    """What the command line exits with when this error ends it (DESIGN section 7)."""
+    """What the command line exits with when this error ends it."""
     retryable: ClassVar[bool] = False
     """Whether the same call may succeed later without anybody changing anything."""
 

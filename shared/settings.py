@@ -1,8 +1,8 @@
 """All settings that come from the environment: read once, each with its unit, default and variable.
 
 One frozen object, so that nobody asks the environment twice and gets two answers. Plain dataclasses and no
-pydantic: every command imports this file, `--help` too. It is longer than 300 lines, because every setting
-stands in one table beside the functions that read it.
+pydantic: every command imports this file, `--help` too.
+Every setting stands in one table beside the functions that read it.
 
     PROCTOR_REDIS_URL=redis://db.example:6379/0
     PROCTOR_REDIS_URL_FILE=/run/secrets/redis-url      the same, kept out of the environment

@@ -1,6 +1,6 @@
 """The tree of commands: names and one-line helps here, everything else loaded when a command is called.
 
-`proctor --help` reads this table only, so it answers well within 150 ms (`tests/unit/cli/test_start_up.py`).
+`proctor --help` reads this table only, so it answers well within 150 ms (`tests/e2e/test_cli_start_up.py`).
 """
 
 import os

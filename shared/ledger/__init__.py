@@ -2,7 +2,7 @@
 
 producer   open, load…, seal, wait_durable, publish the wakes
 worker     per wake-up: claim, work, commit… (the last one gives the chunk back), publish the wakes
-steward    one thread in each worker: tick every second, publish the wakes; renew every five
+steward    one thread in each worker: tick every second, publish the wakes; renew every third of a lease
 people     control, retry, remove, forget
 """
 

@@ -3,7 +3,7 @@
 Every script may run twice with the same arguments, because a reply can be lost after the script ran; so a
 call that got no answer is simply sent again.
 
-It is longer than 300 lines because how each answer of a server is read stands with the calls that act on it.
+How each answer of a server is read stands with the calls that act on it.
 """
 
 import logging

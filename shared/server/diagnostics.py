@@ -2,8 +2,6 @@
 
 A check never raises for what it finds; it says so. `fail` means that Proctor will not work, `warn` that it
 will, but worse than it could: slower, or with data at risk.
-
-It is longer than 300 lines because each check stands here whole: what it judges, its example, its mending.
 """
 
 import fcntl

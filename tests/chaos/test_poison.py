@@ -14,7 +14,7 @@ from tests.support.trial import Trial, woven_turns
 pytestmark = pytest.mark.chaos
 
 DEATHS: Final = 5
-"""DESIGN: two of the chunk as a whole, three of the turn alone."""
+"""Two of the chunk as a whole, three of the turn alone."""
 POISONED: Final = 55
 
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 THREADS, TURNS, CHUNK_TURNS = 60, 50, 10
 """3,000 turns in chunks so small that the run has a middle."""
 OVERDUE_S: Final = 30.0
-"""DESIGN: when a wake-up that nobody claimed counts as lost."""
+"""When a wake-up that nobody claimed counts as lost."""
 CASES: Final = 200
 """Two seconds of work, ten at a time."""
 BACKUP: Final = "Back up and restore the append-only file"

@@ -1,6 +1,6 @@
 """The contract of model clients, held by both of them against one scripted server.
 
-It is longer than 300 lines, because importing litellm costs seconds: all that is said of it is said here.
+It is longer than 500 lines, because importing litellm costs seconds: all that is said of it is said here.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""The evaluation harness as the document's usage examples call it: text, files, exit codes, nothing lost.
-
-It is longer than 300 lines, because one document describes one script.
-"""
+"""The evaluation harness as the document's usage examples call it: text, files, exit codes, nothing lost."""
 
 import csv
 import importlib.util

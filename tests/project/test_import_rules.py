@@ -106,5 +106,5 @@ def test_each_library_stays_in_its_files(library: str) -> None:
 
 
 def test_the_tests_folders_are_no_packages() -> None:
-    """No `__init__.py` stands under tests/: `tests/unit/shared/` would hide our own `shared`."""
+    """No `__init__.py` stands under tests/: a package called `shared` there would hide our own `shared`."""
     assert not list((ROOT / "tests").rglob("__init__.py"))

@@ -1,10 +1,10 @@
-"""Walks a validators file with the static policy's rules, and knows which names are a function's own.
+"""Walks a validators file with the static policy's rules, and finds which names are a function's own.
 
 A function's own name hides a builtin for good: Python never looks further once a function binds a name. A
 name that is bound at the top of the file, or in a class, may or may not hide one, so there a blocked name
 stays blocked.
 
-This file is longer than 300 lines because it is one visitor, with a method for each kind of node.
+It is one visitor, with a method for each kind of node.
 """
 
 import ast

@@ -6,7 +6,7 @@ hands it to the server and closes its own copy, so that the lock is held exactly
 
 The lock that starters hold while they join or start a server is held here while it is stopped or restarted.
 
-This is longer than 300 lines because an isolated interpreter finds no second file.
+All of it stands in one file, because an isolated interpreter finds no second one.
 """
 
 import ctypes
