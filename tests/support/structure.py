@@ -8,7 +8,7 @@ import argparse
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
 from pathlib import Path
@@ -79,8 +79,8 @@ def read_imports(root: Path) -> dict[str, frozenset[str]]:
     return {name: frozenset(_imported(path, found) - {name}) for name, path in found.items()}
 
 
-def _imported(path: Path, known: Mapping[str, Path]) -> Iterator[str] | set[str]:
-    names = set()
+def _imported(path: Path, known: Mapping[str, Path]) -> set[str]:
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
