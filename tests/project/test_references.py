@@ -93,7 +93,7 @@ def test_modules_that_are_named_exist() -> None:
     ("name", "expected"),
     [
         ("shared.names", True),
-        ("shared.names.Kind", True),
+        ("shared.names.Outcome", True),
         ("shared.ledger", True),
         ("shared.nowhere", False),
         ("shared.names.Nothing", False),
