@@ -6,17 +6,16 @@ from dataclasses import replace
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.live.view import View
-from producer.cli.options.case_options import ALSO_CASES, ALSO_QUERIES, read_case_choice, refuse_case_options
-from producer.cli.options.model_options import read_live_run, refuse_model_options
-from producer.cli.options.query_options import read_query_choice, read_query_options, refuse_query_options
+from producer.cli.options.case_options import read_case_choice
+from producer.cli.options.model_options import read_live_run
+from producer.cli.options.query_options import read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
 from producer.load.detect import detect_kind
 from producer.load.source import Source
-from producer.options import CaseChoice, QueryChoice, SubmitOptions, SubmittedRun
+from producer.options import SubmitOptions, SubmittedRun
 from producer.submit import submit
-from shared.contracts.live_turns import LiveRun
-from shared.contracts.query_run import QueryRun
-from shared.kinds import CASES, QUERIES, TURNS, Kind
+from shared.contracts.turn_vocabulary import SummaryPolicy
+from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
 
 
 class Submission:
@@ -39,79 +38,40 @@ class Submission:
         Raises:
             InputError: it cannot be read, or looks like nothing we know.
         """
-        return self._choice.kind or detect_kind(self.source)
-
-    def queries(self) -> QueryRun:
-        """How queries are to be asked.
-
-        Raises:
-            UsageError: an option cannot be used, or the file describes something else.
-            ConfigError: a variable of the environment cannot be used.
-        """
-        choice = self._choice
-        if self.kind() == QUERIES and choice.words:
-            return read_query_options(choice.words, in_flight=choice.in_flight)
-        taken = ALSO_QUERIES if self.kind() == CASES else ()
-        refuse_query_options(
-            {name: value for name, value in choice.words.items() if name not in taken}, self.kind()
-        )
-        return QueryRun()
-
-    def query_choice(self) -> QueryChoice:
-        """Which queries are to be asked."""
-        if self.kind() != QUERIES:
-            return QueryChoice()
-        return read_query_choice(self._choice.words, self._choice.case_words)
-
-    def cases(self) -> CaseChoice:
-        """How cases are to be run.
-
-        Raises:
-            UsageError: an option cannot be used, or the file describes something else.
-        """
-        choice = self._choice
-        if self.kind() == CASES:
-            return read_case_choice(
-                choice.case_words, choice.model_words, choice.words, in_flight=choice.in_flight
-            )
-        taken = ALSO_CASES if self.kind() == QUERIES else ()
-        refuse_case_options(
-            {name: value for name, value in choice.case_words.items() if name not in taken}, self.kind()
-        )
-        return CaseChoice()
-
-    def live(self) -> LiveRun | None:
-        """How turns are to be answered; None: not by a model.
-
-        Raises:
-            UsageError: an option cannot be used, or the file describes something that asks no model.
-        """
-        choice = self._choice
-        if self.kind() == TURNS:
-            return read_live_run(choice.model_words, in_flight=choice.in_flight)
-        if self.kind() == QUERIES:
-            refuse_model_options(choice.model_words, self.kind())
-        return None
+        named = self._choice.input.kind
+        return kind_named(named) if named else detect_kind(self.source)
 
     def options(self) -> SubmitOptions:
-        """What the submit is told.
+        """Returns the settings of the submit.
 
         Raises:
-            UsageError: as `queries`, `live` and `cases` say.
+            UsageError: an option cannot be used, or is not for this kind of file.
+            ConfigError: a variable of the environment cannot be used.
         """
-        session, choice, settings = self._session, self._choice, self._session.settings
-        return SubmitOptions(
-            idempotency_key=choice.idempotency_key,
-            namespace=choice.namespace,
-            summary_policy=choice.summary_policy,
-            queries=self.queries(),
-            query_choice=self.query_choice(),
-            live=self.live(),
-            cases=self.cases(),
+        session, choice, settings, kind = self._session, self._choice, self._session.settings, self.kind()
+        choice.refuse_other_kinds(kind)
+        common = SubmitOptions(
+            idempotency_key=choice.input.idempotency_key,
+            namespace=choice.input.namespace,
+            summary_policy=SummaryPolicy(choice.input.summary_policy),
             results_ttl_s=settings.results_ttl_s,
             max_backlog_items=settings.max_backlog_items,
             patience_s=settings.patience_s,
             on_warning=session.output.warn,
+        )
+        if kind == TURNS:
+            return replace(common, live=read_live_run(choice.models, in_flight=choice.in_flight))
+        if kind == CASES:
+            cases = read_case_choice(
+                choice.cases, choice.selection, choice.models, in_flight=choice.in_flight
+            )
+            return replace(common, cases=cases)
+        if kind != QUERIES or choice.queries is None:
+            return common
+        return replace(
+            common,
+            queries=read_query_run(choice.queries, choice.selection, in_flight=choice.in_flight),
+            query_choice=read_query_choice(choice.queries, choice.selection),
         )
 
     def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
@@ -153,7 +113,7 @@ def tell_run_id(session: Session, submitted: SubmittedRun) -> None:
     document = {
         "schema_version": SCHEMA_VERSION,
         "run_id": submitted.run,
-        "kind": submitted.kind.name,
+        "kind": submitted.kind,
         "total": submitted.total,
         "threads": submitted.threads,
         "duplicate": submitted.duplicate,

@@ -15,7 +15,8 @@ from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.live.follow import Follower
 from producer.cli.live.view import open_view
 from producer.cli.local.local_workers import CALLS_END_S, LocalWorkers
-from producer.cli.options.shared_options import chosen, refuse_no_text
+from producer.cli.options.case_options import CaseOptions
+from producer.cli.options.shared_options import InputOptions, SubmitChoice, refuse_no_text
 from producer.cli.report_files import as_options, check_formats
 from producer.cli.run_lookup import change_state, find_run
 from producer.cli.submission import Submission, tell_run_id
@@ -23,7 +24,6 @@ from producer.rescore import rewrite
 from producer.retry import retry_turns
 from producer.retry_items import retry_items
 from producer.text import plural
-from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import ProctorError
 from shared.kinds import CASES, TURNS, Kind
 from shared.names import RunState
@@ -143,8 +143,7 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
     check_formats(options.files, CASES)
     with TemporaryDirectory(prefix="proctor-rescore-") as folder:
         found = rewrite(session.store, info, Path(folder), config)
-        words = {"outputs": str(found.outputs)}
-        choice = chosen(CASES.name, "", SummaryPolicy.GUARDRAIL, "", words=words)
+        choice = SubmitChoice(InputOptions(kind=CASES.name), cases=CaseOptions(outputs=str(found.outputs)))
         submission = Submission(session, str(found.config), choice)
         return work(session, CASES, options, lambda view: submission.send(view, is_attended=True).run)
 

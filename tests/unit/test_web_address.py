@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.cli.options.model_options import endpoint_of
+from producer.cli.options.model_options import ModelOptions, api_base_of
 from shared.contracts.case_config import ModelConfig
 from shared.contracts.query_environment import api_url
 from shared.errors import ConfigError, UsageError
@@ -24,7 +24,7 @@ def test_a_secret_in_an_address_is_refused_at_every_door(url: str) -> None:
     with pytest.raises(ValueError, match=r"stored with the run.*api_key_env") as by_file:
         ModelConfig(api_base=url)
     with pytest.raises(UsageError) as by_option:
-        endpoint_of({"api_base": url})
+        api_base_of(ModelOptions(api_base=url))
     with pytest.raises(ConfigError) as by_url:
         api_url(url, {})
     assert SECRET not in f"{by_file.value.errors(include_input=False)} {by_option.value} {by_url.value}"  # type: ignore[attr-defined] # pydantic's own error
@@ -36,4 +36,4 @@ def test_a_secret_in_an_address_is_refused_at_every_door(url: str) -> None:
 def test_other_addresses_are_taken(url: str) -> None:
     """A version in the query is no secret."""
     assert ModelConfig(api_base=url).api_base == url
-    assert endpoint_of({"api_base": url})[0] == url
+    assert api_base_of(ModelOptions(api_base=url)) == url

@@ -8,7 +8,8 @@ import click
 from producer.cli.context import Session, pass_session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.options.global_options import group
-from producer.cli.options.shared_options import worker_options
+from producer.cli.options.option_groups import option_group
+from producer.cli.options.shared_options import WorkerOptions
 from producer.text import plural
 from shared.clock import iso_utc
 
@@ -101,7 +102,7 @@ def show(session: Session, *, run: str, item: str) -> None:
 @command.command()
 @click.argument("run")
 @click.argument("items", nargs=-1, metavar="[ITEM...]")
-@worker_options
+@option_group("workers", WorkerOptions)
 @click.option("--detach", is_flag=True, help="Only put them back; start no workers and do not watch.")
 @pass_session
 def retry(
@@ -109,8 +110,7 @@ def retry(
     *,
     run: str,
     items: tuple[str, ...],
-    processes: int | None,
-    in_flight: int | None,
+    workers: WorkerOptions,
     detach: bool,
 ) -> int:
     """Put dead items of RUN back to work: those named by id or position, else all of them."""
@@ -122,9 +122,8 @@ def retry(
     dead = [*read_dead(session.client, run=run)]
     chosen = find_dead(dead, items, run) if items else dead
     positions = sorted({int(entry.place.index) for entry in chosen})
-    return retrying.redo(
-        session, run, work.WorkOptions(processes, in_flight), positions=positions, detach=detach
-    )
+    options = work.WorkOptions(workers.processes, workers.in_flight)
+    return retrying.redo(session, run, options, positions=positions, detach=detach)
 
 
 @command.command()

@@ -6,8 +6,9 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.shared_options import worker_options
-from producer.cli.report_files import FORMATS, plan_files
+from producer.cli.options.option_groups import option_group
+from producer.cli.options.shared_options import ReportOptions, WorkerOptions
+from producer.cli.report_files import plan_files
 
 
 @declare()
@@ -19,27 +20,16 @@ from producer.cli.report_files import FORMATS, plan_files
     metavar="FILE",
     help="Judge by the criteria of this bench instead of the run's own.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "paths",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Report to write; the suffix tells the format; may be repeated.",
-)
-@click.option("-e", "--export", type=click.Choice(FORMATS), help="Format of the report.")
-@worker_options
+@option_group("reports", ReportOptions)
+@option_group("workers", WorkerOptions)
 @pass_session
 def command(
     session: Session,
     *,
     run: str,
     config: Path | None,
-    paths: tuple[Path, ...],
-    export: str | None,
-    processes: int | None,
-    in_flight: int | None,
+    reports: ReportOptions,
+    workers: WorkerOptions,
 ) -> int:
     """Judge the stored answers of RUN again, as a new run; the first one stays, to be compared with.
 
@@ -47,5 +37,6 @@ def command(
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    options = work.WorkOptions(processes, in_flight, None, plan_files(paths, export))
+    files = plan_files(reports.paths, reports.export)
+    options = work.WorkOptions(workers.processes, workers.in_flight, files=files)
     return work.rescore(session, run, config, options)

@@ -4,12 +4,13 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.shared_options import worker_options
+from producer.cli.options.option_groups import option_group
+from producer.cli.options.shared_options import WorkerOptions
 
 
 @declare()
 @click.argument("run")
-@worker_options
+@option_group("workers", WorkerOptions)
 @click.option(
     "--max-cost",
     type=click.FloatRange(0),
@@ -22,8 +23,7 @@ def command(
     session: Session,
     *,
     run: str,
-    processes: int | None,
-    in_flight: int | None,
+    workers: WorkerOptions,
     max_cost: float | None,
     detach: bool,
 ) -> int:
@@ -43,4 +43,4 @@ def command(
     if detach:
         tell_state(session, run, action="resume")
         return 0
-    return work.resume(session, run, work.WorkOptions(processes, in_flight))
+    return work.resume(session, run, work.WorkOptions(workers.processes, workers.in_flight))

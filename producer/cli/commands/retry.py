@@ -4,7 +4,8 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.shared_options import worker_options
+from producer.cli.options.option_groups import option_group
+from producer.cli.options.shared_options import WorkerOptions
 
 
 @declare()
@@ -16,7 +17,7 @@ from producer.cli.options.shared_options import worker_options
     metavar="ITEM",
     help="Only this item, whatever its outcome: its id (Q-06) or position (query-5); may be repeated.",
 )  # fmt: skip - one option, one paragraph
-@worker_options
+@option_group("workers", WorkerOptions)
 @click.option("--detach", is_flag=True, help="Only put them back; start no workers and do not watch.")
 @pass_session
 def command(
@@ -24,8 +25,7 @@ def command(
     *,
     run: str,
     items: tuple[str, ...],
-    processes: int | None,
-    in_flight: int | None,
+    workers: WorkerOptions,
     detach: bool,
 ) -> int:
     """Put the items of RUN that ended in error, or got no result, back to work and follow it.
@@ -39,4 +39,5 @@ def command(
 
     info = find_run(session, run)
     positions = find_items(session.store, info, items) if items else None
-    return redo(session, run, work.WorkOptions(processes, in_flight), positions=positions, detach=detach)
+    options = work.WorkOptions(workers.processes, workers.in_flight)
+    return redo(session, run, options, positions=positions, detach=detach)

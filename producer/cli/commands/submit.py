@@ -1,15 +1,19 @@
 """`proctor submit FILE`: puts a file into the queue and prints the run's id, nothing else."""
 
-from typing import Any
-
 import click
 
 from producer.cli.context import Session, pass_session
-from producer.cli.options.case_options import case_options
+from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.model_options import model_options
-from producer.cli.options.query_options import query_options
-from producer.cli.options.shared_options import chosen, config_option, one_file, submit_options
+from producer.cli.options.model_options import ModelOptions
+from producer.cli.options.query_options import QueryOptions
+from producer.cli.options.shared_options import (
+    InputOptions,
+    SubmitChoice,
+    config_option,
+    one_file,
+    submit_options,
+)
 from shared.errors import UsageError
 
 
@@ -17,9 +21,6 @@ from shared.errors import UsageError
 @click.argument("file", required=False)
 @config_option
 @submit_options
-@model_options
-@case_options
-@query_options
 @pass_session
 def command(
     session: Session,
@@ -27,11 +28,11 @@ def command(
     *,
     file: str | None,
     config: str | None,
-    kind: str | None,
-    namespace: str,
-    summary_policy: str,
-    idempotency_key: str,
-    **words: Any,
+    submit: InputOptions,
+    models: ModelOptions,
+    cases: CaseOptions,
+    selection: SelectionOptions,
+    queries: QueryOptions,
 ) -> None:
     """Put FILE (`-`: stdin) into the queue and print the run's id.
 
@@ -41,11 +42,10 @@ def command(
     from producer.cli.live.view import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
     from producer.cli.submission import Submission, tell_run_id  # noqa: PLC0415 - same
 
-    choice = chosen(kind, namespace, summary_policy, idempotency_key, words=words)
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor submit --help`")
-    submission = Submission(session, named, choice)
+    submission = Submission(session, named, SubmitChoice(submit, models, cases, selection, queries))
     submission.options()  # a wrong option is told before anything is connected to
     view = open_view(session.output)
     try:

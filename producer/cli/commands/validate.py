@@ -4,10 +4,9 @@ import click
 
 from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
-from producer.cli.options.shared_options import SubmitChoice, config_option, one_file
-from shared.contracts.turn_vocabulary import SummaryPolicy
+from producer.cli.options.shared_options import InputOptions, SubmitChoice, config_option, one_file
 from shared.errors import UsageError
-from shared.kinds import all_kinds, kind_named
+from shared.kinds import all_kinds
 
 
 @declare()
@@ -30,5 +29,5 @@ def command(session: Session, *, file: str | None, config: str | None, kind: str
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor validate --help`")
-    choice = SubmitChoice(kind_named(kind) if kind else None, "", SummaryPolicy.GUARDRAIL, "")
+    choice = SubmitChoice(InputOptions(kind=kind))
     return tell_counts(session, Submission(session, named, choice))

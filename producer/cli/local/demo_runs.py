@@ -11,13 +11,15 @@ from tempfile import mkdtemp
 from typing import Any, Final, NamedTuple
 
 from producer.cli.context import Session
-from producer.cli.options.shared_options import chosen
+from producer.cli.options.case_options import SelectionOptions
+from producer.cli.options.model_options import ModelOptions
+from producer.cli.options.query_options import QueryOptions
+from producer.cli.options.shared_options import SubmitChoice
 from producer.cli.report_files import ReportFile
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD
 from producer.sample_api.server import in_background
-from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.runs import TurnRow
 
 PROCESSES: Final = 2
@@ -86,16 +88,16 @@ def _decide(session: Session, reports: Path | None) -> int:
 def _evaluate(session: Session, url: str, reports: Path | None) -> int:
     """Puts the packaged queries to the sample API."""
     _begin(session, "putting fifty queries to a sample API of our own, on loopback")
-    left_out = ("path", "method", "bearer_env", "start_from", "repeat", "retry_errors", "query_timeout_s")
-    words = dict.fromkeys(left_out)
-    words |= {"api_url": url, "delay": 0, "concurrency": TOGETHER, "places": (), "headers": ()}
+    choice = SubmitChoice(
+        queries=QueryOptions(api_url=url, delay=0), selection=SelectionOptions(concurrency=TOGETHER)
+    )
     with _example("copilot", "data", "evaluation_baselines.json") as path:
-        return _run(session, path, reports, words=words)[0]
+        return _run(session, path, reports, choice=choice)[0]
 
 
 def _validate(session: Session, url: str, reports: Path | None) -> int:
     """Runs the packaged benches with the sample API's models; that the hasty one fails cases is the point."""
-    words = {"api_base": f"{url}/v1"}
+    choice = SubmitChoice(models=ModelOptions(api_base=f"{url}/v1"))
     codes = []
     for name, told in (
         ("bench.config.yaml", "validating what two sample models answer; one of them is hasty, and fails"),
@@ -103,7 +105,7 @@ def _validate(session: Session, url: str, reports: Path | None) -> int:
     ):
         _begin(session, told)
         with _example(".") as folder:
-            codes.append(_run(session, folder / name, reports, words=words)[0])
+            codes.append(_run(session, folder / name, reports, choice=choice)[0])
     return next((code for code in codes if code not in (EXIT_DONE, EXIT_NOT_GOOD)), EXIT_DONE)
 
 
@@ -125,12 +127,10 @@ def _run(
     reports: Path | None,
     *,
     processes: int = 1,
-    words: dict[str, Any] | None = None,
+    choice: SubmitChoice | None = None,
 ) -> tuple[int, str]:
     """Runs a file as `proctor run` does; returns the exit code and the run's id."""
-    submission = Submission(
-        session, str(path), chosen(None, "", SummaryPolicy.GUARDRAIL, "", words=words or {})
-    )
+    submission = Submission(session, str(path), choice or SubmitChoice())
     written = [] if reports is None else [ReportFile("html", reports / f"{path.name.split('.')[0]}.html")]
     run = ""
 

@@ -1,99 +1,106 @@
-"""Options of runs of test cases: which cases, who judges, what was recorded before."""
+"""Options of runs of test cases, and those that choose items of cases and queries."""
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from producer.cli.options.model_options import endpoint_of, price_of
-from producer.cli.options.shared_options import CASE_FLAGS, chain
+from producer.cli.options.model_options import (
+    ModelOptions,
+    api_base_of,
+    api_key_env_of,
+    max_cost_of,
+    model_names,
+    price_of,
+)
+from producer.cli.options.option_groups import option
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from producer.options import CaseChoice
-    from shared.kinds import Kind
 
-F = TypeVar("F", bound="Callable[..., Any]")
-
-NOBODY: Final = ("null", "none", "")
-"""Words for a run without a judge."""
-ALSO_QUERIES: Final = ("repeat", "concurrency")
-"""Options of queries that mean the same for cases."""
-ALSO_CASES: Final = ("containing", "first", "sample")
-"""Options of cases that mean the same for queries."""
+NO_JUDGE: Final = ("null", "none", "")
+"""Names that stand for a run without a judge."""
+MOST_REPEATS: Final = 1_000
 
 
-def case_options(function: F) -> F:
-    """Adds the options of test cases; other kinds of files take none of them.
+@dataclass(frozen=True, slots=True)
+class CaseOptions:
+    """Which cases are run, who judges them, and what was recorded before."""
 
-    Longer than 40 lines, because it is a table: one option, one entry, and no logic.
-    """
-    return chain(
-        [
-            click.option(
-                "--judge",
-                "--judge-model",
-                "judges",
-                multiple=True,
-                metavar="NAME",
-                help="Cases: ask this model whether unequal outputs mean the same; null: nobody; several: "
-                "more than half of them must say so.",
-            ),
-            click.option(
-                "--validators-file",
-                metavar="FILE",
-                help="Cases: functions that judge outputs, in the folder of the configuration.",
-            ),
-            click.option(
-                "--outputs",
-                metavar="FILE",
-                help="Cases: validate recorded outputs (JSON Lines: case, model, output); call no model.",
-            ),
-            click.option("--stream", is_flag=True, help="Cases: also record the time to the first token."),
-            click.option("--fail-fast", is_flag=True, help="Cases: end the run with its first failure."),
-            click.option(
-                "--case",
-                "cases",
-                multiple=True,
-                metavar="ID",
-                help="Cases: only this one, by its id or its number from 1; may be repeated.",
-            ),
-            click.option(
-                "-k",
-                "containing",
-                metavar="TEXT",
-                help="Queries, cases: only those with this in their id or text, in any case of letters.",
-            ),
-            click.option(
-                "--first", type=click.IntRange(1), metavar="N", help="Queries, cases: only the first N."
-            ),
-            click.option(
-                "--sample",
-                type=click.IntRange(1),
-                metavar="N",
-                help="Queries, cases: only N at random, the same ones each time.",
-            ),
-        ]
-    )(function)  # fmt: skip - one option, one paragraph
+    judges: tuple[str, ...] = option(
+        "--judge",
+        "--judge-model",
+        multiple=True,
+        metavar="NAME",
+        help="Cases: model that judges whether a non-identical output means the same; null: no judge; "
+        "repeat it for a majority vote of several.",
+    )
+    validators_file: str | None = option(
+        "--validators-file",
+        metavar="FILE",
+        help="Cases: Python file with validator functions, in the folder of the configuration.",
+    )
+    outputs: str | None = option(
+        "--outputs",
+        metavar="FILE",
+        help="Cases: validate recorded outputs (JSON Lines: case, model, output); call no model.",
+    )
+    stream: bool = option("--stream", is_flag=True, help="Cases: also record the time to the first token.")
+    fail_fast: bool = option("--fail-fast", is_flag=True, help="Cases: end the run at its first failure.")
+    cases: tuple[str, ...] = option(
+        "--case",
+        multiple=True,
+        metavar="ID",
+        help="Cases: only this one, by its id or its number from 1; may be repeated.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """Which items of a file are run, how often, and how many at a time."""
+
+    containing: str | None = option(
+        "-k",
+        metavar="TEXT",
+        help="Queries, cases: only those with this in their id or text, in any case of letters.",
+    )
+    first: int | None = option(
+        "--first", type=click.IntRange(1), metavar="N", help="Queries, cases: only the first N."
+    )
+    sample: int | None = option(
+        "--sample",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Queries, cases: only N at random, the same ones each time.",
+    )
+    concurrency: int | None = option(
+        "--concurrency",
+        type=click.IntRange(1, 100_000),
+        metavar="N",
+        help="Queries, cases: maximum concurrent requests, across all workers [default: -j].",
+    )
+    repeat: int | None = option(
+        "--repeat",
+        type=click.IntRange(1, MOST_REPEATS),
+        metavar="N",
+        help="Queries, cases: run each one N times.",
+    )
 
 
 def read_case_choice(
-    case_words: Mapping[str, Any],
-    model_words: Mapping[str, Any],
-    words: Mapping[str, Any],
-    *,
-    in_flight: int | None = None,
+    options: CaseOptions, selection: SelectionOptions, models: ModelOptions, *, in_flight: int | None = None
 ) -> CaseChoice:
-    """Makes what the command line says about a run of cases.
+    """Returns the settings of a run of cases.
 
     Args:
-        case_words: values of `case_options`, by parameter.
-        model_words: values of `model_options`.
-        words: values of `query_options`, of which `--repeat` and `--concurrency` are for cases too.
+        options: of cases.
+        selection: which of them.
+        models: who answers.
         in_flight: value of `-j`, which bounds the run over the whole fleet.
 
     Raises:
@@ -101,42 +108,33 @@ def read_case_choice(
     """
     from producer.options import CaseChoice  # noqa: PLC0415 - start-up: `--help` must not load the ledger
 
-    models = tuple(model.strip() for model in model_words.get("models") or ())
-    if not all(models):
-        raise UsageError("--model: the name is empty", hint="write --model openai/gpt-4o")
-    if model_words.get("live"):
-        raise UsageError("--live is for turns, and this file describes cases", hint="leave it out")
-    max_cost = model_words.get("max_cost")
-    if max_cost is not None and not isfinite(max_cost):
-        raise UsageError("--max-cost: must be a finite number", hint="leave it out for no limit")
-    api_base, api_key_env = endpoint_of(model_words)
     return CaseChoice(
-        models=models,
-        api_base=api_base,
-        api_key_env=api_key_env,
-        temperature=model_words.get("temperature"),
-        max_cost=max_cost,
-        price=price_of("", model_words.get("price")).get("", {}),
-        cache=not model_words.get("no_cache"),
-        concurrency=words.get("concurrency") or in_flight,
-        repeat=words.get("repeat"),
-        judges=_judges(case_words.get("judges") or ()),
-        validators_file=case_words.get("validators_file"),
-        outputs=case_words.get("outputs"),
-        stream=bool(case_words.get("stream")),
-        fail_fast=bool(case_words.get("fail_fast")),
-        cases=tuple(case_words.get("cases") or ()),
-        containing=case_words.get("containing") or "",
-        first=case_words.get("first"),
-        sample=case_words.get("sample"),
+        models=model_names(models),
+        api_base=api_base_of(models),
+        api_key_env=api_key_env_of(models),
+        temperature=models.temperature,
+        max_cost=max_cost_of(models),
+        price=price_of("", models.price).get("", {}),
+        cache=not models.no_cache,
+        concurrency=selection.concurrency or in_flight,
+        repeat=selection.repeat,
+        judges=_judges(options.judges),
+        validators_file=options.validators_file,
+        outputs=options.outputs,
+        stream=options.stream,
+        fail_fast=options.fail_fast,
+        cases=options.cases,
+        containing=selection.containing or "",
+        first=selection.first,
+        sample=selection.sample,
     )
 
 
 def _judges(names: Sequence[str]) -> list[str] | None:
-    """Reads who judges; None where nothing is said, nobody where that is said.
+    """Reads `--judge`: None where it was not given, an empty list for no judge.
 
     Raises:
-        UsageError: somebody and nobody are named, or one stands twice.
+        UsageError: a name and `null` are given, a name is given twice, or there are too many.
 
     >>> _judges(["a", "b"]), _judges(["null"]), _judges([])
     (['a', 'b'], [], None)
@@ -144,27 +142,12 @@ def _judges(names: Sequence[str]) -> list[str] | None:
     from shared.contracts.case_vocabulary import MOST_JUDGES  # noqa: PLC0415 - start-up: `--help` needs none of it
 
     judges = [name.strip() for name in names]
-    if not judges or (len(judges) == 1 and judges[0].lower() in NOBODY):
+    if not judges or (len(judges) == 1 and judges[0].lower() in NO_JUDGE):
         return [] if judges else None
-    if any(judge.lower() in NOBODY for judge in judges):
-        raise UsageError("--judge: names a judge, and nobody", hint="keep one of them")
+    if any(judge.lower() in NO_JUDGE for judge in judges):
+        raise UsageError("--judge: names a judge, and null", hint="keep one of them")
     if len(judges) != len(set(judges)):
-        raise UsageError("--judge: one stands twice", hint="a judge has one vote")
+        raise UsageError("--judge: the same name twice", hint="a judge has one vote")
     if len(judges) > MOST_JUDGES:
-        raise UsageError(
-            f"--judge: {len(judges)} judges, at most {MOST_JUDGES} are asked", hint="leave some out"
-        )
+        raise UsageError(f"--judge: {len(judges)} judges, at most {MOST_JUDGES}", hint="leave some out")
     return judges
-
-
-def refuse_case_options(words: Mapping[str, Any], kind: Kind) -> None:
-    """Refuses options of cases for a file of another kind.
-
-    Raises:
-        UsageError: one was given.
-    """
-    given = [name for name in CASE_FLAGS if words.get(name) not in (None, (), False)]
-    if given:
-        whose = "queries and cases" if given[0] in ALSO_CASES else "cases"
-        flag = CASE_FLAGS[given[0]]
-        raise UsageError(f"{flag} is for {whose}, and this file describes {kind}", hint="leave it out")

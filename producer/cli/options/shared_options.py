@@ -1,72 +1,129 @@
 """Options that several commands share, declared once so that they mean the same everywhere."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
 
+from producer.cli.options.case_options import CaseOptions, SelectionOptions
+from producer.cli.options.model_options import ModelOptions
+from producer.cli.options.option_groups import option, option_group, refuse_other_kinds
+from producer.cli.options.query_options import QueryOptions
+from producer.cli.report_files import FORMATS
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
-from shared.kinds import TURNS, Kind, all_kinds, kind_named
+from shared.kinds import CASES, TURNS, Kind, all_kinds
 
 F = TypeVar("F", bound=Callable[..., Any])
+KINDS: Final = tuple(kind.name for kind in all_kinds())
 
 
-MODEL_FLAGS: Final[Mapping[str, str]] = {
-    "models": "--model",
-    "live": "--live",
-    "api_base": "--api-base",
-    "api_key_env": "--api-key-env",
-    "temperature": "--temperature",
-    "max_cost": "--max-cost",
-    "price": "--price",
-    "no_cache": "--no-cache",
-}
-"""The options of models (`producer.cli.options.model_options`) by parameter."""
-CASE_FLAGS: Final[Mapping[str, str]] = {
-    "judges": "--judge",
-    "validators_file": "--validators-file",
-    "outputs": "--outputs",
-    "stream": "--stream",
-    "fail_fast": "--fail-fast",
-    "cases": "--case",
-    "containing": "-k",
-    "first": "--first",
-    "sample": "--sample",
-}
-"""The options of test cases (`producer.cli.options.case_options`) by parameter."""
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """What a file describes, and what its run belongs to."""
+
+    kind: str | None = option(
+        "--kind",
+        type=click.Choice(KINDS),
+        help="What the file describes [default: detected from its content].",
+    )
+    namespace: str = option(
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="Turns: share the threads' state with other runs of this namespace [default: the run's own].",
+    )
+    summary_policy: str = option(
+        "--summary-policy",
+        type=click.Choice([policy.value for policy in SummaryPolicy]),
+        default=SummaryPolicy.GUARDRAIL.value,
+        show_default=True,
+        help="Turns: what rejects a proposed summary: the peak guardrail, or every skip as well.",
+    )
+    idempotency_key: str = option(
+        "--idempotency-key",
+        default="",
+        metavar="KEY",
+        help="Submitting the same content with the same key again returns the same run.",
+    )
 
 
-class SubmitChoice(NamedTuple):
-    """What the command line says about a submit."""
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Workers that a command starts itself."""
 
-    kind: Kind | None
-    """What the file describes; None: recognised from its content."""
-    namespace: str
-    """Where the threads' state lives; empty for the run's own."""
-    summary_policy: SummaryPolicy
-    """What keeps a proposed summary out of a memento."""
-    idempotency_key: str
-    """The same key again stands for the same run; empty for none."""
-    words: dict[str, Any] = {}  # noqa: RUF012 - never changed; a NamedTuple has no factories
-    """The options of queries, as they were given."""
+    processes: int | None = option(
+        "--processes",
+        type=click.IntRange(0, 256),
+        metavar="N",
+        help="Worker processes to start when none is alive; 0: none [default: cores, at most 4].",
+    )
+    in_flight: int | None = option(
+        "-j",
+        "--in-flight",
+        type=click.IntRange(1, 10_000),
+        metavar="N",
+        help="Items in flight per process started here [default: 100].",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Report files to write when a run has ended."""
+
+    paths: tuple[Path, ...] = option(
+        "-o",
+        "--output",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Report to write; its suffix (.md .json .jsonl .csv .html .xml) is its format; may be repeated.",
+    )
+    export: str | None = option(
+        "-e",
+        "--export",
+        type=click.Choice(FORMATS),
+        help="Format of the report; without -o: report.FORMAT.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitChoice:
+    """What the command line says about a submit; each group is refused for files that it is not for."""
+
+    input: InputOptions = field(default_factory=InputOptions)
+    models: ModelOptions = field(default_factory=ModelOptions)
+    cases: CaseOptions = field(default_factory=CaseOptions)
+    selection: SelectionOptions = field(default_factory=SelectionOptions)
+    queries: QueryOptions | None = None
+    """None for a command without these options, which does not look at the environment for them either."""
     in_flight: int | None = None
-    """What `-j` says."""
-    model_words: dict[str, Any] = {}  # noqa: RUF012 - as above
-    """The options of models, as they were given."""
-    case_words: dict[str, Any] = {}  # noqa: RUF012 - as above
-    """The options of test cases, as they were given."""
+    """Value of `-j`."""
+
+    def refuse_other_kinds(self, kind: Kind) -> None:
+        """Refuses options that are not for files of this kind.
+
+        Raises:
+            UsageError: one was given.
+        """
+        for values in (self.queries, self.models, self.cases, self.selection):
+            if values is not None:
+                refuse_other_kinds(values, kind.name, asks_model=kind in (TURNS, CASES))
 
 
-def chain(options: list[Callable[[Any], Any]]) -> Callable[[F], F]:
-    """Puts several options on a command, in the order of the list."""
-
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+def submit_options(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of a submit; the command gets one object for each group."""
+    for argument, group in (
+        ("queries", QueryOptions),
+        ("selection", SelectionOptions),
+        ("cases", CaseOptions),
+        ("models", ModelOptions),
+        ("submit", InputOptions),
+    ):
+        handler = option_group(argument, group)(handler)
+    return handler
 
 
 def config_option(function: F) -> F:
@@ -86,66 +143,6 @@ def one_file(file: str | None, config: str | None) -> str | None:
     if file is not None and config is not None:
         raise UsageError(f"both {file} and --config {config} are named", hint="keep one of them")
     return config if file is None else file
-
-
-def submit_options(function: F) -> F:
-    """Adds `--kind`, `--namespace`, `--summary-policy` and `--idempotency-key`."""
-    kinds = click.Choice([kind.name for kind in all_kinds()])
-    policies = click.Choice([policy.value for policy in SummaryPolicy])
-    return chain(
-        [
-            click.option(
-                "--kind", type=kinds, help="What the file describes [default: told by its content]."
-            ),
-            click.option(
-                "--namespace",
-                default="",
-                metavar="NAME",
-                help="Turns: share the threads' state with other runs of this name [default: the run's own].",
-            ),
-            click.option(
-                "--summary-policy",
-                type=policies,
-                default=SummaryPolicy.GUARDRAIL.value,
-                show_default=True,
-                help="Turns: what keeps a proposed summary out: the peak guardrail, or every skip as well.",
-            ),
-            click.option(
-                "--idempotency-key",
-                default="",
-                metavar="KEY",
-                help="The same key with the same content is the same run, however often it is sent.",
-            ),
-        ]
-    )(function)  # fmt: skip - one option, one paragraph
-
-
-def worker_options(
-    function: F, *, in_flight: str = "Items in flight per process started here [default: 100]."
-) -> F:
-    """Adds `--processes` and `-j` for workers that the command starts itself.
-
-    Args:
-        function: the command.
-        in_flight: help of `-j`, which for a new run is the run's own limit.
-    """
-    return chain(
-        [
-            click.option(
-                "--processes",
-                type=click.IntRange(0, 256),
-                metavar="N",
-                help="Worker processes to start when none is alive; 0: none [default: cores, at most 4].",
-            ),
-            click.option(
-                "-j",
-                "--in-flight",
-                type=click.IntRange(1, 10_000),
-                metavar="N",
-                help=in_flight,
-            ),
-        ]
-    )(function)  # fmt: skip - one option, one paragraph
 
 
 def gate_options(function: F) -> F:
@@ -174,28 +171,3 @@ def refuse_no_text(kind: Kind, *, no_text: bool) -> None:
     """
     if no_text and kind != TURNS:
         raise UsageError(f"--no-text is for turns, and this run is of {kind}", hint="leave it out")
-
-
-def chosen(
-    kind: str | None,
-    namespace: str,
-    summary_policy: str,
-    idempotency_key: str,
-    *,
-    words: dict[str, Any] | None = None,
-    in_flight: int | None = None,
-) -> SubmitChoice:
-    """Reads the words of `submit_options`, and those of queries, models and cases if the command has them."""
-    others = dict(words or {})
-    model_words = {name: others.pop(name) for name in MODEL_FLAGS if name in others}
-    case_words = {name: others.pop(name) for name in CASE_FLAGS if name in others}
-    return SubmitChoice(
-        kind_named(kind) if kind else None,
-        namespace,
-        SummaryPolicy(summary_policy),
-        idempotency_key,
-        others,
-        in_flight,
-        model_words,
-        case_words,
-    )

@@ -4,45 +4,32 @@ from typing import Any
 
 import pytest
 
-from producer.cli.options.model_options import given_flags, read_live_run, refuse_model_options
+from producer.cli.options.model_options import ModelOptions, read_live_run
+from producer.cli.options.option_groups import given_flags
+from producer.cli.options.shared_options import SubmitChoice
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live
 from shared.errors import UsageError
 from shared.kinds import QUERIES
 
-NOTHING: dict[str, Any] = {
-    "models": (),
-    "live": None,
-    "api_base": None,
-    "api_key_env": None,
-    "temperature": None,
-    "max_cost": None,
-    "price": None,
-    "no_cache": False,
-}
-
-
-def given(**words: Any) -> dict[str, Any]:
-    """Words of the command line, the rest as if it had not been given."""
-    return {**NOTHING, **words}
-
 
 def test_without_a_model_turns_are_not_asked() -> None:
     """No option, no settings."""
-    assert read_live_run(NOTHING, in_flight=7) is None
-    assert given_flags(NOTHING) == []
+    assert read_live_run(ModelOptions(), in_flight=7) is None
+    assert given_flags(ModelOptions()) == []
+    assert given_flags(ModelOptions(max_cost=0.0)) == ["--max-cost"]
 
 
 def test_a_model_alone_is_asked_about_must_and_should() -> None:
     """Everything else has its default, and `-j` bounds the run."""
-    assert read_live_run(given(models=("openai/gpt-4o",)), in_flight=7) == LiveRun(
+    assert read_live_run(ModelOptions(models=("openai/gpt-4o",)), in_flight=7) == LiveRun(
         "openai/gpt-4o", live=Live.SHOULD, concurrency=7
     )
 
 
 def test_all_options_together() -> None:
     """Each one has its place in the settings, and the settings survive the snapshot."""
-    words = given(
+    words = ModelOptions(
         models=("mine",),
         live="must",
         api_base="http://localhost:8000/v1/",
@@ -88,7 +75,7 @@ def test_all_options_together() -> None:
 def test_what_cannot_be_used_is_refused(words: dict[str, Any], text: str) -> None:
     """The message names the option; a key that was given for a variable is not repeated."""
     with pytest.raises(UsageError, match=text) as caught:
-        read_live_run(given(**words))
+        read_live_run(ModelOptions(**words))
     assert "secret" not in caught.value.message
     assert "123" not in caught.value.message
     assert caught.value.hint
@@ -97,5 +84,5 @@ def test_what_cannot_be_used_is_refused(words: dict[str, Any], text: str) -> Non
 def test_files_that_ask_no_model_take_none_of_it() -> None:
     """The first option that was given is named."""
     with pytest.raises(UsageError, match="--model is for runs that ask a model"):
-        refuse_model_options(given(models=("a",)), QUERIES)
-    refuse_model_options(NOTHING, QUERIES)
+        SubmitChoice(models=ModelOptions(models=("a",))).refuse_other_kinds(QUERIES)
+    SubmitChoice().refuse_other_kinds(QUERIES)
