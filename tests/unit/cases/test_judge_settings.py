@@ -81,8 +81,8 @@ def test_an_even_panel_is_warned_about(tmp_path: Path) -> None:
         ([], "judges    a, b, c, at most 3 calls"),
         (["--judge", "x"], "judge     x, at most 1 call"),
         (["--judge", "x", "--judge-model", "y"], "judges    x, y, at most 2 calls"),
-        (["--judge", "x", "--judge", "null"], "--judge: names a judge, and nobody"),
-        (["--judge", "x", "--judge", "x"], "--judge: one stands twice"),
+        (["--judge", "x", "--judge", "null"], "--judge: names a judge, and null"),
+        (["--judge", "x", "--judge", "x"], "--judge: the same name twice"),
         ([word for name in "abcdefghij" for word in ("--judge", name)], "--judge: 10 judges, at most 9"),
     ],
 )
