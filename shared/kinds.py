@@ -5,11 +5,17 @@ which kind it is. The worker and the producer have a declaration of their own be
 this file, so it imports nothing heavy.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 from typing import Final
 
-from shared.names import Outcome
+from shared.errors import ConfigError
+from shared.names import ENVIRONMENT_PREFIX, Outcome
+
+VARIABLE: Final = f"{ENVIRONMENT_PREFIX}KINDS"
+"""Environment variable: modules that register further kinds, with commas between."""
 
 
 class Storage(StrEnum):
@@ -104,3 +110,18 @@ def register(kind: Kind) -> Kind:
     if registered != kind:
         raise ValueError(f"another kind is called {kind.name!r} already")
     return registered
+
+
+def import_kinds(environment: Mapping[str, str]) -> None:
+    """Imports the modules that `PROCTOR_KINDS` names; commands and workers do so before anything reads kinds.
+
+    Raises:
+        ConfigError: one of them cannot be imported.
+    """
+    for module in environment.get(VARIABLE, "").replace(",", " ").split():
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ConfigError(
+                f"{VARIABLE}: {module!r} cannot be imported: {error}", hint=f"change or unset {VARIABLE}"
+            ) from error

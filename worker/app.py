@@ -4,9 +4,12 @@ Importing this connects to nothing and starts nothing: without a URL in the envi
 place where the data folder's embedded server is, or will be.
 """
 
+import os
+
 from celery import signals
 
 from shared.broker import App, make_app
+from shared.kinds import import_kinds
 from shared.server.client import BrokerTarget, parse_broker
 from shared.server.embedded.places import socket_path
 from shared.settings import Settings
@@ -39,4 +42,5 @@ def make_worker_app(settings: Settings) -> App:
     return made
 
 
+import_kinds(os.environ)
 app = make_worker_app(Settings.from_environment())

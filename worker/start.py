@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Final
 
 from shared.errors import ProctorError, UsageError
+from shared.kinds import import_kinds
 from shared.server.client import RedisTarget, resolve_target
 from shared.server.connection import check_listening
 from shared.settings import Settings, variable_of
@@ -32,6 +33,7 @@ def start(arguments: Sequence[str]) -> int:
         The exit code: 0 ended as asked, 1 Celery failed, 2 usage or configuration, 3 Redis unreachable.
     """
     try:
+        import_kinds(os.environ)
         options = read_options(arguments)
         if options.unsandboxed_validators:
             os.environ[variable_of("unsafe_validators")] = "1"  # where the sandbox looks

@@ -18,6 +18,7 @@ from producer.cli.options.global_options import (
     GlobalOptions,
     ProctorGroup,
 )
+from shared.kinds import import_kinds
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Work": {
@@ -132,6 +133,7 @@ def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; every failure ends here."""
     options = GlobalOptions()
     try:
+        import_kinds(os.environ)
         code = _invoke(arguments, options)
         sys.stdout.flush()
     except click.exceptions.Exit as end:

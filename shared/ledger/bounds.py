@@ -5,10 +5,10 @@ from typing import Final
 
 from shared.kinds import all_kinds
 
+KINDS: Final = "KINDS"
+"""Lua name of the kinds that a tick looks after: all that are registered when the scripts are composed."""
 LAYOUT: Final = 1
 """Version of the key layout; a worker that meets another one leaves the run alone."""
-KINDS: Final = tuple(str(kind) for kind in all_kinds())
-"""Every kind a tick looks after."""
 OVERDUE_FACTOR: Final = 3
 """A wake-up counts as lost after this many times the usual chunk time, if that is more."""
 MOST_DOUBLINGS: Final = 6
@@ -38,11 +38,13 @@ ARGUMENT_SLICE: Final = 4_000
 
 
 def lua_source(name: str) -> str | None:
-    r"""Renders one constant of this module as a Lua local; None when there is no such constant.
+    r"""Renders one constant of this module, or `KINDS`, as a Lua local; None when there is no such constant.
 
-    >>> lua_source("BULK"), lua_source("KINDS")
-    ('local BULK = 100\n', "local KINDS = {'turns', 'cases', 'queries'}\n")
+    >>> lua_source("BULK")
+    'local BULK = 100\n'
     """
+    if name == KINDS:
+        return lua_local(KINDS, tuple(kind.name for kind in all_kinds()))
     return lua_local(name, getattr(sys.modules[__name__], name, None)) if name.isupper() else None
 
 

@@ -8,6 +8,7 @@ from redis import exceptions
 
 from shared import keys
 from shared.errors import LoadLostError, RedisDeniedError, RedisRefusingError, UsageError
+from shared.kinds import kind_named
 from shared.ledger import wire
 from shared.ledger.base import LedgerCalls, checked_name
 from shared.ledger.types import ChunkPlan, Opened, Wake
@@ -35,7 +36,7 @@ class LoadingCalls(LedgerCalls):
 
         Args:
             run: id for a new run.
-            kind: `turns`, `cases` or `queries`.
+            kind: name of its kind, which also says how its items lie in the ledger.
             namespace: where the threads' state lives; empty for the run's own.
             key: idempotency key; empty for none.
             token: names this loader; another one takes over only when this one has been silent for 15 s.
@@ -46,13 +47,13 @@ class LoadingCalls(LedgerCalls):
 
         Raises:
             UsageError: a name cannot be used, or the namespace is the id of a run.
+            ValueError: no kind has this name.
         """
         checked_name("run id", run)
         if namespace:
             checked_name("namespace", namespace)
-        answer = self.caller.run(
-            "open", run, kind, namespace, key, token, snapshot, ttl_s, self.namespace_ttl_s, wide
-        )
+        settings = (token, snapshot, ttl_s, self.namespace_ttl_s, wide, kind_named(kind).storage)
+        answer = self.caller.run("open", run, kind, namespace, key, *settings)
         status, found = answer[0].decode(), answer[1].decode()
         if status == "namespace":
             raise UsageError(

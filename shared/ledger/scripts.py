@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from shared import keys
+from shared.kinds import Kind, all_kinds
 from shared.ledger import bounds
 from shared.ledger.times import TIMES, Times
 
@@ -104,7 +105,12 @@ def compose_all(replaced: Mapping[str, str] | None = None, *, times: Times = TIM
     return {name: compose(name, library, replaced) for name in NAMES}
 
 
-@cache
 def ledger_scripts(times: Times) -> Mapping[str, Script]:
     """Reads every script of the ledger once per process: it takes some milliseconds."""
+    return _scripts_for(times, all_kinds())
+
+
+@cache
+def _scripts_for(times: Times, _kinds: tuple[Kind, ...]) -> Mapping[str, Script]:
+    """Reads them again for other kinds, which stand in the scripts."""
     return MappingProxyType(compose_all(times=times))

@@ -4,8 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from shared.kinds import all_kinds
 from shared.ledger import DeadItem
-from shared.ledger.bounds import KINDS, WINDOW_FLOOR
+from shared.ledger.bounds import WINDOW_FLOOR
 
 
 class Part(NamedTuple):
@@ -175,7 +176,9 @@ class State:
     runs: dict[str, Run] = field(default_factory=dict)
     idem: dict[str, str] = field(default_factory=dict)
     namespaces: dict[str, Namespace] = field(default_factory=dict)
-    kinds: dict[str, KindState] = field(default_factory=lambda: {kind: KindState() for kind in KINDS})
+    kinds: dict[str, KindState] = field(
+        default_factory=lambda: {kind.name: KindState() for kind in all_kinds()}
+    )
     suspects: dict[str, Lease] = field(default_factory=dict)
     dead: dict[tuple[str, str], DeadItem] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from shared.errors import RunStateError, UnknownRunError, UsageError
+from shared.kinds import all_kinds
 from shared.ledger import ChunkPlan, Wake
-from shared.ledger.bounds import BULK, KINDS, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
+from shared.ledger.bounds import BULK, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
 from shared.ledger.times import TIMES
 from shared.ledger.wire import again_marks
 from shared.names import FINAL_STATES
@@ -40,7 +41,7 @@ class Steward(Rules):
         over = sorted((run.expires_ms or 0, run.run) for run in state.runs.values() if self.expired(run))
         for _, name in over[:WIPE_BULK]:
             self.wipe(state.runs[name])
-        for name in KINDS:
+        for name in map(str, all_kinds()):
             self.forget_dead_workers(name)
             self.measure_window(state.kinds[name])
             self.heal_live(name, wakes)

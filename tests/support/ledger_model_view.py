@@ -106,7 +106,8 @@ def _dead(item: DeadItem) -> bytes:
 def _run_keys(run: Run, dead: set[str]) -> Iterator[tuple[str, Any]]:
     yield keys.run_key(run.run), {
         **_texts(
-            v=LAYOUT, state=run.state, kind=run.kind, ns=run.namespace, key=run.key, tok=run.token,
+            v=LAYOUT, state=run.state, kind=run.kind, ns=run.namespace,
+            storage="mailboxes" if run.kind == "turns" else "list", key=run.key, tok=run.token,
             until=run.until_ms, gen=run.generation, done=run.done, goal=run.goal, total=run.total,
             created=run.created_ms, snap=run.snapshot, ttl=run.ttl_s, ns_ttl=run.namespace_ttl_s,
             to=run.to, digest=run.digest, sealed=run.sealed_ms, finished=run.finished_ms, op=run.operation,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shared.codecs.turn_batches import Block, pack_batch, pack_block, unpack_batch
+from shared.kinds import Storage, kind_named
 from shared.ledger import (
     ChunkPlan,
     Claim,
@@ -29,7 +30,8 @@ class TimedLedger(Ledger):
     """A ledger whose server has the time that the test says."""
 
     def __init__(self, client: "redis.Redis", **keywords: Any) -> None:
-        super().__init__(client, clock=lambda: self.now_ms, scripts=TEST_SCRIPTS, **keywords)
+        keywords = {"scripts": TEST_SCRIPTS, **keywords}
+        super().__init__(client, clock=lambda: self.now_ms, **keywords)
         self.client = client
         self.now_ms = START_MS
         self.pass_ms(0)
@@ -68,7 +70,7 @@ def submit_turns(
     ledger: Ledger, run: str, chunks: Sequence[Mapping[str, Sequence[int]]], **keywords: Any
 ) -> list[Wake]:
     """Brings a run of turns, given per chunk the indexes of each thread; returns the first wakes."""
-    token = open_run(ledger, run, "turns", **keywords)
+    token = open_run(ledger, run, keywords.pop("kind", "turns"), **keywords)
     items, plan, total = {}, {}, 0
     for number, threads in enumerate(chunks):
         parts = []
@@ -116,7 +118,7 @@ def decide(ledger: Ledger, wake: Wake, token: str = "", worker: str = "w1") -> C
     if claim.status == "done":
         return Committed("done", [], "", claim.wakes)
     assert claim.status == "ok", claim
-    if wake.kind == "turns":
+    if kind_named(wake.kind).storage is Storage.MAILBOXES:
         return ledger.commit_threads(wake.run, wake.chunk, token, threads_of(claim), back=True)
     return ledger.commit(wake.run, wake.chunk, token, rows_of(claim), back=True)
 

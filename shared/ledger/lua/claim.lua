@@ -39,7 +39,7 @@ if #left == 0 then
   close(run, chunk, left)
   return {'done', top_up(run.kind, TOP_UP)}
 end
-if run.kind == 'turns' then
+if run.mailboxes then
   local threads, busy = give_threads(run, lease, left, suspect and 1 or INBOX_DEPTH)
   return {'ok', {}, run.ns, suspect and 1 or 0, busy, threads}
 end

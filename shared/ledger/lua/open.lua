@@ -2,7 +2,7 @@
 --
 -- ARGV: run, kind, namespace ('' for the run's own), key ('' for none), token of the loader, snapshot,
 --       seconds to keep the run once it is final, seconds to keep its namespace once nobody uses it (0: for ever),
---       most chunks that may be under way at a time (0: no limit)
+--       most chunks that may be under way at a time (0: no limit), how its items lie: mailboxes or list
 -- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader is at it ·
 --         {exists, run}: the id is taken · {namespace, run}: the namespace's name is the id of a run
 -- uses: run_key, idem_key, positions_key, owners_key, BUSY_KEY, RUNS_KEY, LAYOUT, LOADER_MS, now, clock, wipe
@@ -27,7 +27,7 @@ if call('EXISTS', run_key(id)) == 0 then
     return {'namespace', id}
   end
   local created = now()
-  call('HSET', run_key(id), 'v', LAYOUT, 'state', 'loading', 'kind', kind,
+  call('HSET', run_key(id), 'v', LAYOUT, 'state', 'loading', 'kind', kind, 'storage', ARGV[10],
     'ns', namespace ~= '' and namespace or id, 'key', key, 'tok', token, 'until', clock() + LOADER_MS,
     'gen', 0, 'done', 0, 'goal', 0, 'total', 0, 'created', created, 'snap', ARGV[6], 'ttl', ARGV[7],
     'ns_ttl', namespace ~= '' and ARGV[8] or ARGV[7])

@@ -16,7 +16,7 @@ local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key')
 if run.alien or run.state == 'loading' or run.state == 'cancelling' then return {'no', run.state} end
 if field[1] == ARGV[2] then return {'ok', top_up(run.kind, TOP_UP)} end
 local over = is_final[run.state]
-if run.kind == 'turns' and not over then return {'no', run.state} end
+if run.mailboxes and not over then return {'no', run.state} end
 if ARGV[3] ~= '' and ARGV[3] ~= field[2] then return {'changed'} end
 
 local generation, chunks, again, at = field[2] + 1, 0, 0, 5
@@ -28,7 +28,7 @@ local function add_chunk(first, count, parts)
   chunks = chunks + 1
   call('HSET', plan_key(run.id), chunk, cmsgpack.pack(generation, first, count, parts))
   call('ZADD', wait_key(run.id), order(chunk), chunk)
-  if run.kind == 'turns' then call('HSET', batches_key(run.id), chunk, #parts) end
+  if run.mailboxes then call('HSET', batches_key(run.id), chunk, #parts) end
 end
 
 local function add_turns(first, number)
@@ -63,7 +63,7 @@ end
 for _ = 1, ARGV[4] do
   local first, number = ARGV[at], tonumber(ARGV[at + 1])
   at = at + 2
-  if run.kind == 'turns' then add_turns(first, number) else add_items(first, number) end
+  if run.mailboxes then add_turns(first, number) else add_items(first, number) end
 end
 if chunks == 0 then return {'none'} end
 

@@ -13,7 +13,7 @@ end
 
 if run.state == 'loading' then
   local total = 0
-  if run.kind == 'turns' then
+  if run.mailboxes then
     for _, entry in ipairs(call('HVALS', plan_key(id))) do
       local _, _, _, count = cmsgpack.unpack_limit(entry, 3)
       total = total + count

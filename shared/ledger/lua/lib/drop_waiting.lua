@@ -5,7 +5,7 @@ local function take_back(run, admitted)
   for _, chunk in ipairs(call('ZRANGEBYSCORE', wait_key(run.id), 1e9, '+inf')) do
     if not admitted[chunk] then
       local _, _, _, parts = plan_entry(run, chunk)
-      if run.kind == 'turns' then
+      if run.mailboxes then
         for _, part in ipairs(parts) do forget_again(run, part[4]) end
       else
         forget_redo(run, parts)

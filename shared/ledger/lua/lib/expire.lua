@@ -5,7 +5,7 @@ local function strike(run, chunk, left)
   local record = chunk_key(run.id, chunk)
   local field = call('HMGET', record, 'own', 'k')
   local strikes = tonumber(field[2]) or 0
-  if run.kind == 'turns' and #left == 1 then
+  if run.mailboxes and #left == 1 then
     -- A chunk that waited for its only thread was not at work on it.
     local lease = run.id .. ' ' .. chunk .. ' ' .. field[1]
     if call('HGET', owners_key(run.ns), left[1][2]) ~= lease then return strikes end
@@ -24,7 +24,7 @@ local function expire(run, chunk)
     return explode(run, chunk, generation, first, left)
   end
   if #left == 1 and strikes >= POISON_STRIKES then
-    if run.kind == 'turns' then
+    if run.mailboxes then
       poison_turn(run.ns, left[1][2], strikes)
       call('HSET', chunk_key(run.id, chunk), 'k', SUSPECT_STRIKES)
     else

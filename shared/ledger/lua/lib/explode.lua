@@ -4,7 +4,7 @@
 local function explode(run, chunk, generation, first, left)
   for at, part in ipairs(left) do
     local piece, label, count = chunk .. '/' .. at - 1, first, 1
-    if run.kind == 'turns' then
+    if run.mailboxes then
       label, count = part[2], part[3]
     elseif at > 1 then
       label = first .. ' +' .. at - 1

@@ -4,7 +4,7 @@
 -- uses: OVERDUE_FACTOR, clock, serial, read_run, admit, add_wake
 local function publish(run, chunk, overdue, wakes)
   local record, entry = chunk_key(run.id, chunk), call('HGET', plan_key(run.id), chunk)
-  if call('SADD', admitted_key(run.id), chunk) == 1 and run.kind == 'turns' then admit(run, entry) end
+  if call('SADD', admitted_key(run.id), chunk) == 1 and run.mailboxes then admit(run, entry) end
   call('HSET', record, 'st', 'P', 'pub', 0, 'since', clock())
   call('ZADD', live_key(run.kind), clock() + overdue, run.id .. ' ' .. chunk)
   add_wake(wakes, run, chunk, entry)

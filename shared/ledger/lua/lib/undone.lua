@@ -2,7 +2,7 @@
 -- uses: results_key, redo_key
 local function undone(run, generation, parts)
   local left, results = {}, results_key(run.id)
-  if run.kind == 'turns' then
+  if run.mailboxes then
     for _, part in ipairs(parts) do
       if call('HEXISTS', results, part[1]) == 0 then left[#left + 1] = part end
     end

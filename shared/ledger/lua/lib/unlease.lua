@@ -17,7 +17,7 @@ local function unlease(run, chunk, left)
   local field = call('HMGET', record, 'st', 'own', 'w', 'at', 'k')
   if field[1] == 'L' then
     local lease = member .. ' ' .. field[2]
-    if run.kind == 'turns' then release(run, left, lease) end
+    if run.mailboxes then release(run, left, lease) end
     local suspect = (tonumber(field[5]) or 0) >= SUSPECT_STRIKES
     if suspect and call('HGET', SUSPECTS_KEY, field[3]) == lease then call('HDEL', SUSPECTS_KEY, field[3]) end
   end
