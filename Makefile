@@ -33,7 +33,7 @@ install: $(STAMP) ## create .venv and install Proctor with locked, hash-checked 
 demo: $(STAMP) ## run an example of each kind through a real queue: no key, no server, no network
 	@$(BIN)/proctor demo $(ARGS)
 
-run: $(STAMP) ## decide FILE: make run FILE=turns.jsonl ARGS='-o decisions.jsonl'
+run: $(STAMP) ## evaluate FILE: make run FILE=turns.jsonl ARGS='-o decisions.jsonl'
 	@test -n "$(FILE)" || { echo "Name the file: make run FILE=turns.jsonl" >&2; exit 2; }
 	@$(BIN)/proctor run "$(FILE)" $(ARGS)
 
@@ -43,10 +43,10 @@ worker: $(STAMP) ## start WORKERS worker processes (2) in the foreground; Ctrl-C
 up: $(STAMP) ## start Redis, workers, Flower and metrics together in the foreground
 	@$(BIN)/proctor up $(ARGS)
 
-flower: $(STAMP) ## open the window on the workers: Flower, read-only, on loopback
+flower: $(STAMP) ## show workers and tasks in a browser: Flower, read-only, on loopback
 	@$(BIN)/proctor flower $(ARGS)
 
-doctor: $(STAMP) ## say what is missing or wrong on this machine
+doctor: $(STAMP) ## find out what is missing or wrong on this machine
 	@$(BIN)/proctor doctor $(ARGS)
 
 ## Prove it
@@ -128,7 +128,7 @@ types: $(STAMP) ## mypy strict, tests included
 contracts: $(STAMP) ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
-docs-check: $(STAMP) ## a docstring on everything; documents, packaging and imports as the project's rules have them
+docs-check: $(STAMP) ## a docstring on what is public; documents, packaging and imports as the project's rules have them
 	@$(BIN)/interrogate --quiet $(CODE) || $(BIN)/interrogate -v $(CODE)
 	@$(BIN)/pytest -q -n 2 tests/project
 

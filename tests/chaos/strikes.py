@@ -63,7 +63,6 @@ def commands(cluster: Cluster) -> list[psutil.Process]:
 
 
 def embedded_server(cluster: Cluster) -> list[psutil.Process]:
-    """The embedded server."""
     return [psutil.Process(int(cluster.client.info("server")["process_id"]))]
 
 

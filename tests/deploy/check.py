@@ -228,7 +228,6 @@ def _prometheus(deploy: Path) -> Iterator[Check]:
 
 
 def judge(check: Check, *, nothing_skipped: bool) -> Verdict:
-    """Runs one check."""
     tool = find_tool(check.tool)
     missing = check.tool if tool is None else check.also if check.also and not find_tool(check.also) else ""
     if tool is None or missing:

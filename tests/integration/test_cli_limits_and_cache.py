@@ -31,7 +31,6 @@ def proctor(
     monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path))
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        """Runs it."""
         code = run(arguments)
         captured = capsys.readouterr()
         return code, captured.out, captured.err

@@ -23,7 +23,6 @@ def said(
     monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path))
 
     def call(*arguments: str) -> str:
-        """Runs it."""
         capsys.readouterr()
         run([*arguments, "--yes"])
         return capsys.readouterr().out
@@ -36,7 +35,6 @@ def told(said: Callable[..., str]) -> Told:
     """Runs one command line with `--json` and holds it against a schema."""
 
     def call(name: str, *arguments: str) -> Any:
-        """Runs it."""
         return hold(name, said(*arguments, "--json"))
 
     return call

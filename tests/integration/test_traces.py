@@ -90,7 +90,6 @@ def submitted(processes: Processes, path: Path, env: dict[str, str]) -> str:
 
 
 def by_name(spans: list[Seen], name: str) -> list[Seen]:
-    """The spans of one name."""
     return [span for span in spans if span.name == name]
 
 

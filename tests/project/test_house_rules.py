@@ -9,10 +9,12 @@ from typing import Final
 
 import pytest
 
-from tests.support.tree import project_files, python_files, shown
+from tests.support.tree import ROOT, project_files, python_files, shown
 
 MAX_FILE_LINES: Final = 500
 MAX_FUNCTION_LINES: Final = 40
+MAX_LOOSE: Final = 12
+"""Modules of `shared/` that stand in no room."""
 DEFENCE: Final = re.compile(r"longer than (500|40) lines", re.IGNORECASE)
 """What the docstring of a longer file or function says, followed by its reason."""
 
@@ -105,6 +107,12 @@ def test_no_function_is_long_without_a_reason() -> None:
         if code_lines(function) > MAX_FUNCTION_LINES and not DEFENCE.search(ast.get_docstring(function) or "")
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_shared_has_rooms() -> None:
+    """At most a dozen modules stand loose in `shared/`: what belongs together has a room."""
+    loose = sorted(path.name for path in (ROOT / "shared").glob("*.py") if path.stem != "__init__")
+    assert len(loose) <= MAX_LOOSE, f"put some of these into a room: {', '.join(loose)}"
 
 
 def test_nothing_sleeps() -> None:

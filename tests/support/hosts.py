@@ -34,8 +34,6 @@ WITHIN_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Host:
-    """One host."""
-
     namespace: str
     """The name of its network namespace."""
     address: str

@@ -49,7 +49,6 @@ def rows(step: LiveOutcome) -> list[dict[str, Any]]:
 
 
 def codes(step: LiveOutcome) -> list[str]:
-    """The codes of a step."""
     return [code for block in step.outcome.blocks for code in block.codes]
 
 

@@ -27,7 +27,6 @@ class Terminal(io.StringIO):
     """A stream that people look at."""
 
     def isatty(self) -> bool:
-        """It is one."""
         return True
 
 

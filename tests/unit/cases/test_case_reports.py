@@ -79,7 +79,6 @@ def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
 
 
 def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
-    """Makes the document of a run."""
     totals = totals_of(CASES)
     totals.add(rows)
     return document_of(info, totals)

@@ -36,7 +36,6 @@ SUMMARY = """\
 
 
 def line(result: dict[str, Any], **changes: Any) -> str:
-    """The line of one result."""
     return console.query_line({**result, **changes}, number=1, of=50)
 
 
