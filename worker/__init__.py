@@ -1,1 +1,1 @@
-"""Runs chunks of items: entry point, engines, upstream clients and Celery tasks."""
+"""Executes chunks of items: entry point, engines, upstream clients and Celery tasks."""

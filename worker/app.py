@@ -13,8 +13,9 @@ from shared.kinds import import_kinds
 from shared.server.client import BrokerTarget, parse_broker
 from shared.server.embedded.places import socket_path
 from shared.settings import Settings
-from worker.lifecycle import Lifecycle, register_tasks
+from worker.lifecycle import Lifecycle
 from worker.logs import keep_logs
+from worker.tasks.execute_chunk import register_tasks
 from worker.transport import guard_transports
 
 

@@ -3,7 +3,7 @@
 A broker that refuses writes (out of memory, its disk is full, its replicas are away) is waited for in the
 same way: kombu takes such a refusal for an error of the channel, which would end the worker. One whose access
 rules refuse our user a right is not waited for: the worker ends and says which. What is no wake-up of ours is
-rejected before Celery looks at it (`worker.messages`).
+rejected before Celery looks at it (`worker.message_checks`).
 
 Celery waits two seconds longer after each attempt, up to half a minute, and writes three lines each time. And
 two moments are deadly for it, since both use a connection that is gone, and the `AttributeError` of that ends
@@ -25,7 +25,7 @@ from kombu import Connection
 from shared.kinds import all_kinds
 from shared.ledger.calls import denied, is_denial
 from worker.lifecycle import exit_with
-from worker.messages import log_rejected, why_rejected
+from worker.message_checks import log_rejected, why_rejected
 
 FIRST_PAUSE_S: Final = 1
 """Between the first two attempts; each later pause is longer by as much."""

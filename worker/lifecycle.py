@@ -14,47 +14,32 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
 from functools import partial
 from math import inf
 from typing import Any
 
-from celery import Celery, bootsteps, signals
+from celery import bootsteps, signals
 from celery.worker import state
 
 from shared import __version__
 from shared.broker import Publisher
 from shared.errors import ProctorError
-from shared.kinds import Kind, all_kinds
-from shared.ledger import Ledger, Wake
+from shared.kinds import all_kinds
+from shared.ledger import Ledger
 from shared.ledger.times import Times
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.server.client import Connection, follow_master, resolve_target
 from shared.settings import Settings
-from worker.executors.chunk import ChunkRunner, Summary, trace_parents
+from worker.executors.chunk import ChunkRunner, trace_parents
 from worker.kinds import WORK, slots_for
 from worker.process import WorkerProcess
 from worker.steward import Steward
+from worker.tasks.execute_chunk import set_runner
 
 logger = logging.getLogger(__name__)
-_runners: list[ChunkRunner] = []
-"""The runner of this process, once it has started; tasks find it here."""
 _processes: list[WorkerProcess] = []
-"""This process, once it has started; whoever has to end it finds it here."""
-
-
-def register_tasks(app: Celery) -> None:
-    """Gives the app one task per kind that this version works on."""
-    for kind in WORK:
-        app.task(name=kind.task)(_task(kind))
-
-
-def _task(kind: Kind) -> Callable[..., Summary]:
-    def evaluate(*, run: str, chunk: str, items: int = 0, first: str = "") -> Summary:
-        return _runners[-1].run(Wake(kind.name, run, chunk, items, first))
-
-    return evaluate
+"""This process, once it has started; the module's functions end it."""
 
 
 def exit_now() -> None:
@@ -134,7 +119,7 @@ class Lifecycle(bootsteps.StartStopStep):
         store = RunStore(client)
         _processes.append(process)
         executors = {kind: WORK[kind].make(process, store) for kind in self._slots}
-        _runners.append(ChunkRunner(process, executors, parent_of=trace_parents(store)))
+        set_runner(ChunkRunner(process, executors, parent_of=trace_parents(store)))
         process.on_drain = lambda: _stop_consuming(worker)
         process.start_drain_watch()
         tracing.start(instance=process.name, on_problem=_warn_of_traces)

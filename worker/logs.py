@@ -16,14 +16,29 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping, MutableMapping
+from importlib import import_module
 from time import monotonic
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from shared.observability import tracing
 from shared.scrubbing import MASK, SECRET_NAME, forms_of, scrubbed
 from shared.settings import Settings
-from worker.structured import structlog
 from worker.tracebacks import Tracebacks
+
+if TYPE_CHECKING:
+    import structlog
+else:
+    # Imported without rich, which structlog loads wherever it is installed, to draw tracebacks. Workers draw
+    # none, and rich takes 90 ms of processor time in each process.
+    loaded = sys.modules.get("rich")
+    sys.modules["rich"] = None  # an import of it fails, which structlog takes for its absence
+    structlog = import_module("structlog")
+    if loaded is None:
+        del sys.modules["rich"]
+    else:
+        sys.modules["rich"] = loaded
+
+__all__ = ["keep_logs", "make_handler", "set_up_logs", "structlog"]
 
 LEAST: Final = {
     "celery.worker.strategy": logging.WARNING,

@@ -12,9 +12,8 @@ from shared.kinds import import_kinds
 from shared.server.client import RedisTarget, resolve_target
 from shared.server.connection import check_listening
 from shared.settings import Settings, variable_of
-from worker.embedded_keepalive import keep_server
+from worker.command_line import Options, read_options
 from worker.logs import set_up_logs
-from worker.options import Options, read_options
 from worker.parent_watch import die_with_parent, on_stdin_end
 
 INTERRUPTED_EXIT: Final = 130
@@ -52,10 +51,11 @@ def start(arguments: Sequence[str]) -> int:
 def _supervise(options: Options, settings: Settings) -> int:
     # Asked here first, so that a wrong URL is one line and one exit code, and not those of every process.
     connection = resolve_target(settings)
-    if connection.embedded:
-        keep_server(settings, connection.lease)
     # Imported by name: a worker process needs no supervisor, and a supervisor none of what `_work` imports.
-    code: int = import_module("worker.supervisor").supervise(options, settings)
+    supervisor = import_module("worker.supervisor")
+    if connection.embedded:
+        supervisor.keep_embedded_server(settings, connection.lease)
+    code: int = supervisor.supervise(options, settings)
     return code
 
 

@@ -1,14 +1,15 @@
-"""Keeps worker processes running: starts them, starts them again, and takes all with it when it ends.
+"""Keeps worker processes running: starts and restarts them, and ends them when it ends.
 
-    child ends        started again after 0.5 s, doubling to 30 s while it keeps dying young
+    worker ends       started again after 0.5 s, doubling to 30 s while it keeps failing soon
     exit code 2       a setting that no restart mends: the supervisor ends with it
-    --burst           a child that ended with 0 has found nothing left to do; the last one ends the supervisor
-    SIGTERM           drains all children, however often it comes; what outlives the grace period is killed
-    SIGINT            drains; the second one (Ctrl-C twice) hurries
-    SIGQUIT           hurries: running items are given back at once
-    kill -9           the kernel kills the children; elsewhere their standard input ends, and they with it
+    --burst           a worker that ended with 0 found nothing left to do; the last one ends the supervisor
+    SIGTERM           drains all workers, however often it comes; what outlives the grace period is killed
+    SIGINT            drains; at the second one (Ctrl-C twice) running items are returned at once
+    SIGQUIT           returns running items at once
+    kill -9           the kernel kills the workers; elsewhere their standard input ends, which ends them
 
-It waits in one place, for a child's end, a signal, or the end of its own parent, and costs nothing meanwhile.
+It waits in one place, for a worker's end, a signal or its parent's end, and costs nothing meanwhile.
+An embedded server is looked after by a thread of its own, in case its guard is killed.
 Celery is not imported here.
 """
 
@@ -18,43 +19,48 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
+from shared.errors import ProctorError
+from shared.server.client import Closeable, resolve_target
 from shared.settings import Settings
-from worker.options import UNSANDBOXED, Options, node_name
+from worker.command_line import UNSANDBOXED, Options, node_name
 from worker.parent_watch import on_stdin_end
 
 FIRST_PAUSE_S: Final = 0.5
-"""Before a child that ended is started again."""
+"""Before a worker that ended is started again."""
 LONGEST_PAUSE_S: Final = 30.0
-GROWN_UP_S: Final = 30.0
-"""A child that lived for longer starts with the first pause again."""
+STABLE_S: Final = 30.0
+"""A worker that ran for longer is restarted with the first pause again."""
 USAGE_EXIT: Final = 2
 MARGIN_S: Final = 5.0
-"""How long beyond its grace period a child may take before it is killed."""
-HURRIED_S: Final = 5.0
-"""How long a child may take to end when it is hurried."""
+"""How long beyond its grace period a worker may take before it is killed."""
+STOP_NOW_S: Final = 5.0
+"""How long a worker may take to end without its grace period."""
+SERVER_CHECK_S: Final = 2.0
+"""How often the embedded server is checked."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Child:
-    """One worker process, through all its lives."""
+class SupervisedWorker:
+    """One worker process, over all its restarts."""
 
     name: str
-    """Its node name, the same in each life, so that Flower shows one row."""
+    """Its node name, the same after each restart, so that Flower shows one row."""
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     start_at: float = 0.0
     """When it is due to be started; times are those of the monotonic clock."""
-    deaths: int = 0
-    """How often in a row it died young."""
-    is_over: bool = False
+    failures: int = 0
+    """How often in a row it ended before it was stable."""
+    is_finished: bool = False
     """Whether it is not to be started again."""
 
     @property
@@ -81,13 +87,38 @@ def supervise(options: Options, settings: Settings) -> int:
     names = [
         node_name(options.kinds, number + 1) for number in range(options.processes or settings.processes)
     ]
-    supervisor = Supervisor(names, lambda name: child_command(options, name), settings.grace_s)
+    supervisor = Supervisor(names, lambda name: worker_command(options, name), settings.grace_s)
     if options.stop_on_eof:
         on_stdin_end(supervisor.ask_to_stop)
     return supervisor.run(is_burst=options.burst)
 
 
-def child_command(options: Options, name: str) -> list[str]:
+def keep_embedded_server(settings: Settings, lease: Closeable) -> None:
+    """Keeps the embedded server running while this process runs, from a thread of its own.
+
+    Worker processes only wait for a Redis that is away, as they would for any; the embedded one comes back
+    by its guard, and by nobody else when that was killed too.
+
+    Args:
+        settings: whose data folder.
+        lease: keeps the server running now; each check replaces it.
+    """
+
+    def check(held: Closeable) -> None:
+        pause = threading.Event()
+        while True:
+            pause.wait(SERVER_CHECK_S)
+            try:
+                fresh = resolve_target(settings).lease
+            except ProctorError:
+                continue  # the worker processes report what is wrong
+            held.close()
+            held = fresh
+
+    threading.Thread(target=check, args=(lease,), name="embedded server", daemon=True).start()
+
+
+def worker_command(options: Options, name: str) -> list[str]:
     """Writes the command line of one worker process; it reads its standard input to its end."""
     isolation = ["-P"] if sys.flags.safe_path else []
     command = [sys.executable, *isolation, "-m", "worker", "--stop-on-eof", "--name", name]
@@ -99,131 +130,135 @@ def child_command(options: Options, name: str) -> list[str]:
 
 
 class Supervisor:
-    """Some child processes that are to run for as long as it does.
+    """Runs some worker processes for as long as it runs itself.
 
     Args:
-        names: of the children.
-        command: makes the command line of the child with a name.
-        grace_s: how long a child may take to end when it is asked to.
+        names: node names of the workers.
+        command: makes the command line of the worker with a name.
+        grace_s: how long a worker may take to drain.
     """
 
     def __init__(self, names: Sequence[str], command: Callable[[str], list[str]], grace_s: float) -> None:
-        self._children = [Child(name) for name in names]
+        self._workers = [SupervisedWorker(name) for name in names]
         self._command = command
         self._grace_s = grace_s
-        self._is_ending = False
-        self._is_hurried = False
-        self._news, self._bell = os.pipe()
-        os.set_blocking(self._bell, False)
-        os.set_blocking(self._news, False)
+        self._is_stopping = False
+        self._is_stopping_now = False
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        os.set_blocking(self._wake_read, False)
 
     def ask_to_stop(self) -> None:
         """Begins the drain, from any thread or signal handler; later calls have no effect."""
-        self._is_ending = True
-        self._ring()
+        self._is_stopping = True
+        self._wake()
 
-    def hurry(self) -> None:
-        """Ends the children without waiting for running items; from any thread and from signal handlers."""
-        self._is_ending = self._is_hurried = True
-        self._ring()
+    def stop_now(self) -> None:
+        """Ends the workers without waiting for running items; from any thread or signal handler."""
+        self._is_stopping = self._is_stopping_now = True
+        self._wake()
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         with suppress(BlockingIOError):
-            os.write(self._bell, b"\0")
+            os.write(self._wake_write, b"\0")
 
     def run(self, *, is_burst: bool = False) -> int:
-        """Keeps the children running until asked to stop; returns the exit code."""
+        """Keeps the workers running until asked to stop; returns the exit code."""
         self._listen()
         code = 0
-        while not self._is_ending:
-            for child in self._children:
-                code = code or self._look_after(child, is_burst=is_burst)
-            if code or all(child.is_over for child in self._children):
-                break  # looked at before waiting: nobody is left who could bring news
+        while not self._is_stopping:
+            for worker in self._workers:
+                code = code or self._check(worker, is_burst=is_burst)
+            if code or all(worker.is_finished for worker in self._workers):
+                break  # before waiting: nothing is left that could wake us
             self._wait(self._until_next_start())
         self._end()
         return code
 
     def _listen(self) -> None:
-        signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, self._on_signal)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, or the wake-up pipe stays silent
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler nothing is written to the pipe
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        # A second SIGTERM is no hurry: service managers and scripts repeat it, people press Ctrl-C.
-        if number == signal.SIGQUIT or (number == signal.SIGINT and self._is_ending):
-            self.hurry()
+        # A second SIGTERM changes nothing: service managers and scripts repeat it, people press Ctrl-C.
+        if number == signal.SIGQUIT or (number == signal.SIGINT and self._is_stopping):
+            self.stop_now()
         else:
             self.ask_to_stop()
 
-    def _look_after(self, child: Child, *, is_burst: bool) -> int:
-        """Starts a child that is due, and notes the end of one; returns an exit code that is to end us."""
-        code = child.exit_code
+    def _check(self, worker: SupervisedWorker, *, is_burst: bool) -> int:
+        """Restarts a worker that is due, or records its end; returns an exit code that ends us too."""
+        code = worker.exit_code
         if code is not None:
-            self._note_end(child, code, is_burst=is_burst)
+            self._record_end(worker, code, is_burst=is_burst)
             if code == USAGE_EXIT:
                 return code
-        if child.process is None and not child.is_over and monotonic() >= child.start_at:
-            self._start(child)
+        if worker.process is None and not worker.is_finished and monotonic() >= worker.start_at:
+            self._start(worker)
         return 0
 
-    def _start(self, child: Child) -> None:
-        child.started_at = monotonic()
-        # A group of its own: Ctrl-C in a terminal is for us, and we tell the children once.
-        child.process = subprocess.Popen(
-            self._command(child.name), stdin=subprocess.PIPE, stdout=sys.stderr, process_group=0
+    def _start(self, worker: SupervisedWorker) -> None:
+        worker.started_at = monotonic()
+        # A group of its own: Ctrl-C in a terminal signals only the supervisor, which drains the workers.
+        worker.process = subprocess.Popen(
+            self._command(worker.name), stdin=subprocess.PIPE, stdout=sys.stderr, process_group=0
         )
 
-    def _note_end(self, child: Child, code: int, *, is_burst: bool) -> None:
-        lived_s = monotonic() - child.started_at
-        self._release(child)
+    def _record_end(self, worker: SupervisedWorker, code: int, *, is_burst: bool) -> None:
+        ran_s = monotonic() - worker.started_at
+        self._close_stdin(worker)
         if is_burst and code == 0:
-            child.is_over = True
+            worker.is_finished = True
             return
-        child.deaths = 0 if lived_s >= GROWN_UP_S else child.deaths + 1
-        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** max(0, child.deaths - 1))
-        child.start_at = monotonic() + pause_s
+        worker.failures = 0 if ran_s >= STABLE_S else worker.failures + 1
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** max(0, worker.failures - 1))
+        worker.start_at = monotonic() + pause_s
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         reason = f"{how}; it is started again in {pause_s:g} s"
-        extra = {"ended": child.name, "reason": reason, "exit_code": code, "pause_s": pause_s}
+        extra = {"ended": worker.name, "reason": reason, "exit_code": code, "pause_s": pause_s}
         logger.warning("worker ended", extra=extra)
 
-    def _release(self, child: Child) -> None:
-        if child.process is not None and child.process.stdin is not None:
-            child.process.stdin.close()
-        child.process = None
+    def _close_stdin(self, worker: SupervisedWorker) -> None:
+        if worker.process is not None and worker.process.stdin is not None:
+            worker.process.stdin.close()
+        worker.process = None
 
     def _until_next_start(self) -> float | None:
-        waiting = [child.start_at for child in self._children if child.process is None and not child.is_over]
+        waiting = [
+            worker.start_at for worker in self._workers if worker.process is None and not worker.is_finished
+        ]
         return max(0.0, min(waiting) - monotonic()) if waiting else None
 
     def _wait(self, within_s: float | None) -> None:
-        """Waits for any news: a signal (SIGCHLD too), a request to stop, or time being over."""
-        if select.select([self._news], [], [], within_s)[0]:
+        """Waits for a signal (SIGCHLD too), a request to stop, or the timeout."""
+        if select.select([self._wake_read], [], [], within_s)[0]:
             with suppress(BlockingIOError):
-                while os.read(self._news, 1024):
+                while os.read(self._wake_read, 1024):
                     pass
 
     def _end(self) -> None:
-        """Ends all children: drains them, hurries them on request, kills those that outlive their time."""
-        self._tell(signal.SIGTERM)
-        deadline, is_hurried = monotonic() + self._grace_s + MARGIN_S, False
-        while any(child.process is not None and child.exit_code is None for child in self._children):
-            if self._is_hurried and not is_hurried:
-                deadline, is_hurried = monotonic() + HURRIED_S, True
-                self._tell(signal.SIGQUIT)
+        """Ends all workers: drains them, stops them at once on request, kills those that take too long."""
+        self._signal_all(signal.SIGTERM)
+        deadline, is_forced = monotonic() + self._grace_s + MARGIN_S, False
+        while any(worker.process is not None and worker.exit_code is None for worker in self._workers):
+            if self._is_stopping_now and not is_forced:
+                deadline, is_forced = monotonic() + STOP_NOW_S, True
+                self._signal_all(signal.SIGQUIT)
             if monotonic() >= deadline:
-                left = [child.name for child in self._children if child.exit_code is None and child.process]
+                left = [
+                    worker.name for worker in self._workers if worker.exit_code is None and worker.process
+                ]
                 logger.warning(
                     "worker killed", extra={"ended": ",".join(left), "reason": "it did not end in time"}
                 )
-                self._tell(signal.SIGKILL)
+                self._signal_all(signal.SIGKILL)
                 deadline = float("inf")
             self._wait(max(0.0, min(deadline - monotonic(), MARGIN_S)))
-        for child in self._children:
-            self._release(child)
+        for worker in self._workers:
+            self._close_stdin(worker)
 
-    def _tell(self, number: int) -> None:
-        for child in self._children:
-            child.send(number)
+    def _signal_all(self, number: int) -> None:
+        for worker in self._workers:
+            worker.send(number)

@@ -10,7 +10,7 @@ from typing import Any
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as lists
 
-from worker.messages import log_rejected, why_unreadable
+from worker.message_checks import log_rejected, why_unreadable
 
 
 class GuardedChannel(lists.Channel):

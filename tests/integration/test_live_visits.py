@@ -89,7 +89,7 @@ def test_no_more_is_under_way_than_the_process_may(make: Make) -> None:
 
 def test_a_chunk_goes_back_after_a_while(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its threads are asked no further, other work has its turn, and nothing is asked twice."""
-    monkeypatch.setattr("worker.executors.live.VISIT_S", 0.02)
+    monkeypatch.setattr("worker.executors.live.MAX_CLAIM_S", 0.02)
     live = make()
     run = live.submit(talks(4, 12))
     visits = live.work()

@@ -17,7 +17,7 @@ from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.workers import Desk, conversation
 from worker.breakpoint.codec import decide_thread
-from worker.executors import fallback, turns
+from worker.executors import turns
 from worker.executors.chunk import MOST_FAILURES, ChunkRunner
 from worker.executors.turns import TurnsExecutor
 from worker.process import WorkerProcess
@@ -65,7 +65,6 @@ def failing_engine(monkeypatch: pytest.MonkeyPatch) -> None:
         return decide_thread(**arguments)
 
     monkeypatch.setattr(turns, "decide_thread", decide)
-    monkeypatch.setattr(fallback, "decide_thread", decide)
 
 
 @pytest.mark.usefixtures("failing_engine")
@@ -111,7 +110,7 @@ def test_a_chunk_that_keeps_raising_is_left_to_the_poison_rule(
     def break_down(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(TurnsExecutor, "_visit", break_down)
+    monkeypatch.setattr(TurnsExecutor, "_execute_claim", break_down)
     for _ in range(MOST_FAILURES - 1):
         assert "tried again" in runner.run(wake)["status"]
         publish_again(desk, wake)

@@ -18,8 +18,8 @@ from shared.ledger import Claim, Wake
 from shared.observability import tracing
 from shared.runs import RunStore
 from worker.lease_table import Lease
+from worker.logs import structlog
 from worker.process import WorkerProcess
-from worker.structured import structlog
 
 FIRST_DELAY_MS: Final = 1_000
 """Pause before a chunk whose work raised is tried again; doubles with each failure."""

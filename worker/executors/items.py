@@ -32,9 +32,9 @@ from shared.upstream.costs import MOST_USD
 from worker.executors.chunk import PREFIX, Summary, claim_chunk
 from worker.in_flight_limit import InFlightLimit
 from worker.lease_table import LOST, Lease
+from worker.logs import structlog
 from worker.loop import Loop
 from worker.process import WorkerProcess
-from worker.structured import structlog
 
 COLLECT_S: Final = 0.004
 """Items that end within this time of each other are committed together."""

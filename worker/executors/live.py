@@ -1,231 +1,392 @@
-"""Work on threads that a model answers: turn by turn, each committed before the next one is asked.
+"""Executes threads that a model answers: turn by turn, each committed before the next model call.
 
     the chunk's thread                               the loop
-    decide as far as the next question, commit  ──►  ask: cache, budget, limits, call, retry
+    decide up to the next question, commit      ──►  call: cache, budget, limits, retry
     decide with the answer, commit              ◄──  answers that came within a few milliseconds
 
-Threads wait for nobody but their own question. A thread stays locked from one of its turns to the next; what
-ends it early (a stop, a wait too long to be waited here, a refused commit) leaves the rest to the next claim.
-A wait is written down with its attempts, so that no crash forgets them, and resumed here if the chunk still
-has other work when it is over. After some seconds a chunk begins no further questions and goes back, so that
-other runs have their turn.
+Threads wait for nothing but their own question. A thread stays locked from one of its turns to the next; what
+ends it early (a stop, a wait too long for the chunk, a refused commit) leaves the rest to the next claim.
+A wait is stored with its attempts, so that no crash forgets them, and resumed here if the chunk still has
+other work when it is over. After some seconds a chunk makes no further calls and is returned, so that other
+runs have their turn.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 from shared.clock import now_ms
 from shared.contracts.live_turns import LiveRun
 from shared.errors import RedisUnreachableError
-from shared.ledger import Try
+from shared.ledger import ClaimedBatch, ClaimedThread, Try
 from shared.names import RunState
-from worker.breakpoint.codec import Refusal
-from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, decide_live
-from worker.executors.chunk import Summary
-from worker.executors.commit_batch import Group, commit
-from worker.executors.items import GRACEFUL_STATES, POLL_S, EngineFailure, Finished, ItemPool, log_end
-from worker.executors.live_thread import Talk, call_of, request_of, scope_of
+from worker.breakpoint.codec import Batch, Refusal, ThreadOutcome
+from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, Question, decide_live
+from worker.breakpoint.prompt import Prompt
+from worker.breakpoint.trace import Call
+from worker.executors.items import (
+    GRACEFUL_STATES,
+    POLL_S,
+    EngineFailure,
+    Finished,
+    ItemPool,
+    PoolItem,
+    log_end,
+)
 from worker.lease_table import LOST, Lease
+from worker.logs import structlog
 from worker.process import WorkerProcess
-from worker.structured import structlog
 from worker.upstream.budget import OverBudget
-from worker.upstream.outcomes import Answered, Gone, Parked
-from worker.upstream.retry import History
+from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.outcomes import Answered, AskScope, Gone, Parked
+from worker.upstream.retry import History, ModelRetryPolicy
 
-VISIT_S: Final = 20.0
-"""How long a chunk goes on to ask, in seconds; a few answers' worth of its end is the price of being fair."""
+MAX_CLAIM_S: Final = 20.0
+"""After so long a chunk makes no further calls, so that other runs have their turn."""
 
 logger = logging.getLogger(__name__)
 
 
-class LiveVisit:
-    """The live threads of one claim, in the chunk's thread.
+class LiveThread(PoolItem):
+    """One claimed thread, with the question that a model is to answer next.
+
+    Args:
+        claimed: as the ledger handed it out.
+        refs: the batches to work on, of those that were claimed.
+        batches: the same, for the engine.
+        known: requests that were answered before; a copy, since other threads are not committed with it.
+    """
+
+    __slots__ = ("batches", "due_ms", "history", "known", "name", "pos", "question", "refs", "state")
+
+    def __init__(
+        self,
+        claimed: ClaimedThread,
+        refs: Sequence[ClaimedBatch],
+        batches: Sequence[Batch],
+        known: MutableMapping[str, bytes],
+    ) -> None:
+        super().__init__()
+        self.name, self.pos, self.state = claimed.thread, claimed.pos, claimed.memento
+        self.refs, self.batches, self.known = refs, batches, known
+        self.question: Question | None = None
+        self.history = History()
+        self.due_ms = 0
+
+    @property
+    def batch(self) -> ClaimedBatch:
+        """The batch of the turn that the question is about."""
+        assert self.question is not None  # noqa: S101 - only used while there is a question
+        return self.refs[self.question.batch]
+
+    @property
+    def try_key(self) -> str:
+        """The key of the turn's attempts in the ledger; a retried turn has another batch, and none."""
+        assert self.question is not None  # noqa: S101 - as above
+        return f"{self.batch.run} {self.batch.batch} {self.question.offset}"
+
+    def advance(self, step: LiveOutcome) -> None:
+        """Moves the thread behind the turns that were committed."""
+        self.state = step.outcome.state
+        batches, moved = list(self.batches), 0
+        for at, block in enumerate(step.outcome.blocks):
+            done = len(block.lines)
+            self.pos += done
+            batches[at] = replace(batches[at], offset=block.offset + done)
+            moved += batches[at].offset == self.refs[at].count
+        self.batches, self.refs = batches[moved:], self.refs[moved:]
+        self.set_question(step.question, moved)
+
+    def set_question(self, question: Question | None, moved: int = 0) -> None:
+        """Sets the next question; its batch has moved so many places to the front."""
+        self.question = None if question is None else question._replace(batch=question.batch - moved)
+        self.history, self.due_ms = History(), 0
+
+
+def open_live_thread(
+    lease: Lease,
+    claimed: ClaimedThread,
+    batches: Sequence[Batch],
+    known: Mapping[str, bytes],
+    *,
+    is_suspect: bool,
+) -> LiveThread:
+    """Opens a thread with its inbox up to the end of the chunk's own turns.
+
+    Only so far may the thread stay locked between turns; the rest belongs to another chunk.
+    """
+    own = [at for at, ref in enumerate(claimed.batches, 1) if _is_own(lease, ref)]
+    end = own[-1] if own and not is_suspect else len(claimed.batches)
+    return LiveThread(claimed, claimed.batches[:end], batches[:end], dict(known))
+
+
+def _is_own(lease: Lease, ref: ClaimedBatch) -> bool:
+    """Whether a batch belongs to the chunk, after which it is named."""
+    return ref.run == lease.run and ref.batch.rpartition(".")[0] == lease.chunk
+
+
+class DecidedThread(NamedTuple):
+    """A thread that is decided as far as it goes, to be committed."""
+
+    thread: str
+    pos: int
+    """The position that it was decided at."""
+    batches: Sequence[ClaimedBatch]
+    """Its inbox, as it was decided."""
+    outcome: ThreadOutcome
+    """Its blocks are those of the first batches."""
+    started_ms: int
+    """When the work on it began, epoch milliseconds."""
+
+
+class CommitThreads(Protocol):
+    """Commits decided threads."""
+
+    def __call__(self, decided: Sequence[DecidedThread], *, hold: bool) -> Sequence[bool]:
+        """Returns for each thread whether it was written, up to where the lease was lost.
+
+        Args:
+            decided: the threads.
+            hold: whether to keep them locked.
+        """
+
+
+class LiveClaim:
+    """The live threads of one claim, executed in the chunk's thread.
 
     Args:
         process: whose ledger, loop, in-flight limit and upstreams are used.
-        told_of: finds what a run with a model was told.
+        settings_of: finds the settings of a run with a model.
         lease: of the chunk.
-        summary: is added to.
+        commit_threads: writes what is decided.
     """
 
     def __init__(
         self,
         process: WorkerProcess,
-        told_of: Callable[[str], LiveRun | None],
+        settings_of: Callable[[str], LiveRun | None],
         lease: Lease,
-        summary: Summary,
+        commit_threads: CommitThreads,
     ) -> None:
-        self._process, self._told_of = process, told_of
-        self._lease, self._summary = lease, summary
-        own = told_of(lease.run)
-        self._most = min(process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size)
-        self._pool = ItemPool[Talk](process.loop, process.in_flight, [], self._ask, max_in_flight=self._most)
-        self._asked = 0
-        self._until_s = monotonic() + VISIT_S
-        self._is_left = False
-        self._steps = list[tuple[Talk, LiveOutcome]]()
-        self._ready = list[Talk]()
-        self._parked = list[Talk]()
+        self._process, self._settings_of = process, settings_of
+        self._lease, self._commit_threads = lease, commit_threads
+        own = settings_of(lease.run)
+        self._max_in_flight = min(
+            process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size
+        )
+        self._pool = ItemPool[LiveThread](
+            process.loop, process.in_flight, [], self._call_model, max_in_flight=self._max_in_flight
+        )
+        self._in_flight = 0
+        self._calls_until_s = monotonic() + MAX_CLAIM_S
+        self._is_cut_short = False
+        self._decided = list[tuple[LiveThread, LiveOutcome]]()
+        self._ready = list[LiveThread]()
+        self._parked = list[LiveThread]()
         self._tries = list[Try]()
-        self._ends = dict[str, str]()
-        self._stopped: bool | None = None
-        self.has_decided = False
+        self._run_ends = dict[str, str]()
+        self._is_stop_forced: bool | None = None
+        self.has_committed = False
         """Whether any turn was committed."""
 
-    def work(self, talks: Sequence[Talk]) -> int:
-        """Work on threads until each is done, waits for long, or is to be left.
+    def execute(self, threads: Sequence[LiveThread]) -> int:
+        """Executes threads until each is done, parked, or to be returned.
 
         Returns:
-            When the first wait is over, epoch milliseconds; 0 when nobody waits.
+            When the first parked thread is due, epoch milliseconds; 0 when none is parked.
         """
-        for talk in talks:
-            self._advance(talk, None)
+        for thread in threads:
+            self._decide(thread, None)
         self._commit()
-        self._recall()
+        self._restore_tries()
         try:
-            self._begin()
-            while self._asked and not self._lease.is_lost:
+            self._start_due()
+            while self._in_flight and not self._lease.is_lost:
                 ended = self._pool.collect(POLL_S)
-                for worked in ended.items if ended else ():
-                    self._take(worked)
+                for finished in ended.items if ended else ():
+                    self._handle(finished)
                 self._commit()
-                self._stop_if_asked()
-                self._begin()
+                self._stop_if_requested()
+                self._start_due()
         finally:
-            if self._asked:
+            if self._in_flight:
                 self._pool.stop(is_forced=True)
-        is_cut = self._is_left or self._stopped is not None
-        return 0 if is_cut else min((talk.due_ms for talk in self._parked), default=0)
+        is_cut = self._is_cut_short or self._is_stop_forced is not None
+        return 0 if is_cut else min((thread.due_ms for thread in self._parked), default=0)
 
-    async def _ask(self, talk: Talk) -> Any:
-        """Has the model asked; on the loop."""
-        assert talk.question is not None  # noqa: S101 - a talk is begun with a question only
-        run = talk.of.run
-        structlog.contextvars.bind_contextvars(run=run, thread_id=talk.thread)
-        told = self._told_of(run)
-        if told is None:
+    async def _call_model(self, thread: LiveThread) -> Any:
+        """Asks the model a thread's question; on the loop."""
+        assert thread.question is not None  # noqa: S101 - it is added to the pool with a question only
+        run = thread.batch.run
+        structlog.contextvars.bind_contextvars(run=run, thread_id=thread.name)
+        settings = self._settings_of(run)
+        if settings is None:
             raise LookupError(f"run {run} has no model")
         return await self._process.upstream.models.ask(
-            request_of(told, talk.question.prompt),
-            scope_of(told, run, self._lease.token),
-            talk.history,
-            on_send=talk.calling,
+            request_of(settings, thread.question.prompt),
+            scope_of(settings, run, self._lease.token),
+            thread.history,
+            on_send=thread.calling,
         )
 
-    def _advance(self, talk: Talk, answer: Heard | Refusal | None) -> None:
-        """Decides a thread as far as its next question."""
+    def _decide(self, thread: LiveThread, answer: Heard | Refusal | None) -> None:
+        """Decides a thread up to its next question."""
         step = decide_live(
-            thread=talk.thread, state=talk.state, batches=talk.batches, known=talk.known, answer=answer
+            thread=thread.name, state=thread.state, batches=thread.batches, known=thread.known, answer=answer
         )
         for failure in step.failures:
-            logger.error("engine failed", extra={"thread_id": talk.thread}, exc_info=failure)
+            logger.error("engine failed", extra={"thread_id": thread.name}, exc_info=failure)
         if step.outcome.blocks:
-            self._steps.append((talk, step))
+            self._decided.append((thread, step))
         elif step.question is not None:
-            talk.expect(step.question)
-            self._ready.append(talk)
+            thread.set_question(step.question)
+            self._ready.append(thread)
 
-    def _take(self, worked: Finished[Talk]) -> None:
-        """Does what follows from the end of a question."""
-        talk, end = worked
-        self._asked -= 1
-        match end:
+    def _handle(self, finished: Finished[LiveThread]) -> None:
+        """Decides a thread with its answer, or parks it."""
+        thread, result = finished
+        self._in_flight -= 1
+        match result:
             case Answered(reply, history):
-                self._advance(talk, Heard(reply.text, call_of(self._told_of(talk.of.run), reply, history)))
+                self._decide(
+                    thread, Heard(reply.text, call_of(self._settings_of(thread.batch.run), reply, history))
+                )
             case Gone(error, _):
                 if error.ends_run:
-                    self._ends[talk.of.run] = RunState.ABORTED
-                self._advance(talk, Refusal(error.code, error.message))
+                    self._run_ends[thread.batch.run] = RunState.ABORTED
+                self._decide(thread, Refusal(error.code, error.message))
             case OverBudget():
-                self._ends[talk.of.run] = RunState.INCOMPLETE
+                self._run_ends[thread.batch.run] = RunState.INCOMPLETE
             case Parked(due_ms, reason, history):
-                talk.due_ms, talk.history = due_ms, history
-                self._parked.append(talk)
-                self._tries.append(Try(talk.try_name, history.attempts, due_ms, history.parked(reason)))
+                thread.due_ms, thread.history = due_ms, history
+                self._parked.append(thread)
+                self._tries.append(Try(thread.try_key, history.attempts, due_ms, history.parked(reason)))
             case EngineFailure(RedisUnreachableError() as error):
                 raise error
             case EngineFailure(error):
-                logger.error("engine failed", extra={"thread_id": talk.thread}, exc_info=error)
-                self._advance(talk, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
+                logger.error("engine failed", extra={"thread_id": thread.name}, exc_info=error)
+                self._decide(thread, Refusal(INTERNAL, f"asking failed: {type(error).__name__}"))
             case _:
-                pass  # left as it was
+                pass  # released without an answer
 
     def _commit(self) -> None:
-        """Writes what is decided and what is to wait; threads with a question are ready for it after that."""
-        steps, self._steps = self._steps, []
-        going = [(talk, step) for talk, step in steps if step.question is not None]
-        ended = [(talk, step) for talk, step in steps if step.question is None]
-        for some, hold in ((going, True), (ended, False)):
-            group, members = Group(), list[tuple[Talk, LiveOutcome]]()
-            for talk, step in some:
-                group.add(talk.thread, talk.pos, talk.refs, step.outcome, talk.started_ms or now_ms())
-                members.append((talk, step))
-                if group.is_full:
-                    self._write(group, members, hold=hold)
-                    group, members = Group(), []
-            self._write(group, members, hold=hold)
-        self._note()
-        for run, end in self._ends.items():
+        """Commits what is decided and what is parked; threads with another question are ready after that."""
+        decided, self._decided = self._decided, []
+        for is_going_on in (True, False):
+            some = [each for each in decided if (each[1].question is not None) is is_going_on]
+            # Refused threads have moved, and are left to the next claim.
+            for (thread, step), is_written in zip(some, self._write(some, hold=is_going_on), strict=False):
+                if is_written:
+                    self.has_committed = True
+                    thread.advance(step)
+                    if thread.question is not None:
+                        self._ready.append(thread)
+        self._commit_tries()
+        for run, end in self._run_ends.items():
             state, wakes = self._process.ledger.control(run, end)
             log_end(run, end)
             self._process.publish(wakes)
             if run == self._lease.run and not self._lease.is_lost:
                 self._lease.state = state
-        self._ends.clear()
+        self._run_ends.clear()
 
-    def _write(self, group: Group, members: Sequence[tuple[Talk, LiveOutcome]], *, hold: bool) -> None:
-        """Commits some threads; one that is refused has moved, and is left to the next claim."""
-        if not members:
-            return
-        accepted = commit(self._process, self._lease, group, self._summary, hold=hold)
-        for (talk, step), is_written in zip(members, accepted, strict=False):
-            if is_written:
-                self.has_decided = True
-                talk.move(step)
-                if talk.question is not None:
-                    self._ready.append(talk)
+    def _write(self, some: Sequence[tuple[LiveThread, LiveOutcome]], *, hold: bool) -> Sequence[bool]:
+        return self._commit_threads(
+            [
+                DecidedThread(
+                    thread.name, thread.pos, thread.refs, step.outcome, thread.started_ms or now_ms()
+                )
+                for thread, step in some
+            ],
+            hold=hold,
+        )
 
-    def _note(self) -> None:
-        """Writes down who waits, how long, and what they have been through."""
+    def _commit_tries(self) -> None:
+        """Stores the attempts of parked threads and when they are due."""
         tries, self._tries = self._tries, []
         if tries and not self._lease.is_lost:
             lease = self._lease
-            noted = self._process.ledger.commit(
+            committed = self._process.ledger.commit(
                 lease.run, lease.chunk, lease.token, [], back=False, tries=tries
             )
-            self._process.publish(noted.wakes)
-            lease.state = noted.state if noted.status == "ok" else LOST
+            self._process.publish(committed.wakes)
+            lease.state = committed.state if committed.status == "ok" else LOST
 
-    def _recall(self) -> None:
-        """Reads what earlier claims have noted of the questions at hand."""
-        talks = {talk.try_name: talk for talk in self._ready}
-        for name, noted in self._process.ledger.tries(self._lease.run, list(talks)).items():
-            talks[name].history = History.unpack(noted.attempts, noted.error)
-            talks[name].due_ms = noted.not_before_ms
+    def _restore_tries(self) -> None:
+        """Reads the attempts that earlier claims stored for these questions."""
+        by_key = {thread.try_key: thread for thread in self._ready}
+        for key, stored in self._process.ledger.tries(self._lease.run, list(by_key)).items():
+            by_key[key].history = History.unpack(stored.attempts, stored.error)
+            by_key[key].due_ms = stored.not_before_ms
 
-    def _begin(self) -> None:
-        """Asks what is ready, and what has waited long enough while there was other work."""
+    def _start_due(self) -> None:
+        """Starts the calls of threads that are ready or no longer parked, up to the limit."""
         now = now_ms()
         waiting = [*self._parked, *self._ready]
-        due = [talk for talk in waiting if talk.due_ms <= now]
-        self._parked = [talk for talk in waiting if talk.due_ms > now]
-        if self._stopped is not None or self._lease.is_lost or monotonic() > self._until_s:
-            self._is_left = self._is_left or bool(due)
+        due = [thread for thread in waiting if thread.due_ms <= now]
+        self._parked = [thread for thread in waiting if thread.due_ms > now]
+        if self._is_stop_forced is not None or self._lease.is_lost or monotonic() > self._calls_until_s:
+            self._is_cut_short = self._is_cut_short or bool(due)
             self._ready = []
             return
-        free = self._most - self._asked
+        free = self._max_in_flight - self._in_flight
         self._ready = due[free:]
-        for talk in due[:free]:
-            self._asked += 1
-            self._pool.add(talk)
+        for thread in due[:free]:
+            self._in_flight += 1
+            self._pool.add(thread)
 
-    def _stop_if_asked(self) -> None:
-        """Stops the questions when the run or the process is to stop, once gently and once hard at most."""
+    def _stop_if_requested(self) -> None:
+        """Stops the calls with the run or the process: at most once gracefully and once by force."""
         if not self._process.leases.should_stop(self._lease):
             return
         is_forced = self._lease.state not in GRACEFUL_STATES
-        if self._stopped is None or is_forced > self._stopped:
-            self._stopped = is_forced
+        if self._is_stop_forced is None or is_forced > self._is_stop_forced:
+            self._is_stop_forced = is_forced
             self._pool.stop(is_forced=is_forced)
+
+
+def request_of(settings: LiveRun, prompt: Prompt) -> ModelRequest:
+    """Builds the model request of a question."""
+    return ModelRequest(
+        settings.model,
+        prompt.system,
+        prompt.user,
+        temperature=settings.temperature,
+        api_base=settings.api_base,
+        api_key_env=settings.api_key_env,
+        timeout_s=settings.timeout_s,
+    )
+
+
+def scope_of(settings: LiveRun, run: str, owner: str) -> AskScope:
+    """Names the run and the lease on whose account the model is called.
+
+    Args:
+        settings: of the run.
+        run: its id.
+        owner: the chunk's claim token.
+    """
+    return AskScope(
+        run=run,
+        owner=owner,
+        use_cache=settings.use_cache,
+        max_cost=settings.max_cost,
+        prices=settings.prices,
+        rules=ModelRetryPolicy(),
+        concurrency=settings.concurrency,
+    )
+
+
+def call_of(settings: LiveRun | None, reply: ModelReply, history: History) -> Call:
+    """Builds the trace entry of an answer: what it took and what it cost."""
+    return Call(
+        settings.model if settings else "",
+        max(1, history.attempts),
+        reply.is_cached,
+        reply.latency_ms,
+        reply.cost_usd,
+        reply.prompt_tokens,
+        reply.completion_tokens,
+    )

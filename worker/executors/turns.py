@@ -1,32 +1,55 @@
-"""Decides the turns of one chunk: claim its threads, decide each, commit them together; a few calls in all.
+"""Executes chunks of turns: claims their threads, decides each, commits them together, in a few calls.
+
+    claim ──► decide each thread ──► commit many threads in one call ──► return the chunk
+                │ the engine raised: one turn at a time (`decide_one_by_one`)
+                └ a run with a model: `worker.executors.live`
 
 A worker decides whatever stands in a thread's inbox, also turns that another run of the namespace put there,
-each by the settings of its own run. Threads that are held elsewhere put the chunk aside for a second. A chunk
+each by the settings of its own run. Threads that are held elsewhere postpone the chunk for a second. A chunk
 that has cost workers their lives is claimed and committed one turn at a time, so that the bad one is found.
-Threads with turns of a run with a model are worked on by `worker.executors.live`.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from shared.clock import now_ms
+from shared.codecs.turn_batches import Block, pack_block, unpack_batch
 from shared.contracts.live_turns import LiveRun
-from shared.ledger import Claim, ClaimedThread
+from shared.ledger import Claim, ClaimedThread, PartCommit, ThreadCommit
+from shared.observability import tracing
 from shared.runs import RunStore
-from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread, request_ids
-from worker.executors.chunk import Summary, claim_chunk
-from worker.executors.commit_batch import Group, commit
-from worker.executors.fallback import decide_one_by_one
-from worker.executors.live import LiveVisit
-from worker.executors.live_thread import talk_of
-from worker.lease_table import Lease
+from worker.breakpoint.codec import (
+    ERROR_CODE,
+    Batch,
+    DecidedBlock,
+    Refusal,
+    RunPolicy,
+    ThreadOutcome,
+    decide_thread,
+    refused_line,
+    request_ids,
+)
+from worker.breakpoint.live import INTERNAL
+from worker.breakpoint.wire import decode_turns
+from worker.executors.chunk import PREFIX, Summary, claim_chunk
+from worker.executors.live import DecidedThread, LiveClaim, open_live_thread
+from worker.lease_table import LOST, Lease
 from worker.process import WorkerProcess
 
 BUSY_MS: Final = 1_000
-"""How long a chunk is put aside that found a thread held by another worker."""
+"""How long a chunk is postponed that found a thread held by another worker."""
 POLICIES: Final = 256
-"""Runs whose settings a process remembers."""
+"""Runs whose settings a process keeps."""
+BATCH_TURNS: Final = 1_000
+"""Turns after which a batch is committed: a usual chunk is one commit, a huge one several."""
+BATCH_BYTES: Final = 4_000_000
+"""Bytes of results after which a batch is committed, so that no call blocks Redis for long."""
+
+logger = logging.getLogger(__name__)
 
 
 def policy_of(run: str, snapshot: dict[str, Any]) -> RunPolicy:
@@ -42,7 +65,7 @@ def policy_of(run: str, snapshot: dict[str, Any]) -> RunPolicy:
 
 
 class TurnsExecutor:
-    """Works on chunks of turns.
+    """Executes chunks of turns.
 
     Args:
         process: whose ledger, leases and publisher are used.
@@ -52,7 +75,7 @@ class TurnsExecutor:
     def __init__(self, process: WorkerProcess, store: RunStore) -> None:
         self._process = process
         self._policy = lru_cache(POLICIES)(lambda run: policy_of(run, store.info(run).snapshot))
-        self._told = lru_cache(POLICIES)(lambda run: LiveRun.from_snapshot(store.info(run).snapshot))
+        self._live_settings = lru_cache(POLICIES)(lambda run: LiveRun.from_snapshot(store.info(run).snapshot))
 
     def execute(self, lease: Lease) -> Summary:
         """Decides the chunk's turns; the last commit gives the chunk back, which closes it if all is done."""
@@ -64,13 +87,13 @@ class TurnsExecutor:
                 if claim.status != "done" or not summary["decided"]:
                     summary["status"] = claim.status
                 return summary
-            is_over = self._visit(lease, claim, summary)
+            is_over = self._execute_claim(lease, claim, summary)
         return summary
 
-    def _visit(self, lease: Lease, claim: Claim, summary: Summary) -> bool:
+    def _execute_claim(self, lease: Lease, claim: Claim, summary: Summary) -> bool:
         """Decides and commits what one claim handed out; returns whether the work on the chunk is over."""
         known = self._known_requests(claim)
-        group, live = Group(), list[tuple[ClaimedThread, list[Batch]]]()
+        batch, live = CommitBatch(), list[tuple[ClaimedThread, list[Batch]]]()
         for claimed in claim.threads:
             if self._process.leases.should_stop(lease):
                 break
@@ -80,23 +103,23 @@ class TurnsExecutor:
                 continue
             started_ms = now_ms()
             outcome = self._decide(claimed, batches, known)
-            group.add(claimed.thread, claimed.pos, claimed.batches, outcome, started_ms)
-            if group.is_full:
-                commit(self._process, lease, group, summary)
-                group = Group()
-        has_decided, due_ms = bool(group.threads), 0
+            batch.add(DecidedThread(claimed.thread, claimed.pos, claimed.batches, outcome, started_ms))
+            if batch.is_full:
+                commit(self._process, lease, batch, summary)
+                batch = CommitBatch()
+        has_decided, due_ms = bool(batch.threads), 0
         if live and not self._process.leases.should_stop(lease):
-            commit(self._process, lease, group, summary)
-            group = Group()
-            due_ms, has_asked = self._work_live(lease, claim, live, known, summary)
-            has_decided = has_decided or has_asked
+            commit(self._process, lease, batch, summary)
+            batch = CommitBatch()
+            due_ms, has_committed = self._execute_live(lease, claim, live, known, summary)
+            has_decided = has_decided or has_committed
         # A suspect is claimed again for its next turn, under the same lease, until nothing is left of it.
         is_over = not (claim.suspect and has_decided) or self._process.leases.should_stop(lease)
         delays_ms = [BUSY_MS] * bool(claim.busy) + [max(1, due_ms - now_ms())] * bool(due_ms)
-        commit(self._process, lease, group, summary, back=is_over, delay_ms=min(delays_ms, default=0))
+        commit(self._process, lease, batch, summary, back=is_over, delay_ms=min(delays_ms, default=0))
         return is_over or lease.is_lost
 
-    def _work_live(
+    def _execute_live(
         self,
         lease: Lease,
         claim: Claim,
@@ -104,12 +127,14 @@ class TurnsExecutor:
         known: Mapping[str, bytes],
         summary: Summary,
     ) -> tuple[int, bool]:
-        """Has turns answered by models; returns when the first wait is over, and whether any was decided."""
-        visit = LiveVisit(self._process, self._told, lease, summary)
-        talks = [
-            talk_of(lease, claimed, batches, known, is_suspect=claim.suspect) for claimed, batches in live
+        """Has models answer; returns when the first parked thread is due, and whether any committed."""
+        write = partial(commit_threads, self._process, lease, summary)
+        live_claim = LiveClaim(self._process, self._live_settings, lease, write)
+        threads = [
+            open_live_thread(lease, claimed, batches, known, is_suspect=claim.suspect)
+            for claimed, batches in live
         ]
-        return visit.work(talks), visit.has_decided
+        return live_claim.execute(threads), live_claim.has_committed
 
     def _batches(self, claimed: ClaimedThread, *, is_suspect: bool) -> list[Batch]:
         return [
@@ -131,7 +156,7 @@ class TurnsExecutor:
                 thread=claimed.thread, state=claimed.memento, batches=batches, known=known
             )
         except MemoryError:
-            raise  # not this turn's fault: another time, or another process
+            raise  # not this turn's fault: another attempt or another process may succeed
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the thread's other turns
             known.clear()
             known.update(seen)
@@ -140,18 +165,187 @@ class TurnsExecutor:
 
     def _known_requests(self, claim: Claim) -> dict[str, bytes]:
         payloads = (batch.payload for claimed in claim.threads for batch in claimed.batches)
-        asked = request_ids(payloads)
-        return dict(self._process.ledger.requests(claim.namespace, sorted(asked))) if asked else {}
+        ids = request_ids(payloads)
+        return dict(self._process.ledger.requests(claim.namespace, sorted(ids))) if ids else {}
 
 
 def _is_live(batches: Sequence[Batch]) -> bool:
-    """Tells whether turns of a run with a model are among them."""
+    """Whether turns of a run with a model are among them."""
     for batch in batches:  # noqa: SIM110 - `any` costs 0.3 µs more, for each thread of runs without a model
         if batch.policy.live:
             return True
     return False
 
 
+def decide_one_by_one(
+    claimed: ClaimedThread, batches: Sequence[Batch], known: MutableMapping[str, bytes], error: Exception
+) -> ThreadOutcome:
+    """Decides the turns of a thread one at a time, and refuses those on which the engine fails.
+
+    An engine that raises does so each time it sees the same turn, so that another attempt mends nothing: the
+    turn ends with the error code `internal` and stands in the dead set, from where `retry` takes it up after
+    the mend. It leaves the thread's state as it was, like every turn that ended in an error.
+
+    Args:
+        claimed: the thread.
+        batches: what to decide, as it was given to `decide_thread`, which raised.
+        known: requests answered before.
+        error: what it raised, for the log.
+    """
+    logger.error("thread decided one by one", extra={"thread_id": claimed.thread}, exc_info=error)
+    state, blocks, requests = claimed.memento, [], []
+    for batch in batches:
+        count = len(unpack_batch(batch.payload)[0])
+        end = count if batch.limit is None else min(count, batch.offset + batch.limit)
+        turns = []
+        for offset in range(batch.offset, end):
+            outcome = _decide_one(claimed.thread, state, Batch(batch.policy, offset, batch.payload, 1), known)
+            state = outcome.state
+            requests += outcome.requests
+            turns += outcome.blocks
+        blocks.append(_joined(batch.offset, turns))
+    return ThreadOutcome(state, blocks, requests)
+
+
+def _decide_one(thread: str, state: bytes, batch: Batch, known: MutableMapping[str, bytes]) -> ThreadOutcome:
+    try:
+        return decide_thread(thread=thread, state=state, batches=[batch], known=known)
+    except MemoryError:
+        raise  # not the turn's fault
+    except Exception as error:
+        indexes, body = unpack_batch(batch.payload)
+        index = indexes[batch.offset]
+        logger.exception("engine failed", extra={"run": batch.policy.run, "item": index})
+        [turn] = decode_turns(body.split(b"\n")[batch.offset])
+        message_id = (turn.message_id if turn else None) or f"{thread}#{index}"
+        refusal = Refusal(INTERNAL, f"the engine failed: {type(error).__name__}")
+        line = refused_line(thread, message_id, refusal, state=state, now_ms=batch.policy.submitted_ms)
+        block = DecidedBlock(batch.offset, [index], [ERROR_CODE], [line], [batch.offset], {"error": 1})
+        return ThreadOutcome(state, [block], [])
+
+
+def _joined(offset: int, turns: Sequence[DecidedBlock]) -> DecidedBlock:
+    """Makes one block of single turns that follow each other."""
+    tally: Counter[str] = Counter()
+    for turn in turns:
+        tally.update(turn.tally)
+    return DecidedBlock(
+        offset,
+        [index for turn in turns for index in turn.indexes],
+        [code for turn in turns for code in turn.codes],
+        [line for turn in turns for line in turn.lines],
+        [position for turn in turns for position in turn.dead],
+        dict(tally),
+    )
+
+
+@dataclass(slots=True)
+class CommitBatch:
+    """Decided threads that are committed in one call, each as a whole."""
+
+    threads: list[ThreadCommit] = field(default_factory=list)
+    tally: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    turns: int = 0
+    size_bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to commit."""
+        return self.turns >= BATCH_TURNS or self.size_bytes >= BATCH_BYTES
+
+    def add(self, decided: DecidedThread) -> None:
+        """Adds one thread."""
+        thread, pos, batches, outcome, started_ms = decided
+        parts = [_part(block, started_ms) for block in outcome.blocks]
+        self.threads.append(ThreadCommit(thread, pos, outcome.state, parts, outcome.requests))
+        self.turns += sum(part.count for part in parts)
+        self.size_bytes += sum(len(part.value) for part in parts)
+        for batch, block in zip(batches, outcome.blocks, strict=False):
+            self.tally[batch.run].update(block.tally)
+
+
+def commit(
+    process: WorkerProcess,
+    lease: Lease,
+    batch: CommitBatch,
+    summary: Summary,
+    *,
+    back: bool = False,
+    hold: bool = False,
+    delay_ms: int = 0,
+) -> Sequence[bool]:
+    """Commits a batch.
+
+    Args:
+        process: whose ledger and publisher are used.
+        lease: of the chunk; its state is updated.
+        batch: what was decided.
+        summary: is added to.
+        back: return the chunk.
+        hold: keep the threads locked, see `shared.ledger`.
+        delay_ms: with `back`, not before so long from now.
+
+    Returns:
+        For each thread whether it was written; nothing when the chunk is lost.
+    """
+    if lease.is_lost:
+        return ()
+    with tracing.span("commit") as span:
+        committed = process.ledger.commit_threads(
+            lease.run,
+            lease.chunk,
+            lease.token,
+            batch.threads,
+            back=back,
+            hold=hold,
+            due_ms=now_ms() + delay_ms if delay_ms else 0,
+            tally=batch.tally,
+        )
+        span.set({f"{PREFIX}threads": len(batch.threads), f"{PREFIX}status": committed.status})
+    process.publish(committed.wakes)
+    if committed.status == LOST:
+        lease.state = LOST
+        summary["status"] = LOST
+        return ()
+    lease.state = committed.state
+    if back:
+        lease.is_held = False
+    _count(summary, lease, batch.threads, committed.accepted)
+    if hold:  # a thread is counted when it is let go
+        summary["threads"] -= sum(committed.accepted)
+    return committed.accepted
+
+
+def commit_threads(
+    process: WorkerProcess, lease: Lease, summary: Summary, decided: Iterable[DecidedThread], *, hold: bool
+) -> Sequence[bool]:
+    """Commits decided threads in as many batches as they need; see `CommitThreads`."""
+    accepted, batch = list[bool](), CommitBatch()
+    for each in decided:
+        batch.add(each)
+        if batch.is_full:
+            accepted += commit(process, lease, batch, summary, hold=hold)
+            batch = CommitBatch()
+    if batch.threads:
+        accepted += commit(process, lease, batch, summary, hold=hold)
+    return accepted
+
+
+def _count(summary: Summary, lease: Lease, threads: Iterable[ThreadCommit], accepted: Iterable[bool]) -> None:
+    for thread, is_written in zip(threads, accepted, strict=True):
+        if is_written:
+            turns = sum(part.count for part in thread.parts)
+            summary["threads"] += 1
+            summary["decided"] += turns
+            # Chunks of a retry are named `generation.number`.
+            summary["retried"] += turns if "." in lease.chunk else 0
+
+
+def _part(block: DecidedBlock, started_ms: int) -> PartCommit:
+    value = pack_block(Block(block.offset, started_ms, now_ms(), block.indexes, block.codes, block.lines))
+    return PartCommit(block.offset, len(block.indexes), value, block.dead)
+
+
 def make_executor(process: WorkerProcess, store: RunStore) -> TurnsExecutor:
-    """Makes the handler of a process."""
+    """Makes the executor of a process."""
     return TurnsExecutor(process, store)

@@ -1,1 +1,1 @@
-"""Thin Celery tasks that introduce the ledger to the engines."""
+"""The Celery tasks."""

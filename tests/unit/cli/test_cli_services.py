@@ -19,7 +19,7 @@ from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
 from shared.kinds import TURNS
 from shared.settings import Settings
-from worker.options import read_options
+from worker.command_line import read_options
 
 
 def test_worker_command_says_everything() -> None:

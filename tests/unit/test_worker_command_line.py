@@ -11,9 +11,9 @@ import pytest
 from shared.errors import UsageError
 from shared.kinds import CASES, TURNS, all_kinds
 from tests.support.tree import ROOT
+from worker.command_line import node_name, read_options
 from worker.kinds import MOST_THREADS, WORK, slots_for, threads_for
-from worker.options import node_name, read_options
-from worker.supervisor import child_command
+from worker.supervisor import worker_command
 
 
 def test_without_options_all_kinds_are_worked_on() -> None:
@@ -50,7 +50,7 @@ def test_a_child_is_told_what_its_supervisor_was_told() -> None:
     """Kinds, items in flight, burst and trust go down to the processes; supervising does not."""
     trust = "--allow-unsandboxed-validators"
     options = read_options(["--supervise", "-Q", "turns", "-j", "7", "--burst", "--processes", "3", trust])
-    command = child_command(options, "turns-1.5@here")
+    command = worker_command(options, "turns-1.5@here")
     assert read_options(command[command.index("worker") + 1 :]) == read_options(
         ["--stop-on-eof", "--name", "turns-1.5@here", "-Q", "turns", "-j", "7", "--burst", trust]
     )
@@ -79,7 +79,7 @@ def test_only_the_option_makes_a_worker_trust_validators(flags: list[str]) -> No
 def test_a_child_is_started_as_its_supervisor_was() -> None:
     """`python -P` goes down too: a folder called `shared/` in the current folder stays out of the way."""
     options = read_options(["--supervise"])
-    assert ("-P" in child_command(options, "n")) == bool(sys.flags.safe_path)
+    assert ("-P" in worker_command(options, "n")) == bool(sys.flags.safe_path)
 
 
 def test_threads_cover_all_slots_and_no_more_than_64() -> None:
