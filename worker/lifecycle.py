@@ -32,7 +32,7 @@ from shared.runs import RunStore
 from shared.server.client import Connection, follow_master, resolve_target
 from shared.settings import Settings
 from worker.executors.chunk import ChunkRunner, trace_parents
-from worker.kinds import WORK, slots_for
+from worker.kinds import executed_kinds, make_executor, slots_for
 from worker.process import WorkerProcess
 from worker.steward import Steward
 from worker.tasks.execute_chunk import set_runner
@@ -86,7 +86,11 @@ class Lifecycle(bootsteps.StartStopStep):
         queues = worker.app.amqp.queues
         kinds = {worker.app.wake_queues.name(kind): kind for kind in all_kinds()}
         queues.deselect(
-            [name for name, kind in kinds.items() if kind not in WORK and name in queues.consume_from]
+            [
+                name
+                for name, kind in kinds.items()
+                if kind not in executed_kinds() and name in queues.consume_from
+            ]
         )
         self._in_flight = in_flight or worker.concurrency
         self._slots = slots_for([kinds[name] for name in queues.consume_from], self._in_flight)
@@ -118,7 +122,7 @@ class Lifecycle(bootsteps.StartStopStep):
         )
         store = RunStore(client)
         _processes.append(process)
-        executors = {kind: WORK[kind].make(process, store) for kind in self._slots}
+        executors = {kind: make_executor(kind, process, store) for kind in self._slots}
         set_runner(ChunkRunner(process, executors, parent_of=trace_parents(store)))
         process.on_drain = lambda: _stop_consuming(worker)
         process.start_drain_watch()

@@ -74,7 +74,7 @@ def _work(options: Options, settings: Settings) -> int:
     in_flight = options.in_flight or settings.in_flight
     slots = registry.slots_for(options.kinds, in_flight)
     if not slots:
-        asked, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.WORK))
+        asked, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.executed_kinds()))
         raise UsageError(f"-Q {asked}: this version works on {known} only")
     app = import_module("worker.app").app
     celery_worker = app.Worker(

@@ -12,7 +12,7 @@ from shared.errors import UsageError
 from shared.kinds import CASES, TURNS, all_kinds
 from tests.support.tree import ROOT
 from worker.command_line import node_name, read_options
-from worker.kinds import MOST_THREADS, WORK, slots_for, threads_for
+from worker.kinds import MOST_THREADS, executed_kinds, slots_for, threads_for
 from worker.supervisor import worker_command
 
 
@@ -85,8 +85,8 @@ def test_a_child_is_started_as_its_supervisor_was() -> None:
 def test_threads_cover_all_slots_and_no_more_than_64() -> None:
     """Each kind gets its slots; one item in flight is one thread per kind."""
     assert threads_for(slots_for(all_kinds(), 100)) == MOST_THREADS
-    assert threads_for(slots_for([TURNS], 100)) == WORK[TURNS].slots
-    assert slots_for(all_kinds(), 1) == dict.fromkeys(WORK, 1)
+    assert threads_for(slots_for([TURNS], 100)) == 2
+    assert slots_for(all_kinds(), 1) == dict.fromkeys(executed_kinds(), 1)
     assert slots_for([], 100) == {}
 
 

@@ -11,14 +11,14 @@ from celery import Celery
 from shared.kinds import Kind
 from shared.ledger import Wake
 from worker.executors.chunk import ChunkRunner, Summary
-from worker.kinds import WORK
+from worker.kinds import executed_kinds
 
 _runners: list[ChunkRunner] = []
 
 
 def register_tasks(app: Celery) -> None:
     """Adds a task for each kind that this version executes."""
-    for kind in WORK:
+    for kind in executed_kinds():
         app.task(name=kind.task)(_task_of(kind))
 
 

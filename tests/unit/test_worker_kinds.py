@@ -1,0 +1,48 @@
+"""Another kind is one declaration of the worker: its slots, its task and its executor follow from it."""
+
+from typing import Any
+
+import pytest
+
+from shared.kinds import Kind, Storage
+from shared.settings import Settings
+from worker import kinds
+from worker.kinds import MOST_THREADS, Execution, executed_kinds, make_executor, register, slots_for
+from worker.tasks.execute_chunk import register_tasks
+
+LETTERS = Kind("letters", "letter", task="proctor.letters.count", storage=Storage.LIST, outcomes=())
+
+
+@pytest.fixture(autouse=True)
+def _unregistered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(kinds, "_registry", dict(vars(kinds)["_registry"]))
+
+
+def test_a_registered_kind_gets_slots_and_a_task() -> None:
+    """The pool has threads for its chunks, and the app a task of its name."""
+    from worker.app import make_worker_app  # noqa: PLC0415 - costs half a second, for this test only
+
+    assert LETTERS not in slots_for([LETTERS], 100)
+    register(LETTERS, Execution("tests.unit.test_worker_kinds"))
+    assert slots_for([LETTERS], 100) == {LETTERS: MOST_THREADS}
+    assert executed_kinds()[-1] == LETTERS
+    app: Any = make_worker_app(Settings.from_environment({"PROCTOR_REDIS_URL": "redis://localhost/0"}))
+    register_tasks(app)
+    assert "proctor.letters.count" in app.tasks
+
+
+def test_executor_is_made_by_the_named_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module is imported by the process that executes the kind, and gets process and store."""
+    made: Any = make_executor
+    monkeypatch.setattr("worker.executors.queries.make_executor", lambda *given: given)
+    register(LETTERS, Execution("worker.executors.queries"))
+    assert made(LETTERS, "process", "store") == ("process", "store")
+
+
+def test_a_kind_has_one_executor() -> None:
+    """An equal declaration changes nothing, another one is refused."""
+    register(LETTERS, Execution("here"))
+    register(LETTERS, Execution("here"))
+    with pytest.raises(ValueError, match="another executor"):
+        register(LETTERS, Execution("there"))
