@@ -8,7 +8,6 @@ from shared.kinds import Kind, Storage
 from shared.settings import Settings
 from worker import kinds
 from worker.kinds import MOST_THREADS, Execution, executed_kinds, make_executor, register, slots_for
-from worker.tasks.execute_chunk import register_tasks
 
 LETTERS = Kind("letters", "letter", task="proctor.letters.count", storage=Storage.LIST, outcomes=())
 
@@ -28,7 +27,6 @@ def test_a_registered_kind_gets_slots_and_a_task() -> None:
     assert slots_for([LETTERS], 100) == {LETTERS: MOST_THREADS}
     assert executed_kinds()[-1] == LETTERS
     app: Any = make_worker_app(Settings.from_environment({"PROCTOR_REDIS_URL": "redis://localhost/0"}))
-    register_tasks(app)
     assert "proctor.letters.count" in app.tasks
 
 
