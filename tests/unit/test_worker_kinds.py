@@ -1,13 +1,14 @@
 """Another kind is one declaration of the worker: its slots, its task and its executor follow from it."""
 
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
 from shared.kinds import Kind, Storage
-from shared.settings import Settings
 from worker import kinds
 from worker.kinds import MOST_THREADS, Execution, executed_kinds, make_executor, register, slots_for
+from worker.tasks.execute_chunk import register_tasks
 
 LETTERS = Kind("letters", "letter", task="proctor.letters.count", storage=Storage.LIST, outcomes=())
 
@@ -20,14 +21,13 @@ def _unregistered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_registered_kind_gets_slots_and_a_task() -> None:
     """The pool has threads for its chunks, and the app a task of its name."""
-    from worker.app import make_worker_app  # noqa: PLC0415 - costs half a second, for this test only
-
-    assert LETTERS not in slots_for([LETTERS], 100)
+    assert slots_for([LETTERS], 100) == {}
     register(LETTERS, Execution("tests.unit.test_worker_kinds"))
     assert slots_for([LETTERS], 100) == {LETTERS: MOST_THREADS}
     assert executed_kinds()[-1] == LETTERS
-    app: Any = make_worker_app(Settings.from_environment({"PROCTOR_REDIS_URL": "redis://localhost/0"}))
-    assert "proctor.letters.count" in app.tasks
+    app: Any = Mock()  # another app in this process would share its tasks with all later ones
+    register_tasks(app)
+    assert app.task.call_args == call(name="proctor.letters.count")
 
 
 def test_executor_is_made_by_the_named_module(monkeypatch: pytest.MonkeyPatch) -> None:
