@@ -1,4 +1,4 @@
-"""`llm-bench`, the command of the validation document: its words, done by Proctor's commands.
+"""`llm-bench`, the command of the validation document, as an alias of Proctor's commands.
 
     llm-bench run --config bench.config.yaml --verbose    is    proctor run bench.config.yaml --verbose
 
@@ -9,6 +9,7 @@ keys need not stand in a shell's history.
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
@@ -23,12 +24,12 @@ from shared.errors import InputError, ProctorError, UsageError
 CONFIG: Final = "bench.config.yaml"
 """The configuration where none is named."""
 COMMANDS: Final = {
-    "run": "Put every case to every model and check what they say.",
-    "validate": "Check a configuration and ask nobody.",
+    "run": "Run every case with every model and validate the outputs.",
+    "validate": "Check a configuration without calling a model.",
     "init": "Write a configuration to start from (-o FILE, default bench.config.yaml).",
     "compare": "Compare two runs.",
-    "models": "List the models of a configuration: where they are, whether their key and price are known.",
-    "cache": "Answers that are kept: `cache info`, `cache clear`.",
+    "models": "List the models of a configuration with endpoint, key and price.",
+    "cache": "Inspect or clear cached answers: `cache info`, `cache clear`.",
 }
 _WITH_CONFIG: Final = ("run", "validate", "models")
 _NAMES_INPUT: Final = ("file", "config", "resumed")
@@ -63,7 +64,7 @@ def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
 
 
 def translated(words: Sequence[str]) -> list[str]:
-    """Says in Proctor's words what was said in the document's.
+    """Translates a command line of the document to Proctor's.
 
     >>> translated(["run", "--export", "html", "-o", "report.html"])
     ['run', '--export', 'html', '-o', 'report.html', '--config', 'bench.config.yaml']
@@ -100,7 +101,7 @@ def _command_first(words: Sequence[str]) -> list[str]:
 
 
 def _names_input(name: str, words: Sequence[str]) -> bool:
-    """Whether a command line says what is run; click knows which words are values of options."""
+    """Whether a command line names what is run, as click parses it."""
     from producer.cli.main import proctor  # noqa: PLC0415 - after the variables are set
 
     context = click.Context(proctor, resilient_parsing=True)
@@ -136,7 +137,7 @@ def read_environment(words: list[str], environment: MutableMapping[str, str]) ->
 
 
 def variables(path: Path) -> dict[str, str]:
-    """Reads `NAME=VALUE` lines; comments, `export` and quotes are understood.
+    """Reads a file of `NAME=VALUE` lines with comments, `export` and quotes, as python-dotenv does.
 
     Raises:
         InputError: it cannot be read, or a line is something else; its content is not shown.
@@ -157,16 +158,18 @@ def variables_in(name: str, text: str) -> dict[str, str]:
     >>> variables_in(".env", "export A='two words'  ")
     {'A': 'two words'}
     """
+    from dotenv.parser import parse_stream  # noqa: PLC0415 - start-up: only files of variables need it
+
     found = dict[str, str]()
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        variable, equals, value = line.strip().removeprefix("export ").partition("=")
-        variable, value = variable.strip(), value.strip()
-        if not equals or not variable.isidentifier() or "\0" in value:
-            raise InputError(f"{name}:{number}: not NAME=VALUE", hint="one variable on each line")
-        is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-        found[variable] = value[1:-1] if is_quoted else value.partition(" #")[0].rstrip()
+    for binding in parse_stream(StringIO(text)):
+        if binding.key is None and not binding.error:
+            continue  # a comment
+        is_variable = binding.key is not None and binding.key.isidentifier() and binding.value is not None
+        if binding.error or not is_variable or "\0" in str(binding.value):
+            text = binding.original.string  # begins with the empty lines before it
+            line = binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
+            raise InputError(f"{name}:{line}: not NAME=VALUE", hint="one variable on each line")
+        found[str(binding.key)] = str(binding.value)
     return found
 
 
@@ -175,7 +178,8 @@ def help_text() -> str:
     lines = [f"  {name:<10}{text}" for name, text in COMMANDS.items()]
     head = "Usage: llm-bench COMMAND [OPTIONS]\n\n  Evaluate language models against test cases.\n\n"
     tail = (
-        "\n\nOptions:\n  --env-file FILE  Take variables from here.\n  -V, --version    Print the version.\n"
+        "\n\nOptions:\n  --env-file FILE  Read environment variables from FILE."
+        "\n  -V, --version    Print the version.\n"
     )
     return f"{head}{plural(len(lines), 'command').capitalize()}:\n" + "\n".join(lines) + tail
 

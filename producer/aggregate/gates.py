@@ -249,14 +249,14 @@ def gate_line(judged: Mapping[str, Any]) -> str:
 
     >>> gate_line({"metric": "pass_rate", "value": 0.75, "relation": "<", "bound": 0.9, "met": False,
     ...            "expression": "pass_rate<0.9"})
-    'a gate was missed: pass_rate is 0.75, which is < 0.9'
+    'gate failed: pass_rate 0.75 < 0.9'
     """
     if judged["value"] is None:
-        return f"a gate was missed: {judged['expression']}: the run has no {judged['metric']} to judge by"
+        return f"gate failed: {judged['expression']}: the run has no {judged['metric']}"
     value, bound = f"{judged['value']:.6g}", f"{judged['bound']:g}"
     if judged["met"]:
-        return f"a gate was met: {judged['metric']} is {value}, not {judged['relation']} {bound}"
-    return f"a gate was missed: {judged['metric']} is {value}, which is {judged['relation']} {bound}"
+        return f"gate passed: {judged['metric']} {value}, not {judged['relation']} {bound}"
+    return f"gate failed: {judged['metric']} {value} {judged['relation']} {bound}"
 
 
 def _unknown(name: str, known: Mapping[str, Metric], who: str) -> UsageError:

@@ -14,16 +14,16 @@ COLUMNS: Final = (
     "ACCOUNT",
     "RPM",
     "TPM",
-    "AT A TIME",
+    "MAX CONCURRENT",
     "PACE",
     "IN FLIGHT",
     "FREE",
     "NEXT",
-    "USUALLY",
+    "TYPICAL LATENCY",
     "STATE",
 )
-RIGHT: Final = ("RPM", "TPM", "AT A TIME", "PACE", "IN FLIGHT", "FREE", "NEXT", "USUALLY")
-SPARE: Final = ("ACCOUNT", "PACE", "TPM", "USUALLY", "FREE", "AT A TIME")
+RIGHT: Final = ("RPM", "TPM", "MAX CONCURRENT", "PACE", "IN FLIGHT", "FREE", "NEXT", "TYPICAL LATENCY")
+SPARE: Final = ("ACCOUNT", "PACE", "TPM", "TYPICAL LATENCY", "FREE", "MAX CONCURRENT")
 """What a narrow terminal does without, the first ones first; `--json` has all."""
 RUN_PREFIX: Final = "run:"
 """Before the id of a run whose own bounds a scope stands for."""
@@ -130,12 +130,12 @@ def standing(state: ScopeState | None) -> str:
     """Says in words where a scope stands.
 
     >>> standing(None), standing(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
-    ('not called', 'well, bears about 3 at a time')
+    ('not called', 'ok, adaptive limit 3')
     """
     if state is None:
         return "not called"
     if state.breaker != "closed":
-        return "broken: left alone" if state.breaker == "open" else "broken: being tried"
+        return "circuit open" if state.breaker == "open" else "circuit half-open"
     if state.paused_ms:
-        return "asked us to wait"
-    return f"well, bears about {floor(max(1.0, state.adaptive))} at a time" if state.adaptive else "well"
+        return "paused by the upstream"
+    return f"ok, adaptive limit {floor(max(1.0, state.adaptive))}" if state.adaptive else "ok"

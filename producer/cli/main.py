@@ -22,50 +22,50 @@ from shared.kinds import import_kinds
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Work": {
-        "run": "Run a file: submit it, work on it, watch it, report.",
-        "submit": "Put a file into the queue and print the run's id.",
+        "run": "Evaluate a file: submit it, run it, follow it and report.",
+        "submit": "Submit a file to the queue and print the run's id.",
         "worker": "Start workers and keep them running.",
-        "up": "Redis, workers, Flower and metrics in the foreground.",
+        "up": "Start Redis, workers, Flower and metrics in the foreground.",
     },
     "Look": {
-        "status": "Queues, workers, runs and dead items.",
+        "status": "Show queues, workers, runs and failed items.",
         "runs": "List, show or remove runs.",
-        "watch": "Follow a run until it ends; exits with the run's code.",
+        "watch": "Follow a run until it ends, and exit with its code.",
         "results": "Print the results of a run, item by item.",
         "report": "Write a report of a run: Markdown, JSON, JSON Lines, CSV, HTML, JUnit.",
-        "compare": "Compare two runs: what was fixed, what broke, and whether that is chance.",
+        "compare": "Compare two runs: fixes, regressions and their significance.",
     },
     "Act": {
-        "cancel": "End a run; what is done stays.",
-        "pause": "Hand out nothing more of a run until `resume`.",
+        "cancel": "Cancel a run; finished results are kept.",
+        "pause": "Pause a run until `resume`.",
         "resume": "Continue a paused or interrupted run.",
-        "retry": "Put the failed items of a run back to work.",
-        "rescore": "Judge the answers of a run again, without asking for them.",
-        "dead": "Items that were given up: look, put back, drop.",
-        "threads": "State of conversation threads: list, show or remove it.",
+        "retry": "Retry the items of a run that ended in error.",
+        "rescore": "Judge the stored answers of a run again, without calling its models.",
+        "dead": "Inspect, retry or discard failed items.",
+        "threads": "List, show or remove the state of conversation threads.",
         "limits": "What may be sent to models and APIs, and where they stand.",
-        "cache": "Answers of models that are kept: look, forget.",
+        "cache": "Inspect or clear cached answers.",
     },
     "Help": {
-        "decide": "Decide one message here and now, without a queue.",
-        "validate": "Check a file and send nothing.",
+        "decide": "Classify one message locally, without a queue.",
+        "validate": "Check a file without submitting it.",
         "models": "List the models of a configuration, with their keys and prices.",
-        "sample-api": "Serve a small API and models to evaluate, without a key.",
+        "sample-api": "Serve a sample API and sample models; no key needed.",
         "init": "Write a commented example to start from.",
-        "demo": "Run an example of each kind and show what comes out.",
+        "demo": "Run an example of each kind and show the results.",
         "doctor": "Check this machine and its Redis.",
-        "config": "Show the settings in force and where they come from.",
-        "flower": "Start Flower, which shows workers and tasks in a browser.",
+        "config": "Show the effective settings and where they come from.",
+        "flower": "Start Flower, a web view of workers and tasks.",
         "metrics": "Serve metrics for Prometheus.",
-        "health": "Answer a probe: is the worker alive, does Redis or a page answer?",
+        "health": "Health checks for workers, Redis, the broker or a URL.",
         "completion": "Print the completion script for a shell.",
     },
 }
 COMMANDS: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
 _WIDEST: Final = max(map(len, COMMANDS))
 EXIT_CODES: Final = (
-    ("0", "done, and every gate met"),
-    ("1", "done, but items ended in error or a gate was missed"),
+    ("0", "done, and every gate passed"),
+    ("1", "done, but items ended in error or a gate failed"),
     ("2", "usage, configuration or input error"),
     ("3", "infrastructure: Redis or an upstream cannot be reached, a disk is full"),
     ("4", "incomplete: cancelled, timed out or at its cost cap; what is done is kept"),
@@ -123,7 +123,7 @@ class LazyGroup(ProctorGroup):
     subcommand_metavar="COMMAND [ARGUMENTS]",
 )
 def proctor() -> None:
-    """Evaluate conversations, models and RAG APIs through a queue: a file in, results out.
+    """Evaluate conversations, models and RAG APIs: a file in, results out.
 
     Start with `proctor demo`, then `proctor run FILE`.
     """

@@ -100,9 +100,9 @@ def test_headroom_pauses_and_breakers_are_shown_and_reset(
     assert (rows["run:r1"]["free"], rows["run:r1"]["next_ms"]) == (None, 0)
     assert (rows["acme"]["breaker"], rows["http://api"]["next_ms"] > 1e12) == ("open", True)
     _, out, _ = proctor("limits", "show")
-    assert "bears about 5 at a time" in out
-    assert "broken: left alone" in out
-    assert "asked us to wait" in out
+    assert "ok, adaptive limit 5" in out
+    assert "circuit open" in out
+    assert "paused by the upstream" in out
     assert document(proctor, "limits", "reset", "acme", "http://api")["reset"] == 2
     left = {row["key"] for row in document(proctor, "limits", "show")["limits"]}
     assert left == {"openai/gpt-4o", "run:r1"}

@@ -13,7 +13,7 @@ from shared.settings import DAY_S
 
 @group()
 def command() -> None:
-    """Look at the answers of models that are kept, or forget them.
+    """Inspect or clear cached answers of models.
 
     An identical request (model, messages, parameters, endpoint, repetition) is answered by a model once;
     later ones get that answer with its original latency, tokens and cost. Errors are never kept. `run` and
@@ -24,7 +24,7 @@ def command() -> None:
 @command.command()
 @pass_session
 def info(session: Session) -> None:
-    """Tell how many answers are kept, how large they are, and how often they were of use."""
+    """Show the number and size of cached answers, and the hit rate."""
     from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     found, ttl_s = AnswerBook(session.ledger.caller).info(), session.settings.cache_ttl_s
@@ -46,10 +46,10 @@ def info(session: Session) -> None:
 
 
 @command.command()
-@click.option("-f", "--force", is_flag=True, help="Do it without a question, as --yes does.")
+@click.option("-f", "--force", is_flag=True, help="Do not ask for confirmation, like --yes.")
 @pass_session
 def clear(session: Session, *, force: bool) -> None:
-    """Forget all answers: models are asked again."""
+    """Clear the cache: models are called again."""
     from shared.upstream.cached_answers import AnswerBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     book = AnswerBook(session.ledger.caller)

@@ -10,7 +10,7 @@ from producer.cli.options.global_options import command as declare
 @click.argument("run")
 @pass_session
 def command(session: Session, *, run: str) -> None:
-    """End RUN. Results that are in stay; chunks that workers hold are dropped when they report."""
+    """Cancel RUN. Results so far are kept; unfinished work of running chunks is discarded."""
     from producer.cli.run_lookup import tell_state  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     tell_state(session, run, action="cancelled")

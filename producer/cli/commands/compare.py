@@ -22,13 +22,13 @@ SHOWN: Final = 20
 @declare()
 @click.argument("a")
 @click.argument("b")
-@click.option("--fail-on-regression", is_flag=True, help="Exit 1 when B is worse by more than chance.")
+@click.option("--fail-on-regression", is_flag=True, help="Exit 1 if B is significantly worse than A.")
 @click.option(
     "--metric",
     "judged",
     multiple=True,
     type=click.Choice(SCORES),
-    help="Judge this score too, not only the outcomes; may be repeated.",
+    help="Test this score as well as the outcomes; may be repeated.",
 )
 @click.option(
     "--level",
@@ -36,9 +36,11 @@ SHOWN: Final = 20
     default=0.05,
     show_default=True,
     metavar="P",
-    help="How often a difference may be called one that is none.",
+    help="Significance level (false-positive rate).",
 )
-@click.option("--first", type=click.IntRange(1), metavar="N", help=f"Items of a list to show [{SHOWN}].")
+@click.option(
+    "--first", type=click.IntRange(1), metavar="N", help=f"Items to show per list [default: {SHOWN}]."
+)
 @click.option(
     "-o",
     "--output",

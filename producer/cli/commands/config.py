@@ -13,7 +13,7 @@ from shared.settings import describe
 @group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Show the settings in force, or the JSON Schemas of outputs and inputs."""
+    """Show the effective settings, or the JSON Schemas of outputs and inputs."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(show)
 

@@ -16,7 +16,7 @@ from shared.clock import iso_utc
 
 @group()
 def command() -> None:
-    """Look at items that ended in error, and put them back to work or drop them.
+    """Inspect, retry or discard failed items: those that ended in error.
 
     An item leaves this list when a retry gives it a result, and with its run.
     """
@@ -24,10 +24,12 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("run", required=False)
-@click.option("--first", "limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@click.option(
+    "--first", "limit", type=click.IntRange(1), default=50, show_default=True, help="Items to list."
+)
 @pass_session
 def list_dead(session: Session, *, run: str | None, limit: int) -> None:
-    """List dead items: of RUN in its order, else of all runs, the newest first."""
+    """List failed items: of RUN in input order, else of all runs, the newest first."""
     from producer.cli.dead_set import read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run, when  # noqa: PLC0415 - same
 
@@ -113,7 +115,7 @@ def retry(
     workers: WorkerOptions,
     detach: bool,
 ) -> int:
-    """Put dead items of RUN back to work: those named by id or position, else all of them."""
+    """Retry failed items of RUN: those named by id or position, else all of them."""
     from producer.cli import retrying, work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
@@ -131,7 +133,7 @@ def retry(
 @click.argument("items", nargs=-1, required=True, metavar="ITEM...")
 @pass_session
 def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
-    """Take items of RUN, named by id or position, off this list; their results stay what they are."""
+    """Discard failed items of RUN, named by id or position; their results are kept."""
     from producer.cli.dead_set import discard as take_out  # noqa: PLC0415 - same
     from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
@@ -145,7 +147,7 @@ def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
 @click.argument("run", required=False)
 @pass_session
 def purge(session: Session, *, run: str | None) -> None:
-    """Take everything off this list, or everything of RUN; results stay what they are."""
+    """Discard all failed items, or all of RUN; their results are kept."""
     from producer.cli.dead_set import discard as take_out  # noqa: PLC0415 - same
     from producer.cli.dead_set import read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis

@@ -40,7 +40,7 @@ def _words(explanation: Explanation, session: Session, phase: str | None, intens
     help="A signal that comes with the message; may be repeated. "
     f"One of {', '.join(ThreadMementoSignalKind)}.",
 )  # fmt: skip - one option, one paragraph
-@click.option("--pressure", is_flag=True, help="The context window is getting full.")
+@click.option("--pressure", is_flag=True, help="The context window is nearly full.")
 @click.option("--drift", is_flag=True, help="The conversation may be drifting.")
 @click.option("--summary-changed", is_flag=True, help="The summary was changed from outside.")
 @click.option(
@@ -65,7 +65,7 @@ def command(
     phase: str | None,
     intensity: str | None,
 ) -> None:
-    """Decide the message TEXT (`-`: from stdin), without a queue.
+    """Classify the message TEXT (`-`: stdin) locally, without a queue.
 
     Prints the decision, the rule that made it, and with --phase or --intensity whether the summary freezes.
     """

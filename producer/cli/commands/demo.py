@@ -9,14 +9,14 @@ from producer.cli.options.global_options import command as declare
 
 
 @declare()
-@click.option("--keep", is_flag=True, help="Keep the data folder, to look around afterwards.")
+@click.option("--keep", is_flag=True, help="Keep the data folder.")
 @click.option(
     "-o",
     "--output",
     "reports",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write an HTML report of each run there.",
+    help="Write an HTML report of each run to this folder.",
 )  # fmt: skip - one option, one paragraph
 @pass_session
 def command(session: Session, *, keep: bool, reports: Path | None) -> int:

@@ -19,7 +19,7 @@ _STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
 )
 @pass_session
 def command(session: Session, *, only_acl: bool) -> int:
-    """Check this machine and its Redis: one line each, and below it how to mend it.
+    """Check this machine and its Redis: one line per check, and how to fix what failed.
 
     With --acl it checks nothing and prints one line for redis-cli, in which PASSWORD is to be replaced.
 

@@ -10,7 +10,7 @@ from shared.heartbeat import oldest_beat_s
 
 @group()
 def command() -> None:
-    """Answer a probe: exit code 0 when well."""
+    """Run a health check: exit code 0 if healthy."""
 
 
 @command.command()
@@ -21,13 +21,13 @@ def command() -> None:
     default=60.0,
     show_default=True,
     metavar="S",
-    help="Seconds that the last sign of life may lie back.",
+    help="Maximum age of the last heartbeat, in seconds.",
 )
 @pass_session
 def worker(session: Session, *, max_age_s: float) -> int:
-    """Is every worker process of this machine at work?
+    """Check that every worker process of this machine is alive.
 
-    Asks the data folder only, not Redis, and answers in milliseconds.
+    Reads the data folder only, not Redis, and takes milliseconds.
     """
     age_s = oldest_beat_s(session.settings.data_dir)
     if age_s is None:
@@ -42,9 +42,9 @@ def worker(session: Session, *, max_age_s: float) -> int:
 @command.command()
 @pass_session
 def redis(session: Session) -> int:
-    """Does Redis answer, can it carry the ledger, and does it take writes?
+    """Check that Redis answers, meets the requirements and accepts writes.
 
-    Warns when its memory is nearly full.
+    Warns if its memory is nearly full.
     """
     from shared.ledger.calls import refused_write  # noqa: PLC0415 - same
     from shared.server.diagnostics import check_memory, check_writes  # noqa: PLC0415 - start-up: see above
@@ -63,7 +63,7 @@ def redis(session: Session) -> int:
 @command.command()
 @pass_session
 def broker(session: Session) -> int:
-    """Does the broker answer, be it Redis or RabbitMQ, and take messages?"""
+    """Check that the broker, Redis or RabbitMQ, answers and accepts messages."""
     session.require_broker()
     session.client.ping()
     refusal = session.broker_refusal()
@@ -86,7 +86,7 @@ def broker(session: Session) -> int:
 )
 @pass_session
 def http(session: Session, *, url: str, timeout_s: float) -> int:
-    """Does the page at URL answer with a status of success?
+    """Check that URL answers with a success status.
 
     For images without curl: http://127.0.0.1:5555/healthcheck is Flower's page, and
     http://127.0.0.1:9464/metrics that of the exporter.

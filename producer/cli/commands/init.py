@@ -26,18 +26,20 @@ SAMPLE: Final = {
 
 @declare()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
-@click.option("--kind", type=click.Choice(list(FILES)), default="turns", show_default=True, help="Of what.")
+@click.option(
+    "--kind", type=click.Choice(list(FILES)), default="turns", show_default=True, help="Kind of example."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Name of the file that is to be run.",
+    help="Name of the main file.",
 )  # fmt: skip - one option, one paragraph
 @click.option("--force", is_flag=True, help="Overwrite files of the same name.")
 @pass_session
 def command(session: Session, *, folder: Path, kind: str, output: Path | None, force: bool) -> None:
-    """Write an example to start from into DIR (default: here).
+    """Write a commented example into DIR (default: the current folder).
 
     Turns: a file with a note on every line, and a README that explains each key. Queries: five
     questions to the sample API. Cases: a bench with its validators, and a freeform comparison. Prints the

@@ -13,7 +13,7 @@ from shared.errors import UsageError
 
 @group()
 def command() -> None:
-    """Look at and change what may be sent to models and APIs.
+    """Show and change rate limits of models and APIs.
 
     KEY is a model as configurations name it (openai/gpt-4o), a provider (openai) or the URL of an API. A
     limit holds for each API key that is called with, over the whole fleet; workers obey within a second.
@@ -26,7 +26,7 @@ def command() -> None:
 def show(session: Session, *, key: str | None) -> None:
     """Show the limits that are set and what was called in the last hour: all, or of KEY.
 
-    FREE is how many more calls may go out at a time now; NEXT is when the next one may be sent.
+    FREE is how many more requests may be sent now; NEXT is when the next one may be sent.
     """
     from producer.cli.limits_view import COLUMNS, RIGHT, SPARE, as_dict, cells, read_bounds  # noqa: PLC0415 - start-up
 
@@ -42,12 +42,10 @@ def show(session: Session, *, key: str | None) -> None:
 
 @command.command("set")
 @click.argument("key")
-@click.option("--rpm", type=float, metavar="N", help="Requests a minute.")
-@click.option("--tpm", type=float, metavar="N", help="Tokens a minute, of question and answer.")
-@click.option("--concurrency", type=int, metavar="N", help="Calls under way at a time.")
-@click.option(
-    "--pace", "pace_s", type=float, metavar="SECONDS", help="Between two requests, without a burst."
-)
+@click.option("--rpm", type=float, metavar="N", help="Requests per minute.")
+@click.option("--tpm", type=float, metavar="N", help="Tokens per minute, prompt and completion.")
+@click.option("--concurrency", type=int, metavar="N", help="Maximum concurrent requests.")
+@click.option("--pace", "pace_s", type=float, metavar="SECONDS", help="Minimum time between two requests.")
 @pass_session
 def set_limits(
     session: Session,
@@ -58,7 +56,7 @@ def set_limits(
     concurrency: int | None,
     pace_s: float | None,
 ) -> None:
-    """Set limits of KEY; those that are not named stay as they are."""
+    """Set limits of KEY; limits that are not named are unchanged."""
     from producer.cli.limits_view import number, said  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
     from shared.upstream.limits import LimitBook, Limits, limit_key  # noqa: PLC0415 - same
 
@@ -101,7 +99,7 @@ def unset(session: Session, *, keys: tuple[str, ...]) -> None:
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @pass_session
 def reset(session: Session, *, keys: tuple[str, ...]) -> None:
-    """Forget pauses, open breakers and what was learnt about KEYs; limits that are set stay."""
+    """Reset pauses, circuit breakers and adaptive limits of KEYs; configured limits are kept."""
     from shared.upstream.limits import LimitBook  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
 
     book = LimitBook(session.ledger.caller)

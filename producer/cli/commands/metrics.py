@@ -18,13 +18,17 @@ from producer.cli.options.global_options import command as declare
     help="Address to listen on; the page has no login.",
 )  # fmt: skip - one option, one paragraph
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=9464, show_default=True, help="Port; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9464,
+    show_default=True,
+    help="Port to listen on; 0: a free one.",
 )
 @pass_session
 def command(session: Session, *, host: str, port: int) -> int:
     """Serve metrics for Prometheus at /metrics: backlog, workers, outcomes, calls, latency, cost.
 
-    Each scrape reads Redis, so one exporter is enough for a fleet, and more of them say the same.
+    Each scrape reads Redis, so one exporter is enough for all workers.
     """
     from producer.metrics.exporter import PATH, serving  # noqa: PLC0415 - start-up: only this command needs it
 

@@ -10,7 +10,7 @@ from producer.cli.options.global_options import command as declare
 @click.argument("run")
 @pass_session
 def command(session: Session, *, run: str) -> None:
-    """Hand out nothing more of RUN until `proctor resume RUN`; chunks at work are finished."""
+    """Pause RUN until `proctor resume RUN`; chunks that workers hold are finished."""
     from producer.cli.run_lookup import tell_state  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     tell_state(session, run, action="pause")

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File to write; the suffix (.md .json .jsonl .csv .html .xml) tells the format; may be repeated.",
+    help="Report to write; its suffix (.md .json .jsonl .csv .html .xml) is its format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
-@click.option("--format", "format_name", type=click.Choice(FORMATS), help="Format, whatever the suffix says.")
+@click.option("--format", "format_name", type=click.Choice(FORMATS), help="Format, regardless of the suffix.")
 @text_option
 @gate_options
 @pass_session

@@ -18,7 +18,7 @@ from producer.cli.report_files import plan_files
     "--config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
-    help="Judge by the criteria of this bench instead of the run's own.",
+    help="Use the criteria of this configuration instead of the run's own.",
 )
 @option_group("reports", ReportOptions)
 @option_group("workers", WorkerOptions)
@@ -31,7 +31,7 @@ def command(
     reports: ReportOptions,
     workers: WorkerOptions,
 ) -> int:
-    """Judge the stored answers of RUN again, as a new run; the first one stays, to be compared with.
+    """Judge the stored answers of RUN again, as a new run that `proctor compare` can compare with it.
 
     No model under test is called. A judge is, where the criteria name one and an answer differs.
     """

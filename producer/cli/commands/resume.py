@@ -15,9 +15,9 @@ from producer.cli.options.shared_options import WorkerOptions
     "--max-cost",
     type=click.FloatRange(0),
     metavar="USD",
-    help="What the run may cost from now on, in all; goes before what it was submitted with.",
+    help="New cost cap of the whole run, in place of the one it was submitted with.",
 )
-@click.option("--detach", is_flag=True, help="Only let it go on; start no workers and do not watch.")
+@click.option("--detach", is_flag=True, help="Only resume it; start no workers and do not follow it.")
 @pass_session
 def command(
     session: Session,

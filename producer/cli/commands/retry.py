@@ -18,7 +18,7 @@ from producer.cli.options.shared_options import WorkerOptions
     help="Only this item, whatever its outcome: its id (Q-06) or position (query-5); may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @option_group("workers", WorkerOptions)
-@click.option("--detach", is_flag=True, help="Only put them back; start no workers and do not watch.")
+@click.option("--detach", is_flag=True, help="Only queue them; start no workers and do not follow the run.")
 @pass_session
 def command(
     session: Session,
@@ -28,7 +28,7 @@ def command(
     workers: WorkerOptions,
     detach: bool,
 ) -> int:
-    """Put the items of RUN that ended in error, or got no result, back to work and follow it.
+    """Retry the items of RUN that ended in error or got no result, and follow it.
 
     Workers are started here only when none is alive, and stopped at the end.
     """

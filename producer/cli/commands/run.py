@@ -77,7 +77,7 @@ def command(
     no_text: bool,
     gates: tuple[str, ...],
 ) -> int:
-    """Evaluate FILE (`-`: stdin): submit it, work on it, watch it and report.
+    """Evaluate FILE (`-`: stdin): submit it, run it, follow it and report.
 
     Without a URL it uses the embedded Redis of the data folder. Workers are started here only when none is
     alive for this kind of file, and stopped at the end. Ctrl-C stops them within some seconds, writes the

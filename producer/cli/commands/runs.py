@@ -14,13 +14,13 @@ from shared.names import RunState
 @group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show or remove runs; alone it lists."""
+    """List, show or remove runs [default: list]."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_runs)
 
 
 @command.command("list")
-@click.option("--first", "limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@click.option("--first", "limit", type=click.IntRange(1), default=20, show_default=True, help="Runs to list.")
 @click.option(
     "--kind", type=click.Choice([kind.name for kind in all_kinds()]), help="Only runs of this kind."
 )
@@ -60,7 +60,7 @@ def show(session: Session, *, run: str) -> None:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @pass_session
 def remove(session: Session, *, runs: tuple[str, ...]) -> None:
-    """Remove runs with their results, at once and for good."""
+    """Remove runs and their results, permanently."""
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     for run in runs:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @click.option(
     "--runs", "limit", type=click.IntRange(0, 1000), default=5, show_default=True, help="Runs to list."
 )
-@click.option("--watch", "is_watched", is_flag=True, help="Look again each second, until Ctrl-C.")
+@click.option("--watch", "is_watched", is_flag=True, help="Refresh every second, until Ctrl-C.")
 @pass_session
 def command(session: Session, *, limit: int, is_watched: bool) -> None:
-    """Show queues, workers, the last runs and how many items are dead.
+    """Show queues, workers, the last runs and the number of failed items.
 
     With --watch it shows the fleet and the runs under way again and again: in place on a terminal, as lines
     elsewhere, and with --json as JSON Lines.
@@ -102,5 +102,5 @@ def _print_queues(output: Output, overview: "Overview") -> None:
             (w.name, ", ".join(w.kinds), count(w.capacity), f"{duration(w.heard_s)} ago")
             for w in overview.workers
         ]
-        columns = ("WORKER", "WORKS ON", "CHUNKS AT A TIME", "LAST HEARD")
+        columns = ("WORKER", "WORKS ON", "MAX CHUNKS", "LAST SEEN")
         output.table(columns, found, right=columns[2:])

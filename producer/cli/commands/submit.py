@@ -34,7 +34,7 @@ def command(
     selection: SelectionOptions,
     queries: QueryOptions,
 ) -> None:
-    """Put FILE (`-`: stdin) into the queue and print the run's id.
+    """Submit FILE (`-`: stdin) to the queue and print the run's id.
 
     All of it or nothing: a line that breaks the contract takes back what was loaded. Workers anywhere on the
     same Redis do the rest; `proctor watch RUN` follows it.

@@ -37,7 +37,9 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("namespace", required=False)
-@click.option("--first", "limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@click.option(
+    "--first", "limit", type=click.IntRange(1), default=50, show_default=True, help="Threads to list."
+)
 @pass_session
 def list_threads(session: Session, *, namespace: str | None, limit: int) -> None:
     """List threads of NAMESPACE, else of all namespaces, those with the latest turns first."""
@@ -110,7 +112,7 @@ def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
 @click.argument("threads", nargs=-1, metavar="[THREAD...]")
 @pass_session
 def remove(session: Session, *, namespace: str, threads: tuple[str, ...]) -> None:
-    """Remove THREADs of NAMESPACE, or all of it, at once and for good; results of runs stay.
+    """Remove THREADs of NAMESPACE, or all of it, permanently; results of runs are kept.
 
     Their next turns begin with an empty memento, and requests that they answered may come again. Refused
     while a run uses the namespace.

@@ -42,15 +42,15 @@ LOOPBACK = "127.0.0.1"
 @click.option(
     "--flower-port", type=click.IntRange(1, 65535), default=5555, show_default=True, help="Flower's port."
 )
-@click.option("--no-flower", is_flag=True, help="Without Flower.")
+@click.option("--no-flower", is_flag=True, help="Do not start Flower.")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     default=9464,
     show_default=True,
-    help="Port of the metrics; 0 takes a free one.",
+    help="Port of the metrics; 0: a free one.",
 )
-@click.option("--no-metrics", is_flag=True, help="Without metrics.")
+@click.option("--no-metrics", is_flag=True, help="Do not serve metrics.")
 @pass_session
 def command(
     session: Session,
@@ -96,7 +96,7 @@ def command(
             together.add(_flower(settings, flower_port))
         if taken is not None:
             output.note(f"metrics  http://{LOOPBACK}:{taken}/metrics")
-        output.note("Ctrl-C ends all of it; runs are kept")
+        output.note("Ctrl-C stops everything; runs are kept")
         try:
             together.watch(essential="workers")
         except TerminatedError:

@@ -15,13 +15,13 @@ from shared.kinds import all_kinds
 @click.option(
     "--kind",
     type=click.Choice([kind.name for kind in all_kinds()]),
-    help="What the file describes [default: told by its content].",
+    help="What the file describes [default: detected from its content].",
 )
 @pass_session
 def command(session: Session, *, file: str | None, config: str | None, kind: str | None) -> int:
-    """Check FILE (`-`: stdin) and send nothing.
+    """Check FILE (`-`: stdin) without submitting it.
 
-    Tells every problem with its line, what is wrong and how to mend it; of a good file what is in it.
+    Reports every problem with its line and how to fix it; for a valid file, what it contains.
     """
     from producer.cli.checking import tell_counts  # noqa: PLC0415 - start-up: `--help` must not load pydantic
     from producer.cli.submission import Submission  # noqa: PLC0415 - same

@@ -15,7 +15,7 @@ from producer.cli.options.shared_options import gate_options
 @jsonl_option
 @pass_session
 def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
-    """Follow RUN until it ends, and exit as it did.
+    """Follow RUN until it ends, and exit with its code.
 
     Shows rate, done of total, results, retries, queue, workers, time left, cost, what is used of limits, the
     last failures, and why a run waits. Ctrl-C ends the watching, not the run.
@@ -34,7 +34,7 @@ def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     except KeyboardInterrupt:
         view.close()
         raise InterruptedByUserError(
-            f"not watching any more; {run} goes on", hint=f"`proctor watch {run}` comes back to it"
+            f"stopped following; {run} continues", hint=f"`proctor watch {run}` follows it again"
         ) from None
     finally:
         view.close()

@@ -29,7 +29,7 @@ def parse_kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) 
     "kinds",
     callback=parse_kinds,
     metavar="KINDS",
-    help="What to work on: turns, cases, queries, with commas between [default: all].",
+    help="Kinds to work on, separated by commas: turns, cases, queries [default: all].",
 )  # fmt: skip - one option, one paragraph
 @click.option(
     "--processes",
@@ -44,11 +44,11 @@ def parse_kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) 
     metavar="N",
     help="Items in flight per process [default: 100].",
 )
-@click.option("--burst", is_flag=True, help="End when every run is final.")
+@click.option("--burst", is_flag=True, help="Exit when every run has ended.")
 @click.option(
     "--allow-unsandboxed-validators",
     is_flag=True,
-    help="Run validators also where they cannot be locked down. Only for files that you trust.",
+    help="Run validators without a sandbox where none is available. Only for trusted files.",
 )
 @pass_session
 def command(

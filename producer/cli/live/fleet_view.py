@@ -76,7 +76,7 @@ def screen_lines(
         lines += [*table_lines(columns, runs, right=columns[2:5], width=width), ""]
     else:
         lines += ["no run is under way", ""]
-    heads = ("WORKER", "WORKS ON", "CHUNKS AT A TIME", "LAST HEARD")
+    heads = ("WORKER", "WORKS ON", "MAX CHUNKS", "LAST SEEN")
     workers = [_worker_cells(worker) for worker in document["workers"]]
     if workers:
         lines += table_lines(heads, workers, right=heads[2:], width=width)

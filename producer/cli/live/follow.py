@@ -131,7 +131,7 @@ class Follower:
             and self._local_workers is not None
             and self._local_workers.is_working
         ):
-            return "the workers started here are getting ready"
+            return "starting workers"
         return self._session.impatient_store.why_of(info, self._monitor.standing)
 
     def _wait_for_redis(self, error: Exception) -> None:

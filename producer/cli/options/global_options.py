@@ -72,14 +72,14 @@ GLOBAL_OPTIONS: Final = (
     _option(
         "--redis", metavar="URL", help="Redis to use [env PROCTOR_REDIS_URL; default: the embedded one]."
     ),
-    _option("--json", is_flag=True, help="Print exactly one JSON document on stdout."),
-    _option("-q", "--quiet", is_flag=True, help="Only data, warnings and errors."),
-    _option("-v", "--verbose", count=True, help="Tell more: log files, settings, retries."),
+    _option("--json", is_flag=True, help="Print exactly one JSON document to stdout."),
+    _option("-q", "--quiet", is_flag=True, help="Print only data, warnings and errors."),
+    _option("-v", "--verbose", count=True, help="Show more: log files, settings, retries."),
     _option(
-        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to use colours."
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to use colors."
     ),
-    _option("--no-progress", is_flag=True, help="No live view and no progress lines."),
-    _option("-y", "--yes", is_flag=True, help="Do not ask before something is deleted."),
+    _option("--no-progress", is_flag=True, help="Hide progress."),
+    _option("-y", "--yes", is_flag=True, help="Delete without asking for confirmation."),
     _option("--version", is_flag=True, callback=_print_version, help="Print the version and exit."),
 )
 
@@ -101,7 +101,7 @@ jsonl_option: Final = click.option(
     is_flag=True,
     expose_value=False,
     callback=_remember,
-    help="Tell what happens as JSON Lines on stdout; the last event is the summary.",
+    help="Print events as JSON Lines to stdout; the last one is the summary.",
 )
 """For commands that follow a run."""
 

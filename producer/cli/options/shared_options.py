@@ -128,7 +128,7 @@ def submit_options(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 def config_option(function: F) -> F:
     """Adds `-c`, which names the file as the validation document does."""
-    return click.option("-c", "--config", metavar="FILE", help="FILE, named as an option.")(function)
+    return click.option("-c", "--config", metavar="FILE", help="The same as FILE, as an option.")(function)
 
 
 def one_file(file: str | None, config: str | None) -> str | None:
@@ -152,14 +152,14 @@ def gate_options(function: F) -> F:
         "gates",
         multiple=True,
         metavar="EXPR",
-        help='Exit 1 when this is true, such as "pass_rate<0.9" or "error_rate>1%"; may be repeated.',
+        help='Exit 1 if this is true, e.g. "pass_rate<0.9" or "error_rate>1%"; may be repeated.',
     )(function)  # fmt: skip - one option, one paragraph
 
 
 def text_option(function: F) -> F:
     """Adds `--no-text`."""
     return click.option(
-        "--no-text", is_flag=True, help="Turns: leave what was said out of reports and results."
+        "--no-text", is_flag=True, help="Turns: omit message texts from reports and results."
     )(function)
 
 

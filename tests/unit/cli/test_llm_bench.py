@@ -144,7 +144,12 @@ def test_a_broken_file_of_variables_shows_no_secret(tmp_path: Path) -> None:
     assert "secret" not in caught.value.message
     with pytest.raises(InputError, match=r"\.env:1: not NAME=VALUE"):
         variables_in(".env", "A=nul\0inside")
+    with pytest.raises(InputError, match=r"\.env:4: not NAME=VALUE"):
+        variables_in(".env", "A=1\n\n\nsk-secret\n")
+    with pytest.raises(InputError, match=r"\.env:1: not NAME=VALUE"):
+        variables_in(".env", 'A="no end\n')
     assert variables_in(".env", "A=one\u2028line") == {"A": "one\u2028line"}
+    assert variables_in(".env", "A=${B}$C") == {"A": "${B}$C"}
     with pytest.raises(InputError, match="cannot be read"):
         variables(tmp_path / "none")
     with pytest.raises(UsageError, match="--env-file names no file"):

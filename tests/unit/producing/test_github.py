@@ -102,8 +102,8 @@ def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
     summary, lines = written(*run_of(kind))
     assert summary.startswith("## Proctor: ")
     assert summary.count("<details") == summary.count("</details>") >= 2
-    assert "a gate was missed" in summary
-    assert lines[0] == "::error title=Proctor::a gate was missed: pass_rate is 0.5, which is < 0.9"
+    assert "gate failed" in summary
+    assert lines[0] == "::error title=Proctor::gate failed: pass_rate 0.5 < 0.9"
     assert any(line.startswith("::error ") for line in lines[1:])
     assert all(re.fullmatch(r"::(error|warning) title=[^:,\n]+::[^\n]+", line) for line in lines), lines
     assert commands_in(summary) == []
