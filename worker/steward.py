@@ -19,7 +19,6 @@ from typing import Final
 
 from shared.errors import RedisRefusingError, RedisUnreachableError
 from shared.kinds import Kind
-from shared.ledger.idle import has_work
 from worker.process import WorkerProcess
 
 IDLE_TICKS: Final = 2
@@ -147,7 +146,7 @@ class Steward:
         process.publisher.forget_deliveries(after_s)
 
     def _end_when_idle(self) -> None:
-        is_idle = not has_work(self._process.ledger, [kind.name for kind in self._process.slots])
+        is_idle = not self._process.ledger.has_work([kind.name for kind in self._process.slots])
         self._idle_ticks = self._idle_ticks + 1 if is_idle else 0
         if self._idle_ticks >= IDLE_TICKS:
             logger.info("nothing left to do")

@@ -7,7 +7,6 @@ people     control, retry, remove, forget
 """
 
 from shared.ledger.client import Ledger
-from shared.ledger.dead import unpack_dead
 from shared.ledger.types import (
     ChunkPlan,
     Claim,
@@ -24,6 +23,7 @@ from shared.ledger.types import (
     Try,
     Wake,
 )
+from shared.ledger.wire import unpack_dead
 
 __all__ = [
     "ChunkPlan",

@@ -2,15 +2,619 @@
 
 What the scripts promise stands at the head of each file in `lua/`. Methods that return wakes leave publishing
 them to the caller; one that dies before it did has lost wake-ups, which the steward repeats.
+
+Longer than 500 lines, because it is one interface, and most of them describe its calls.
 """
 
-from shared.ledger.loading import LoadingCalls
-from shared.ledger.operating import OperatingCalls
-from shared.ledger.working import WorkingCalls
+from collections.abc import Callable, Collection, Mapping, Sequence
+from re import compile as compile_pattern
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from redis import exceptions
+
+from shared import keys
+from shared.clock import now_ms
+from shared.errors import (
+    LoadLostError,
+    RedisDeniedError,
+    RedisRefusingError,
+    RunStateError,
+    UnknownRunError,
+    UsageError,
+)
+from shared.kinds import kind_named
+from shared.ledger import wire
+from shared.ledger.calls import ScriptCaller
+from shared.ledger.scripts import Script, ledger_scripts
+from shared.ledger.times import TIMES, Times
+from shared.ledger.types import (
+    ChunkPlan,
+    Claim,
+    Committed,
+    Held,
+    Opened,
+    Row,
+    ThreadCommit,
+    Try,
+    Wake,
+)
+from shared.names import RunState
+
+if TYPE_CHECKING:
+    import redis
+
+NAME: Final = compile_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""What a run or a namespace may be called: such names are parts of keys and of space-separated references."""
+PATIENCE_S: Final = 60.0
+"""How long a call waits for a Redis that is away."""
+NAMESPACE_TTL_S: Final = 30 * 24 * 3600
+"""How long a shared namespace is kept once no open run uses it."""
+FSYNC_SLICE_MS: Final = 500
+"""How long one WAITAOF blocks its connection; shorter than every socket timeout."""
+KEEP_OR_BACK: Final = ("keep", "back")
+AT_WORK: Final = frozenset({RunState.LOADING, RunState.RUNNING, RunState.CANCELLING})
+"""States of a run that workers may wait for."""
 
 
-class Ledger(LoadingCalls, WorkingCalls, OperatingCalls):
-    """The truth about runs, chunks and items; safe to share between threads.
+class Ledger:
+    """All state of runs, chunks and items; safe to share between threads.
 
     Every call waits for a Redis that is away, up to `patience_s`, and then raises `RedisUnreachableError`.
     """
+
+    def __init__(
+        self,
+        client: "redis.Redis",
+        *,
+        patience_s: float = PATIENCE_S,
+        namespace_ttl_s: int = NAMESPACE_TTL_S,
+        clock: Callable[[], int] = now_ms,
+        times: Times = TIMES,
+        scripts: Mapping[str, Script] | None = None,
+        refused_s: float | None = None,
+        full_s: float | None = None,
+        on_refusal: Callable[[str], object] = str,
+    ) -> None:
+        """Connects nothing yet.
+
+        Args:
+            client: a redis-py client that answers in bytes and does not retry by itself.
+            patience_s: how long a call waits for a Redis that is away.
+            namespace_ttl_s: how long a shared namespace is kept once no open run uses it; 0 for ever.
+            clock: the caller's clock in epoch milliseconds, which times given to `commit` are of.
+            times: how long leases and the like last; 15 s and what follows from it unless told otherwise.
+            scripts: other scripts than those in `lua/`; tests put their own clock in.
+            refused_s: how long a call waits for a Redis that takes no writes; None as for one that is away.
+            full_s: the same where memory is the reason; None as `refused_s`.
+            on_refusal: called with the reason when a call begins to wait because of it.
+        """
+        self.times = times
+        self.caller = ScriptCaller(
+            client,
+            patience_s=patience_s,
+            scripts=scripts or ledger_scripts(self.times),
+            refused_s=refused_s,
+            full_s=full_s,
+            on_refusal=on_refusal,
+        )
+        self.namespace_ttl_s = namespace_ttl_s
+        self.clock = clock
+
+    def delay_ms(self, due_ms: int) -> int:
+        """Milliseconds until a time of the caller's clock: a clock that is wrong does no harm in Redis."""
+        return max(0, due_ms - self.clock()) if due_ms else 0
+
+    # ---- producers: a loading run, of which nothing is published before the seal
+
+    def open(
+        self,
+        run: str,
+        *,
+        kind: str,
+        namespace: str,
+        key: str,
+        token: str,
+        snapshot: bytes,
+        ttl_s: int,
+        wide: int = 0,
+    ) -> Opened:
+        """Begins a run, or finds the one that stands for the same idempotency key.
+
+        Args:
+            run: id for a new run.
+            kind: name of its kind, which also says how its items lie in the ledger.
+            namespace: where the threads' state lives; empty for the run's own.
+            key: idempotency key; empty for none.
+            token: names this loader; another one takes over only when this one has been silent for 15 s.
+            snapshot: the run's settings, as the worker needs them.
+            ttl_s: how long to keep the run once it is final; 0 for ever.
+            wide: most chunks of the run that may be under way at a time in the whole fleet; 0 for no limit.
+                With 1 they are worked on one after the other, in order.
+
+        Raises:
+            UsageError: a name cannot be used, or the namespace is the id of a run.
+            ValueError: no kind has this name.
+        """
+        checked_name("run id", run)
+        if namespace:
+            checked_name("namespace", namespace)
+        settings = (token, snapshot, ttl_s, self.namespace_ttl_s, wide, kind_named(kind).storage)
+        answer = self.caller.run("open", run, kind, namespace, key, *settings)
+        status, found = answer[0].decode(), answer[1].decode()
+        if status == "namespace":
+            raise UsageError(
+                f"namespace {namespace!r} is the id of a run, whose threads go with it",
+                hint="choose another name",
+            )
+        return Opened(status, found, answer[2].decode() if len(answer) > 2 else "")  # noqa: PLR2004 - digest
+
+    def load(self, run: str, token: str, items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) -> int:
+        """Writes a part of a loading run; writing it again changes nothing.
+
+        Args:
+            run: id of the run.
+            token: as given to `open`.
+            items: payload by index; turns: batch by `chunk.number`.
+            plan: chunks by id (`0`, `1`, …); a chunk's items are loaded with it or before it.
+
+        Returns:
+            How many items (batches) the run has now.
+
+        Raises:
+            LoadLostError: the run is not this loader's any more.
+        """
+        count = 0
+        for some, entries in wire.split_load(items, plan):
+            answer = self.caller.run("load", run, token, *wire.load_arguments(some, entries))
+            if answer[0] != b"ok":
+                raise lost(run)
+            count = answer[1]
+        return count
+
+    def seal(self, run: str, token: str, total: int, digest: str) -> list[Wake]:
+        """Ends the loading and publishes the first chunks.
+
+        Raises:
+            LoadLostError: the run is not this loader's any more, or Redis lost a part of what it confirmed.
+        """
+        answer = self.caller.run("seal", run, token, total, digest)
+        if answer[0] == b"short":
+            raise LoadLostError(
+                f"run {run}: {total} items were read, Redis has {answer[1]}",
+                hint="Redis lost a part of the load when it was restarted: submit the file again",
+            )
+        if answer[0] != b"ok":
+            raise lost(run)
+        return wire.wakes_from(answer[1])
+
+    def unclaimed(self, run: str, kind: str) -> list[Wake]:
+        """Reads the wake-ups of chunks that are published and that no worker has taken.
+
+        A producer that died between `seal` and its publishing has sent none of them; the steward sends them
+        again only when they are overdue. A wake-up that comes twice does no harm.
+
+        Args:
+            run: id of a sealed run.
+            kind: what its items are.
+        """
+        client = self.caller.client
+        chunks = sorted(
+            chunk.decode() for chunk in self.caller.patiently(lambda: client.smembers(keys.admitted_key(run)))
+        )
+
+        def read() -> list[bytes | None]:
+            pipeline = client.pipeline(transaction=False)
+            for chunk in chunks:
+                pipeline.hget(keys.chunk_key(run, chunk), "st")
+                pipeline.hget(keys.plan_key(run), chunk)
+            found: list[bytes | None] = pipeline.execute()
+            return found
+
+        fields = self.caller.patiently(read) if chunks else []
+        published = zip(chunks, fields[::2], fields[1::2], strict=True)
+        return [
+            wire.wake_of(kind, run, chunk, entry)
+            for chunk, state, entry in published
+            if state == b"P" and entry is not None
+        ]
+
+    def wait_durable(self, timeout_s: float) -> bool:
+        """Waits until everything written so far is on the server's disk.
+
+        Returns:
+            False where the server cannot tell (before Redis 7.2, no append-only file) or did not in time.
+        """
+        deadline = monotonic() + timeout_s
+        while True:
+            left_ms = int(max(1.0, min(float(FSYNC_SLICE_MS), (deadline - monotonic()) * 1000)))
+            try:
+                # WAITAOF waits for writes of its own connection; this one comes after all of ours.
+                with self.caller.client.pipeline(transaction=False) as pipeline:
+                    pipeline.hincrby(keys.CLOCK_KEY, "seq", 1)
+                    pipeline.execute_command("WAITAOF", 1, 0, left_ms)
+                    answers = self.caller.patiently(pipeline.execute)
+            except (exceptions.ResponseError, RedisDeniedError, RedisRefusingError):
+                return False
+            if answers[1][0] >= 1:
+                return True
+            if monotonic() >= deadline:
+                return False
+
+    def discard(self, run: str, token: str) -> None:
+        """Removes the run that this loader was loading; does nothing when it is not its any more."""
+        self.caller.run("discard", run, token)
+
+    # ---- workers and their steward
+
+    def claim(self, run: str, chunk: str, token: str, worker: str) -> Claim:
+        """Takes a published chunk. The same token again gets what is left of a chunk that it holds.
+
+        Args:
+            run: id of the run.
+            chunk: id of the chunk.
+            token: new for each delivery of a wake-up; the lease and all locks carry it.
+            worker: name of the process; it holds at most one suspect chunk at a time.
+        """
+        answer = self.caller.run("claim", run, chunk, token, worker)
+        status, wakes = answer[0].decode(), wire.wakes_from(answer[1])
+        if status != "ok":
+            return Claim(status, wakes)
+        namespace, suspect, busy, rows = answer[2].decode(), bool(answer[3]), answer[4], answer[5]
+        if rows and isinstance(rows[0], bytes):
+            return Claim(status, wakes, wire.items_from(rows), [], suspect, busy, namespace)
+        return Claim(status, wakes, [], wire.threads_from(rows), suspect, busy, namespace)
+
+    def renew(self, held: Sequence[Held]) -> list[str]:
+        """Renews leases for 15 s of the ledger clock; says each run's state, or `lost`.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes now; the ledger clock stands still too.
+        """
+        if not held:
+            return []
+        flat = [value for lease in held for value in lease]
+        return [answer.decode() for answer in self.caller.run("renew", *flat, is_patient=False)]
+
+    def commit(
+        self,
+        run: str,
+        chunk: str,
+        token: str,
+        rows: Sequence[Row],
+        *,
+        back: bool,
+        due_ms: int = 0,
+        tries: Sequence[Try] = (),
+        tally: Mapping[str, int] | None = None,
+    ) -> Committed:
+        """Writes results of cases or queries.
+
+        Args:
+            run: id of the run.
+            chunk: id of the chunk.
+            token: as claimed.
+            rows: results; one that has a result of its generation already is left alone.
+            back: give the chunk back: it is closed when nothing is left, else it waits to be published again.
+            due_ms: with `back`, not before this time of the caller's clock; 0 at once.
+            tries: items of the chunk that are to be tried again, and when.
+            tally: amounts to add to the run's counters, which are for display only.
+        """
+        flat: list[wire.Argument] = []
+        for row in rows:
+            flat += (row.index, row.generation, row.value, row.attempts if row.dead else 0)
+        for attempt in tries:
+            flat += (attempt.index, attempt.attempts, self.delay_ms(attempt.not_before_ms), attempt.error)
+        for entry in (tally or {}).items():
+            flat += entry
+        counts = (len(rows), len(tries), len(tally or {}))
+        answer = self.caller.run(
+            "commit", run, chunk, token, KEEP_OR_BACK[back], self.delay_ms(due_ms), *counts, *flat
+        )
+        return committed(answer)
+
+    def commit_threads(
+        self,
+        run: str,
+        chunk: str,
+        token: str,
+        threads: Sequence[ThreadCommit],
+        *,
+        back: bool,
+        hold: bool = False,
+        due_ms: int = 0,
+        tally: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> Committed:
+        """Writes decided turns, each thread as a whole or not at all, and unlocks what was written.
+
+        Args:
+            run: id of the run.
+            chunk: id of the chunk.
+            token: as claimed.
+            threads: what was decided; turns of other runs included, their results go to their runs.
+            back: give the chunk back: it is closed when nothing is left, else it waits to be published again.
+            hold: leave the threads locked for more of their turns; only while the chunk has some there:
+                a lock ends with the lease for those threads alone.
+            due_ms: with `back`, not before this time of the caller's clock; 0 at once.
+            tally: per run, amounts to add to its counters, which are for display only.
+        """
+        flat: list[wire.Argument] = []
+        for of, words in (tally or {}).items():
+            for word, amount in words.items():
+                flat += (of, word, amount)
+        counts = (len(flat) // 3, len(threads))
+        answer = self.caller.run(
+            "commit_threads", run, chunk, token, "hold" if hold else KEEP_OR_BACK[back],
+            self.delay_ms(due_ms), *counts,
+            *flat, *wire.thread_arguments(threads),
+        )  # fmt: skip
+        return committed(answer)
+
+    def requests(self, namespace: str, ids: Sequence[str]) -> dict[str, bytes]:
+        """Returns those `clientRequestId`s that the namespace knows, with what they were answered."""
+        if not ids:
+            return {}
+        wanted = list(ids)
+        values = self.caller.patiently(lambda: self.caller.client.hmget(keys.requests_key(namespace), wanted))
+        return {name: value for name, value in zip(wanted, values, strict=True) if value is not None}
+
+    def tries(self, run: str, names: Sequence[str]) -> dict[str, Try]:
+        """Returns what is noted of those items of a run that are to be tried again.
+
+        Args:
+            run: id of the run.
+            names: as `commit` was given them.
+        """
+        if not names:
+            return {}
+        values = self.caller.run("tries", run, *names)
+        noted = [
+            wire.try_from(name, value.decode()) for name, value in zip(names, values, strict=True) if value
+        ]
+        now_ms = self.clock()
+        return {each.index: each._replace(not_before_ms=now_ms + each.not_before_ms) for each in noted}
+
+    def tick(
+        self,
+        worker: str,
+        kinds: Sequence[str],
+        capacity: int,
+        *,
+        idle: Collection[str] = (),
+        is_patient: bool = True,
+    ) -> list[Wake]:
+        """Registers a worker for 15 s, and does the steward's work when nobody did in the last second.
+
+        Args:
+            worker: name of the process.
+            kinds: the queues it listens to.
+            capacity: how many chunks it works on at a time; 0 for a worker that drains, which takes none.
+            idle: those of the kinds for which it has had a free slot and no message for a while: wake-ups
+                that nobody has claimed for as long are published again.
+            is_patient: whether to wait for a Redis that takes no writes.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes, not even those that a full one takes.
+        """
+        looking = " ".join(idle)
+        answer = self.caller.run("tick", worker, capacity, looking, *kinds, is_patient=is_patient)
+        return wire.wakes_from(answer)
+
+    def leave(self, worker: str, *, abrupt: bool = False) -> None:
+        """Takes a worker that shuts down, or that is known to be dead, off the lists.
+
+        Args:
+            worker: name of the process; nothing happens when it is not registered.
+            abrupt: it ends without giving back what it has: the next tick ends its leases, and sends all
+                wake-ups again that nobody has claimed.
+
+        Raises:
+            RedisRefusingError: Redis takes no writes now; a registration ends by itself.
+        """
+        self.caller.run("leave", worker, int(abrupt), is_patient=False)
+
+    def has_work(self, kinds: Collection[str]) -> bool:
+        """Whether a run of these kinds loads, runs or is being cancelled; a paused one waits for a person.
+
+        Raises:
+            RedisUnreachableError: no answer within the ledger's patience.
+        """
+        client = self.caller.client
+
+        def look() -> bool:
+            runs = [run.decode() for run in client.sunion(keys.OPEN_KEY, keys.BUSY_KEY)]
+            with client.pipeline(transaction=False) as pipeline:
+                for run in runs:
+                    pipeline.hmget(keys.run_key(run), "kind", "state")
+                return any(
+                    (kind or b"").decode() in kinds and (state or b"").decode() in AT_WORK
+                    for kind, state in pipeline.execute()
+                )
+
+        return self.caller.patiently(look)
+
+    # ---- people: sealed runs
+
+    def control(self, run: str, action: str) -> tuple[str, list[Wake]]:
+        """Changes a run's state.
+
+        Args:
+            run: id of the run.
+            action: `pause`, `resume`, or how the run is to end: `cancelled`, `aborted`, `incomplete`.
+
+        Returns:
+            The run's state after it, and wakes. A run that loads or is final stays as it is.
+
+        Raises:
+            UnknownRunError: no run has this id.
+        """
+        state, wakes = self.caller.run("control", run, action)
+        if not state:
+            raise unknown(run)
+        return state.decode(), wire.wakes_from(wakes)
+
+    def retry(
+        self,
+        run: str,
+        operation: str,
+        *,
+        chunks: Sequence[ChunkPlan],
+        items: Mapping[str, bytes] | None = None,
+        extra: int = 0,
+        generation: int | None = None,
+    ) -> list[Wake]:
+        """Asks for items again; old results stay until the new ones are in.
+
+        Args:
+            run: id of the run; turns need a final one.
+            operation: names this retry: the same one again changes nothing.
+            chunks: what to ask for. Turns are named by (label, thread, turns[, marks]) and get batch
+                ids of the new generation, in order.
+            items: turns only: batch by label.
+            extra: turns only: how many of them already have a result, for parts without marks.
+            generation: the run's generation when the results were read that led to this choice; when another
+                retry has come between, this one is refused. None takes the risk.
+
+        Raises:
+            UnknownRunError: no run has this id.
+            RunStateError: the run is loading or being cancelled, turns are asked for while it runs, or
+                another retry has come between.
+            UsageError: nothing of what is asked for can be asked for.
+        """
+        flat: list[wire.Argument] = []
+        for chunk in chunks:
+            flat += (chunk.first, len(chunk.parts))
+            if items:
+                marks = wire.again_marks(chunk.parts, extra)
+                extra = max(0, extra - "".join(marks).count("1"))
+                for part, mark in zip(chunk.parts, marks, strict=True):
+                    flat += (part[1], part[2], mark if "1" in mark else "", items[part[0]])
+            else:
+                flat += chunk.parts
+        seen = "" if generation is None else generation
+        answer = self.caller.run("retry", run, operation, seen, len(chunks), *flat)
+        match answer:
+            case [b"ok", list(wakes)]:
+                return wire.wakes_from(wakes)
+            case [b"none"]:
+                raise UsageError(f"run {run} has nothing to retry")
+            case [b"no", bytes(state)]:
+                raise RunStateError(
+                    f"run {run} is {state.decode()} and cannot be retried now",
+                    hint="wait for its end, or cancel it",
+                )
+            case [b"changed"]:
+                raise RunStateError(
+                    f"run {run} was retried by somebody else just now", hint="look at its results again"
+                )
+            case _:
+                raise unknown(run)
+
+    def remove(self, run: str) -> bool:
+        """Removes a run at once that is final, paused or being cancelled, or whose loader is gone.
+
+        Returns:
+            False when no run has this id.
+
+        Raises:
+            RunStateError: the run is at work.
+        """
+        answer = self.caller.run("remove", run)
+        if answer[0] == b"no":
+            state = answer[1].decode()
+            raise RunStateError(
+                f"run {run} is {state}",
+                hint="wait until its loader has been silent for a while"
+                if state == "loading"
+                else f"cancel it first: proctor cancel {run}",
+            )
+        return bool(answer[0] == b"ok")
+
+    def forget(self, namespace: str, threads: Sequence[str] = (), requests: Sequence[str] = ()) -> int:
+        """Removes threads of a namespace that no open run uses; their next turns begin anew.
+
+        Args:
+            namespace: its name, or a run's id.
+            threads: which ones; all of it by default, with every answered request.
+            requests: `clientRequestId`s that these threads have answered.
+
+        Returns:
+            How many threads there were.
+
+        Raises:
+            RunStateError: a run uses the namespace.
+        """
+        answer = self.caller.run("forget", namespace, len(threads), *threads, *(requests if threads else ()))
+        if answer[0] == b"no":
+            run = answer[1].decode()
+            raise RunStateError(
+                f"the threads of {namespace} are in use by run {run}",
+                hint=f"wait for its end, or cancel it: proctor cancel {run}",
+            )
+        return int(answer[1])
+
+    def backlog(self) -> int:
+        """Returns how many items sealed, unfinished runs still have to decide."""
+        client = self.caller.client
+
+        def fields() -> list[tuple[bytes | None, bytes | None]]:
+            runs = [run.decode() for run in client.smembers(keys.OPEN_KEY)]
+            with client.pipeline(transaction=False) as pipeline:
+                for run in runs:
+                    pipeline.hmget(keys.run_key(run), "goal", "done")
+                return list(pipeline.execute())
+
+        return sum(max(0, int(goal or 0) - int(done or 0)) for goal, done in self.caller.patiently(fields))
+
+
+def checked_name(what: str, name: str) -> str:
+    """Returns the name of a run or a namespace.
+
+    Raises:
+        UsageError: it holds something that cannot stand in a key.
+
+    >>> checked_name("namespace", "support-2024")
+    'support-2024'
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{what} {name!r} cannot be used",
+            hint="take letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 128",
+        )
+    return name
+
+
+def lost(run: str) -> LoadLostError:
+    """Says that another loader has the run, or that nobody has.
+
+    >>> lost("r1").code
+    'load_lost'
+    """
+    return LoadLostError(
+        f"run {run} is not ours any more: its loader was silent for too long, or it was removed",
+        hint="submit the file again",
+    )
+
+
+def committed(answer: Sequence[object]) -> Committed:
+    """Reads the answer of a commit.
+
+    >>> committed([b"lost", []])
+    Committed(status='lost', accepted=[], state='', wakes=[])
+    """
+    match answer:
+        case [b"ok", list(wakes), bytes(state), list(accepted)]:
+            return Committed("ok", list(map(bool, accepted)), state.decode(), wire.wakes_from(wakes))
+        case _:
+            return Committed("lost", [], "", [])
+
+
+def unknown(run: str) -> UnknownRunError:
+    """Says that no run has this id.
+
+    >>> unknown("r1").message
+    'no run is called r1'
+    """
+    return UnknownRunError(
+        f"no run is called {run}", hint="see `proctor runs`; results expire after a while", run=run
+    )

@@ -6,7 +6,16 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.ledger.types import ChunkPlan, ClaimedBatch, ClaimedItem, ClaimedThread, ThreadCommit, Try, Wake
+from shared.ledger.types import (
+    ChunkPlan,
+    ClaimedBatch,
+    ClaimedItem,
+    ClaimedThread,
+    DeadItem,
+    ThreadCommit,
+    Try,
+    Wake,
+)
 
 LOAD_ITEMS: Final = 1_000
 """Most items (or batches) in one `load`: `unpack` of a script takes about 8,000 values."""
@@ -169,3 +178,15 @@ def again_marks(parts: Iterable[Sequence[Any]], extra: int) -> list[str]:
         extra -= given.count("1")
         marks.append(given.ljust(count, "0"))
     return marks
+
+
+def unpack_dead(value: bytes) -> DeadItem:
+    r"""Reads one value of the hash `dead:items`.
+
+    >>> unpack_dead(b"cases|0|17|3|poison|2\n{}")
+    DeadItem(kind='cases', generation=0, at_ms=17, attempts=3, code='poison', payload=b'{}', result=b'')
+    """
+    head, _, body = value.partition(b"\n")
+    kind, generation, at_ms, attempts, code, size = head.decode().split("|")
+    cut = int(size)
+    return DeadItem(kind, int(generation), int(at_ms), int(attempts), code, body[:cut], body[cut:])

@@ -1,5 +1,5 @@
 -- Copies an item that ended in error to the dead set; the oldest entries make room.
--- `shared.ledger.dead` reads the entry: a line of numbers and words, then payload and result.
+-- `shared.ledger.wire` reads the entry: a line of numbers and words, then payload and result.
 -- uses: DEAD_KEY, DEAD_ITEMS_KEY, DEAD_CAP, run_dead_key, now
 local function bury(id, index, kind, generation, attempts, code, payload, result)
   local member = id .. ' ' .. index
