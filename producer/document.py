@@ -1,20 +1,14 @@
 """The one JSON document of a run, and the exit code it stands for: what `--json` prints, at any time."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from producer.aggregate.calls import NO_CALLS
-from producer.aggregate.cases import CaseTotals
+from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
-from producer.aggregate.query_totals import QueryTotals
 from producer.aggregate.statistics import rates
-from producer.aggregate.turns import TurnTotals
 from producer.report.protocol import Report, Totals
-from shared.contracts.case_run import GIT_KEY, CaseRun
-from shared.contracts.live_turns import LiveRun
-from shared.contracts.query_run import QueryRun
-from shared.errors import UsageError
-from shared.kinds import CASES, QUERIES, TURNS, Kind
+from producer.run_settings import summary_before_results
+from shared.kinds import Kind
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
 
@@ -67,11 +61,11 @@ def totals_of(kind: Kind) -> Totals:
     Raises:
         UsageError: this version does not know the kind.
     """
-    return _known(kind).totals()
+    return kinds.of(kind).totals.load()()
 
 
 def pages_of(store: RunStore, info: RunInfo, *, with_text: bool = False) -> Iterator[Sequence[Any]]:
-    """Yields the rows of a run in input order, page by page.
+    """Reads the rows of a run in input order, page by page.
 
     Args:
         store: reads the run.
@@ -82,7 +76,7 @@ def pages_of(store: RunStore, info: RunInfo, *, with_text: bool = False) -> Iter
         UsageError: this version does not know the kind.
         RedisUnreachableError: Redis stays away.
     """
-    yield from _known(info.kind).pages(store, info.run, with_text)
+    return kinds.of(info.kind).pages.load()(store, info.run, with_text=with_text)
 
 
 def document_of(
@@ -94,7 +88,7 @@ def document_of(
 ) -> dict[str, Any]:
     """Puts together what is known of a run; `gates` stand in it only when there are any."""
     counts = totals.counts(info.total)
-    summary = {**_expected(info), **totals.summary(), **_circumstances(info)}
+    summary = {**summary_before_results(info), **totals.summary(), **_circumstances(info)}
     document = {
         "schema_version": SCHEMA_VERSION,
         "run_id": info.run,
@@ -114,8 +108,8 @@ def document_of(
 
 def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
     """Tells whether the first failure was to end the run, and did."""
-    fails_fast = info.kind == CASES and CaseRun.from_snapshot(info.snapshot).fail_fast
-    return fails_fast and info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
+    has_failed = info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
+    return has_failed and kinds.of(info.kind).fails_fast.load()(info)
 
 
 def exit_code(
@@ -147,65 +141,29 @@ def _outcome_rates(counts: Mapping[str, int]) -> dict[str, Any]:
     return rates({"pass_rate": (passed, counts["total"]), "error_rate": (counts["error"], counts["total"])})
 
 
-def _expected(info: RunInfo) -> dict[str, Any]:
-    """What is told of a run before it has results."""
-    return {"calls": dict(NO_CALLS)} if LiveRun.from_snapshot(info.snapshot) else {}
+def turn_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
+    """Yields the rows of a turns run."""
+    return store.pages(run, with_payload=with_text)
+
+
+def item_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
+    """Yields the rows of a run of single items."""
+    del with_text
+    return store.item_pages(run)
+
+
+def case_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
+    """Yields the rows of a cases run, with what was asked and expected: every report shows it."""
+    del with_text
+    return store.item_pages(run, with_payload=True)
 
 
 def _circumstances(info: RunInfo) -> dict[str, Any]:
-    """What is told beside the numbers: time, where it came from, and the settings that matter."""
+    """Returns what the summary has beside counts: time, where the run came from, and its settings."""
     duration_ms = info.duration_ms
-    told: dict[str, Any] = {
+    return {
         "source": info.source,
         "duration_s": None if duration_ms is None else round(duration_ms / 1000, 3),
+        **kinds.of(info.kind).settings.load()(info),
+        f"{info.kind}_per_s": round(1000 * info.total / duration_ms, 1) if duration_ms else None,
     }
-    per_s = round(1000 * info.total / duration_ms, 1) if duration_ms else None
-    if info.kind == TURNS:
-        live = LiveRun.from_snapshot(info.snapshot)
-        return {
-            **told,
-            **({"model": live.model, "live": live.live.value} if live else {}),
-            "threads": info.threads,
-            "summary_policy": info.snapshot.get("summary_policy", ""),
-            "namespace": info.namespace,
-            "turns_per_s": per_s,
-        }
-    if info.kind == CASES:
-        bench = CaseRun.from_snapshot(info.snapshot)
-        return {
-            **told,
-            "name": bench.name,
-            "git": info.snapshot.get(GIT_KEY),
-            "mode": bench.mode,
-            "cases": bench.cases,
-            "repeat": bench.repeat,
-            "models_asked": list(bench.models),
-            "judge_model": bench.judge_model,
-            "judge_models": list(bench.judges),
-            "concurrency": bench.concurrency,
-            "cases_per_s": per_s,
-        }
-    run = QueryRun.from_snapshot(info.snapshot)
-    settings = {"api_url": run.api_url, "delay_s": run.delay_s, "concurrency": run.concurrency}
-    return {**told, **settings, "queries_per_s": per_s}
-
-
-class _Read(NamedTuple):
-    """How the rows of a kind are read and counted."""
-
-    pages: Callable[[RunStore, str, bool], Iterator[Sequence[Any]]]
-    totals: Callable[[], Totals]
-
-
-_KINDS: Final[Mapping[Kind, _Read]] = {
-    TURNS: _Read(lambda store, run, with_text: store.pages(run, with_payload=with_text), TurnTotals),
-    CASES: _Read(lambda store, run, _: store.item_pages(run), CaseTotals),
-    QUERIES: _Read(lambda store, run, _: store.item_pages(run), QueryTotals),
-}
-
-
-def _known(kind: Kind) -> _Read:
-    """Finds how a kind is read."""
-    if kind not in _KINDS:
-        raise UsageError(f"this version of Proctor does not know runs of kind {kind}")
-    return _KINDS[kind]

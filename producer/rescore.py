@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from producer import kinds
 from producer.report.cases.opened_rows import OpenedCase, opened
 from shared.contracts.case_run import CaseRun
 from shared.errors import UsageError
-from shared.kinds import CASES
 from shared.runs import RunInfo, RunStore
 
 
@@ -37,7 +37,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
         UsageError: it is no run of cases, or has no answers.
         RedisUnreachableError: Redis stays away.
     """
-    if info.kind != CASES:
+    if not kinds.of(info.kind).can_rescore:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
     run = CaseRun.from_snapshot(info.snapshot)
     positions, cases = dict[int, int](), list[dict[str, Any]]()
@@ -59,7 +59,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
 
 def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
     """Reads the run."""
-    return (case for rows in store.item_pages(run) for case in opened(rows))
+    return (case for rows in store.item_pages(run, with_payload=True) for case in opened(rows))
 
 
 def _criteria(case: OpenedCase) -> dict[str, Any]:

@@ -6,7 +6,7 @@ go to the end of their threads.
 
 from collections.abc import Collection, Iterator, Sequence
 from secrets import token_hex
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -17,7 +17,6 @@ from producer.options import Publishes
 from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.live_turns import LiveRun
 from shared.errors import RunStateError, UsageError
-from shared.kinds import TURNS
 from shared.ledger import ChunkPlan, Ledger
 from shared.runs import RunInfo, RunStore, TurnRow
 from shared.runs.pages import ChunkFields
@@ -35,6 +34,22 @@ class Retried(NamedTuple):
     """Turns that will be decided again, or for the first time."""
     left: int
     """Turns that wait for another retry, because they were too many for one."""
+
+
+class Retry(Protocol):
+    """Puts items of a run back to work."""
+
+    def __call__(
+        self,
+        ledger: Ledger,
+        publisher: Publishes,
+        store: RunStore,
+        run: str,
+        *,
+        indexes: Collection[int] | None = None,
+        errors: bool = True,
+    ) -> Retried:
+        """Does so, as `retry_turns` and `retry_items` say."""
 
 
 class _Thread(Struct):
@@ -89,8 +104,6 @@ def retry_turns(
 
 def _check(info: RunInfo, indexes: Collection[int] | None) -> None:
     """Refuses what cannot be asked for."""
-    if info.kind != TURNS:
-        raise UsageError(f"run {info.run} is of kind {info.kind}", hint="only turns can be retried this way")
     if not info.is_final:
         raise RunStateError(
             f"run {info.run} is {info.state} and cannot be retried now", hint="wait for its end, or cancel it"

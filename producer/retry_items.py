@@ -7,19 +7,16 @@ from collections.abc import Collection, Iterator, Sequence
 from secrets import token_hex
 from typing import Final
 
-import msgspec
-
+from producer import kinds
 from producer.load.loads import chunk_size
 from producer.options import Publishes
 from producer.report.cases import opened_rows as case_rows
 from producer.report.queries import opened_rows as query_rows
 from producer.retry import Retried
 from shared.codecs.item_rows import UNJUDGED, ItemRow
-from shared.contracts.case_run import decode_case
 from shared.errors import ConfigError, RunStateError, UsageError
-from shared.kinds import CASES, Kind
 from shared.ledger import ChunkPlan, Ledger
-from shared.names import RunState
+from shared.names import Outcome, RunState
 from shared.runs import RunInfo, RunStore
 from shared.upstream.failure_reasons import ENDS_QUERY_RUN
 
@@ -72,21 +69,26 @@ def retry_items(
 
 def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int]:
     """Finds the items to ask for."""
-    is_wanted = _case_is_wanted if info.kind == CASES else _query_is_wanted
-    for page in store.item_pages(info.run):
+    is_unfinished = kinds.of(info.kind).is_unfinished.load()
+    for page in kinds.of(info.kind).pages.load()(store, info.run, with_text=False):
         for row in page:
-            if not row.code or is_wanted(row, errors=errors):
+            if not row.code or is_unfinished(row, errors=errors):
                 yield row.index
 
 
-def _query_is_wanted(row: ItemRow, *, errors: bool) -> bool:
-    """Tells whether a query has no answer that stands."""
+def is_item_unfinished(row: ItemRow, *, errors: bool) -> bool:
+    """Returns whether an item ended in error, and such items are asked for."""
+    return errors and row.outcome is Outcome.ERROR
+
+
+def is_query_unfinished(row: ItemRow, *, errors: bool) -> bool:
+    """Returns whether a query has no answer that stands."""
     [query] = query_rows.opened([row])
     return bool(query.code) and (errors or query.code in NOT_ASKED)
 
 
-def _case_is_wanted(row: ItemRow, *, errors: bool) -> bool:
-    """Tells whether a case has no verdict that stands: none at all, or one without the judge it needed.
+def is_case_unfinished(row: ItemRow, *, errors: bool) -> bool:
+    """Returns whether a case has no verdict that stands: none at all, or one without the judge it needed.
 
     Its model is not asked again where the answer is still in the cache.
     """
@@ -99,11 +101,8 @@ def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[Chun
     size = chunk_size(len(indexes))
     parts = [[str(index) for index in indexes[at : at + size]] for at in range(0, len(indexes), size)]
     firsts = store.inputs(info.run, [some[0] for some in parts])
-    return [ChunkPlan(_name(info.kind, payload), some) for payload, some in zip(firsts, parts, strict=True)]
-
-
-def _name(kind: Kind, payload: bytes | None) -> str:
-    """Names an item after what was loaded for it."""
-    if kind == CASES and payload:
-        return decode_case(payload).first
-    return str(msgspec.json.decode(payload or b"{}").get("id", ""))
+    name_of = kinds.of(info.kind).chunk_name.load()
+    return [
+        ChunkPlan(name_of(payload) if payload else "", some)
+        for payload, some in zip(firsts, parts, strict=True)
+    ]

@@ -21,8 +21,9 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Final, Protocol
 
+from producer import kinds
 from producer.load.chunks import Chunk, grouped
-from producer.load.detect import detect_kind, loader_for
+from producer.load.detect import detect_kind
 from producer.load.loads import Load
 from producer.load.source import Source
 from producer.options import Publishes, SubmitOptions, SubmittedRun
@@ -89,7 +90,7 @@ class _Submit:
     ) -> None:
         self._ledger, self._publisher, self._source, self._kind = ledger, publisher, source, kind
         self._options = options
-        self._read = loader_for(kind, source.name)
+        self._read = kinds.of(kind).loader.load()
         self._token = f"load-{token_hex(8)}"
         self._run = ""
         self._total = 0

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final, NamedTuple
 
+from producer import kinds
 from producer.aggregate.queries import latency_ms
 from shared.contracts.query_vocabulary import failed
-from shared.kinds import CASES, QUERIES, TURNS, Kind
+from shared.kinds import Kind
 from shared.names import Outcome
 
+Line = Mapping[str, Any]
 Scores = Mapping[str, float]
 
 
@@ -47,16 +50,23 @@ def items_of(kind: Kind, lines: Iterable[Mapping[str, Any]]) -> Items:
         lines: parsed, in input order.
     """
     found, skipped = list[ComparedItem](), 0
-    identify = _IDENTIFIERS[kind]()
+    comparing = kinds.of(kind).comparing.load()
+    identify = comparing.identify()
     for line in lines:
         result = line["result"]
         if result is None or line["outcome"] == Outcome.SKIPPED:
             skipped += 1
             continue
         unit, key = identify(result)
-        word = str(result["decision"]) if kind is TURNS and result["decision"] else line["outcome"]
-        found.append(ComparedItem(key, unit, line["outcome"], word, _scores(kind, line, result)))
+        found.append(ComparedItem(key, unit, line["outcome"], comparing.word(line), _scores(comparing, line)))
     return Items(found, skipped)
+
+
+def _scores(comparing: "Comparing", line: Line) -> Scores:
+    """Collects what was measured of an item."""
+    if line["outcome"] == Outcome.ERROR:
+        return _NO_SCORES
+    return {name: float(number) for name, number in comparing.scores(line).items() if number is not None}
 
 
 def lines_of_results(results: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -135,23 +145,69 @@ def _identify_turn() -> Identify:
     return identify
 
 
-_IDENTIFIERS: Final[Mapping[Kind, Callable[[], Identify]]] = {
-    QUERIES: _identify_query,
-    CASES: _identify_case,
-    TURNS: _identify_turn,
-}
+def _by_position() -> Identify:
+    """Makes a function that names an item by its place in the input."""
+    positions = count()
+
+    def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+        del result
+        name = f"item {next(positions)}"
+        return name, (name,)
+
+    return identify
 
 
-def _scores(kind: Kind, line: Mapping[str, Any], result: Mapping[str, Any]) -> Scores:
-    """Collects what was measured of an item; the time of an answer from the cache was another item's."""
-    if line["outcome"] == Outcome.ERROR or (kind is TURNS and result.get("response") is None):
-        return _NO_SCORES
-    found: dict[str, Any] = {"cost_usd": line.get("cost_usd")}
-    if kind is QUERIES:
-        check = result["checks"].get("must_contain", {})
-        found["keywords_found"] = check["matched"] / check["total"] if check.get("total") else None
-        found["latency_ms"] = latency_ms(result)
-    else:
-        found["latency_ms"] = None if line.get("cached") else line.get("latency_ms")
-        found["rouge_l"] = (result.get("metrics") or {}).get("rouge_l")
-    return {name: float(number) for name, number in found.items() if number is not None}
+def _outcome(line: Line) -> str:
+    """Compares items by their outcome."""
+    return str(line["outcome"])
+
+
+def _decision(line: Line) -> str:
+    """Compares turns by their decision, where they have one."""
+    return str(line["result"]["decision"] or line["outcome"])
+
+
+def _item_scores(line: Line) -> dict[str, Any]:
+    """Collects what was measured; the time of an answer from the cache was another item's."""
+    return {
+        "cost_usd": line.get("cost_usd"),
+        "latency_ms": None if line.get("cached") else line.get("latency_ms"),
+        "rouge_l": (line["result"].get("metrics") or {}).get("rouge_l"),
+    }
+
+
+def _turn_scores(line: Line) -> dict[str, Any]:
+    """Collects what was measured of a turn that a model answered."""
+    return {} if line["result"].get("response") is None else _item_scores(line)
+
+
+def _query_scores(line: Line) -> dict[str, Any]:
+    """Collects what was measured of a query."""
+    result = line["result"]
+    check = result["checks"].get("must_contain", {})
+    return {
+        "cost_usd": line.get("cost_usd"),
+        "keywords_found": check["matched"] / check["total"] if check.get("total") else None,
+        "latency_ms": latency_ms(result),
+    }
+
+
+class Comparing(NamedTuple):
+    """How the items of two runs of one kind are compared."""
+
+    unit: str
+    """What the tests count: items of one unit are related, units are not."""
+    identify: Callable[[], Identify]
+    """Makes a function that names the unit of an item, and the item in any run of the same input."""
+    word: Callable[[Line], str] = _outcome
+    """What became of an item, as a change of it is written."""
+    scores: Callable[[Line], Mapping[str, Any]] = _item_scores
+    """What was measured of an item without an error."""
+    names_model: bool = False
+    """Whether the model stands second in an item's name, so that runs of two models can be compared."""
+
+
+COMPARED_ITEMS: Final = Comparing("item", _by_position)
+COMPARED_TURNS: Final = Comparing("thread", _identify_turn, word=_decision, scores=_turn_scores)
+COMPARED_CASES: Final = Comparing("case", _identify_case, names_model=True)
+COMPARED_QUERIES: Final = Comparing("query", _identify_query, scores=_query_scores)

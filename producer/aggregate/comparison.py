@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from producer import kinds
 from producer.aggregate.bootstrap import Interval, paired, paired_rate
 from producer.aggregate.compared_items import ComparedItem, Items, label, one_model_each
 from producer.aggregate.statistics import McNemar, Rate, mcnemar, wilson
-from shared.kinds import CASES, Kind
+from shared.kinds import Kind
 from shared.names import Outcome
 
 GOOD: Final = frozenset({Outcome.PASSED.value, Outcome.DECIDED.value})
@@ -178,7 +179,7 @@ def compare(
         judged: scores that decide beside the outcomes.
     """
     models = None
-    if kind is CASES:
+    if kinds.of(kind).comparing.load().names_model:
         a, b, models = one_model_each(a, b)
     found = Comparison(kind, _rate(a), _rate(b), models, level=level, judged=judged)
     found.skipped = (a.skipped, b.skipped)

@@ -8,8 +8,9 @@ from functools import partial
 from operator import ge, gt, le, lt
 from typing import Any, Final, Literal
 
+from producer import kinds
 from shared.errors import UsageError
-from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
+from shared.kinds import Kind, kind_named
 
 Document = Mapping[str, Any]
 Find = Callable[[Document], Any]
@@ -94,7 +95,7 @@ class Metric:
 
 
 _share: Final = partial(Metric, unit="share")
-_COMMON: Final[Mapping[str, Metric]] = {
+COMMON_METRICS: Final[Mapping[str, Metric]] = {
     "pass_rate": _share(_count_share("passed", "decided")),
     "fail_rate": _share(_count_share("failed")),
     "error_rate": _share(_count_share("error")),
@@ -129,37 +130,37 @@ _COUNTS: Final = (
     "in_scope_queries",
     "oos_queries",
 )
-METRICS: Final[Mapping[Kind, Mapping[str, Metric]]] = {
-    TURNS: {
-        **_COMMON,
-        **{f"{word}_share": _share(_turn_share("decisions", word)) for word in ("must", "should", "skip")},
-        "freeze_share": _share(_turn_share("freezes")),
-        "calls_made": Metric(_at("calls", "made")),
-        "calls_avoided": Metric(_at("calls", "avoided")),
-        **_COST,
-        **_latencies(("calls", "latency_ms")),
-    },
-    CASES: {
-        **_COMMON,
-        **_COST,
-        "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
-        "judge_accuracy": _share(_at("judge", "calibration", "accuracy", "value")),
-        "judge_precision": _share(_at("judge", "calibration", "precision", "value")),
-        "judge_recall": _share(_at("judge", "calibration", "recall", "value")),
-        "judge_sameness": _share(_at("judge", "consistency", "same", "value")),
-        "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
-        "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
-        **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
-    },
-    QUERIES: {
-        **_COMMON,
-        **{name: Metric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
-        "avg_latency_ms": Metric(_of_group("avg_latency_ms", "successful_queries")),
-        **{name: Metric(_at("metrics", name)) for name in _COUNTS},
-        **_latencies(("latency_ms",)),
-    },
+TURN_METRICS: Final[Mapping[str, Metric]] = {
+    **COMMON_METRICS,
+    **{f"{word}_share": _share(_turn_share("decisions", word)) for word in ("must", "should", "skip")},
+    "freeze_share": _share(_turn_share("freezes")),
+    "calls_made": Metric(_at("calls", "made")),
+    "calls_avoided": Metric(_at("calls", "avoided")),
+    **_COST,
+    **_latencies(("calls", "latency_ms")),
 }
-"""What gates may ask for, by kind and name."""
+"""What gates may ask of a turns run."""
+CASE_METRICS: Final[Mapping[str, Metric]] = {
+    **COMMON_METRICS,
+    **_COST,
+    "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
+    "judge_accuracy": _share(_at("judge", "calibration", "accuracy", "value")),
+    "judge_precision": _share(_at("judge", "calibration", "precision", "value")),
+    "judge_recall": _share(_at("judge", "calibration", "recall", "value")),
+    "judge_sameness": _share(_at("judge", "consistency", "same", "value")),
+    "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
+    "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
+    **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
+}
+"""What gates may ask of a cases run."""
+QUERY_METRICS: Final[Mapping[str, Metric]] = {
+    **COMMON_METRICS,
+    **{name: Metric(_of_group(name, group), "percent") for name, group in _PERCENT_OF.items()},
+    "avg_latency_ms": Metric(_of_group("avg_latency_ms", "successful_queries")),
+    **{name: Metric(_at("metrics", name)) for name in _COUNTS},
+    **_latencies(("latency_ms",)),
+}
+"""What gates may ask of a queries run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Gate:
     expression: str
     """As it was written."""
     metric: str
-    """A key of `METRICS`."""
+    """The name of a number that the kind of the run has."""
     relation: str
     """One of `<`, `<=`, `>`, `>=`."""
     bound: float
@@ -192,7 +193,7 @@ def parse_gate(text: str) -> Gate:
             hint='such as --fail-on "pass_rate<0.9"',
         )
     metric, relation, number, percent = found.groups()
-    every = {name: known for metrics in METRICS.values() for name, known in metrics.items()}
+    every = {name: known for each in kinds.declared() for name, known in each.metrics.load().items()}
     if metric not in every:
         raise _unknown(metric, every, "Proctor knows")
     bound = float(number) / 100 if percent else float(number)
@@ -212,7 +213,7 @@ def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
     Raises:
         UsageError: there is one.
     """
-    known = METRICS[kind]
+    known = kinds.of(kind).metrics.load()
     for gate in gates:
         if gate.metric not in known:
             raise _unknown(gate.metric, known, f"{kind} have")
@@ -224,7 +225,7 @@ def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any
     Returns:
         For each gate its expression, metric, value, bound, and whether it was met.
     """
-    known = METRICS[kind_named(document["kind"])]
+    known = kinds.of(kind_named(document["kind"])).metrics.load()
     judged = []
     for gate in gates:
         metric = known[gate.metric]

@@ -4,16 +4,14 @@ import json
 from itertools import islice
 from typing import Any, Final
 
-from producer.cli.checking_cases import tell_cases
+from producer import kinds
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.estimate import calls_of
 from producer.cli.submission import Submission
-from producer.load.detect import loader_for
-from producer.load.turns import problems_in
 from producer.text import count, plural
 from shared.errors import InputError
-from shared.kinds import CASES, TURNS, Kind
+from shared.kinds import Kind, Storage
 
 SHOWN: Final = 20
 """Problems that are listed; a file with more has one cause."""
@@ -26,23 +24,24 @@ def tell_counts(session: Session, submission: Submission) -> int:
         InputError: the file cannot be read, or breaks its contract; every problem is told.
     """
     source, kind = submission.source, submission.kind()
-    read = loader_for(kind, source.name)
-    if kind == TURNS and source.repeatable:  # a stream is read once, so it ends at its first problem
-        _, problems = problems_in(source)
+    handled = kinds.of(kind)
+    if handled.problems and source.repeatable:  # a stream is read once, so it ends at its first problem
+        _, problems = handled.problems.load()(source)
         if problems:
             raise _all_of(source.name, problems)
     options = submission.options()
-    if kind == CASES:
-        return tell_cases(session, source, options)
+    if handled.dry_run:
+        return handled.dry_run.load()(session, source, options)
     items, chunks, threads, calls = 0, 0, set[str](), 0
-    for chunk in read(source, options).chunks:
+    has_threads = kind.storage is Storage.MAILBOXES
+    for chunk in handled.loader.load()(source, options).chunks:
         chunks += 1
         items += chunk.turns
         if options.live is not None:
             calls += calls_of(chunk.content, options.live.live)
-        if kind == TURNS:
+        if has_threads:
             threads.update(part[1] for part in chunk.plan.parts)
-    counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if kind == TURNS else {})
+    counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if has_threads else {})
     if options.live is not None:
         counts["calls"] = calls
     _tell(session, source.name, kind, counts)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from producer.cli.item_names import name_of, resolve
-from producer.report.items_jsonl import item_id
+from producer.item_ids import item_id
 from shared.codecs.item_rows import unpack_item
 from shared.errors import UnknownItemError
 from shared.keys import DEAD_ITEMS_KEY, DEAD_KEY, run_dead_key
-from shared.kinds import TURNS, kind_named
+from shared.kinds import Storage, kind_named
 from shared.ledger import DeadItem, unpack_dead
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Dead(NamedTuple):
     def line(self) -> bytes:
         """The stored JSON of its result; empty when no worker survived it."""
         result = self.item.result
-        is_bare = self.item.kind == TURNS.name or not result
+        is_bare = kind_named(self.item.kind).storage is Storage.MAILBOXES or not result
         return result if is_bare else unpack_item(int(self.place.index), result).line
 
     @property

@@ -5,8 +5,8 @@ from typing import Final
 
 from producer.cli.context import Session
 from producer.cli.errors import describe
-from producer.load.detect import LOADERS
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
+from shared.kinds import all_kinds
 from shared.server.acl import acl_line
 from shared.server.client import RedisTarget
 from shared.server.diagnostics import Check, check_machine, check_server_of, check_writes
@@ -52,7 +52,7 @@ def _look_at_server(session: Session) -> list[Check]:
     """Looks at the server in use; one that is unfit is looked at all the same, to tell everything at once."""
     try:
         connection = session.connection
-        workers = {kind.name: session.count_workers(kind) for kind in LOADERS}
+        workers = {kind.name: session.count_workers(kind) for kind in all_kinds()}
         place = f"{connection.target.display}{' (embedded)' if connection.embedded else ''}"
         is_sentinels = connection.target.url.scheme == "sentinel"
         found = check_server_of(session.client, workers=workers, behind_sentinels=is_sentinels)

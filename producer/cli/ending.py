@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
+from producer import kinds
 from producer.aggregate.gates import Gate, gate_line
 from producer.cli.context import Session
 from producer.cli.live.events import tell_event
@@ -12,9 +13,8 @@ from producer.cli.output import Output, Style, printable
 from producer.cli.report_files import ReportFile, reports_of, whole_file
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
-from producer.report.protocol import Report
-from producer.report.screens import SCREENS, Details
-from shared.kinds import TURNS, kind_named
+from producer.report.protocol import Details, Report
+from shared.kinds import Storage, kind_named
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo
 from shared.upstream.costs import CostBook
@@ -71,14 +71,14 @@ def tell_ending(
 
 def _tell_dead(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
     """Tells where to read why items ended in error, unless each of them is told of above."""
-    is_told = SCREENS[info.kind].details is not None or session.options.json
+    is_told = kinds.of(info.kind).screen.load().details is not None or session.options.json
     if document["counts"]["error"] and not is_told:
         session.output.note(f"`proctor dead list {info.run}` tells why items ended in error")
 
 
 def _last_error(session: Session, info: RunInfo) -> str:
     """Finds what the last item that ended in error says: an abort follows at once."""
-    if info.kind == TURNS:
+    if info.kind.storage is Storage.MAILBOXES:
         return session.store.why(info.run)
     last = b""
     for page in session.store.item_pages(info.run):
@@ -128,7 +128,7 @@ def exit_of_gates(document: Mapping[str, Any]) -> int:
 
 def _details(session: Session, info: RunInfo) -> Details | None:
     """Begins to tell of single items, where somebody reads it."""
-    make = SCREENS[info.kind].details
+    make = kinds.of(info.kind).screen.load().details
     if make is None or session.options.json or session.options.jsonl or session.options.quiet:
         return None
     return make(info, session.options.verbose > 0)
@@ -189,7 +189,7 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
 
 def colored(output: Output, document: Mapping[str, Any]) -> str:
     """Writes the summary of a run, with colours where they are wanted."""
-    summary = SCREENS[kind_named(document["kind"])].summary(document)
+    summary = kinds.of(kind_named(document["kind"])).screen.load().summary(document)
     first, headline, *rest = summary.split("\n")
     style = _HEADLINE_STYLES.get(int(document["exit"]), "green")
     lines = [output.paint(first, "bold"), output.paint(headline, style)]

@@ -6,12 +6,12 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final
 
+from producer import kinds
 from producer.aggregate.gates import Gate
 from producer.cli.context import Session
 from producer.cli.ending import open_reports
 from producer.cli.report_files import ReportFile, reports_of
 from producer.document import document_of, totals_of
-from shared.kinds import TURNS
 from shared.runs import RunInfo
 from shared.runs.growing import GrowingRun
 from shared.runs.pages import Page
@@ -65,7 +65,7 @@ class IncrementalReports:
     ) -> "IncrementalReports | None":
         """Begins to write, if the results of this run can be read before its end."""
         info = session.store.info(run)
-        can_begin = info.kind is TURNS and not info.generation
+        can_begin = kinds.of(info.kind).is_read_early and not info.generation
         return cls(session, info, files, gates=gates, with_text=with_text) if can_begin else None
 
     def gather(self, within_s: float) -> None:

@@ -14,18 +14,14 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Final, NamedTuple
 
-from msgspec import DecodeError, Struct
-from msgspec.json import Decoder
+from msgspec import DecodeError
 
-from producer.report.items_jsonl import item_id
-from shared.codecs.turn_batches import unpack_batch
-from shared.contracts.case_run import decode_case
+from producer import kinds
+from producer.item_ids import item_id
 from shared.errors import UnknownItemError
-from shared.kinds import CASES, QUERIES, TURNS, Kind
+from shared.kinds import Kind
 from shared.runs import RunInfo, RunStore
 
-PAGE: Final = 500
-"""Inputs fetched in one round trip."""
 NEAR_AMONG: Final = 20_000
 """Names among which those near an unknown one are searched: more would take seconds."""
 SHOWN: Final = 3
@@ -42,18 +38,6 @@ class ItemName(NamedTuple):
     """The id with what tells the item from others of the same id."""
 
 
-class _Turn(Struct):
-    threadId: str  # noqa: N815 - the contract's own name
-    messageId: str | None = None  # noqa: N815 - same
-
-
-class _Query(Struct):
-    id: str = ""
-
-
-_turn, _query = Decoder(_Turn), Decoder(_Query)
-
-
 def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
     r"""Names an item after what was loaded for it.
 
@@ -62,6 +46,7 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
         position: in the input, from 0.
         payload: what was loaded; of a turn its line.
 
+    >>> from shared.kinds import QUERIES, TURNS
     >>> name_of(TURNS, 4, b'{"threadId":"t","messageId":"m"}').label
     't/m'
     >>> name_of(TURNS, 4, b'{"threadId":"t"}').own
@@ -70,24 +55,10 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
     ItemName(position=1, own='Q-06', label='Q-06')
     """
     try:
-        own, before, after = _parts(kind, position, payload)
+        own, before, after = kinds.of(kind).id_parts.load()(position, payload)
     except DecodeError:  # of another version, or not what was loaded: it has its position
         return ItemName(position, "", item_id(kind, position))
     return ItemName(position, own, f"{before}{own}{after}")
-
-
-def _parts(kind: Kind, position: int, payload: bytes) -> tuple[str, str, str]:
-    """Returns the id of an item, and what stands before and behind it in its label."""
-    if kind is TURNS:
-        turn = _turn.decode(payload)
-        if turn.messageId is None:
-            return f"{turn.threadId}#{position}", "", ""
-        return turn.messageId, f"{turn.threadId}/", ""
-    if kind is CASES:
-        case = decode_case(payload)
-        again = f" #{case.repeat + 1}" if case.repeat else ""
-        return case.id or f"case {case.case + 1}", "", f" · {case.model}{again}"
-    return _query.decode(payload).id, "", ""
 
 
 def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
@@ -96,28 +67,12 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
     Raises:
         RedisUnreachableError: Redis stays away.
     """
-    if info.kind is TURNS:
-        yield from _names_of_turns(store, info)
-        return
-    times = Counter[str]()
-    for start in range(0, info.total, PAGE):
-        page = range(start, min(start + PAGE, info.total))
-        for position, payload in zip(page, store.inputs(info.run, [*map(str, page)]), strict=True):
-            if payload is not None:
-                name = name_of(info.kind, position, payload)
-                times[name.own] += 1
-                is_again = info.kind is QUERIES and times[name.own] > 1
-                yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
-
-
-def _names_of_turns(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
-    """Yields the names of turns, which lie in batches; retried ones a second time, which are left out."""
-    for chunk in store.chunks(info.run):
-        payloads = () if chunk.generation else store.inputs(info.run, chunk.batches)
-        for payload in filter(None, payloads):
-            positions, body = unpack_batch(payload)
-            for position, line in zip(positions, body.split(b"\n"), strict=True):
-                yield name_of(info.kind, position, line)
+    handled, times = kinds.of(info.kind), Counter[str]()
+    for position, payload in handled.inputs.load()(store, info):
+        name = name_of(info.kind, position, payload)
+        times[name.own] += handled.has_repeated_ids
+        is_again = times[name.own] > 1
+        yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
 
 
 def find_items(store: RunStore, info: RunInfo, wanted: Sequence[str]) -> list[int]:
@@ -142,6 +97,7 @@ def resolve(wanted: Sequence[str], names: Iterable[ItemName], *, kind: Kind, whe
     Raises:
         UnknownItemError: no item has a name, or several have it.
 
+    >>> from shared.kinds import CASES
     >>> names = [ItemName(0, "a", "a · m"), ItemName(1, "a", "a · n"), ItemName(2, "b", "b · m")]
     >>> resolve(["b", "a · n", "case-0", "2"], names, kind=CASES, where="run-1")
     [2, 1, 0, 2]
@@ -173,6 +129,7 @@ def resolve(wanted: Sequence[str], names: Iterable[ItemName], *, kind: Kind, whe
 def position_of(text: str, kind: Kind) -> int | None:
     """Reads a name as a position; None when it is none.
 
+    >>> from shared.kinds import QUERIES, TURNS
     >>> position_of("turn-7", TURNS), position_of("7", TURNS), position_of("Q-7", QUERIES)
     (7, 7, None)
     """

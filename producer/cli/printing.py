@@ -4,12 +4,12 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from producer import kinds
 from producer.aggregate.gates import Gate
 from producer.cli.context import Session
 from producer.document import document_of, pages_of, totals_of
 from producer.report.formats import format_of
 from producer.report.protocol import Report, Totals
-from producer.report.screens import SCREENS
 from producer.text import count, plural
 from shared.runs import RunInfo
 
@@ -68,7 +68,7 @@ def print_results(
 
 def print_table(session: Session, info: RunInfo, wanted: Wanted) -> None:
     """Prints results as a table, the first ones only unless told otherwise."""
-    screen, totals = SCREENS[info.kind], totals_of(info.kind)
+    screen, totals = kinds.of(info.kind).screen.load(), totals_of(info.kind)
     first = wanted._replace(first=wanted.first or TABLE_ROWS)
     rows = [row for page in _pages(session, info, totals, first) for row in page]
     if rows:

@@ -3,15 +3,14 @@
 import json
 from collections.abc import Sequence
 
+from producer import kinds
 from producer.cli.context import Session
 from producer.cli.errors import SCHEMA_VERSION
 from producer.cli.run_lookup import find_run
 from producer.cli.work import WorkOptions, work
-from producer.retry import Retried, retry_turns
-from producer.retry_items import retry_items
+from producer.retry import Retried
 from producer.text import plural
 from shared.errors import UsageError
-from shared.kinds import TURNS
 
 
 def redo(
@@ -35,7 +34,7 @@ def redo(
     if positions is not None and not positions:
         hint = f"`proctor results {run} --errors` lists what ended in error"
         raise UsageError(f"nothing of {run} is dead", hint=hint)
-    retry = retry_turns if info.kind == TURNS else retry_items
+    retry = kinds.of(info.kind).retry.load()
     session.require_broker()
     retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions)
     if detach and session.options.json:

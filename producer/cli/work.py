@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from producer import kinds
 from producer.aggregate.gates import check_gates
 from producer.cli.ending import tell_ending, write_reports
 from producer.cli.errors import InterruptedByUserError
@@ -21,11 +22,9 @@ from producer.cli.report_files import as_options, check_formats
 from producer.cli.run_lookup import change_state, find_run
 from producer.cli.submission import Submission, tell_run_id
 from producer.rescore import rewrite
-from producer.retry import retry_turns
-from producer.retry_items import retry_items
 from producer.text import plural
 from shared.errors import ProctorError
-from shared.kinds import CASES, TURNS, Kind
+from shared.kinds import CASES, Kind
 from shared.names import RunState
 
 if TYPE_CHECKING:
@@ -114,13 +113,14 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     check_gates(options.gates, info.kind)
     check_formats(options.files, info.kind)
     refuse_no_text(info.kind, no_text=not options.with_text)
-    is_done = info.state == RunState.FINISHED or (info.kind == TURNS and info.done >= info.total)
+    handled = kinds.of(info.kind)
+    is_done = info.state == RunState.FINISHED or (handled.is_read_early and info.done >= info.total)
     if info.is_final and is_done:
         return tell_ending(session, info, options.files, gates=options.gates, with_text=options.with_text)
     if info.is_final:
         session.require_broker()
-        again = retry_turns if info.kind == TURNS else retry_items
-        again(session.ledger, session.publisher, session.store, run, errors=False)
+        retry = handled.retry.load()
+        retry(session.ledger, session.publisher, session.store, run, errors=False)
     if info.state == RunState.PAUSED:
         change_state(session, run, action="resume")
     return work(session, info.kind, options, lambda _view: run)

@@ -1,4 +1,4 @@
-"""Tells from a file's first bytes what kind of run it describes, and refuses kinds this version cannot run.
+"""Recognises from a file's first bytes what kind of run it describes.
 
 The content decides; the file's suffix is asked only when the content says nothing, and then the kind's own
 loader gives the precise error.
@@ -6,50 +6,14 @@ loader gives the precise error.
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any
 
-from producer.load.case_load import load_cases
-from producer.load.loads import Load, load_queries, load_turns
+from producer import kinds
 from producer.load.source import Source
-from producer.options import SubmitOptions
-from shared.errors import InputError, UsageError
-from shared.kinds import CASES, QUERIES, TURNS, Kind, all_kinds
+from shared.errors import InputError
+from shared.kinds import Kind, all_kinds
 
-Loader = Callable[[Source, SubmitOptions], Load]
-
-LOADERS: Final[Mapping[Kind, Loader]] = {
-    TURNS: load_turns,
-    QUERIES: load_queries,
-    CASES: load_cases,
-}
-"""How each kind that this version runs is read."""
-
-_KEYS: Final = {
-    TURNS: frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
-    QUERIES: frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
-    CASES: frozenset(
-        {
-            "test_cases",
-            "test_cases_file",
-            "bench",
-            "models",
-            "model_configs",
-            "system_prompt",
-            "judge_model",
-            "judge_models",
-        }
-    ),
-}
-"""Keys on the first level that give a kind away."""
-_SUFFIXES: Final = {
-    ".jsonl": TURNS,
-    ".ndjson": TURNS,
-    ".yaml": CASES,
-    ".yml": CASES,
-    ".json": QUERIES,
-}
 _JSON_KEY = re.compile(rb'"(\w+)"\s*:')
 _YAML_KEY = re.compile(rb"^(\w+)\s*:", re.MULTILINE)
 
@@ -62,31 +26,16 @@ def detect_kind(source: Source) -> Kind:
     """
     head = source.head()
     if not head.strip():
-        likely = _SUFFIXES.get(PurePath(source.name).suffix.lower())
+        likely = _kind_of_suffix(source.name)
         chosen = f" --kind {likely}" if likely else ""
         raise InputError(f"{source.name}: is empty", hint=f"`proctor init{chosen}` writes an example")
-    kind = kind_of(head) or _SUFFIXES.get(PurePath(source.name).suffix.lower())
+    kind = kind_of(head) or _kind_of_suffix(source.name)
     if kind is None:
         raise InputError(
             f"{source.name}: cannot tell what this file describes",
             hint=f"say so: --kind {'|'.join(map(str, all_kinds()))}",
         )
     return kind
-
-
-def loader_for(kind: Kind, name: str) -> Loader:
-    """Finds the reader of a kind.
-
-    Raises:
-        UsageError: this version does not run this kind.
-    """
-    loader = LOADERS.get(kind)
-    if loader is None:
-        raise UsageError(
-            f"{name}: describes {kind}, which this version of Proctor does not run",
-            hint=f"this version runs: {', '.join(map(str, LOADERS))}",
-        )
-    return loader
 
 
 def kind_of(head: bytes) -> Kind | None:
@@ -103,9 +52,15 @@ def kind_of(head: bytes) -> Kind | None:
     """
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     keys = _first_keys(text)
-    scores = {kind: len(keys & known) for kind, known in _KEYS.items()}
+    scores = {each.kind: len(keys & each.keys) for each in kinds.declared()}
     best = max(scores, key=lambda kind: scores[kind])
     return best if scores[best] else None
+
+
+def _kind_of_suffix(name: str) -> Kind | None:
+    """Returns the kind whose files usually have such a name."""
+    suffix = PurePath(name).suffix.lower()
+    return next((each.kind for each in kinds.declared() if suffix in each.suffixes), None)
 
 
 def _first_keys(text: bytes) -> set[str]:

@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from producer import kinds
 from producer.report.cells import markdown, plain
+from producer.text import plural
+from shared.kinds import kind_named
 
-UNITS: Final = {
-    "queries": ("query", "queries"),
-    "cases": ("case", "cases"),
-    "turns": ("thread", "threads"),
-}
-"""What the tests count, by kind."""
 NAMES: Final = {
     "pass_rate": "passed, pairs",
     "keywords_found": "keywords found",
@@ -32,9 +29,8 @@ def verdict(document: Mapping[str, Any]) -> str:
     'B: no significant difference; 1 of 6 queries worse, 0 better (McNemar p = 0.5, level 0.05)'
     """
     test = document["test"]
-    one, many = UNITS[document["kind"]]
-    noun = one if test["units"] == 1 else many
-    sentence = f"{test['worse']} of {test['units']:,} {noun} worse, {test['better']} better"
+    unit = kinds.of(kind_named(document["kind"])).comparing.load().unit
+    sentence = f"{test['worse']} of {plural(test['units'], unit)} worse, {test['better']} better"
     sure = f"(McNemar p {_p(test['p_value'])}, level {test['level_each']:g})"
     worse = [NAMES[name] for name in document["regressions"] if name != "outcomes"]
     what = f"{document['verdict']}{' in ' + ', '.join(worse) if worse else ''}"

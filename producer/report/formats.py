@@ -1,73 +1,18 @@
-"""The formats in which the results of a run are written, by kind and name."""
+"""Finds the writer of a format for a kind of run."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
+from producer import kinds
 from shared.errors import UsageError
-from shared.kinds import CASES, QUERIES, TURNS, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from producer.kinds.base import Format
+    from shared.kinds import Kind
 
-    from producer.report.protocol import Report
-    from shared.runs import RunInfo
-
-    Format = Callable[[BinaryIO, RunInfo], Report]
-
-
-def _later(module: str, name: str) -> Format:
-    """Returns a format that is loaded when something is written so: most runs write one, or none."""
-
-    def write(out: BinaryIO, info: RunInfo) -> Report:
-        """Begins a report."""
-        report: Report = getattr(import_module(f"producer.report.{module}"), name)(out, info)
-        return report
-
-    return write
-
-
-FORMATS: Final[Mapping[str, Format]] = {
-    "jsonl": _later("turns.to_jsonl", "JsonlReport"),
-    "json": _later("run_json", "JsonReport"),
-    "csv": _later("turns.to_csv", "CsvReport"),
-    "md": _later("turns.to_markdown", "MarkdownReport"),
-    "html": _later("turns.to_html", "TurnsHtmlReport"),
-    "junit": _later("to_junit", "TurnsJunitReport"),
-    "github": _later("github", "GithubReport"),
-    "traces": _later("turns.to_traces", "TracesReport"),
-    "all traces": _later("turns.to_traces", "AllTracesReport"),
-}
-"""Of turns. Each is given where to write and the run, then page after page, then the document."""
-
-QUERY_FORMATS: Final[Mapping[str, Format]] = {
-    "jsonl": _later("items_jsonl", "ItemsJsonlReport"),
-    "json": _later("queries.reports", "QueriesJsonReport"),
-    "csv": _later("queries.reports", "QueriesCsvReport"),
-    "md": _later("queries.reports", "QueriesMarkdownReport"),
-    "html": _later("queries.to_html", "QueriesHtmlReport"),
-    "junit": _later("to_junit", "QueriesJunitReport"),
-    "github": _later("github", "GithubReport"),
-}
-"""Of queries: JSON, CSV and Markdown are those of the evaluation harness document."""
-
-CASE_FORMATS: Final[Mapping[str, Format]] = {
-    "jsonl": _later("items_jsonl", "ItemsJsonlReport"),
-    "json": _later("run_json", "ItemsJsonReport"),
-    "csv": _later("cases.to_csv", "CasesCsvReport"),
-    "md": _later("cases.to_markdown", "CasesMarkdownReport"),
-    "html": _later("cases.to_html", "CasesHtmlReport"),
-    "junit": _later("to_junit", "CasesJunitReport"),
-    "github": _later("github", "GithubReport"),
-}
-"""Of cases: CSV begins with the columns of the documented tool."""
-
-OF_KIND: Final[Mapping[Kind, Mapping[str, Format]]] = {
-    TURNS: FORMATS,
-    CASES: CASE_FORMATS,
-    QUERIES: QUERY_FORMATS,
-}
+TRACES: Final = "traces"
+"""In the names of formats that `results --traces` prints, and that no report is written in."""
 
 
 def format_of(kind: Kind, name: str, *, where: str = "") -> Format:
@@ -81,9 +26,9 @@ def format_of(kind: Kind, name: str, *, where: str = "") -> Format:
     Raises:
         UsageError: runs of this kind are not written so.
     """
-    known = OF_KIND.get(kind, {})
+    known = kinds.of(kind).formats
     if name not in known:
-        told = ", ".join(name for name in known if not name.endswith("traces"))
+        names = ", ".join(name for name in known if TRACES not in name)
         problem = f"{kind} cannot be written as {name}"
-        raise UsageError(f"{where}: {problem}" if where else problem, hint=f"one of {told}")
-    return known[name]
+        raise UsageError(f"{where}: {problem}" if where else problem, hint=f"one of {names}")
+    return known[name].load()

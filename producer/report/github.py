@@ -5,19 +5,15 @@ output, so they are two reports. What failed is folded. Texts of models and of i
 summary they are escaped HTML, in annotations escaped data, and neither holds what the runner would obey.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import chain
 from typing import Any, BinaryIO, Final
 
+from producer import kinds
 from producer.aggregate.gates import gate_line
-from producer.report.cases import opened_rows as case_rows
 from producer.report.cells import plain
 from producer.report.junit import JunitTest
-from producer.report.queries import opened_rows as query_rows
-from producer.report.screens import SCREENS
-from producer.report.to_junit import case_test, query_test, turn_test
-from shared.kinds import CASES, QUERIES, TURNS, Kind
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 100
@@ -28,25 +24,20 @@ NAME_CHARS: Final = 200
 MESSAGE_CHARS: Final = 500
 BODY_CHARS: Final = 4_000
 
-_TESTS: Final[Mapping[Kind, Callable[[Iterable[Any]], Iterator[JunitTest]]]] = {
-    TURNS: lambda rows: map(turn_test, rows),
-    CASES: lambda rows: map(case_test, case_rows.opened(rows)),
-    QUERIES: lambda rows: (test for _, test in map(query_test, query_rows.opened(rows))),
-}
-
 
 class _Failures:
     """Keeps the first failures of a run, those without a verdict apart from the others."""
 
     def __init__(self, info: RunInfo, most: int) -> None:
         self.info, self._most = info, most
+        self._tests = kinds.of(info.kind).tests.load()
         self.errors, self.failures = list[JunitTest](), list[JunitTest]()
 
     def page(self, rows: Sequence[Any]) -> None:
         """Keeps those of some rows."""
         for code, kept in (("x", self.errors), ("f", self.failures)):
             some = [row for row in rows if row.code.startswith(code)][: self._most - len(kept)]
-            kept.extend(_TESTS[self.info.kind](some))
+            kept.extend(self._tests(some))
 
 
 class GithubReport(_Failures):
@@ -69,7 +60,7 @@ class GithubReport(_Failures):
             ["outcome", "items"], [[word, f"{number:,}"] for word, number in counts.items() if number]
         )
         lines += [f"- {html(gate_line(gate))}" for gate in document.get("gates", ())] + [""]
-        lines += _folded("Summary", SCREENS[self.info.kind].summary(document), is_open=True)
+        lines += _folded("Summary", kinds.of(self.info.kind).screen.load().summary(document), is_open=True)
         for heading, kept, number in (
             ("Without a verdict", self.errors, counts["error"]),
             ("Failed", self.failures, counts.get("failed", 0)),

@@ -24,6 +24,8 @@ MESSAGE_CHARS: Final = 500
 NAME_CHARS: Final = 200
 ELLIPSIS: Final = "..."
 UNKNOWN: Final = "\ufffd"
+NEVER: Final = "the run ended before it"
+"""Why an item without a result is skipped."""
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 Ending = Literal["passed", "failure", "error", "skipped"]

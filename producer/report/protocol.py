@@ -1,7 +1,9 @@
-"""What a report and a count of results are, whatever the kind of the run."""
+"""What a report, a count of results and a screen are, whatever the kind of the run."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from shared.runs import RunInfo
 
 
 class Report(Protocol):
@@ -14,6 +16,30 @@ class Report(Protocol):
         """Takes the document, after the last row."""
 
 
+class Details(Report, Protocol):
+    """Shows single items below the summary of a run."""
+
+    def text(self) -> str:
+        """Returns what was collected; empty when nothing is to be shown."""
+
+
+class Screen(NamedTuple):
+    """What a terminal shows of a run."""
+
+    summary: Callable[[Mapping[str, Any]], str]
+    """Writes a document for people: a line that names the run, a headline, and more."""
+    columns: Sequence[str]
+    """Headings of the table of results."""
+    cells: Callable[[Sequence[Any]], list[list[str]]]
+    """Makes the cells of some rows."""
+    wide_only: frozenset[str] = frozenset()
+    """Columns that a narrow terminal does without."""
+    right: Sequence[str] = ()
+    """Columns whose cells stand to the right."""
+    details: Callable[[RunInfo, bool], Details] | None = None
+    """Makes what is shown of single items after a run, given whether to show more than failures need."""
+
+
 class Totals(Protocol):
     """Counts the rows of a run."""
 
@@ -24,7 +50,7 @@ class Totals(Protocol):
         """Returns rows by outcome, and the size of the run."""
 
     def summary(self) -> dict[str, Any]:
-        """Returns what is told of a run of this kind."""
+        """Returns the part of the summary that is counted from rows."""
 
     def misses(self) -> bool:
-        """Tells whether a gate of this kind was missed, errors not counted."""
+        """Returns whether a run without errors missed what it was to reach, so that it exits with 1."""

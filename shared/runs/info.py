@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared import keys
 from shared.errors import UnknownRunError
-from shared.kinds import CASES, QUERIES, Kind, kind_named
+from shared.kinds import QUERIES, Kind, kind_named
 from shared.ledger.types import Try
 from shared.names import FINAL_STATES, RunState
 from shared.runs import holding, upstreams, waiting
@@ -141,7 +141,9 @@ class RunStore:
         for page in self.pages(run):
             yield from page
 
-    def item_pages(self, run: str, *, first: int = 0) -> Iterator["Sequence[ItemRow]"]:
+    def item_pages(
+        self, run: str, *, first: int = 0, with_payload: bool = False
+    ) -> Iterator["Sequence[ItemRow]"]:
         """Yields the rows of a cases or queries run in input order, some hundreds at a time.
 
         While a run goes on, items without a result are left out; in a final run their rows have no code.
@@ -149,14 +151,14 @@ class RunStore:
         Args:
             run: its id.
             first: the position to begin with.
+            with_payload: whether rows come with what was loaded for the item.
 
         Raises:
             UnknownRunError: there is no such run.
             RedisUnreachableError: Redis stays away.
         """
         info = self.info(run)
-        # What a case asked and expected is part of every report; of a query the result has all that is shown.
-        reader = self.item_reader(run, with_open=info.is_final, with_payload=info.kind == CASES)
+        reader = self.item_reader(run, with_open=info.is_final, with_payload=with_payload)
         yield from reader.pages(info.total, first=first)
 
     def item_reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> ItemReader:

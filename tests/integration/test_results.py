@@ -10,7 +10,7 @@ import pytest
 
 from producer.document import run_document
 from producer.load.source import Source
-from producer.report.formats import FORMATS
+from producer.report.formats import format_of
 from producer.submit import submit
 from shared.errors import RedisUnreachableError, UnknownRunError
 from shared.keys import mementos_key, results_key
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def lines_of(worker: InlineWorker, run: str, form: str = "jsonl") -> Iterator[dict[str, Any]]:
     """The lines of a report."""
     out = io.BytesIO()
-    run_document(worker.store, run, reports=[FORMATS[form](out, worker.store.info(run))])
+    run_document(worker.store, run, reports=[format_of(TURNS, form)(out, worker.store.info(run))])
     return map(json.loads, out.getvalue().splitlines())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from producer.document import document_of, totals_of
-from producer.report.formats import CASE_FORMATS
+from producer.report.formats import format_of
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Mode, encode_case
 from shared.kinds import CASES
@@ -58,7 +58,7 @@ def write_page(path: Path, info: RunInfo, rows: Sequence[ItemRow], *, name: str 
     """Writes a report as the command does, page by page."""
     totals = totals_of(CASES)
     with path.open("wb") as out:
-        report = CASE_FORMATS[name](out, info)
+        report = format_of(CASES, name)(out, info)
         for first in range(0, len(rows), 500):
             some = rows[first : first + 500]
             totals.add(some)

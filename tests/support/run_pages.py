@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from producer.aggregate.gates import Gate
 from producer.document import document_of, totals_of
-from producer.report.formats import OF_KIND
+from producer.report.formats import format_of
 from shared.codecs.item_rows import ItemRow
 from shared.codecs.turn_lines import expand
 from shared.contracts.query_run import QueryRun
@@ -28,7 +28,7 @@ def write_page(path: Path, info: RunInfo, rows: Sequence[Any], *, gates: Sequenc
     """Writes a report as the command does, page by page."""
     totals = totals_of(info.kind)
     with path.open("wb") as out:
-        report = OF_KIND[info.kind]["html"](out, info)
+        report = format_of(info.kind, "html")(out, info)
         for first in range(0, len(rows), PAGE):
             some = rows[first : first + PAGE]
             totals.add(some)

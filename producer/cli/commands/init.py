@@ -6,28 +6,24 @@ from typing import Final
 
 import click
 
+from producer import kinds
 from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
 from producer.cli.report_files import whole_file
 from shared.errors import UsageError
 
-FILES: Final = {
-    "turns": ("starter/turns.jsonl", "starter/README.md"),
-    "queries": ("starter/baselines.json", "starter/QUERIES.md"),
-    "cases": ("bench.config.yaml", "validators.py", "freeform.yaml"),
-}
-"""What is written for each kind, from the packaged examples; the first one is to be run."""
-SAMPLE: Final = {
-    "queries": "  # after `proctor sample-api` in another terminal",
-    "cases": " --api-base http://localhost:3000/v1  # no key: after `proctor sample-api` in another terminal",
-}
-"""What has to be there first, without a key or an API of one's own."""
+EXAMPLES: Final = {each.kind.name: each for each in kinds.declared() if each.examples}
+"""The kinds that bring examples, by name."""
 
 
 @declare()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option(
-    "--kind", type=click.Choice(list(FILES)), default="turns", show_default=True, help="Kind of example."
+    "--kind",
+    type=click.Choice(list(EXAMPLES)),
+    default="turns",
+    show_default=True,
+    help="Kind of example.",
 )
 @click.option(
     "-o",
@@ -45,9 +41,10 @@ def command(session: Session, *, folder: Path, kind: str, output: Path | None, f
     questions to the sample API. Cases: a bench with its validators, and a freeform comparison. Prints the
     files it wrote.
     """
-    first = FILES[kind][0]
+    names = EXAMPLES[kind].examples
+    first = names[0]
     folder = folder if output is None else folder / output.parent
-    targets = {name: folder / Path(name).name for name in FILES[kind]}
+    targets = {name: folder / Path(name).name for name in names}
     if output is not None:
         targets[first] = folder / output.name
     taken = [path for path in targets.values() if path.exists()]
@@ -58,4 +55,4 @@ def command(session: Session, *, folder: Path, kind: str, output: Path | None, f
         with whole_file(path) as out:
             out.write((files("examples") / name).read_bytes())
         session.output.data(str(path))
-    session.output.note(f"next: proctor run {targets[first]}{SAMPLE.get(kind, '')}")
+    session.output.note(f"next: proctor run {targets[first]}{EXAMPLES[kind].examples_need}")

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from producer import kinds
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import option, option_group, refuse_other_kinds
@@ -14,7 +15,7 @@ from producer.cli.options.query_options import QueryOptions
 from producer.cli.report_files import FORMATS
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.errors import UsageError
-from shared.kinds import CASES, TURNS, Kind, all_kinds
+from shared.kinds import Kind, all_kinds
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS: Final = tuple(kind.name for kind in all_kinds())
@@ -110,7 +111,7 @@ class SubmitChoice:
         """
         for values in (self.queries, self.models, self.cases, self.selection):
             if values is not None:
-                refuse_other_kinds(values, kind.name, asks_model=kind in (TURNS, CASES))
+                refuse_other_kinds(values, kind.name, asks_model=kinds.of(kind).asks_models)
 
 
 def submit_options(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -169,5 +170,5 @@ def refuse_no_text(kind: Kind, *, no_text: bool) -> None:
     Raises:
         UsageError: it was given for a run of another kind.
     """
-    if no_text and kind != TURNS:
+    if no_text and not kinds.of(kind).has_text:
         raise UsageError(f"--no-text is for turns, and this run is of {kind}", hint="leave it out")

@@ -10,7 +10,7 @@ from producer.report.cases.html_case import status_of, told
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.html.page import chunked, fill, text_limit
 from producer.report.html.spool import Spool
-from producer.report.turns.wording import plural
+from producer.text import plural
 from shared.contracts.case_run import CaseRun
 from shared.names import Outcome
 

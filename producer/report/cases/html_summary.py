@@ -10,7 +10,8 @@ from producer.report.cases.words import by_latency, by_pass_rate, dollars, headl
 from producer.report.cells import plain
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.page import Tile, begin, markup
-from producer.report.turns.wording import plural, verdict_line
+from producer.report.turns.wording import verdict_line
+from producer.text import plural
 from shared import __version__
 from shared.contracts.case_run import CaseRun
 from shared.names import RunState

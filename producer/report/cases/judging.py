@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.report.cases.words import NONE, dollars
 from producer.report.cells import plain
-from producer.report.turns.wording import plural
+from producer.text import plural
 
 NAME_CHARS: Final = 60
 SHARE: Final = 100.0

@@ -50,3 +50,9 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedCase]:
         else:
             result = _decode(row.line) if row.code else None
             yield OpenedCase(row, item, result, "", str(result["message"]) if result else "")
+
+
+def poisoned(row: ItemRow) -> tuple[str, str, Any]:
+    """Returns code, message and result of a case that no worker survived."""
+    [case] = opened([row])
+    return case.code, case.message, case.result

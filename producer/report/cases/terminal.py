@@ -7,6 +7,7 @@ from producer.aggregate.turns import ranked
 from producer.report import boxes
 from producer.report.cases.certainty import COLUMNS as SURE
 from producer.report.cases.certainty import REPEATS, repeat_rows, sure_rows
+from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.judging import judge_lines, lines_of_judges
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.words import (
@@ -20,7 +21,10 @@ from producer.report.cases.words import (
     seconds,
 )
 from producer.report.cells import plain
+from producer.report.protocol import Details, Screen
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import SNAPSHOT_KEY
+from shared.runs import RunInfo
 
 COLUMNS: Final = ("item", "case", "model", "outcome", "status", "latency", "cost", "message")
 """Of the table of results."""
@@ -120,3 +124,20 @@ def _throughput(model: Mapping[str, Any]) -> str:
     """Tokens a second."""
     rate = model["throughput_tokens_per_s"]
     return "-" if rate is None else f"{rate:,.1f}"
+
+
+def _details(info: RunInfo, is_verbose: bool) -> Details:  # noqa: FBT001 - the form of every screen
+    """Shows outputs where nothing is checked, else failures."""
+    is_freeform = info.snapshot[SNAPSHOT_KEY]["mode"] == FREEFORM
+    return FreeformDetails() if is_freeform else FailureDetails(is_verbose=is_verbose)
+
+
+SCREEN: Final = Screen(
+    summary_text,
+    COLUMNS,
+    table_rows,
+    wide_only=frozenset({"cost"}),
+    right=("latency", "cost"),
+    details=_details,
+)
+"""What a terminal shows of a cases run."""

@@ -1,13 +1,11 @@
 """Writes a cases run as the table of the documented tool: its seventeen columns, and ours behind them."""
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
-from io import StringIO
 from typing import Any, BinaryIO, Final
 
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cells import csv_cell
+from producer.report.cells import csv_lines
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import GIT_KEY
@@ -56,11 +54,11 @@ class CasesCsvReport:
         self._out, self._stamp = out, iso_utc(info.created_ms)
         git = info.snapshot.get(GIT_KEY) or {}
         self._git = (git.get("commit_hash") or "", git.get("branch") or "")
-        self._write([COLUMNS])
+        out.write(csv_lines([COLUMNS]))
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Writes some rows."""
-        self._write([self._row(case) for case in opened(rows)])
+        self._out.write(csv_lines(map(self._row, opened(rows))))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""
@@ -70,7 +68,7 @@ class CasesCsvReport:
         result = case.result or {}
         usage, metrics = result.get("token_usage") or {}, result.get("metrics") or {}
         first_ms, parsed = metrics.get("first_token_ms"), result.get("parsed_output")
-        cells: list[Any] = [
+        return [
             case.item.model,
             case.item.case + 1,
             bool(result.get("passed")),
@@ -95,13 +93,6 @@ class CasesCsvReport:
             CACHED in case.row.code,
             result.get("reasoning") or "",
         ]
-        return [csv_cell(cell) for cell in cells]
-
-    def _write(self, lines: Sequence[Sequence[Any]]) -> None:
-        """Writes lines in UTF-8."""
-        text = StringIO(newline="")
-        csv.writer(text).writerows(lines)
-        self._out.write(text.getvalue().encode())
 
 
 def _or_blank(value: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from producer.aggregate.turns import share
-from producer.report.turns.wording import duration, plural
+from producer.text import duration, plural
 
 FREEFORM: Final = "freeform"
 SMALL_USD: Final = 0.01

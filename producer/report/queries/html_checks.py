@@ -7,7 +7,7 @@ from typing import Any, Final
 from producer.aggregate.queries import check_of
 from producer.aggregate.statistics import wilson
 from producer.report.cells import plain
-from producer.report.turns.wording import plural
+from producer.text import plural
 from shared.contracts.query_vocabulary import CHECKS, failed
 
 Check = Mapping[str, Any]

@@ -19,7 +19,8 @@ from producer.report.queries.sections import (
     category_rows,
     metric_rows,
 )
-from producer.report.turns.wording import duration, plural, verdict_line
+from producer.report.turns.wording import verdict_line
+from producer.text import duration, plural
 from shared import __version__
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import began_at

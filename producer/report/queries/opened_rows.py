@@ -55,3 +55,9 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
             yield OpenedQuery(row, line["result"], str(error["code"]), int(error.get("status") or 0))
         else:
             yield OpenedQuery(row, _decode(row.line) if row.code else None, "")
+
+
+def poisoned(row: ItemRow) -> tuple[str, str, Any]:
+    """Returns code, message and result of a query that no worker survived."""
+    [query] = opened([row])
+    return query.code, str((query.result or {}).get("error")), query.result

@@ -4,15 +4,14 @@ The JSON file has the metrics before the results, and Markdown tells of a query 
 wait on disk for the one, and for the other only what the report shows of them is kept.
 """
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
-from io import StringIO
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from textwrap import indent
 from typing import Any, BinaryIO, Final
 
+from producer.report.cells import csv_lines
 from producer.report.queries.opened_rows import opened
 from producer.report.queries.sections import EXCERPT_CHARS
 from producer.report.queries.to_csv import COLUMNS, csv_row
@@ -37,21 +36,16 @@ class QueriesCsvReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out = out
-        self._write([COLUMNS])
+        out.write(csv_lines([COLUMNS]))
         del info  # the document's table names no run
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Writes some rows."""
-        self._write([csv_row(query.result) for query in opened(rows) if query.result is not None])
+        results = (query.result for query in opened(rows) if query.result is not None)
+        self._out.write(csv_lines(map(csv_row, results)))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""
-
-    def _write(self, lines: Sequence[Sequence[Any]]) -> None:
-        """Writes lines in UTF-8."""
-        text = StringIO(newline="")
-        csv.writer(text).writerows(lines)
-        self._out.write(text.getvalue().encode())
 
 
 class QueriesJsonReport:

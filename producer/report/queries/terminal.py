@@ -6,9 +6,10 @@ from typing import Any, Final
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
+from producer.report.protocol import Screen
 from producer.report.queries.html_checks import failures
 from producer.report.queries.opened_rows import OpenedQuery, opened
-from producer.report.turns.wording import duration
+from producer.text import duration, plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_vocabulary import confidence_of
 
@@ -71,7 +72,7 @@ def _cells(query: OpenedQuery) -> list[str]:
 def _headline(document: Mapping[str, Any]) -> str:
     """Says in one line what the run is and how far it came."""
     counts, summary = document["counts"], document["summary"]
-    text = f"{document['state']}: {counts['total']:,} {'query' if counts['total'] == 1 else 'queries'}"
+    text = f"{document['state']}: {plural(counts['total'], 'query')}"
     text += f" to {plain(summary['api_url'], CELL_CHARS)}"
     if summary["duration_s"] is None:
         done = counts["passed"] + counts["failed"] + counts["error"]
@@ -97,3 +98,9 @@ def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tupl
         ("deflected without a keyword asked for", summary["vacuous_deflections"], False),
     ]
     return [(word, number) for word, number, is_always_told in told if number or is_always_told]
+
+
+SCREEN: Final = Screen(
+    summary_text, COLUMNS, table_rows, wide_only=frozenset({"confidence"}), right=("latency",)
+)
+"""What a terminal shows of a queries run."""

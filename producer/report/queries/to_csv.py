@@ -1,12 +1,10 @@
 """Writes the table of an evaluation run for spreadsheets: sixteen columns, one row per query."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from producer.aggregate.queries import check_of, is_citation_applicable, latency_ms
-from producer.report.cells import csv_cell
+from producer.report.cells import csv_lines
 from shared.contracts.query_vocabulary import confidence_of
 
 COLUMNS: Final = (
@@ -36,17 +34,13 @@ def results_csv(results: Iterable[Mapping[str, Any]]) -> bytes:
     >>> results_csv([]).decode().split(",")[:3]
     ['id', 'category', 'query']
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows(csv_row(result) for result in results)
-    return text.getvalue().encode()
+    return csv_lines([COLUMNS, *map(csv_row, results)])
 
 
 def csv_row(result: Mapping[str, Any]) -> list[Any]:
     """Returns the cells of one query."""
     keywords = check_of(result, "must_contain")
-    cells = (
+    return [
         result.get("id"),
         result.get("category"),
         result.get("query"),
@@ -63,8 +57,7 @@ def csv_row(result: Mapping[str, Any]) -> list[Any]:
         latency_ms(result),
         bool(result.get("overall_pass")),
         result.get("error"),
-    )
-    return [csv_cell(cell) for cell in cells]
+    ]
 
 
 def _verdict(result: Mapping[str, Any], name: str) -> bool:

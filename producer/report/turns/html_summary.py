@@ -11,7 +11,8 @@ from producer.report.cells import plain
 from producer.report.html.charts import Series, stacked
 from producer.report.html.page import Tile, begin, fill, markup
 from producer.report.turns.html_strips import MARKS, mark
-from producer.report.turns.wording import RULES, call_remarks, headline, plural, remarks, verdict_line
+from producer.report.turns.wording import RULES, call_remarks, headline, remarks, verdict_line
+from producer.text import plural
 from shared import __version__
 from shared.codecs.turn_batches import DECISION_OF_CODE
 from shared.names import FINAL_STATES

@@ -14,7 +14,7 @@ from producer.report.turns.html_summary import TEMPLATE
 from producer.report.turns.messages import message_of
 from producer.report.turns.opened_rows import OpenedRow
 from producer.report.turns.to_traces import events
-from producer.report.turns.wording import plural
+from producer.text import plural
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED
 from shared.names import Outcome
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
+from producer.report.protocol import Screen
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.wording import RULES, call_remarks, headline, remarks
 from shared.runs import TurnRow
@@ -69,3 +70,9 @@ def _bars(counts: Mapping[str, int], whole: int) -> list[str]:
         bar = "█" * round(BAR_CHARS * part / 100)
         lines.append(f"  {name:<{names}}  {count:>{digits},}  {part:5.1f} %  {bar}".rstrip())
     return lines
+
+
+SCREEN: Final = Screen(
+    summary_text, COLUMNS, table_rows, wide_only=frozenset({"message", "outcome"}), right=("rule",)
+)
+"""What a terminal shows of a turns run."""

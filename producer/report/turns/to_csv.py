@@ -1,11 +1,9 @@
 """Writes results as CSV for spreadsheets: stable columns, and no cell that a spreadsheet would run."""
 
-import csv
 from collections.abc import Mapping, Sequence
-from io import StringIO
 from typing import Any, BinaryIO, Final
 
-from producer.report.cells import csv_cell
+from producer.report.cells import csv_lines
 from producer.report.turns.messages import message_of
 from producer.report.turns.opened_rows import OpenedRow, opened
 from shared.runs import RunInfo, TurnRow
@@ -46,20 +44,14 @@ class CsvReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._run = out, info.run
-        self._write([COLUMNS])
+        out.write(csv_lines([COLUMNS]))
 
     def page(self, rows: Sequence[TurnRow]) -> None:
         """Writes some rows."""
-        self._write([[csv_cell(cell) for cell in self._cells(row)] for row in opened(rows)])
+        self._out.write(csv_lines(map(self._cells, opened(rows))))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""
-
-    def _write(self, lines: Sequence[Sequence[Any]]) -> None:
-        """Writes lines in UTF-8."""
-        text = StringIO()
-        csv.writer(text, lineterminator="\n").writerows(lines)
-        self._out.write(text.getvalue().encode())
 
     def _cells(self, row: OpenedRow) -> list[Any]:
         """Puts the fields of a row into the order of the columns."""

@@ -16,7 +16,8 @@ from producer.report.turns.html_summary import (
 )
 from producer.report.turns.html_threads import NEVER, Threads, bad_rows, shown_of
 from producer.report.turns.opened_rows import opened
-from producer.report.turns.wording import RULES, plural
+from producer.report.turns.wording import RULES
+from producer.text import plural
 from shared.runs import RunInfo, TurnRow
 
 MOST_TURNS: Final = 20_000

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import share
+from producer.text import duration, plural
 
 RULES: Final[Mapping[str, str]] = {
     "1": "summary changed",
@@ -93,26 +94,3 @@ def verdict_line(document: Mapping[str, Any], told: Sequence[str], *, never: str
     words += [f"{counts['skipped']:,} never {never}"] * bool(counts["skipped"])
     words += [f"{plural(missed, 'gate')} missed"] * bool(missed)
     return ", ".join(words)
-
-
-def plural(number: int, noun: str) -> str:
-    """Counts something.
-
-    >>> plural(1, "turn"), plural(2000, "turn")
-    ('1 turn', '2,000 turns')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def duration(seconds: float) -> str:
-    """Writes a time span as people say it.
-
-    >>> duration(0.25), duration(75), duration(7300)
-    ('0.2 s', '1 min 15 s', '2 h 1 min')
-    """
-    if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:  # noqa: PLR2004 - an hour
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from producer.aggregate.gates import METRICS, check_gates, gate_line, judge_gates, parse_gate
+from producer.aggregate.gates import QUERY_METRICS, check_gates, gate_line, judge_gates, parse_gate
 from producer.aggregate.queries import calculate_metrics
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
@@ -76,7 +76,7 @@ def test_a_kind_refuses_what_it_has_no_number_for() -> None:
     """The hint names the nearest of its numbers, and all of them."""
     with pytest.raises(UsageError) as caught:
         check_gates([parse_gate("must_share<0.1")], QUERIES)
-    assert all(name in caught.value.hint for name in METRICS[QUERIES])
+    assert all(name in caught.value.hint for name in QUERY_METRICS)
     check_gates([parse_gate("must_share<0.1")], TURNS)
 
 

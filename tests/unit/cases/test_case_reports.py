@@ -13,7 +13,7 @@ import pytest
 from producer.document import document_of, totals_of
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.terminal import summary_text, table_rows
-from producer.report.formats import CASE_FORMATS
+from producer.report.formats import format_of
 from producer.report.html.charts import Point, scatter
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_results import REASONING_CHARS
@@ -69,7 +69,7 @@ def standard() -> list[ItemRow]:
 def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
     """Writes a report."""
     out = BytesIO()
-    report = CASE_FORMATS[name](out, info)
+    report = format_of(CASES, name)(out, info)
     totals = totals_of(CASES)
     for some in (rows[:1], rows[1:]):
         totals.add(some)

@@ -1,11 +1,13 @@
 """The kind of a file is told by its content; kinds that this version does not run are refused by name."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from producer.load.detect import LOADERS, detect_kind, kind_of, loader_for
+from producer import kinds
+from producer.load.detect import detect_kind, kind_of
 from producer.load.loads import load_turns
 from producer.load.source import Source
 from shared.errors import InputError, UsageError
@@ -69,10 +71,11 @@ def test_an_empty_bench_is_not_told_of_turns(tmp_path: Path) -> None:
     assert caught.value.hint == "`proctor init --kind cases` writes an example"
 
 
-def test_every_kind_is_read_or_refused_by_name() -> None:
+def test_every_kind_is_handled_or_refused_by_name() -> None:
     """A kind has a loader, or the error says which kinds this version runs."""
-    assert loader_for(TURNS, "a.jsonl") is load_turns
-    for kind in set(all_kinds()) - set(LOADERS):
-        with pytest.raises(UsageError, match=f"a.file: describes {kind}") as caught:
-            loader_for(kind, "a.file")
-        assert caught.value.hint == f"this version runs: {', '.join(map(str, LOADERS))}"
+    assert kinds.of(TURNS).loader.load() is load_turns
+    assert {each.kind for each in kinds.declared()} == set(all_kinds())
+    unknown = replace(TURNS, name="songs")
+    with pytest.raises(UsageError, match="runs of kind songs") as caught:
+        kinds.of(unknown)
+    assert caught.value.hint == "this version runs: turns, queries, cases"

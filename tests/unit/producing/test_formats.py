@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pytest
 
+from producer import kinds
 from producer.cli.ending import open_reports
 from producer.cli.main import run
 from producer.cli.report_files import FORMATS, ReportFile, check_formats, plan_files
 from producer.document import document_of, totals_of
-from producer.report import formats
-from producer.report.formats import OF_KIND, format_of
+from producer.report.formats import format_of
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.errors import UsageError
@@ -51,7 +51,7 @@ def sample(kind: Kind) -> tuple[RunInfo, list[Any]]:
 
 def write_all(kind: Kind, folder: Path) -> dict[str, bytes]:
     """Writes a run in all formats of `-o`, in one pass, and returns the files by format."""
-    names = [name for name in FORMATS if name in OF_KIND[kind]]
+    names = [name for name in FORMATS if name in kinds.of(kind).formats]
     folder.mkdir()
     files = plan_files([folder / f"r.{SUFFIXES.get(name, name)}" for name in names if name != "github"], None)
     files += plan_files([folder / "summary"], "github")  # the one format that no suffix stands for
@@ -89,7 +89,7 @@ def test_all_formats_at_once(kind: Kind, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, known in OF_KIND.items() for name in known]
+    ("kind", "name"), [(each.kind, name) for each in kinds.declared() for name in each.formats]
 )
 def test_every_format_can_be_loaded(kind: Kind, name: str, tmp_path: Path) -> None:
     """What the table names is there, though it is loaded only when something is written so."""
@@ -107,7 +107,9 @@ def test_a_wrong_format_is_told_before_anything_is_started(
 ) -> None:
     """A format that the kind does not have costs no run: exit code 2, the file named, and no Redis begun."""
     monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.delitem(formats.FORMATS, "junit")
+    turn_runs = kinds.of(TURNS)
+    left = {name: write for name, write in turn_runs.formats.items() if name != "junit"}
+    monkeypatch.setitem(kinds._registry, TURNS, replace(turn_runs, formats=left))
     turns = tmp_path / "turns.jsonl"
     turns.write_text('{"threadId": "t", "message": "ok"}\n', encoding="utf-8")
     report = tmp_path / "report.xml"

@@ -11,8 +11,9 @@ import pytest
 from producer.aggregate.turns import TurnTotals
 from producer.cli.live.progress import Progress, decisions, plain_line
 from producer.document import document_of
-from producer.report.formats import FORMATS
+from producer.report.formats import format_of
 from producer.report.turns.terminal import summary_text
+from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import turn
@@ -46,7 +47,7 @@ def document(rows: list[TurnRow]) -> dict[str, Any]:
 def written(name: str, rows: list[TurnRow]) -> str:
     """A report of these rows."""
     out = io.BytesIO()
-    report = FORMATS[name](out, live_info(len(rows)))
+    report = format_of(TURNS, name)(out, live_info(len(rows)))
     report.page(rows)
     report.end(document(rows))
     return out.getvalue().decode()

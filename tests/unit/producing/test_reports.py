@@ -9,10 +9,11 @@ import pytest
 
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
-from producer.report.formats import FORMATS
+from producer.report.formats import format_of
 from producer.report.turns.terminal import summary_text, table_rows
 from producer.report.turns.to_jsonl import TurnLines
 from producer.report.turns.to_markdown import TURNS_SHOWN
+from shared.kinds import TURNS
 from shared.names import RunState
 from shared.runs import TurnRow
 from tests.support.conversations import decide, shape, signals, turn
@@ -84,7 +85,7 @@ def document(rows: list[TurnRow]) -> dict[str, Any]:
 def written(form: str, rows: list[TurnRow]) -> bytes:
     """The report in a format, its rows given in two pages."""
     out = io.BytesIO()
-    report = FORMATS[form](out, info(RunState.CANCELLED, total=len(rows)))
+    report = format_of(TURNS, form)(out, info(RunState.CANCELLED, total=len(rows)))
     report.page(rows[:1])
     report.page(rows[1:])
     report.end(document(rows))

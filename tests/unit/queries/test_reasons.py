@@ -8,11 +8,11 @@ import pytest
 
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.main import run
-from producer.report.items_jsonl import item_line
+from producer.report.items.to_jsonl import item_line
 from producer.report.queries.opened_rows import opened
 from producer.report.queries.terminal import table_rows
+from producer.report.queries.to_junit import query_test
 from producer.report.queries.to_markdown import report_markdown
-from producer.report.to_junit import query_test
 from shared.codecs.item_rows import ItemRow
 from tests.support.query_desk import numbered
 from tests.support.query_results import answered, baseline

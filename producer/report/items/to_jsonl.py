@@ -1,4 +1,4 @@
-"""Writes results as JSON Lines: one object per item, around the stored line, which is not parsed."""
+"""Writes results as JSON Lines or as one JSON document, around the stored lines, which are not parsed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,12 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from producer.report.cases import opened_rows as case_rows
-from producer.report.queries import opened_rows as query_rows
+from producer import kinds
+from producer.item_ids import item_id
+from producer.report.json_document import JsonDocument
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, POISON_CODE, ItemRow
-from shared.kinds import CASES, Kind
+from shared.kinds import Kind
 from shared.names import Outcome
 from shared.runs import RunInfo
 
@@ -34,14 +35,9 @@ class ItemsJsonlReport:
         """Has nothing to add."""
 
 
-def item_id(kind: Kind, index: int) -> str:
-    """Names an item, uniquely in its run.
-
-    >>> from shared.kinds import QUERIES
-    >>> item_id(QUERIES, 7)
-    'query-7'
-    """
-    return f"{kind.noun}-{index}"
+def json_report(out: BinaryIO, info: RunInfo) -> JsonDocument:
+    """Begins one JSON document of a run."""
+    return JsonDocument(out, lambda rows: b"".join([item_line(info, row) for row in rows]))
 
 
 def item_line(info: RunInfo, row: ItemRow) -> bytes:
@@ -66,21 +62,8 @@ def item_line(info: RunInfo, row: ItemRow) -> bytes:
 def _end(kind: Kind, row: ItemRow) -> bytes:
     """Writes error and result, without the braces around them."""
     if row.code == POISON_CODE:
-        poisoned = _poisoned_case if kind is CASES else _poisoned_query
-        code, message, result = poisoned(row)
+        code, message, result = kinds.of(kind).poisoned.load()(row)
         return msgspec.json.encode({"error": {"code": code, "message": message}, "result": result})[1:-1]
     if row.outcome is Outcome.ERROR:
         return row.line[1:-1]
     return b'"error":null,"result":' + (row.line if row.code else b"null")
-
-
-def _poisoned_query(row: ItemRow) -> tuple[str, str, Any]:
-    """Code, message and result of a query that no worker survived."""
-    [query] = query_rows.opened([row])
-    return query.code, str((query.result or {}).get("error")), query.result
-
-
-def _poisoned_case(row: ItemRow) -> tuple[str, str, Any]:
-    """Code, message and result of a case that no worker survived."""
-    [case] = case_rows.opened([row])
-    return case.code, case.message, case.result

@@ -1,0 +1,100 @@
+"""How items are named: by their position, as `item_id` has it, and by the id that their file gives them."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from shared.codecs.turn_batches import unpack_batch
+from shared.contracts.case_run import decode_case
+from shared.kinds import Kind
+from shared.runs import RunInfo, RunStore
+
+PAGE: Final = 500
+"""Inputs fetched in one round trip."""
+
+
+class IdParts(NamedTuple):
+    """The id that the file gives an item, and what stands around it in the item's label."""
+
+    own: str
+    """Several items may share it."""
+    before: str = ""
+    after: str = ""
+
+
+class _Turn(Struct):
+    threadId: str  # noqa: N815 - the contract's own name
+    messageId: str | None = None  # noqa: N815 - same
+
+
+class _Item(Struct):
+    id: str = ""
+
+
+_turn, _item = Decoder(_Turn), Decoder(_Item)
+
+
+def item_id(kind: Kind, index: int) -> str:
+    """Names an item by its position, uniquely in its run.
+
+    >>> from shared.kinds import QUERIES
+    >>> item_id(QUERIES, 7)
+    'query-7'
+    """
+    return f"{kind.noun}-{index}"
+
+
+def item_id_parts(position: int, payload: bytes) -> IdParts:
+    """Reads the id of an item that has one under `id`, such as a query."""
+    del position
+    return IdParts(_item.decode(payload).id)
+
+
+def turn_id_parts(position: int, payload: bytes) -> IdParts:
+    """Reads the id of a turn's message; a turn without one is named by its thread and position."""
+    turn = _turn.decode(payload)
+    if turn.messageId is None:
+        return IdParts(f"{turn.threadId}#{position}")
+    return IdParts(turn.messageId, f"{turn.threadId}/")
+
+
+def case_id_parts(position: int, payload: bytes) -> IdParts:
+    """Reads the id of a case, with its model and repeat."""
+    del position
+    case = decode_case(payload)
+    again = f" #{case.repeat + 1}" if case.repeat else ""
+    return IdParts(case.id or f"case {case.case + 1}", "", f" · {case.model}{again}")
+
+
+def case_chunk_name(payload: bytes) -> str:
+    """Names a chunk after its first case."""
+    return decode_case(payload).first
+
+
+def item_chunk_name(payload: bytes) -> str:
+    """Names a chunk after its first item."""
+    return _item.decode(payload).id
+
+
+def item_inputs(store: RunStore, info: RunInfo) -> Iterator[tuple[int, bytes]]:
+    """Yields the position and the input of every item of a run.
+
+    Raises:
+        RedisUnreachableError: Redis stays away.
+    """
+    for start in range(0, info.total, PAGE):
+        page = range(start, min(start + PAGE, info.total))
+        for position, payload in zip(page, store.inputs(info.run, [*map(str, page)]), strict=True):
+            if payload is not None:
+                yield position, payload
+
+
+def turn_inputs(store: RunStore, info: RunInfo) -> Iterator[tuple[int, bytes]]:
+    """Yields the position and the line of every turn; they lie in batches, retried ones a second time."""
+    for chunk in store.chunks(info.run):
+        payloads = () if chunk.generation else store.inputs(info.run, chunk.batches)
+        for payload in filter(None, payloads):
+            positions, body = unpack_batch(payload)
+            yield from zip(positions, body.split(b"\n"), strict=True)

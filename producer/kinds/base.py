@@ -1,0 +1,154 @@
+"""What the producer needs of a kind of run: one declaration, whose parts are imported when they are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
+
+    from producer.aggregate.compared_items import Comparing
+    from producer.aggregate.gates import Metric
+    from producer.cli.context import Session
+    from producer.item_ids import IdParts
+    from producer.load.loads import Load
+    from producer.load.source import Source
+    from producer.options import SubmitOptions
+    from producer.report.junit import JunitTest
+    from producer.report.protocol import Report, Screen, Totals
+    from producer.retry import Retry
+    from shared.codecs.item_rows import ItemRow
+    from shared.errors import InputError
+    from shared.kinds import Kind
+    from shared.runs import RunInfo, RunStore
+
+    Loader = Callable[[Source, SubmitOptions], Load]
+    Format = Callable[[BinaryIO, RunInfo], Report]
+    Poisoned = Callable[[ItemRow], tuple[str, str, Any]]
+    Inputs = Callable[[RunStore, RunInfo], Iterator[tuple[int, bytes]]]
+    Tests = Callable[[Iterable[Any]], Iterator[JunitTest]]
+
+    class Pages(Protocol):
+        """Yields the rows of a run in input order, page by page."""
+
+        def __call__(self, store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
+            """Does so; `with_text`: with what was said, where rows have it."""
+
+    class Unfinished(Protocol):
+        """Returns whether an item with a result is put back to work."""
+
+        def __call__(self, row: ItemRow, *, errors: bool) -> bool:
+            """Does so; `errors`: also those that ended in error."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Late(Generic[T]):
+    """Something in a module that is imported when it is used: a command that needs no report loads none.
+
+    >>> Late("math", "pi").load()
+    3.141592653589793
+    """
+
+    module: str
+    name: str
+
+    def load(self) -> T:
+        """Imports the module and returns what has this name in it."""
+        return cast("T", getattr(import_module(self.module), self.name))
+
+
+ITEM_FORMATS: Final[Mapping[str, Late[Format]]] = {
+    "jsonl": Late("producer.report.items.to_jsonl", "ItemsJsonlReport"),
+    "json": Late("producer.report.items.to_jsonl", "json_report"),
+    "csv": Late("producer.report.items.to_csv", "ItemsCsvReport"),
+    "md": Late("producer.report.items.to_markdown", "ItemsMarkdownReport"),
+    "html": Late("producer.report.items.to_html", "ItemsHtmlReport"),
+    "junit": Late("producer.report.items.to_junit", "ItemsJunitReport"),
+    "github": Late("producer.report.github", "GithubReport"),
+}
+"""Writers for any kind whose results are single items; a kind replaces those for which it has its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerKind:
+    """How the producer loads, reads, shows and retries runs of one kind.
+
+    What has a default works for any kind whose results are single items.
+    """
+
+    kind: Kind
+
+    # Input files
+    loader: Late[Loader]
+    """Reads a file."""
+    keys: frozenset[str] = frozenset()
+    """Keys on the first level of a file that give the kind away."""
+    suffixes: Sequence[str] = ()
+    """Suffixes of files whose content does not."""
+    problems: Late[Callable[[Source], tuple[int, list[InputError]]]] | None = None
+    """Lists every problem of a file; without it a dry run stops at the first one."""
+    dry_run: Late[Callable[[Session, Source, SubmitOptions], int]] | None = None
+    """Prints what is in a file and returns the exit code; without it a dry run counts items and chunks."""
+    examples: Sequence[str] = ()
+    """Packaged examples that `init` writes; the first one is to be run."""
+    examples_need: str = ""
+    """What `init` appends to the command that runs the first one."""
+
+    asks_models: bool = False
+    """Whether the options of models are for such files."""
+
+    # Results
+    pages: Late[Pages] = Late("producer.document", "item_pages")
+    """Reads the rows of a run in input order."""
+    totals: Late[Callable[[], Totals]] = Late("producer.aggregate.items", "ItemTotals")
+    """Counts rows."""
+    settings: Late[Callable[[RunInfo], Mapping[str, Any]]] = Late("producer.run_settings", "no_settings")
+    """Returns the settings of a run that its summary shows."""
+    fails_fast: Late[Callable[[RunInfo], bool]] = Late("producer.run_settings", "never_fails_fast")
+    """Returns whether the first failure was to end a run."""
+    has_text: bool = False
+    """Whether results come with the text of their input, which `--no-text` leaves out."""
+    is_read_early: bool = False
+    """Whether results are read chunk by chunk while the run goes on."""
+
+    # Reports
+    formats: Mapping[str, Late[Format]] = field(default_factory=lambda: ITEM_FORMATS)
+    """Writers by the name of their format; `results --traces` uses those with `traces` in their name."""
+    columns: Sequence[str] = ()
+    """Keys of a result that the tables of `producer.report.items` show."""
+    screen: Late[Screen] = Late("producer.report.items.terminal", "SCREEN")
+    """What a terminal shows of a run."""
+    tests: Late[Tests] = Late("producer.report.items.to_junit", "tests_of")
+    """Makes a test of each row, for JUnit and GitHub."""
+    poisoned: Late[Poisoned] = Late("producer.report.items.opened_rows", "poisoned")
+    """Returns error code, message and result of an item that no worker survived."""
+
+    # Gates and comparisons
+    metrics: Late[Mapping[str, Metric]] = Late("producer.aggregate.gates", "COMMON_METRICS")
+    """Numbers that a gate may ask for."""
+    comparing: Late[Comparing] = Late("producer.aggregate.compared_items", "COMPARED_ITEMS")
+    """How the items of two runs are compared."""
+
+    # Names
+    id_parts: Late[Callable[[int, bytes], IdParts]] = Late("producer.item_ids", "item_id_parts")
+    """Reads the id that the file gives an item out of what was loaded for it."""
+    inputs: Late[Inputs] = Late("producer.item_ids", "item_inputs")
+    """Yields position and input of every item of a run."""
+    chunk_name: Late[Callable[[bytes], str]] = Late("producer.item_ids", "item_chunk_name")
+    """Names a chunk of a retry after its first item."""
+    has_repeated_ids: bool = False
+    """Whether items with the same id are told apart by their number."""
+
+    # Retries
+    retry: Late[Retry] = Late("producer.retry_items", "retry_items")
+    """Puts items of a run back to work."""
+    is_unfinished: Late[Unfinished] = Late("producer.retry_items", "is_item_unfinished")
+    """Returns whether an item with a result is put back to work."""
+    can_rescore: bool = False
+    """Whether stored answers can be judged again."""

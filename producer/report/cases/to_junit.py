@@ -1,0 +1,55 @@
+"""Writes a cases run as JUnit XML: a suite for each model, with the reason where a case did not pass."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from producer.report.cases.opened_rows import OpenedCase, opened
+from producer.report.junit import NEVER, Junit, JunitTest
+from shared.codecs.item_rows import ItemRow
+from shared.runs import RunInfo
+
+
+class CasesJunitReport:
+    """Writes a cases run: a suite for each model.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._junit = Junit(out, info)
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        self._junit.add_all((case.item.model, case_test(case)) for case in opened(rows))
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the file."""
+        self._junit.end(document)
+
+
+def tests_of(rows: Iterable[ItemRow]) -> Iterator[JunitTest]:
+    """Makes a test of each row."""
+    return map(case_test, opened(rows))
+
+
+def case_test(case: OpenedCase) -> JunitTest:
+    """Makes a test of a case."""
+    row, item, result = case.row, case.item, case.result
+    name = f"case {item.case + 1}" + (f" ({item.id})" if item.id else "")
+    name += f" #{item.repeat + 1}" * bool(item.repeat)
+    time_s = (row.latency_ms or 0) / 1000
+    if result is None:
+        return JunitTest(item.model, name, "skipped", message=NEVER)
+    if case.code:
+        return JunitTest(item.model, name, "error", time_s, case.code, case.message, f"input: {item.input}")
+    if result["passed"]:
+        return JunitTest(item.model, name, time_s=time_s)
+    body = [f"input: {item.input}"]
+    if item.expected is not None:
+        body.append(f"expected: {json.dumps(item.expected, ensure_ascii=False)}")
+    body.append(f"output: {result['raw_output']}")
+    status = str(result["status"])
+    return JunitTest(item.model, name, "failure", time_s, status, case.message or status, "\n".join(body))

@@ -1,0 +1,1 @@
+"""Writers for kinds whose results are single items: what a kind does without writers of its own."""

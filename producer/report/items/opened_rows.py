@@ -1,0 +1,80 @@
+"""Opens the stored rows of single items: the result, why there is none, and the cells that tables show."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from producer import kinds
+from producer.item_ids import item_id
+from shared.codecs.item_rows import POISON_CODE, ItemRow
+from shared.kinds import Kind
+from shared.names import Outcome
+
+POISONED: Final = "no worker survived it"
+"""The error of an item that every worker died of."""
+COLUMNS: Final = ("item", "outcome", "attempts", "latency_ms", "cost_usd", "error_code", "error_message")
+"""Of every table; the result keys that a kind declares as its columns follow."""
+
+_decode = msgspec.json.decode
+
+
+class OpenedItem(NamedTuple):
+    """A row with its result."""
+
+    row: ItemRow
+    """As it is stored."""
+    result: dict[str, Any] | None
+    """None where there is none: an error, or the run ended before the item was worked on."""
+    code: str
+    """Error code; empty when there is a result."""
+    message: str
+    """What the error says."""
+
+
+def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedItem]:
+    """Opens rows one by one."""
+    for row in rows:
+        if row.code == POISON_CODE:
+            yield OpenedItem(row, None, "poison", POISONED)
+        elif row.outcome is Outcome.ERROR:
+            line = _decode(row.line)
+            error = line["error"]
+            yield OpenedItem(row, line["result"], str(error["code"]), str(error["message"]))
+        else:
+            yield OpenedItem(row, _decode(row.line) if row.code else None, "", "")
+
+
+def poisoned(row: ItemRow) -> tuple[str, str, Any]:
+    """Returns code, message and result of an item that no worker survived."""
+    [item] = opened([row])
+    return item.code, item.message, item.result
+
+
+def columns_of(kind: Kind) -> Sequence[str]:
+    """Returns the headings of the tables of a kind."""
+    return (*COLUMNS, *kinds.of(kind).columns)
+
+
+def cells_of(kind: Kind, item: OpenedItem) -> list[Any]:
+    """Returns the cells of an item under `columns_of`; what is no text and no number becomes JSON."""
+    row, result = item.row, item.result or {}
+    cells = [
+        item_id(kind, row.index),
+        row.outcome.value,
+        row.attempts,
+        row.latency_ms,
+        row.cost_usd,
+        item.code,
+        item.message,
+        *(result.get(key) for key in kinds.of(kind).columns),
+    ]
+    return [_cell(value) for value in cells]
+
+
+def _cell(value: Any) -> Any:
+    """Returns a value as a cell has it."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,67 @@
+"""What a terminal shows of a run of single items: how it ended, counts, latencies and errors."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from producer.aggregate.turns import ranked, share
+from producer.report.cells import plain
+from producer.report.items.opened_rows import opened
+from producer.report.protocol import Screen
+from producer.text import duration, plural
+from shared.codecs.item_rows import ItemRow
+
+COLUMNS: Final = ("item", "outcome", "attempts", "latency", "result")
+"""Of the table of results."""
+CELL_CHARS: Final = 60
+"""Longest text in a cell."""
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """Writes in one line what the run is and how far it came."""
+    counts, summary = document["counts"], document["summary"]
+    text = f"{document['state']}: {plural(counts['total'], 'item')}"
+    if summary["duration_s"] is None:
+        done = sum(counts.values()) - counts["total"]
+        return f"{text}, {done:,} done ({share(done, counts['total']):.0f} %)"
+    return f"{text} in {duration(summary['duration_s'])}"
+
+
+def summary_text(document: Mapping[str, Any]) -> str:
+    """Writes counts, latencies and errors of a run.
+
+    Args:
+        document: as `producer.document` makes it.
+    """
+    summary, counts = document["summary"], document["counts"]
+    source = plain(summary["source"], CELL_CHARS)
+    lines = [f"{document['run_id']}  {source}".rstrip(), headline(document), ""]
+    lines.append(" · ".join(f"{word} {number:,}" for word, number in counts.items() if number))
+    if latencies := summary.get("latency_ms"):
+        lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies.items())}")
+    if errors := summary.get("errors"):
+        codes = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(errors))
+        lines.append("errors by code: " + ", ".join(codes))
+    lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
+    return "\n".join(lines)
+
+
+def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
+    """Returns results as cells of a table with `COLUMNS`, safe to print."""
+    return [
+        [
+            str(item.row.index),
+            item.row.outcome.value,
+            f"{item.row.attempts:,}",
+            "" if item.row.latency_ms is None else f"{item.row.latency_ms:,} ms",
+            plain(
+                f"{item.code}: {item.message}" if item.code else json.dumps(item.result, ensure_ascii=False),
+                CELL_CHARS,
+            ),
+        ]
+        for item in opened(rows)
+    ]
+
+
+SCREEN: Final = Screen(summary_text, COLUMNS, table_rows, right=("attempts", "latency"))
+"""What a terminal shows of a run."""

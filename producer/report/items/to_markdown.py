@@ -1,0 +1,45 @@
+"""Writes a run of single items as Markdown: the counts, and the first items."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Final
+
+from producer.report.cells import markdown
+from producer.report.items.opened_rows import cells_of, columns_of, opened
+from producer.report.items.terminal import headline
+from shared.codecs.item_rows import ItemRow
+from shared.runs import RunInfo
+
+SHOWN: Final = 200
+"""First items that are listed; `proctor results` shows all."""
+CELL_CHARS: Final = 200
+"""Longest text in a cell."""
+
+
+class ItemsMarkdownReport:
+    """Keeps the first rows and writes everything at the end.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._out, self._info = out, info
+        self._rows = list[list[Any]]()
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Keeps the rows that are shown."""
+        self._rows += [cells_of(self._info.kind, item) for item in opened(rows[: SHOWN - len(self._rows)])]
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the report."""
+        run, columns = self._info.run, columns_of(self._info.kind)
+        lines = [f"# {markdown(run)}", "", f"{headline(document)}.", ""]
+        lines += ["| outcome | items |", "| --- | --- |"]
+        lines += [f"| {word} | {number:,} |" for word, number in document["counts"].items() if number]
+        lines += ["", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
+        lines += [f"| {' | '.join(markdown(str(cell), CELL_CHARS) for cell in row)} |" for row in self._rows]
+        left = document["counts"]["total"] - len(self._rows)
+        if left > 0:
+            lines += ["", f"{left:,} more: `proctor results {run}`."]
+        self._out.write("\n".join([*lines, ""]).encode(errors="replace"))

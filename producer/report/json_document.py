@@ -1,0 +1,31 @@
+"""Writes a run as one JSON document: what `--json` prints, and every result under `results`."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+
+class JsonDocument:
+    """Writes results as they go by, and the numbers after them; only a page is in memory.
+
+    Args:
+        out: where to.
+        lines_of: writes some rows as JSON, one a line.
+    """
+
+    def __init__(self, out: BinaryIO, lines_of: Callable[[Sequence[Any]], bytes]) -> None:
+        self._out, self._lines_of = out, lines_of
+        self._between = b"\n"
+        out.write(b'{"results": [')
+
+    def page(self, rows: Sequence[Any]) -> None:
+        """Writes some results, one a line."""
+        lines = self._lines_of(rows).rstrip(b"\n")
+        if lines:
+            self._out.write(self._between + lines.replace(b"\n", b",\n"))
+            self._between = b",\n"
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the rest of the document."""
+        rest = json.dumps(document, ensure_ascii=False, indent=2)
+        self._out.write(b"\n],\n" + rest.removeprefix("{\n").encode() + b"\n")

@@ -1,0 +1,68 @@
+"""Writes a queries run as JUnit XML: a suite for each category, with the checks that a query did not pass."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import msgspec
+
+from producer.report.junit import NEVER, Junit, JunitTest
+from producer.report.queries.opened_rows import OpenedQuery, opened
+from shared.codecs.item_rows import ItemRow
+from shared.names import Outcome
+from shared.runs import RunInfo
+
+_decode = msgspec.json.decode
+
+
+class QueriesJunitReport:
+    """Writes a queries run: a suite for each category.
+
+    Args:
+        out: where to.
+        info: the run.
+    """
+
+    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
+        self._junit = Junit(out, info)
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        self._junit.add_all(map(query_test, opened(rows)))
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the file."""
+        self._junit.end(document)
+
+
+def tests_of(rows: Iterable[ItemRow]) -> Iterator[JunitTest]:
+    """Makes a test of each row."""
+    return (test for _, test in map(query_test, opened(rows)))
+
+
+def query_test(query: OpenedQuery) -> tuple[str, JunitTest]:
+    """Makes a test of a query, with its category."""
+    # Of a query that was never sent the row has its input, with the same keys.
+    told = query.result or _decode(query.row.line)
+    category = str(told["category"])
+    return category, _query_test(query, category, f"{told['id']}: {told['query']}")
+
+
+def _query_test(query: OpenedQuery, category: str, name: str) -> JunitTest:
+    """Makes the test."""
+    if query.result is None:
+        return JunitTest(category, name, "skipped", message=NEVER)
+    time_s = (query.result["client_latency_ms"] or 0) / 1000
+    if query.row.outcome is Outcome.ERROR:
+        return JunitTest(category, name, "error", time_s, query.code, str(query.shown["error"] or query.code))
+    if query.result["overall_pass"]:
+        return JunitTest(category, name, time_s=time_s)
+    missed = {
+        word: check
+        for word, check in query.result["checks"].items()
+        if check.get("applicable", True) and not check["pass"]
+    }
+    why = f"missed: {', '.join(missed)}" if missed else "no check is applicable"
+    body = [f"{word}: {json.dumps(check, ensure_ascii=False)}" for word, check in missed.items()]
+    body.append(f"response: {json.dumps(query.result['response'], ensure_ascii=False)}")
+    return JunitTest(category, name, "failure", time_s, "failed_checks", why, "\n".join(body))
