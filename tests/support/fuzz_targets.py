@@ -39,8 +39,7 @@ from worker.breakpoint.wire import decode_turns
 from worker.executors.case_judges import judge_histories
 from worker.queries.fields import at
 from worker.queries.reply import read_reply
-from worker.sandbox.answers import RETURNED, failure_of
-from worker.sandbox.child import Answer
+from worker.sandbox.child import RETURNED, Answer, failure_of
 from worker.upstream.completion import PieceReader, decoded, read_completion, words_of
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError

@@ -1,43 +1,48 @@
-"""Talks to one child of the zygote: one request, one answer, within a deadline, and nothing else believed."""
+"""Sends requests to a child of the zygote and checks its answers: within a deadline, and never forged."""
 
 import os
+import re
 import select
 import signal
+from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Final, NamedTuple
 
-from worker.sandbox import wire
-from worker.sandbox.failures import Reason, SandboxError
-from worker.sandbox.zygote_client import Pipes
+from worker.sandbox import protocol
+from worker.sandbox.sandbox_errors import Reason, SandboxError, UnusableError
+from worker.sandbox.zygote_client import ForkedChild
 
 MAX_FRAME_BYTES: Final = 8 << 20
 """A longer answer is not read."""
 READ_BYTES: Final = 1 << 16
 WORD_BYTES: Final = 8
+_STATUS: Final = re.compile(r"[0-9]{1,5}")
+"""A wait status, as far as the text is no forgery."""
 GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 class Answer(NamedTuple):
-    """What a child said."""
+    """The answer of a child."""
 
     kind: bytes
-    """One of the kinds that zygote.py lists."""
+    """One of the kinds that protocol.py lists."""
     text: str
-    """What goes with it."""
+    """What comes with the kind."""
 
 
-class Child:
+class SandboxChild:
     """A process that runs patterns or validators.
 
     Args:
         pipes: as it was forked.
     """
 
-    def __init__(self, pipes: Pipes) -> None:
+    def __init__(self, pipes: ForkedChild) -> None:
         self._pipes = pipes
         self.uses = 0
         """Requests it answered."""
-        self.is_over = False
+        self.is_ended = False
         """Whether it was ended."""
         self._readable = select.poll()
         self._readable.register(pipes.answers, select.POLLIN)
@@ -47,7 +52,7 @@ class Child:
         """Whether it is known to be gone, together with its zygote."""
         return self._pipes.zygote.is_lost
 
-    def ask(self, what: bytes, first: str, second: str, limit_s: float) -> Answer:
+    def request(self, what: bytes, first: str, second: str, limit_s: float) -> Answer:
         """Asks one thing; after any failure the child is ended.
 
         Raises:
@@ -57,9 +62,9 @@ class Child:
         deadline = monotonic() + limit_s
         word = os.urandom(WORD_BYTES)
         name, text = first.encode("utf-8", "surrogatepass"), second.encode("utf-8", "surrogatepass")
-        size = wire.ASK.size - wire.COUNT_BYTES + len(name) + len(text)
+        size = protocol.ASK.size - protocol.COUNT_BYTES + len(name) + len(text)
         try:
-            self._write(wire.ASK.pack(size, word, what, len(name)) + name + text, deadline, limit_s)
+            self._write(protocol.ASK.pack(size, word, what, len(name)) + name + text, deadline, limit_s)
             answer = self._answer(word, deadline, limit_s)
         except BaseException:
             self.end()
@@ -69,12 +74,12 @@ class Child:
 
     def end(self) -> None:
         """Ends the process, without waiting for it; a second call does nothing."""
-        if not self.is_over:
+        if not self.is_ended:
             self._close()
             self._pipes.zygote.drop(self._pipes.pid)
 
     def _close(self) -> None:
-        self.is_over = True
+        self.is_ended = True
         os.close(self._pipes.requests)
         os.close(self._pipes.answers)
 
@@ -104,19 +109,19 @@ class Child:
 
     def _answer(self, word: bytes, deadline: float, limit_s: float) -> Answer:
         data = b""
-        while len(data) < wire.HEAD.size:
-            data += self._more(deadline, limit_s)
-        length, said, kind = wire.HEAD.unpack_from(data)
-        if said != word or length < wire.HEAD.size - wire.COUNT_BYTES:
+        while len(data) < protocol.HEAD.size:
+            data += self._read_some(deadline, limit_s)
+        length, said, kind = protocol.HEAD.unpack_from(data)
+        if said != word or length < protocol.HEAD.size - protocol.COUNT_BYTES:
             raise _forged()
         if length > MAX_FRAME_BYTES:
             raise SandboxError(
                 Reason.TOO_LARGE, f"it answered {length:,} bytes of at most {MAX_FRAME_BYTES:,}"
             )
-        missing = length + wire.COUNT_BYTES - len(data)
-        parts = [data[wire.HEAD.size :]]
+        missing = length + protocol.COUNT_BYTES - len(data)
+        parts = [data[protocol.HEAD.size :]]
         while missing > 0:
-            parts.append(self._more(deadline, limit_s))
+            parts.append(self._read_some(deadline, limit_s))
             missing -= len(parts[-1])
         if missing < 0:
             raise _forged()
@@ -125,7 +130,7 @@ class Child:
         except UnicodeDecodeError:
             raise _forged() from None
 
-    def _more(self, deadline: float, limit_s: float) -> bytes:
+    def _read_some(self, deadline: float, limit_s: float) -> bytes:
         if not self._readable.poll(max(0.0, deadline - monotonic()) * 1000):
             raise _too_slow(limit_s)
         more = os.read(self._pipes.answers, READ_BYTES)
@@ -170,3 +175,50 @@ def _too_slow(limit_s: float) -> SandboxError:
 
 def _forged() -> SandboxError:
     return SandboxError(Reason.FORGED, "it wrote what is no answer where answers are written")
+
+
+def _returned_object(name: str) -> object:
+    """Something whose type has this name: all that is told of an object that a validator made up.
+
+    >>> type(_returned_object("Match")).__name__
+    'Match'
+    """
+    return type(name if name.isidentifier() else "object", (), {})()
+
+
+def _number(text: str) -> object:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return _returned_object("number")
+
+
+RETURNED: Final[dict[bytes, Callable[[str], object]]] = {
+    protocol.TRUE: lambda _: True,
+    protocol.FALSE: lambda _: False,
+    protocol.TRUE_SAID: lambda text: (True, text),
+    protocol.FALSE_SAID: lambda text: (False, text),
+    protocol.NONE: lambda _: None,
+    protocol.NUMBER: _number,
+    protocol.TEXT: lambda text: text,
+    protocol.OTHER: _returned_object,
+}
+"""What the kinds of answers stand for."""
+
+
+def failure_of(answer: Answer, what: str) -> SandboxError:
+    """The error that an answer means."""
+    match answer.kind:
+        case protocol.RAISED:
+            return SandboxError(Reason.EXCEPTION, answer.text)
+        case protocol.MEMORY:
+            return SandboxError(Reason.MEMORY, f"{what} needs more memory than it may have")
+        case protocol.UNKNOWN:
+            said = f"the validators file has no function {what}"
+            return UnusableError(Reason.UNKNOWN_VALIDATOR, said, hint="define it, or correct the case")
+        case protocol.BAD_PATTERN:
+            return UnusableError(Reason.BAD_PATTERN, f"no regular expression: {answer.text}")
+        case protocol.CRASHED if _STATUS.fullmatch(answer.text):
+            return SandboxError(Reason.CRASH, f"its process {ending(int(answer.text))}")
+        case _:
+            return SandboxError(Reason.FORGED, "it wrote what is no answer where answers are written")

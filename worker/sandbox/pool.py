@@ -19,10 +19,9 @@ from typing import Final
 
 from shared.errors import ValidatorSecurityError
 from shared.settings import Settings
-from worker.sandbox import wire
-from worker.sandbox.answers import RETURNED, failure_of
-from worker.sandbox.child import Answer, Child
-from worker.sandbox.failures import Reason, SandboxError, UnusableError
+from worker.sandbox import protocol
+from worker.sandbox.child import RETURNED, Answer, SandboxChild, failure_of
+from worker.sandbox.sandbox_errors import Reason, SandboxError, UnusableError
 from worker.sandbox.zygote_client import Limits, Zygote, ZygoteLostError
 from worker.validation.policy import check_validator_source
 
@@ -75,7 +74,7 @@ class Sandboxes:
         self._lock = threading.Lock()
         self._zygote: Zygote | None = None
         self._is_closed = False
-        self._idle: OrderedDict[Child, str | None] = OrderedDict()
+        self._idle: OrderedDict[SandboxChild, str | None] = OrderedDict()
 
     @contextmanager
     def batch(self, source: str | None) -> Iterator["Sandbox"]:
@@ -100,7 +99,7 @@ class Sandboxes:
         """Why processes cannot be locked on this machine; empty when they can. Starts the zygote."""
         return self._started().why_unlocked
 
-    def take(self, source: str | None, *, is_new: bool = False) -> Child:
+    def acquire(self, source: str | None, *, is_new: bool = False) -> SandboxChild:
         """Gives a child that has loaded a source, a used one if there is one.
 
         Raises:
@@ -117,21 +116,21 @@ class Sandboxes:
             if not found.is_stale:
                 return found
             found.end()
-        zygote_now = self._started()
-        if source is not None and zygote_now.why_unlocked and not self._may_be_unsafe():
-            what = f"validators are not run here: {zygote_now.why_unlocked}"
+        zygote = self._started()
+        if source is not None and zygote.why_unlocked and not self._may_be_unsafe():
+            what = f"validators are not run here: {zygote.why_unlocked}"
             raise UnusableError(Reason.UNAVAILABLE, what, hint=UNSAFE_HINT)
-        is_locked = not zygote_now.why_unlocked
-        child = Child(zygote_now.fork(is_locked=is_locked, is_template=source is not PATTERNS))
+        is_locked = not zygote.why_unlocked
+        child = SandboxChild(zygote.fork(is_locked=is_locked, is_template=source is not PATTERNS))
         if source is not None:
             _load(child, source, self.call_s)
         return child
 
-    def give_back(self, child: Child, source: str | None) -> None:
+    def release(self, child: SandboxChild, source: str | None) -> None:
         """Takes back a child: keeps it for the next batch, or ends it."""
-        spare: list[Child] = []
+        spare: list[SandboxChild] = []
         with self._lock:
-            if not self._is_closed and not child.is_over and child.uses < MAX_USES:
+            if not self._is_closed and not child.is_ended and child.uses < MAX_USES:
                 self._idle[child] = source
                 if len(self._idle) > MOST_IDLE:
                     spare.append(self._idle.popitem(last=False)[0])
@@ -186,7 +185,7 @@ class Sandbox:
 
     def __init__(self, sandboxes: Sandboxes, source: str | None) -> None:
         self._sandboxes, self._source = sandboxes, source
-        self._children: dict[str | None, Child] = {}
+        self._children: dict[str | None, SandboxChild] = {}
 
     def search(self, pattern: str, text: str) -> str | None:
         """Searches as `re.search` with MULTILINE does; returns the text that matched, which may be empty.
@@ -194,10 +193,10 @@ class Sandbox:
         Raises:
             SandboxError: it gave no answer; says why.
         """
-        answer = self._ask(PATTERNS, wire.SEARCH, pattern, text, self._sandboxes.search_s)
-        if answer.kind == wire.MATCH:
+        answer = self._ask(PATTERNS, protocol.SEARCH, pattern, text, self._sandboxes.search_s)
+        if answer.kind == protocol.MATCH:
             return answer.text
-        if answer.kind == wire.NO_MATCH:
+        if answer.kind == protocol.NO_MATCH:
             return None
         raise failure_of(answer, "the search")
 
@@ -210,7 +209,7 @@ class Sandbox:
         """
         if self._source is None:
             raise UnusableError(Reason.UNKNOWN_VALIDATOR, "there is no validators file")
-        answer = self._ask(self._source, wire.CALL, name, text, self._sandboxes.call_s)
+        answer = self._ask(self._source, protocol.CALL, name, text, self._sandboxes.call_s)
         if answer.kind in RETURNED:
             return RETURNED[answer.kind](answer.text)
         raise failure_of(answer, name)
@@ -219,7 +218,7 @@ class Sandbox:
         """Gives its children back."""
         while self._children:
             source, child = self._children.popitem()
-            self._sandboxes.give_back(child, source)
+            self._sandboxes.release(child, source)
 
     def _ask(self, source: str | None, what: bytes, first: str, second: str, limit_s: float) -> Answer:
         """Asks a child; what goes wrong in a used one, or with its zygote, is tried again in a new one.
@@ -232,9 +231,9 @@ class Sandbox:
             was_used = False
             try:
                 if child is None:
-                    child = self._children[source] = self._sandboxes.take(source, is_new=is_new)
+                    child = self._children[source] = self._sandboxes.acquire(source, is_new=is_new)
                 was_used = child.uses > 0
-                answer = child.ask(what, first, second, limit_s)
+                answer = child.request(what, first, second, limit_s)
             except ZygoteLostError as error:
                 self._drop(source)
                 if is_last:
@@ -244,7 +243,7 @@ class Sandbox:
                 if not was_used or (source is not PATTERNS and error.reason is Reason.TIMEOUT):
                     raise
             else:
-                is_used_up = source is PATTERNS and answer.kind == wire.MEMORY
+                is_used_up = source is PATTERNS and answer.kind == protocol.MEMORY
                 if is_used_up or child.uses >= MAX_USES:
                     self._drop(source)
                 if not is_used_up or not was_used:
@@ -258,7 +257,7 @@ class Sandbox:
             child.end()
 
 
-def _load(child: Child, source: str, limit_s: float) -> None:
+def _load(child: SandboxChild, source: str, limit_s: float) -> None:
     """Has a child compile a validators file and run it once from its top.
 
     Raises:
@@ -266,9 +265,9 @@ def _load(child: Child, source: str, limit_s: float) -> None:
         ZygoteLostError: the child was ended together with its zygote.
     """
     try:
-        answer = child.ask(wire.LOAD, source, "", limit_s)
+        answer = child.request(protocol.LOAD, source, "", limit_s)
         child.uses = 0
-        if answer.kind != wire.DONE:
+        if answer.kind != protocol.DONE:
             raise failure_of(answer, "the validators file")
     except SandboxError as error:
         child.end()

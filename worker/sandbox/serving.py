@@ -8,7 +8,7 @@ import os
 import re
 from typing import NoReturn
 
-from worker.sandbox import wire
+from worker.sandbox import protocol
 
 MAX_SAID_CHARS = 4_000
 READ_BYTES = 1 << 20
@@ -21,21 +21,23 @@ _read, _write, _exit = os.read, os.write, os._exit
 def receive() -> tuple[bytes, bytes, str, str]:
     """Reads one request: its word, what is asked, and two texts; ends the process at the end of the pipe."""
     data = _read(0, FIRST_READ_BYTES)
-    while len(data) < wire.ASK.size or len(data) < wire.ASK.unpack_from(data)[0] + wire.COUNT_BYTES:
+    while (
+        len(data) < protocol.ASK.size or len(data) < protocol.ASK.unpack_from(data)[0] + protocol.COUNT_BYTES
+    ):
         more = _read(0, READ_BYTES)
         if not more:
             _exit(0)
         data += more
-    _, word, what, length = wire.ASK.unpack_from(data)
-    middle = wire.ASK.size + length
-    first = data[wire.ASK.size : middle].decode("utf-8", "surrogatepass")
+    _, word, what, length = protocol.ASK.unpack_from(data)
+    middle = protocol.ASK.size + length
+    first = data[protocol.ASK.size : middle].decode("utf-8", "surrogatepass")
     return word, what, first, data[middle:].decode("utf-8", "surrogatepass")
 
 
 def framed(word: bytes, kind: bytes, text: str = "") -> bytes:
     """Makes one answer."""
     body = text.encode("utf-8", "surrogatepass")
-    return wire.HEAD.pack(wire.HEAD.size - wire.COUNT_BYTES + len(body), word, kind) + body
+    return protocol.HEAD.pack(protocol.HEAD.size - protocol.COUNT_BYTES + len(body), word, kind) + body
 
 
 def send(data: bytes) -> None:
@@ -47,12 +49,12 @@ def send(data: bytes) -> None:
 def raised(error: BaseException) -> tuple[bytes, str]:
     """Makes an answer of an exception."""
     if isinstance(error, MemoryError):
-        return wire.MEMORY, ""
+        return protocol.MEMORY, ""
     try:
         text = f"{type(error).__name__}: {error}"
     except BaseException:  # noqa: BLE001 - its own text may raise whatever it likes
         text = type(error).__name__
-    return wire.RAISED, text[:MAX_SAID_CHARS]
+    return protocol.RAISED, text[:MAX_SAID_CHARS]
 
 
 def search(pattern: str, text: str) -> tuple[bytes, str]:
@@ -60,14 +62,14 @@ def search(pattern: str, text: str) -> tuple[bytes, str]:
     try:
         compiled = re.compile(pattern, re.MULTILINE)
     except MemoryError:
-        return wire.MEMORY, ""
+        return protocol.MEMORY, ""
     except Exception as error:  # noqa: BLE001 - RecursionError and OverflowError too mean: no pattern
-        return wire.BAD_PATTERN, str(error)[:MAX_SAID_CHARS]
+        return protocol.BAD_PATTERN, str(error)[:MAX_SAID_CHARS]
     try:
         found = compiled.search(text)
     except BaseException as error:  # noqa: BLE001 - MemoryError and RecursionError
         return raised(error)
-    return (wire.NO_MATCH, "") if found is None else (wire.MATCH, found.group())
+    return (protocol.NO_MATCH, "") if found is None else (protocol.MATCH, found.group())
 
 
 def serve_searches() -> NoReturn:

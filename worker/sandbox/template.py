@@ -13,7 +13,7 @@ import os
 import types
 from typing import NoReturn
 
-from worker.sandbox import lockdown, serving, wire
+from worker.sandbox import lockdown, protocol, serving
 
 MAX_NAME_CHARS = 80
 MAX_ANSWER_BYTES = 1 << 20
@@ -27,13 +27,15 @@ def serve_calls(cage: lockdown.Cage) -> NoReturn:
     code: types.CodeType | None = None
     while True:
         word, what, first, second = serving.receive()
-        if what == wire.LOAD:
+        if what == protocol.LOAD:
             try:
                 code = compile(first, "validators.py", "exec", dont_inherit=True)
             except BaseException as error:  # noqa: BLE001 - whatever the compiler says is an answer
                 serving.send(serving.framed(word, *serving.raised(error)))
                 continue
-        serving.send(_in_own_process(cage, word, code, *(("", "") if what == wire.LOAD else (first, second))))
+        serving.send(
+            _in_own_process(cage, word, code, *(("", "") if what == protocol.LOAD else (first, second)))
+        )
 
 
 def _in_own_process(
@@ -75,12 +77,14 @@ def _read_to_end(pipe: int) -> bytes:
 
 def _believed(word: bytes, data: bytes, status: int) -> bytes:
     """Makes the answer that is handed on: the whole one of a process that ended well, or why not."""
-    is_headed = len(data) >= wire.HEAD.size
-    length = wire.HEAD.unpack_from(data)[0] + wire.COUNT_BYTES if is_headed else wire.HEAD.size
-    if len(data) > length or (is_headed and data[wire.COUNT_BYTES : wire.COUNT_BYTES + len(word)] != word):
-        return serving.framed(word, wire.FORGED)
+    is_headed = len(data) >= protocol.HEAD.size
+    length = protocol.HEAD.unpack_from(data)[0] + protocol.COUNT_BYTES if is_headed else protocol.HEAD.size
+    if len(data) > length or (
+        is_headed and data[protocol.COUNT_BYTES : protocol.COUNT_BYTES + len(word)] != word
+    ):
+        return serving.framed(word, protocol.FORGED)
     if status or len(data) < length:
-        return serving.framed(word, wire.CRASHED, str(status))
+        return serving.framed(word, protocol.CRASHED, str(status))
     return data
 
 
@@ -91,10 +95,10 @@ def _run(code: types.CodeType | None, name: str, text: str) -> tuple[bytes, str]
         if code is not None:
             exec(code, names)  # noqa: S102 - to run it is what this process is for
         if not name:
-            return wire.DONE, ""
+            return protocol.DONE, ""
         validator = names.get(name)
         if code is None or name == "__builtins__" or not callable(validator):
-            return wire.UNKNOWN, ""
+            return protocol.UNKNOWN, ""
         return _described(validator(text))
     except BaseException as error:  # noqa: BLE001 - whatever it raises is an answer
         return serving.raised(error)
@@ -104,15 +108,15 @@ def _described(value: object) -> tuple[bytes, str]:  # noqa: PLR0911 - one kind 
     """Makes an answer of what a validator returned."""
     most = serving.MAX_SAID_CHARS
     if value is True:
-        return wire.TRUE, ""
+        return protocol.TRUE, ""
     if value is False:
-        return wire.FALSE, ""
+        return protocol.FALSE, ""
     if type(value) is tuple and len(value) == PAIR and type(value[0]) is bool and isinstance(value[1], str):
-        return wire.TRUE_SAID if value[0] else wire.FALSE_SAID, str.__str__(value[1])[:most]
+        return protocol.TRUE_SAID if value[0] else protocol.FALSE_SAID, str.__str__(value[1])[:most]
     if value is None:
-        return wire.NONE, ""
+        return protocol.NONE, ""
     if type(value) in {int, float}:
-        return wire.NUMBER, repr(value)[:most]
+        return protocol.NUMBER, repr(value)[:most]
     if type(value) is str:
-        return wire.TEXT, value[:most]
-    return wire.OTHER, type(value).__name__[:MAX_NAME_CHARS]
+        return protocol.TEXT, value[:most]
+    return protocol.OTHER, type(value).__name__[:MAX_NAME_CHARS]

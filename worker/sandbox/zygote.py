@@ -22,7 +22,7 @@ import sys
 import warnings
 from typing import NoReturn
 
-from worker.sandbox import lockdown, serving, template, wire
+from worker.sandbox import lockdown, protocol, serving, template
 from worker.sandbox.probes import probes
 
 PAIR = 2
@@ -44,7 +44,7 @@ def become_child(parent: int, requests: int, answers: int, *, order: bytes, is_l
         sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        if order == wire.TEMPLATE:
+        if order == protocol.TEMPLATE:
             cage = lockdown.Cage(is_locked=is_locked)
             lock_or_limit(is_locked=is_locked, is_template=True)
             template.serve_calls(cage)
@@ -156,23 +156,23 @@ def obey(control: socket.socket) -> None:
     zygote = os.getpid()
     try:
         while True:
-            data, pipes, _, _ = socket.recv_fds(control, wire.ORDER.size, PAIR)
-            if len(data) < wire.ORDER.size:
+            data, pipes, _, _ = socket.recv_fds(control, protocol.ORDER.size, PAIR)
+            if len(data) < protocol.ORDER.size:
                 return
-            order, number = wire.ORDER.unpack(data)
-            if order in {wire.SEARCHER, wire.TEMPLATE}:
+            order, number = protocol.ORDER.unpack(data)
+            if order in {protocol.SEARCHER, protocol.TEMPLATE}:
                 child = os.fork()
                 if child == 0:
                     become_child(zygote, *pipes, order=order, is_locked=bool(number))
                 children.add(child)
                 for pipe in pipes:
                     os.close(pipe)
-                control.sendall(wire.ORDER.pack(order, child))
+                control.sendall(protocol.ORDER.pack(order, child))
             else:
                 status = end(number) if number in children else 0
                 children.discard(number)
-                if order == wire.END:
-                    control.sendall(wire.ORDER.pack(wire.END, status))
+                if order == protocol.END:
+                    control.sendall(protocol.ORDER.pack(protocol.END, status))
     except OSError:
         return  # the worker is gone in the middle of a word
     finally:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from worker.sandbox import wire
+from worker.sandbox import protocol
 
 PROGRAM: Final = Path(__file__).with_name("boot.py")
 START_S: Final = 30.0
@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     """Processor time of all its calls together; each has a deadline of its own."""
 
 
-class Pipes(NamedTuple):
+class ForkedChild(NamedTuple):
     """A child as it was forked."""
 
     zygote: "Zygote"
@@ -85,7 +85,7 @@ class Zygote:
             raise ZygoteLostError(str(error)) from error
         self._control.settimeout(ORDER_S)
 
-    def fork(self, *, is_locked: bool, is_template: bool) -> Pipes:
+    def fork(self, *, is_locked: bool, is_template: bool) -> ForkedChild:
         """Forks a child, for a validators file or for patterns.
 
         Raises:
@@ -94,7 +94,7 @@ class Zygote:
         requests, our_requests = os.pipe()
         our_answers, answers = os.pipe()
         try:
-            order = wire.TEMPLATE if is_template else wire.SEARCHER
+            order = protocol.TEMPLATE if is_template else protocol.SEARCHER
             pid = self._order(order, int(is_locked), [requests, answers])
         except ZygoteLostError:
             os.close(our_requests)
@@ -104,7 +104,7 @@ class Zygote:
             os.close(requests)
             os.close(answers)
         os.set_blocking(our_requests, False)
-        return Pipes(self, pid, our_requests, our_answers)
+        return ForkedChild(self, pid, our_requests, our_answers)
 
     def end(self, pid: int) -> int:
         """Ends a child, if it has not ended, and returns its wait status.
@@ -112,13 +112,13 @@ class Zygote:
         Raises:
             ZygoteLostError: it is gone.
         """
-        return self._order(wire.END, pid, [])
+        return self._order(protocol.END, pid, [])
 
     def drop(self, pid: int) -> None:
         """Ends a child without waiting for its end; a zygote that is gone has ended it already."""
         with self._busy, suppress(OSError):
             if not self.is_lost:
-                self._control.sendall(wire.ORDER.pack(wire.DROP, pid))
+                self._control.sendall(protocol.ORDER.pack(protocol.DROP, pid))
 
     def close(self) -> None:
         """Ends the zygote and its children."""
@@ -135,12 +135,12 @@ class Zygote:
             if self.is_lost:
                 raise ZygoteLostError("it is gone")
             try:
-                data = wire.ORDER.pack(order, number)
+                data = protocol.ORDER.pack(order, number)
                 if pipes:
                     socket.send_fds(self._control, [data], pipes)
                 else:
                     self._control.sendall(data)
-                said, answer = wire.ORDER.unpack(self._receive(wire.ORDER.size))
+                said, answer = protocol.ORDER.unpack(self._receive(protocol.ORDER.size))
             except OSError as error:
                 self.is_lost = True
                 # Half an answer may be under way, so that it is of no use even if it lives.

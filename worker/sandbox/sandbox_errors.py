@@ -44,7 +44,7 @@ class SandboxError(ProctorError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (type(self), self.reason, self.message, self.hint)
+        return _rebuild, (type(self), self.reason, self.message, self.hint)
 
 
 class UnusableError(SandboxError, CheckUnusableError):
@@ -53,5 +53,5 @@ class UnusableError(SandboxError, CheckUnusableError):
     code = CheckUnusableError.code
 
 
-def _again(kind: type[SandboxError], reason: Reason, message: str, hint: str) -> SandboxError:
+def _rebuild(kind: type[SandboxError], reason: Reason, message: str, hint: str) -> SandboxError:
     return kind(reason, message, hint=hint)

@@ -1,4 +1,4 @@
-"""The words that a worker, the zygote and its children use with each other; standard library only."""
+"""The messages between a worker, the zygote and its children; standard library only."""
 
 import struct
 
