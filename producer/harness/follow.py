@@ -10,13 +10,15 @@ from producer.report.queries import console
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from shared.clock import now_ms
 from shared.codecs.item_rows import ItemRow
+from shared.codecs.parked_items import decode_parked
 from shared.contracts.query_vocabulary import MAX_RETRIES
 from shared.errors import RedisUnreachableError
 from shared.runs import RunInfo, RunStore
+from shared.upstream.failure_reasons import FailureReason
 
 LOOK_EVERY_S: Final = 0.1
-RATE_LIMITED: Final = "Rate limited (429)"
-"""What is noted of a query that is sent again."""
+RATE_LIMITED: Final = FailureReason.RATE_LIMITED.api_code
+"""Error code of a query whose retries are printed."""
 
 
 class Lines:
@@ -61,7 +63,7 @@ class Lines:
                 line = console.query_line(query.shown, number=self._offset + self._next, of=of)
                 self._write(line)
         if not info.is_final:
-            self._tell_retries()
+            self._print_retries()
 
     def _new(self, info: RunInfo) -> Iterator[ItemRow]:
         reader = self._store.item_reader(self._run, with_open=False)
@@ -72,9 +74,10 @@ class Lines:
                 self._next = row.index + 1
                 yield row
 
-    def _tell_retries(self) -> None:
+    def _print_retries(self) -> None:
         for index, attempt in self._store.tries(self._run).items():
-            if attempt.error == RATE_LIMITED and self._retries.get(index, 0) < attempt.attempts:
+            is_new = self._retries.get(index, 0) < attempt.attempts
+            if is_new and decode_parked(attempt.error).history.code == RATE_LIMITED:
                 self._retries[index] = attempt.attempts
                 name, wait_s = self._ids[self._offset + index], _left_s(attempt.not_before_ms)
                 self._write(console.retry_line(name, retry=attempt.attempts, of=MAX_RETRIES, wait_s=wait_s))

@@ -11,7 +11,7 @@ from shared.errors import UnknownRunError
 from shared.kinds import QUERIES, Kind, kind_named
 from shared.ledger.types import Try
 from shared.names import FINAL_STATES, RunState
-from shared.runs import holding, upstreams, waiting
+from shared.runs import upstreams, waiting
 from shared.runs.items import ItemReader, read_tries
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
@@ -203,14 +203,15 @@ class RunStore:
         Raises:
             RedisUnreachableError: Redis stays away.
         """
-        scene = self._read(lambda: waiting.look(self._client, info.run, info.kind.name, info.state))
+        scene = self._read(lambda: waiting.read_scene(self._client, info.run, info.kind.name, info.state))
         if standing is None:
-            return waiting.reason(info.run, scene)
+            return waiting.why_waiting(info.run, scene)
         if info.is_final:  # what holds calls back now has not ended it: only its budget can have
             standing = standing._replace(gauges=())
         # A query that finds its API broken is a result; nothing waits for that.
-        held = holding.held_by(standing, has_breaker=info.kind != QUERIES)
-        return waiting.reason(info.run, scene, held=held, note=holding.noted(standing.notes))
+        held = waiting.describe_hold(standing, has_breaker=info.kind != QUERIES)
+        parked = waiting.describe_parked(standing.parked)
+        return waiting.why_waiting(info.run, scene, held=held, parked=parked)
 
     def standing(self, info: RunInfo) -> upstreams.Standing | None:
         """Reads what holds a run's calls back; None when it calls nobody, or has ended by itself.
@@ -231,7 +232,7 @@ class RunStore:
         Raises:
             RedisUnreachableError: Redis stays away.
         """
-        return self._read(lambda: waiting.workers(self._client, kind.name))
+        return self._read(lambda: waiting.read_workers(self._client, kind.name))
 
     def _names(self, first: int, last: int) -> Sequence[str]:
         """Reads the ids of some runs, newest first."""

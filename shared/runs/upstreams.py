@@ -9,12 +9,14 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from shared import keys
+from shared.codecs.parked_items import ParkedState, decode_parked
 from shared.contracts.case_run import SNAPSHOT_KEY as CASES_KEY
 from shared.contracts.case_run import CaseRun
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import SNAPSHOT_KEY as QUERIES_KEY
 from shared.contracts.query_run import QueryRun
 from shared.kinds import CASES, QUERIES, TURNS
+from shared.ledger.wire import try_from
 from shared.upstream.costs import Cost, cost_from
 from shared.upstream.limits import (
     Limits,
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from shared.runs.info import RunInfo
 
 COST_FIELDS: Final = ("cap", "spent", "held", "over")
-NOTES_READ: Final = 20
-"""Notes of parked items that are looked at for their reason."""
+PARKED_READ: Final = 20
+"""Parked items that are read for their reason."""
 
 
 class Upstreams(NamedTuple):
@@ -80,8 +82,8 @@ class Standing(NamedTuple):
     """What it has cost, if it has a cap."""
     cap_usd: float | None
     """What it may cost; None: anything."""
-    notes: Sequence[str]
-    """What some of its parked items wait for."""
+    parked: Sequence[ParkedState]
+    """Why some of its parked items wait."""
 
 
 def upstreams_of(info: "RunInfo") -> Upstreams | None:
@@ -116,7 +118,7 @@ def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
     pipeline.exists(keys.scope_key(run_scope_name(run)))
     pipeline.zcard(keys.permits_key(run_scope_name(run)))
     # The first page is enough for a reason; a small hash comes whole.
-    pipeline.hscan(keys.tries_key(run), count=NOTES_READ)
+    pipeline.hscan(keys.tries_key(run), count=PARKED_READ)
     names, limits, cost, is_counted, in_flight, (_, tries) = pipeline.execute()
     mine = [name for member in names if Scope.parse(name := member.decode()).target in upstreams.keys]
     pipeline = client.pipeline(transaction=False)
@@ -136,7 +138,9 @@ def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
         run_in_flight=int(in_flight) if is_counted else None,
         cost=found,
         cap_usd=found.cap_usd if found.cap_usd is not None else upstreams.max_cost,
-        notes=[value.decode().split("|", 2)[-1] for value in list(tries.values())[:NOTES_READ]],
+        parked=[
+            decode_parked(try_from("", value.decode()).error) for value in list(tries.values())[:PARKED_READ]
+        ],
     )
 
 

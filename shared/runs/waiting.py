@@ -1,13 +1,24 @@
-"""Says who works on a kind of run, and why a run does not move: read from the ledger, nothing is changed."""
+"""Why a run does not move, in one sentence, and which workers are alive: read from Redis, nothing is changed.
 
+What the ledger says comes first (no worker, a full Redis), then what holds its calls back (`Standing`, which
+`upstreams` reads), then why its parked items wait (`ParkedState`).
+"""
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from shared import keys
 from shared.clock import iso_utc
+from shared.codecs.parked_items import ParkedState, WaitReason
 from shared.ledger.memory import full_text, is_full
 from shared.ledger.times import TIMES, Times
 from shared.names import RunState
+from shared.upstream.failure_reasons import FailureReason
+
+if TYPE_CHECKING:
+    from shared.runs.upstreams import Gauge, Standing
+    from shared.upstream.limits import Limits
 
 SILENT_MS: Final = 10_000
 """Every worker ticks each second: when no tick came for this long, nobody works, whatever is registered."""
@@ -17,6 +28,38 @@ LEASES_READ: Final = 100
 """Leases that are looked at for those of one run; the next to run out come first."""
 PARKED_READ: Final = 1_000
 """Most delayed chunks that are looked at for those of one run."""
+LONG_MS: Final = 500
+"""A shorter time to the next call is pace, and no waiting."""
+MAX_TEXT_CHARS: Final = 100
+"""Characters of a text that an earlier version stored, which may be an API's own."""
+_MINUTE_MS: Final = 60_000
+
+_HELD: Final[Mapping[str, str]] = {
+    RunState.LOADING: "its items are still being written",
+    RunState.PAUSED: "it is paused; `proctor resume {run}` continues it",
+    RunState.CANCELLING: "it is being cancelled",
+}
+_REASONS: Final[Mapping[WaitReason, str]] = {
+    WaitReason.RATE_LIMIT: "waiting for a rate limit",
+    WaitReason.CONCURRENCY_LIMIT: "waiting for a limit of concurrent calls",
+    WaitReason.UPSTREAM_PAUSE: "the upstream asked for a pause",
+    WaitReason.BREAKER_OPEN: "the circuit breaker is open",
+    WaitReason.IDENTICAL_CALL: "an identical call is in flight; its answer will be reused",
+    WaitReason.BUDGET: "calls in flight have reserved the rest of its max cost",
+    WaitReason.LEASE_MOVED: "another worker has taken over the chunk",
+}
+_FAILURES: Final[Mapping[FailureReason, str]] = {
+    FailureReason.RATE_LIMITED: "rate limit response (429)",
+    FailureReason.TIMEOUT: "timeout",
+    FailureReason.CONNECTION_LOST: "lost connection",
+    FailureReason.UNREACHABLE: "failed connection",
+    FailureReason.SERVER_ERROR: "server error",
+}
+"""What is retried."""
+_FAILURE_OF_CODE: Final = {
+    code: failure for reason, failure in _FAILURES.items() for code in (reason.api_code, reason.model_code)
+}
+"""By the codes of queries and of model calls; the latter have one for both kinds of lost connections."""
 
 
 class Worker(NamedTuple):
@@ -55,13 +98,6 @@ class Scene(NamedTuple):
     """That Redis is full, with figures; empty when it is not."""
 
 
-_HELD: Final[Mapping[str, str]] = {
-    RunState.LOADING: "its items are still being written",
-    RunState.PAUSED: "it is paused; `proctor resume {run}` continues it",
-    RunState.CANCELLING: "it is being cancelled",
-}
-
-
 def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], caps: Any) -> list[Worker]:
     """Picks the workers that take work: registered on the ledger clock, and not draining (capacity 0).
 
@@ -81,29 +117,29 @@ def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], c
     ]
 
 
-def reason(run: str, scene: Scene, *, held: str = "", note: str = "") -> str:
+def why_waiting(run: str, scene: Scene, *, held: str = "", parked: str = "") -> str:
     """Says in one sentence why a run does not move; empty when nothing holds it.
 
     Args:
         run: its id.
         scene: what the ledger says.
-        held: what holds its calls back, see `holding`.
-        note: what its parked items wait for.
+        held: what holds its calls back, see `describe_hold`.
+        parked: why its parked items wait, see `describe_parked`.
 
-    >>> reason("r", Scene("running", 0, 2, 5, 0, 0, kind="turns"))
+    >>> why_waiting("r", Scene("running", 0, 2, 5, 0, 0, kind="turns"))
     'no worker is alive; run `proctor worker -Q turns`'
-    >>> reason("r", Scene("running", 1, 2, 5, 0, 0), held="max cost $1 reached")
+    >>> why_waiting("r", Scene("running", 1, 2, 5, 0, 0), held="max cost $1 reached")
     'max cost $1 reached'
-    >>> reason("r", Scene("running", 1, 1, 5, 0, 0, unheard=1, free_ms=6_400))
+    >>> why_waiting("r", Scene("running", 1, 1, 5, 0, 0, unheard=1, free_ms=6_400))
     '1 of its chunks is held by a worker that does not answer; others take over within 7 s'
     """
     if scene.state != RunState.RUNNING:
         is_cut = scene.state == RunState.INCOMPLETE
         return held if is_cut else _HELD.get(scene.state, "").format(run=run)
-    return _stopped(scene) or held or _not_begun(scene, note)
+    return _blocked(scene) or held or _not_begun(scene, parked)
 
 
-def _stopped(scene: Scene) -> str:
+def _blocked(scene: Scene) -> str:
     """Says what keeps every chunk of a run from moving, whatever its calls wait for."""
     if scene.full:
         return f"{scene.full}; `proctor doctor` says what helps"
@@ -112,7 +148,7 @@ def _stopped(scene: Scene) -> str:
     return ""
 
 
-def _not_begun(scene: Scene, note: str) -> str:
+def _not_begun(scene: Scene, parked: str) -> str:
     """Says why none of a run's chunks is being worked on."""
     if scene.unheard and scene.unheard >= scene.chunks:
         within_s = max(1, -(-scene.free_ms // 1000))
@@ -122,13 +158,107 @@ def _not_begun(scene: Scene, note: str) -> str:
     if scene.chunks:
         return ""
     if scene.due_ms:
-        return f"its next chunk is parked until {iso_utc(scene.due_ms)}{note and ': '}{note}"
+        return f"its next chunk is parked until {iso_utc(scene.due_ms)}{parked and ': '}{parked}"
     if scene.waiting and scene.others:
         return f"it waits for its turn behind {scene.others} other run{'s' * (scene.others > 1)}"
     return ""
 
 
-def look(client: Any, run: str, kind: str, state: str) -> Scene:
+def describe_hold(standing: "Standing | None", *, has_breaker: bool = True) -> str:
+    """Says what holds calls back now; empty when nothing does, or some of the run's calls are under way."""
+    if standing is None:
+        return ""
+    if standing.cost.is_over and standing.cap_usd is not None:
+        return f"max cost ${standing.cap_usd:.6g} reached"
+    for gauge in standing.gauges:
+        if gauge.is_own and (sentence := _paused(gauge, has_breaker=has_breaker)):
+            return sentence
+    in_flight = standing.run_in_flight
+    if in_flight is None:
+        in_flight = sum(gauge.state.in_flight for gauge in standing.gauges if gauge.is_own)
+    if in_flight:
+        return ""
+    return next((sentence for gauge in standing.gauges if (sentence := _at_limit(gauge))), "")
+
+
+def describe_parked(states: Sequence[ParkedState]) -> str:
+    """Says why most of the parked items wait; empty when that is not known.
+
+    >>> from shared.codecs.parked_items import History
+    >>> retried = ParkedState(WaitReason.RETRY, History(code="api_rate_limited"))
+    >>> describe_parked([ParkedState(WaitReason.BUDGET), retried, retried])
+    'waiting to retry after a rate limit response (429)'
+    >>> describe_parked([ParkedState(WaitReason.RATE_LIMIT, judges=(History(),))])
+    'judges deferred: waiting for a rate limit'
+    """
+    sentences = Counter(filter(None, map(_parked, states)))
+    return next((sentence for sentence, _ in sentences.most_common(1)), "")
+
+
+def _parked(state: ParkedState) -> str:
+    """Says why one item waits."""
+    if state.reason is WaitReason.RETRY:
+        codes = [judge.code for judge in state.judges if judge.code] or [state.history.code]
+        failure = _FAILURE_OF_CODE.get(codes[0], "failed call")
+        sentence = f"waiting to retry after a {failure}"
+    else:
+        sentence = _REASONS.get(state.reason) or _printable(state.text)
+    return f"judges deferred: {sentence}" if state.judges and sentence else sentence
+
+
+def _printable(text: str) -> str:
+    """Cuts a stored text, and replaces what no terminal should get."""
+    return "".join(char if char.isprintable() else "?" for char in text[:MAX_TEXT_CHARS])
+
+
+def describe_limits(limits: "Limits") -> str:
+    """Writes limits for people.
+
+    >>> from shared.upstream.limits import Limits
+    >>> describe_limits(Limits(rpm=500, concurrency=8))
+    '500 req/min, 8 at a time'
+    """
+    parts = [
+        None if limits.rpm is None else f"{limits.rpm:,.10g} req/min",
+        None if limits.tpm is None else f"{limits.tpm:,.10g} tokens/min",
+        None if limits.concurrency is None else f"{limits.concurrency} at a time",
+        None if limits.pace_s is None else f"one in {limits.pace_s:g} s",
+    ]
+    return ", ".join(word for word in parts if word)
+
+
+def format_wait(wait_ms: int) -> str:
+    """Writes how long to wait, in whole seconds, never none.
+
+    >>> format_wait(300), format_wait(12_400), format_wait(75_000)
+    ('1 s', '13 s', '1:15 min')
+    """
+    seconds = max(1, -(-wait_ms // 1000))
+    return f"{seconds} s" if wait_ms < _MINUTE_MS else f"{seconds // 60}:{seconds % 60:02d} min"
+
+
+def _paused(gauge: "Gauge", *, has_breaker: bool) -> str:
+    """Says that nothing is sent to an upstream, and until when."""
+    state = gauge.state
+    if has_breaker and state.open_ms and state.open_ms >= state.paused_ms:
+        return f"calls to {state.label} failed: its circuit breaker is open for {format_wait(state.open_ms)}"
+    if state.paused_ms:
+        return f"{state.label} asked for a pause: all workers send nothing for {format_wait(state.paused_ms)}"
+    return ""
+
+
+def _at_limit(gauge: "Gauge") -> str:
+    """Says that a limit lets nothing through now."""
+    state, most = gauge.state, gauge.most
+    if state.next_ms >= LONG_MS:
+        limits = describe_limits(gauge.limits) or "a minute"
+        return f"limit of {state.label} ({limits}): the next call may go in {format_wait(state.next_ms)}"
+    if most is not None and state.in_flight >= most:
+        return f"limit of {state.label}: all {most} calls at a time are under way for other runs"
+    return ""
+
+
+def read_scene(client: Any, run: str, kind: str, state: str) -> Scene:
     """Reads what decides whether a run moves, in two round trips at most."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
@@ -187,7 +317,7 @@ def _ledger_clock(now_ms: int, clock: Sequence[Any]) -> tuple[int, Times]:
     return ledger_ms + min(max(0, now_ms - at), times.skew_ms), times
 
 
-def workers(client: Any, kind: str) -> list[Worker]:
+def read_workers(client: Any, kind: str) -> list[Worker]:
     """Reads the live workers of a kind."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()

@@ -15,6 +15,7 @@ import pytest
 
 from shared import keys
 from shared.clock import now_ms
+from shared.codecs.parked_items import History
 from shared.errors import UsageError
 from shared.ledger import Ledger
 from shared.upstream.cached_answers import AnswerBook
@@ -37,7 +38,7 @@ from worker.upstream.cache import MOST_BYTES
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import GRACE_S, Answered, Gone, Models, OverBudget, Parked
-from worker.upstream.retry import History, ModelRetryPolicy
+from worker.upstream.retry import ModelRetryPolicy
 
 if TYPE_CHECKING:
     import redis

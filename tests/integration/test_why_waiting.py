@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared import keys
+from shared.codecs.parked_items import History, ParkedState, WaitReason, encode_parked
 from shared.contracts.case_run import CaseRun, Endpoint
 from shared.kinds import CASES
 from shared.ledger import Ledger
@@ -54,6 +55,13 @@ def use(client: "redis.Redis", name: str, **fields: float) -> None:
     client.hset(
         keys.scope_key(name), mapping={field: str(value) for field, value in fields.items()} or {"n": 0}
     )
+
+
+def park(client: "redis.Redis", asking: RunInfo, stored: str) -> None:
+    """Parks the only chunk of a run, with one item of which this is stored."""
+    client.zadd(keys.parked_key("cases"), {f"{asking.run} 0": 2e12})
+    client.sadd(keys.admitted_key(asking.run), "0")
+    client.hset(keys.tries_key(asking.run), "0", f"0|2000000000000|{stored}")
 
 
 def why(client: "redis.Redis", asking: RunInfo) -> str:
@@ -113,12 +121,37 @@ def test_limits_are_named_while_nothing_is_under_way(redis_client: "redis.Redis"
 
 def test_spent_budget_and_others_answers_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:
     """A cap that is reached is told with its amount, also of the run it ended; a parked cache wait too."""
-    redis_client.zadd(keys.parked_key("cases"), {f"{asking.run} 0": 2e12})
-    redis_client.sadd(keys.admitted_key(asking.run), "0")
-    redis_client.hset(keys.tries_key(asking.run), "0", "0|2000000000000| 0 0 cache")
-    assert why(redis_client, asking).endswith("is being asked by another call, whose answer will be taken")
+    park(redis_client, asking, encode_parked(ParkedState(WaitReason.IDENTICAL_CALL)))
+    assert why(redis_client, asking).endswith(": an identical call is in flight; its answer will be reused")
     redis_client.hset(keys.cost_key(asking.run), mapping={"spent": 999_000_000, "over": 1})
     assert why(redis_client, asking) == "max cost $1 reached"
+
+
+@pytest.mark.parametrize(
+    ("stored", "sentence"),
+    [
+        (
+            encode_parked(ParkedState(WaitReason.RATE_LIMIT, judges=(History(1), History(2)))),
+            "judges deferred: waiting for a rate limit",
+        ),
+        (
+            encode_parked(ParkedState(WaitReason.RETRY, History(1, code="api_rate_limited"))),
+            "waiting to retry after a rate limit response (429)",
+        ),
+        (
+            "judge 2 upstream_timeout 0 350|1  0 0",
+            "judges deferred: waiting to retry after a timeout",
+        ),
+        ("Rate limited (429)", "waiting to retry after a rate limit response (429)"),
+        ("Timeout after 30s", "Timeout after 30s"),
+    ],
+)
+def test_parked_items_keep_their_reason(
+    redis_client: "redis.Redis", asking: RunInfo, stored: str, sentence: str
+) -> None:
+    """Those of judges and of queries too, and what earlier versions stored is still shown."""
+    park(redis_client, asking, stored)
+    assert why(redis_client, asking) == f"its next chunk is parked until 2033-05-18T03:33:20.000Z: {sentence}"
 
 
 def test_what_others_wait_for_has_not_ended_a_run(redis_client: "redis.Redis", asking: RunInfo) -> None:

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import History
 from shared.server.client import RedisTarget
 from tests.support.upstream import discipline
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, AskScope, Models, Parked
-from worker.upstream.retry import History
 from worker.upstream.stack import Upstream
 
 MODEL = "acme/small"

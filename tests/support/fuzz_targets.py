@@ -24,10 +24,12 @@ from producer.load.source import Source
 from producer.load.strict_json import parse_json
 from producer.load.turns import read_turns
 from producer.options import CaseChoice
+from shared.codecs.parked_items import decode_parked
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_vocabulary import id_order
 from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError
+from shared.runs.waiting import describe_parked
 from shared.scrubbing import kept
 from shared.server.amqp_url import parse_amqp_url
 from shared.server.redis_url import mask_password, parse_redis_url
@@ -36,14 +38,12 @@ from shared.upstream.addresses import address_problem, with_path
 from shared.upstream.limits import Scope, limit_key
 from worker.breakpoint.reply import read_reply as read_model_reply
 from worker.breakpoint.wire import decode_turns
-from worker.executors.case_judges import judge_histories
 from worker.queries.fields import at
 from worker.queries.reply import read_reply
 from worker.sandbox.child import RETURNED, Answer, failure_of
 from worker.upstream.completion import PieceReader, decoded, read_completion, words_of
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
-from worker.upstream.retry import History
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
 from worker.validation.extraction import ExtractionError, extract
 from worker.validation.judge import read_verdict
@@ -189,8 +189,7 @@ def _names(text: str) -> None:
     model_endpoint(text, "", api_base="http://localhost:1/v1")
     Scope.parse(text)
     id_order(text)
-    History.unpack(1, text)
-    judge_histories(text, 3)
+    describe_parked([decode_parked(text)])
     at({"a": [{"b": 1}]}, text)
 
 
@@ -282,6 +281,7 @@ NAMES: Final = (
     b"mine @http://localhost:1/v1 1f2e",
     b"upstream_timeout 1 350 rate",
     b"judge 2 a 0 350|1  0 0",
+    b'{"reason":"retry","judges":[[2,0,350,"upstream_timeout"]]}',
     b"/a/0/b",
     b"Q-10",
 )

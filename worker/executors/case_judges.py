@@ -5,26 +5,20 @@ What a judge has said is paid for: it is in the cache, or kept here until all vo
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.case_run import CasePayload, CaseRun
 from worker.executors.case_results import judge_detail
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, Gone, OverBudget, Parked
-from worker.upstream.retry import History, is_count
 from worker.validation.judge import judge_prompt
 from worker.validation.panel import Vote
 from worker.validation.verdict import JudgeReply, ValidationResult
 
 Ask: TypeAlias = Callable[[ModelRequest, History], Awaitable[Asked]]
 """Asks one model on behalf of the run."""
-
-
-JUDGE: Final = "judge "
-"""What such a note begins with; then attempts and history of each judge."""
-BETWEEN: Final = "|"
-"""Stands between judges; no error code has it."""
 
 
 class JudgeVotes(NamedTuple):
@@ -41,8 +35,8 @@ class JudgesDeferred(NamedTuple):
 
     due_ms: int
     """When all of them can be."""
-    note: str
-    """What they have been through."""
+    state: ParkedState
+    """Why the last of them waits, and what each has been through."""
 
 
 def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
@@ -64,17 +58,17 @@ def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult)
 
 
 async def ask_judges(
-    requests: Sequence[ModelRequest], ask: Ask, note: str, *, may_park: bool
+    requests: Sequence[ModelRequest], ask: Ask, earlier: Sequence[History], *, may_park: bool
 ) -> JudgeVotes | JudgesDeferred | OverBudget:
     """Asks every judge of a panel at the same time.
 
     Args:
         requests: one for each judge.
         ask: asks one model.
-        note: what is known of an earlier time.
-        may_park: whether a judge that cannot be asked soon may send the case away; else it is waited for.
+        earlier: what each judge went through before the case was parked; nothing the first time.
+        may_park: whether a judge that cannot be asked soon may park the case; else it is waited for.
     """
-    histories = judge_histories(note, len(requests))
+    histories = [*earlier, *[History()] * len(requests)][: len(requests)]
     ends = await asyncio.gather(
         *(
             _ask(request, ask, history, may_park=may_park)
@@ -89,13 +83,18 @@ async def ask_judges(
         if isinstance(end, OverBudget):
             return end
         asked.append(end)
-    dues = [each.due_ms for each in asked if isinstance(each, Parked)]
-    if dues:
+    last = max((each for each in asked if isinstance(each, Parked)), key=_due_ms, default=None)
+    if last is not None:
         # Those that have answered are in the cache, and will be found there.
-        return JudgesDeferred(max(dues), judge_note([each.history for each in asked]))
+        state = ParkedState(last.reason, judges=tuple(each.history for each in asked))
+        return JudgesDeferred(last.due_ms, state)
     ended = [each for each in asked if not isinstance(each, Parked)]
     votes = [_vote(request.model, each) for request, each in zip(requests, ended, strict=True)]
     return JudgeVotes(votes, [each.reply for each in asked if isinstance(each, Answered)])
+
+
+def _due_ms(parked: Parked) -> int:
+    return parked.due_ms
 
 
 async def _ask(request: ModelRequest, ask: Ask, history: History, *, may_park: bool) -> Asked:
@@ -113,39 +112,3 @@ def _vote(judge: str, asked: Answered | Gone) -> Vote:
     if isinstance(asked, Gone):
         return Vote(judge, None, asked.error.message)
     return Vote(judge, JudgeReply(asked.reply.text, judge_detail(judge, asked.reply)))
-
-
-def judge_note(histories: Sequence[History]) -> str:
-    """Writes down what the judges have been through, in the order of the panel.
-
-    >>> judge_note([History(2, 0, 350, "upstream_timeout"), History()])
-    'judge 2 upstream_timeout 0 350|0  0 0'
-    """
-    return JUDGE + BETWEEN.join(f"{history.attempts} {history.pack()}" for history in histories)
-
-
-def waits_for_judge(note: str) -> bool:
-    """Tells whether a note is about the judge, and not about the model under test.
-
-    >>> waits_for_judge("judge 2 upstream_timeout 0 350"), waits_for_judge("upstream_timeout 0 350")
-    (True, False)
-    """
-    return note.startswith(JUDGE)
-
-
-def judge_histories(note: str, judges: int) -> list[History]:
-    """Reads what each of the judges has been through; nothing where the note is about something else.
-
-    >>> [history.attempts for history in judge_histories("judge 2 upstream_timeout 0 350|1  0 0", 3)]
-    [2, 1, 0]
-    >>> judge_histories("upstream_timeout 0 350", 1) == [History()]
-    True
-    """
-    told = note.removeprefix(JUDGE).split(BETWEEN) if waits_for_judge(note) else []
-    return [_history(each) for each in (told + [""] * judges)[:judges]]
-
-
-def _history(text: str) -> History:
-    """Reads what one judge has been through."""
-    attempts, _, packed = text.partition(" ")
-    return History.unpack(int(attempts), packed) if is_count(attempts) else History()

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.item_rows import CACHED, UNJUDGED
+from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case
 from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityError
 from shared.names import Outcome, RunState
@@ -28,7 +29,6 @@ from worker.executors.case_judges import (
     JudgeVotes,
     ask_judges,
     judge_requests,
-    waits_for_judge,
 )
 from worker.executors.case_results import (
     CallDetails,
@@ -46,7 +46,7 @@ from worker.upstream.cache import is_kept
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
-from worker.upstream.retry import History, ModelRetryPolicy
+from worker.upstream.retry import ModelRetryPolicy
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
@@ -172,8 +172,7 @@ class CasesEngine:
             return known
         if self._run.recorded:
             return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
-        note = item.claimed.error
-        history = History.unpack(item.claimed.attempts, "" if waits_for_judge(note) else note)
+        history = decode_parked(item.claimed.error).history._replace(attempts=item.claimed.attempts)
         asked = await self._ask(item, model_request(self._run, payload), history)
         match asked:
             case Answered(reply, history):
@@ -185,7 +184,7 @@ class CasesEngine:
             case OverBudget():
                 return EndRun(RunState.INCOMPLETE)
             case Parked():
-                return _postponed(asked)
+                return _parked(asked)
 
     async def _with_judge(
         self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
@@ -194,15 +193,15 @@ class CasesEngine:
         asked = await ask_judges(
             judge_requests(self._run, payload, result),
             lambda request, history: self._ask(item, request, history),
-            item.claimed.error,
+            decode_parked(item.claimed.error).judges,
             # The answer is in the cache, and will be found there.
             may_park=self._run.cache and payload.recorded is None and is_kept(answer),
         )
         match asked:
             case OverBudget():
                 return EndRun(RunState.INCOMPLETE)
-            case JudgesDeferred(due_ms, note):
-                return ParkedItem(item.attempts, _wait_s(due_ms), note)
+            case JudgesDeferred(due_ms, state):
+                return ParkedItem(item.attempts, _wait_s(due_ms), state)
             case JudgeVotes(votes, replies):
                 judged = with_votes(result, votes)
                 return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
@@ -282,10 +281,10 @@ def _end_after(error: UpstreamError) -> str:
     return RunState.ABORTED if error.ends_run else ""
 
 
-def _postponed(parked: Parked) -> ParkedItem:
-    """Parks an item."""
-    history = parked.history
-    return ParkedItem(history.attempts, _wait_s(parked.due_ms), history.parked(parked.reason))
+def _parked(parked: Parked) -> ParkedItem:
+    """Parks an item until its model can be asked."""
+    state = ParkedState(parked.reason, parked.history)
+    return ParkedItem(parked.history.attempts, _wait_s(parked.due_ms), state)
 
 
 def _wait_s(due_ms: int) -> float:

@@ -25,6 +25,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.item_rows import CODE_OF_OUTCOME, ItemRow, pack_item
+from shared.codecs.parked_items import ParkedState, encode_parked
 from shared.ledger import ClaimedItem, Row, Try
 from shared.names import Outcome, RunState
 from shared.observability import tracing
@@ -56,8 +57,8 @@ class ParkedItem(NamedTuple):
     """Attempts made so far."""
     wait_s: float
     """From now."""
-    error: str
-    """What the last attempt ended with."""
+    state: ParkedState
+    """Why it waits."""
 
 
 class EngineFailure(NamedTuple):
@@ -389,7 +390,8 @@ class _ClaimedChunk:
                 item.span.end()
                 due_ms = now_ms() + round(1000 * answer.wait_s)
                 self._due_ms = min(self._due_ms or due_ms, due_ms)
-                batch.tries.append(Try(item.claimed.index, answer.attempts, due_ms, answer.error))
+                stored = encode_parked(answer.state)
+                batch.tries.append(Try(item.claimed.index, answer.attempts, due_ms, stored))
                 continue
             result = self._evaluate(item, answer)
             _end_span(item, result)

@@ -18,6 +18,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import History, ParkedState, decode_parked, encode_parked
 from shared.contracts.live_turns import LiveRun
 from shared.errors import RedisUnreachableError
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
@@ -41,7 +42,7 @@ from worker.process import WorkerProcess
 from worker.upstream.budget import OverBudget
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.outcomes import Answered, AskScope, Gone, Parked
-from worker.upstream.retry import History, ModelRetryPolicy
+from worker.upstream.retry import ModelRetryPolicy
 
 MAX_CLAIM_S: Final = 20.0
 """After so long a chunk makes no further calls, so that other runs have their turn."""
@@ -262,7 +263,8 @@ class LiveClaim:
             case Parked(due_ms, reason, history):
                 thread.due_ms, thread.history = due_ms, history
                 self._parked.append(thread)
-                self._tries.append(Try(thread.try_key, history.attempts, due_ms, history.parked(reason)))
+                note = encode_parked(ParkedState(reason, history))
+                self._tries.append(Try(thread.try_key, history.attempts, due_ms, note))
             case EngineFailure(RedisUnreachableError() as error):
                 raise error
             case EngineFailure(error):
@@ -318,7 +320,8 @@ class LiveClaim:
         """Reads the attempts that earlier claims stored for these questions."""
         by_key = {thread.try_key: thread for thread in self._ready}
         for key, stored in self._process.ledger.tries(self._lease.run, list(by_key)).items():
-            by_key[key].history = History.unpack(stored.attempts, stored.error)
+            history = decode_parked(stored.error).history
+            by_key[key].history = history._replace(attempts=stored.attempts)
             by_key[key].due_ms = stored.not_before_ms
 
     def _start_due(self) -> None:

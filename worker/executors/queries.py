@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked
 from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError
 from shared.names import Outcome, RunState
@@ -71,6 +72,7 @@ class QueriesEngine:
     async def answer(self, item: Item) -> Reply | ParkedItem | ConfigError:
         """Sends a query, again where the policy says so, until its reply stands or is long in coming."""
         query = msgspec.json.decode(item.payload)["query"]
+        failure = decode_parked(item.claimed.error).history.code if item.claimed.error else ""
         while True:
             try:
                 request = self._request = self._request or prepare(self._run)
@@ -81,7 +83,8 @@ class QueriesEngine:
             )
             if isinstance(asked, Later):
                 left_s = max(0.0, (asked.due_ms - now_ms()) / 1000)
-                return ParkedItem(item.attempts, left_s, item.claimed.error or asked.reason)
+                state = ParkedState(asked.reason, History(item.attempts, code=failure))
+                return ParkedItem(item.attempts, left_s, state)
             wait_s = query_retry_wait_s(
                 self._policy,
                 asked.reply.failure,
@@ -92,8 +95,10 @@ class QueriesEngine:
             if wait_s is None:
                 return asked.reply
             self._gate.counts.add(self._run.api_url, Call.RETRIES + asked.reply.code)
+            failure = asked.reply.code
             if wait_s > SHORT_WAIT_S:
-                return ParkedItem(item.attempts, wait_s, asked.reply.error or "")
+                state = ParkedState(WaitReason.RETRY, History(item.attempts, code=failure))
+                return ParkedItem(item.attempts, wait_s, state)
             await asyncio.sleep(wait_s)
 
     async def _send(self, item: Item, request: Request, query: str) -> Sent[Asked]:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import WaitReason
 from shared.upstream.costs import NANOS, to_nanos
 from worker.upstream.constants import WAIT_MS, some_ms
 from worker.upstream.limiter import MOST_LINES, Later
@@ -127,7 +128,7 @@ class Budget:
                     line.let_in(Turn.TIME)  # the next one learns it too
                     return OverBudget(over_text(estimate, int(spent), int(cap)))
                 case [b"wait"] if turn is Turn.OVER or monotonic() >= deadline:
-                    return Later(now_ms() + some_ms(), "budget")
+                    return Later(now_ms() + some_ms(), WaitReason.BUDGET)
                 case [b"wait"]:
                     turn = await line.wait(max(0.0, deadline - monotonic()), is_first=turn is not None)
                 case answer:

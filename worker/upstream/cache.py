@@ -19,6 +19,7 @@ from uuid import uuid4
 import msgspec
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import WaitReason
 from shared.settings import CACHE_TTL_S
 from worker.upstream.constants import WAIT_MS, some_ms
 from worker.upstream.limiter import Later
@@ -141,7 +142,7 @@ class ResponseCache:
                     self._ended.setdefault(lead.digest, asyncio.Event())
                     return lead
                 case [b"follow"] if monotonic() >= deadline:
-                    return Later(now_ms() + some_ms(), "cache")
+                    return Later(now_ms() + some_ms(), WaitReason.IDENTICAL_CALL)
                 case [b"follow"]:
                     await self._look_again(lead.digest, deadline)
                 case answer:

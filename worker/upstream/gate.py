@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import WaitReason
 from shared.upstream.failure_reasons import FailureReason, Health
 from worker.upstream.counts import OK
 from worker.upstream.endpoints import Endpoint
@@ -23,16 +24,11 @@ from worker.upstream.failures import UpstreamError
 from worker.upstream.limiter import Later, Limiter
 from worker.upstream.watching import Holds
 
-BREAKER: Final = "breaker"
-"""Why a call is put off while its endpoint keeps failing, as begin.lua says it."""
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 CANCELLED: Final = "cancelled"
 """The result of a call that we broke off."""
-TAKEN: Final = "taken"
-"""Why a call is not made whose item another worker has by now."""
 
 __all__ = ["Gate", "Later", "Sent"]
 
@@ -96,14 +92,14 @@ class Gate:
         """
         permit = await self._limiter.begin(endpoint, owner=owner, tokens=tokens)
         if isinstance(permit, Later):
-            if permit.reason == BREAKER:
+            if permit.reason is WaitReason.BREAKER_OPEN:
                 self._holds.note("breaker open", endpoint.scopes[0].label, (permit.due_ms - now_ms()) / 1000)
             return permit
         health, wait_s, used, result, began = Health.UNKNOWN, None, None, CANCELLED, perf_counter()
         try:
             if not await self._confirm(owner):
                 used = 0
-                return Later(now_ms(), TAKEN)
+                return Later(now_ms(), WaitReason.LEASE_MOVED)
             began = perf_counter()
             async with asyncio.timeout(endpoint.timeout_s):
                 sent = await send()

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import WaitReason
 from shared.observability.counters import Call
 from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import LimitBook, Limits, Scope
@@ -46,8 +47,8 @@ class Later(NamedTuple):
 
     due_ms: int
     """When, in epoch milliseconds of our clock."""
-    reason: str
-    """`rate`, `full`, `paused`, `breaker`, or what else it waits for."""
+    reason: WaitReason
+    """What it waits for."""
 
 
 class Permit(NamedTuple):
@@ -222,7 +223,7 @@ class Limiter:
                     turn = await line.wait(wait_s, is_first=turn is not None)
                 case [b"later", int(wait_ms), bytes(reason)]:
                     self.counts.add(permit.upstream, Call.DENIALS + reason.decode())
-                    return Later(now_ms() + wait_ms, reason.decode())
+                    return Later(now_ms() + wait_ms, WaitReason(reason.decode()))
                 case _:
                     raise ScriptFailedError(f"begin.lua answered {answer!r}")
 

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import History, WaitReason
 from shared.observability import tracing
 from shared.observability.counters import Call
 from shared.upstream.costs import MOST_USD, to_nanos
@@ -34,7 +35,7 @@ from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Gate, Later, Sent
 from worker.upstream.model import ModelClient, ModelReply, ModelRequest
 from worker.upstream.outcomes import Answered, Asked, AskScope, Gone, Parked
-from worker.upstream.retry import GiveUp, History, after_failure
+from worker.upstream.retry import GiveUp, after_failure
 from worker.upstream.size import Size, size_of
 from worker.upstream.watching import chat_attributes, log_call_failure, reply_attributes
 
@@ -184,7 +185,7 @@ class Models:
                 wait_ms = step.ms - now_ms()
                 log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
                 if wait_ms > WAIT_MS:
-                    return Parked(step.ms, error.code, history)
+                    return Parked(step.ms, WaitReason.RETRY, history)
                 await asyncio.sleep(max(0, wait_ms) / 1000)
                 continue
             if isinstance(called, Later):

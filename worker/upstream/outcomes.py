@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from shared.codecs.parked_items import History, WaitReason
 from worker.upstream.budget import OverBudget
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply
-from worker.upstream.retry import History, ModelRetryPolicy
+from worker.upstream.retry import ModelRetryPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Parked(NamedTuple):
 
     due_ms: int
     """When, in epoch milliseconds of our clock."""
-    reason: str
-    """`rate`, `full`, `paused`, `breaker`, `cache`, `budget`, or the code of the failure before it."""
+    reason: WaitReason
+    """What it waits for."""
     history: History
     """To be kept until then."""
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from random import random
 from typing import Final, NamedTuple
 
+from shared.codecs.parked_items import History
 from shared.contracts.query_vocabulary import DEFAULT_DELAY_S, MAX_RETRIES
 from shared.upstream.failure_reasons import ENDS_QUERY_RUN, RETRYABLE, FailureReason
 from worker.upstream.retry_after import MAX_WAIT_S
@@ -34,8 +35,6 @@ MIN_QUERY_WAIT_S: Final = 1.0
 """No query is sent again sooner, whatever delay and server say."""
 MOST_DOUBLINGS: Final = 30
 """2**30 seconds are 34 years: beyond every cap, and no float is ever infinite."""
-MOST_DIGITS: Final = 15
-"""Of a number that was written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,59 +61,6 @@ class QueryRetryPolicy:
     """Retries of status 429."""
     retry_errors: int = 0
     """Retries of timeouts, broken connections and status 500 and above."""
-
-
-class History(NamedTuple):
-    """What an item has been through; kept in the ledger while the item is parked."""
-
-    attempts: int = 0
-    """Attempts that were made."""
-    throttled: int = 0
-    """Refusals for too many requests since the last attempt."""
-    waited_ms: int = 0
-    """Milliseconds of waits so far."""
-    code: str = ""
-    """What the last call ended with."""
-
-    def pack(self) -> str:
-        """Writes all but the attempts as the text that goes into the ledger's `Try.error`.
-
-        >>> History(2, 1, 350, "upstream_timeout").pack()
-        'upstream_timeout 1 350'
-        """
-        return f"{self.code} {self.throttled} {self.waited_ms}"
-
-    def parked(self, reason: str) -> str:
-        """Writes the same with what the item waits for now, for people.
-
-        >>> History(2, 1, 350, "upstream_timeout").parked("rate")
-        'upstream_timeout 1 350 rate'
-        """
-        return f"{self.pack()} {reason}"
-
-    @classmethod
-    def unpack(cls, attempts: int, text: str) -> "History":
-        """Reads what `pack` or `parked` wrote; anything else counts as the code alone.
-
-        >>> History.unpack(2, "upstream_timeout 1 350")
-        History(attempts=2, throttled=1, waited_ms=350, code='upstream_timeout')
-        >>> History.unpack(0, "")
-        History(attempts=0, throttled=0, waited_ms=0, code='')
-        """
-        match text.split(" "):
-            case [code, throttled, waited, *_] if is_count(throttled) and is_count(waited):
-                return cls(attempts, int(throttled), int(waited), code)
-            case _:
-                return cls(attempts, 0, 0, text)
-
-
-def is_count(text: str) -> bool:
-    """Whether a text is a whole number that may have been counted: Python reads no number of 5,000 digits.
-
-    >>> is_count("350"), is_count("-1"), is_count("1" * 5_000)
-    (True, False, False)
-    """
-    return len(text) <= MOST_DIGITS and text.isdecimal()
 
 
 class RetryAt(NamedTuple):

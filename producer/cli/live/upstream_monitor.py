@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from producer.cli.dead_set import read_dead
 from producer.cli.live.progress import Calls, Failed, Meter
-from shared.runs.holding import time_words
 from shared.runs.upstreams import upstreams_of
+from shared.runs.waiting import format_wait
 
 if TYPE_CHECKING:
     from producer.cli.context import Session
@@ -102,7 +102,7 @@ def limit_text(gauge: Gauge, per_s: float | None) -> str:
         is_learnt = gauge.adaptive is not None and most == gauge.adaptive and most != limits.concurrency
         said.append(f"{state.in_flight}/{most} at a time{' (adapted)' if is_learnt else ''}")
     if state.next_ms >= 1000 * EVERY_S:
-        said.append(f"next in {time_words(state.next_ms)}")
+        said.append(f"next in {format_wait(state.next_ms)}")
     return f"{state.label} {', '.join(said)}"
 
 

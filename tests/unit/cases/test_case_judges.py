@@ -1,12 +1,13 @@
 """Judges are asked at the same time; for who must wait the case is sent away, or held."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import pytest
 
 from shared.clock import now_ms
+from shared.codecs.parked_items import History, ParkedState, WaitReason
 from shared.errors import RedisUnreachableError
 from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_judges import JudgesDeferred, JudgeVotes, ask_judges
@@ -15,14 +16,15 @@ from worker.upstream.budget import OverBudget
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model import ModelReply, ModelRequest
 from worker.upstream.models import Answered, Asked, Gone, Parked
-from worker.upstream.retry import History
 
 REQUESTS: Final = [ModelRequest(name, "system", "user") for name in ("a", "b", "c")]
 PASS: Final = ModelReply("PASS", 5, cost_usd=0.1)
 Judge = Callable[[History], Asked]
 
 
-def asked(*judges: Judge, note: str = "", may_park: bool = True) -> JudgeVotes | JudgesDeferred | OverBudget:
+def asked(
+    *judges: Judge, earlier: Sequence[History] = (), may_park: bool = True
+) -> JudgeVotes | JudgesDeferred | OverBudget:
     """Asks judges that answer as they are told; all of them must be under way before the first answers."""
 
     async def together() -> JudgeVotes | JudgesDeferred | OverBudget:
@@ -37,7 +39,7 @@ def asked(*judges: Judge, note: str = "", may_park: bool = True) -> JudgeVotes |
             await asyncio.wait_for(everybody.wait(), 10)
             return judges["abc".index(request.model)](history)
 
-        return await ask_judges(REQUESTS[: len(judges)], ask, note, may_park=may_park)
+        return await ask_judges(REQUESTS[: len(judges)], ask, earlier, may_park=may_park)
 
     return asyncio.run(together())
 
@@ -50,7 +52,9 @@ def passes(history: History) -> Asked:
 def parked(in_ms: int = 60_000) -> Judge:
     """Cannot be asked soon, after one attempt more."""
     return lambda history: Parked(
-        now_ms() + in_ms, "rate", history._replace(attempts=history.attempts + 1, code="upstream_timeout")
+        now_ms() + in_ms,
+        WaitReason.RATE_LIMIT,
+        history._replace(attempts=history.attempts + 1, code="upstream_timeout"),
     )
 
 
@@ -77,9 +81,16 @@ def test_a_case_is_sent_away_with_what_each_judge_has_been_through() -> None:
     away = asked(parked(1_000), passes, parked(60_000))
     assert isinstance(away, JudgesDeferred)
     assert away.due_ms >= before + 60_000
-    again = asked(parked(), gone, parked(), note=away.note)
+    again = asked(parked(), gone, parked(), earlier=away.state.judges)
     assert isinstance(again, JudgesDeferred)
-    assert again.note == "judge 2 upstream_timeout 0 0|4  0 0|2 upstream_timeout 0 0"
+    assert again.state == ParkedState(
+        WaitReason.RATE_LIMIT,
+        judges=(
+            History(2, code="upstream_timeout"),
+            History(4),
+            History(2, code="upstream_timeout"),
+        ),
+    )
 
 
 def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
@@ -91,7 +102,7 @@ def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
         seen.append(history)
         return passes(history) if len(seen) == 3 else parked(1)(history)
 
-    votes = asked(passes, late, note="judge 0  0 0|5  0 0", may_park=False)
+    votes = asked(passes, late, earlier=(History(), History(5)), may_park=False)
     assert isinstance(votes, JudgeVotes)
     assert [history.attempts for history in seen] == [5, 6, 7]
 
@@ -131,7 +142,7 @@ def test_a_stop_ends_every_judge() -> None:
                 ended.append(request.model)
             raise AssertionError
 
-        asking: Awaitable[object] = ask_judges(REQUESTS, ask, "", may_park=True)
+        asking: Awaitable[object] = ask_judges(REQUESTS, ask, (), may_park=True)
         task = asyncio.ensure_future(asking)
         await everybody.wait()
         task.cancel()

@@ -2,11 +2,10 @@
 
 import pytest
 
+from shared.codecs.parked_items import History, decode_parked
 from shared.upstream.failure_reasons import FailureReason
-from worker.executors.case_judges import judge_histories
 from worker.upstream.completion import read_completion
 from worker.upstream.failures import UpstreamError
-from worker.upstream.retry import History
 
 ENDLESS = "1" * 5_000
 
@@ -20,5 +19,5 @@ def test_an_error_with_an_endless_code_is_one_of_the_upstream() -> None:
 
 def test_an_endless_number_in_a_note_is_none() -> None:
     """What a parked item has been through is read as far as it can be."""
-    assert History.unpack(2, f"upstream_timeout {ENDLESS} 1").throttled == 0
-    assert judge_histories(f"judge {ENDLESS} upstream_timeout 0 350", 1) == [History()]
+    assert decode_parked(f"upstream_timeout {ENDLESS} 1").history.throttled == 0
+    assert decode_parked(f"judge {ENDLESS} upstream_timeout 0 350").judges == (History(),)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked, encode_parked
 from shared.upstream.failure_reasons import RETRYABLE, FailureReason, Health, reason_of_status
 from worker.upstream.failures import UpstreamError
-from worker.upstream.retry import GiveUp, History, ModelRetryPolicy, RetryAt, after_failure, backoff_s
+from worker.upstream.retry import GiveUp, ModelRetryPolicy, RetryAt, after_failure, backoff_s
 from worker.upstream.retry_after import requested_wait_s
 
 DRAWS = 4_000
@@ -142,7 +143,8 @@ def test_no_item_waits_longer_than_the_total_or_tries_more_than_allowed(
         history, step = after_failure(rules, history, reason, now_ms=5, wait_s=asked, draw=lambda: drawn)
         assert history.attempts <= most
         assert history.waited_ms <= 600_000
-        assert History.unpack(history.attempts, history.pack()) == history
+        stored = encode_parked(ParkedState(WaitReason.RETRY, history))
+        assert decode_parked(stored).history == history
         if isinstance(step, GiveUp):
             return
         assert step.is_attempt == (reason is not FailureReason.RATE_LIMITED)
