@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.support.tree import ROOT
 from worker.sandbox import preloaded
-from worker.validation.policy_words import MODULES
+from worker.validation.policy_vocabulary import MODULES
 
 NEVER_CALLED: Final = frozenset({"argparse", "tracemalloc", "atexit", "gc"})
 """Imported by the modules' own command lines, and to show warnings, which are ignored."""

@@ -3,17 +3,36 @@
 DeepDiff looks first. Its pairing of similar list items, which finds the one changed field of an item that
 moved, costs the square of a list's length and more, so that it is given short lists only and a number of
 steps; longer lists it compares without pairing, and what is larger still is left to a walk of our own.
-Which of the three spoke is said. Counting steps instead of time keeps the explanation the same on every
-machine.
+The result names which of the three was used. Counting steps instead of time keeps the explanation the same on
+every machine.
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
 
-from shared.contracts.case_vocabulary import MAX_DEPTH
-from worker.validation.entries import KINDS, Differences, Entry, Kind, Method, Path
+from shared.contracts.case_vocabulary import MAX_DEPTH, pointer
+from worker.validation.display import show, show_pair
 from worker.validation.interning import Interning
+
+MAX_SHOWN_ENTRIES: Final = 5
+"""Differences that a message names."""
+MAX_VALUE_CHARS: Final = 2_000
+"""A longer value is kept as the beginning of its JSON."""
+
+Path = tuple[str | int, ...]
+DifferenceKind = Literal["changed", "missing", "unexpected", "repeated"]
+DIFFERENCE_KINDS: Final[tuple[DifferenceKind, ...]] = ("changed", "missing", "unexpected", "repeated")
+"""In the order in which they are shown."""
+Method = Literal["paired", "unpaired", "walk"]
+
+NOTES: Final[dict[Method, str]] = {
+    "paired": "",
+    "unpaired": "some lists are long: their items were compared as wholes",
+    "walk": "the documents are large: similar list items were not looked for",
+}
+"""What is said about how the differences were found."""
 
 MAX_PAIRED_ITEMS: Final = 20
 """Lists up to this length have their similar items paired."""
@@ -39,8 +58,8 @@ BOUNDS: Final[dict[Method, dict[str, Any]]] = {
     "paired": {"cutoff_intersection_for_pairs": 1},
     "unpaired": {"max_passes": 0, "cutoff_intersection_for_pairs": 0},
 }
-"""What DeepDiff is told beyond the options that fix what equal means."""
-CATEGORIES: Final[dict[str, Kind]] = {
+"""DeepDiff's limits, by method; the options above fix what equal means."""
+CATEGORIES: Final[dict[str, DifferenceKind]] = {
     "values_changed": "changed",
     "type_changes": "changed",
     "dictionary_item_removed": "missing",
@@ -49,7 +68,134 @@ CATEGORIES: Final[dict[str, Kind]] = {
     "iterable_item_added": "unexpected",
     "repetition_change": "repeated",
 }
-"""Its words, and ours."""
+"""DeepDiff's categories, and ours."""
+
+
+class Difference(NamedTuple):
+    """One difference."""
+
+    kind: DifferenceKind
+    """What happened to the value."""
+    path: Path
+    """Where: in the expected document, and for an unexpected value in the actual one."""
+    expected: Any = None
+    """What should be there."""
+    actual: Any = None
+    """What is there."""
+    times: tuple[int, int] = (1, 1)
+    """How often the item is expected, and is there."""
+
+    @property
+    def is_type_change(self) -> bool:
+        """Whether the two are of different types, such as 4 and "4"."""
+        return self.kind == "changed" and type(self.expected) is not type(self.actual)
+
+    def __str__(self) -> str:
+        where = pointer(self.path) or "the whole"
+        if self.kind == "changed":
+            note = " (another type)" if self.is_type_change else ""
+            expected, actual = show_pair(self.expected, self.actual)
+            return f"{where}: expected {expected}, found {actual}{note}"
+        if self.kind == "missing":
+            return f"{where}: missing, expected {show(self.expected)}"
+        if self.kind == "unexpected":
+            return f"{where}: unexpected, found {show(self.actual)}"
+        expected, found = (_often(number) for number in self.times)
+        return f"{where}: {show(self.expected)} expected {expected}, found {found}"
+
+    def as_document(self) -> dict[str, Any]:
+        """As it is stored; a long value is kept as text."""
+        path = pointer(self.path)
+        expected, actual = _kept(self.expected), _kept(self.actual)
+        if self.kind == "changed":
+            return {"path": path, "expected": expected, "actual": actual, "type_changed": self.is_type_change}
+        if self.kind == "missing":
+            return {"path": path, "expected": expected}
+        if self.kind == "unexpected":
+            return {"path": path, "actual": actual}
+        return {
+            "path": path,
+            "value": expected,
+            "expected_times": self.times[0],
+            "actual_times": self.times[1],
+        }
+
+
+def _often(number: int) -> str:
+    """How often, in words."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def _kept(value: Any) -> Any:
+    """The value as it is stored beside a verdict: itself, or the beginning of its JSON."""
+    text = show(value, MAX_VALUE_CHARS)
+    return text if len(text) > MAX_VALUE_CHARS else value
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """All differences of two documents, bounded."""
+
+    entries: tuple[Difference, ...]
+    """The first ones, in the order of the expected document."""
+    method: Method
+    """Who found them."""
+    omitted: int = 0
+    """How many more there are."""
+
+    @property
+    def changed(self) -> tuple[Difference, ...]:
+        """Values that are there with another value."""
+        return self._of("changed")
+
+    @property
+    def missing(self) -> tuple[Difference, ...]:
+        """Expected values that are not there."""
+        return self._of("missing")
+
+    @property
+    def unexpected(self) -> tuple[Difference, ...]:
+        """Values that nobody expects."""
+        return self._of("unexpected")
+
+    @property
+    def repetitions(self) -> tuple[Difference, ...]:
+        """List items that are there, but more or less often than expected."""
+        return self._of("repeated")
+
+    @property
+    def note(self) -> str:
+        """How they were found, where that matters to who reads them."""
+        return NOTES[self.method]
+
+    def _of(self, kind: DifferenceKind) -> tuple[Difference, ...]:
+        """Those of one kind."""
+        return tuple(entry for entry in self.entries if entry.kind == kind)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def __str__(self) -> str:
+        total = len(self.entries) + self.omitted
+        if not total:
+            return "no difference"
+        lines = [str(entry) for entry in self.entries[:MAX_SHOWN_ENTRIES]]
+        if total > len(lines):
+            lines.append(f"and {total - len(lines):,} more")
+        text = f"{total:,} {'difference' if total == 1 else 'differences'}: " + "; ".join(lines)
+        return f"{text} ({self.note})" if self.note else text
+
+    def as_document(self) -> dict[str, Any]:
+        """As it is stored and printed."""
+        return {
+            "changed": [entry.as_document() for entry in self.changed],
+            "missing": [entry.as_document() for entry in self.missing],
+            "unexpected": [entry.as_document() for entry in self.unexpected],
+            "repetitions": [entry.as_document() for entry in self.repetitions],
+            "omitted": self.omitted,
+            "method": self.method,
+            "note": self.note,
+        }
 
 
 class _StepsUsedUpError(Exception):
@@ -99,9 +245,9 @@ def explain(expected: Any, actual: Any) -> Differences:
     return _bounded(list(_walk(expected, actual, same)), "walk")
 
 
-def _bounded(entries: list[Entry], method: Method) -> Differences:
+def _bounded(entries: list[Difference], method: Method) -> Differences:
     """The first of them, in an order that people can follow."""
-    ordered = sorted(entries, key=lambda entry: (KINDS.index(entry.kind), _place(entry.path)))
+    ordered = sorted(entries, key=lambda entry: (DIFFERENCE_KINDS.index(entry.kind), _place(entry.path)))
     return Differences(tuple(ordered[:MAX_ENTRIES]), method, max(0, len(entries) - MAX_ENTRIES))
 
 
@@ -128,7 +274,7 @@ def _methods(expected: Any, actual: Any) -> tuple[Method, ...]:
     return ()
 
 
-def _ask_deepdiff(expected: Any, actual: Any, method: Method) -> list[Entry]:
+def _ask_deepdiff(expected: Any, actual: Any, method: Method) -> list[Difference]:
     """What DeepDiff finds; nothing when it would take too long, or fails on the values.
 
     It raises all sorts of errors on texts that look like numbers, halves of surrogate pairs and such; none
@@ -146,13 +292,13 @@ def _ask_deepdiff(expected: Any, actual: Any, method: Method) -> list[Entry]:
         return []
 
 
-def _entry(kind: Kind, level: Any) -> Entry:
+def _entry(kind: DifferenceKind, level: Any) -> Difference:
     """One difference in our words."""
     path = tuple(level.path(output_format="list"))
     if kind == "repeated":
         often = level.additional["repetition"]
-        return Entry(kind, path, level.t1, level.t1, (often["old_repeat"], often["new_repeat"]))
-    return Entry(
+        return Difference(kind, path, level.t1, level.t1, (often["old_repeat"], often["new_repeat"]))
+    return Difference(
         kind,
         path,
         None if kind == "unexpected" else level.t1,
@@ -160,7 +306,7 @@ def _entry(kind: Kind, level: Any) -> Entry:
     )
 
 
-def _walk(expected: Any, actual: Any, same: Interning) -> Iterator[Entry]:
+def _walk(expected: Any, actual: Any, same: Interning) -> Iterator[Difference]:
     """Finds the differences in time linear in the documents, with a stack of its own."""
     stack: list[tuple[Any, Any, Path]] = [(expected, actual, ())]
     while stack:
@@ -168,11 +314,13 @@ def _walk(expected: Any, actual: Any, same: Interning) -> Iterator[Entry]:
         if same.number(old) == same.number(new):
             continue
         if len(path) > MAX_DEPTH:
-            yield Entry("changed", path, old, new)
+            yield Difference("changed", path, old, new)
             continue
         if type(old) is dict and type(new) is dict:
-            yield from (Entry("missing", (*path, key), old[key]) for key in old if key not in new)
-            yield from (Entry("unexpected", (*path, key), None, new[key]) for key in new if key not in old)
+            yield from (Difference("missing", (*path, key), old[key]) for key in old if key not in new)
+            yield from (
+                Difference("unexpected", (*path, key), None, new[key]) for key in new if key not in old
+            )
             stack.extend((value, new[key], (*path, key)) for key, value in old.items() if key in new)
         elif type(old) is list and type(new) is list:
             missing, unexpected, repeated = _compare_lists(old, new, path, same)
@@ -183,27 +331,27 @@ def _walk(expected: Any, actual: Any, same: Interning) -> Iterator[Entry]:
                 yield from missing
                 yield from unexpected
         else:
-            yield Entry("changed", path, old, new)
+            yield Difference("changed", path, old, new)
 
 
 def _compare_lists(
     old: list[Any], new: list[Any], path: Path, same: Interning
-) -> tuple[list[Entry], list[Entry], list[Entry]]:
+) -> tuple[list[Difference], list[Difference], list[Difference]]:
     """Items of one list only, either way, and those of both that differ in number."""
     before, after = [same.number(item) for item in old], [same.number(item) for item in new]
     expected, found = Counter(before), Counter(after)
     missing = [
-        Entry("missing", (*path, index), old[index])
+        Difference("missing", (*path, index), old[index])
         for index, number in enumerate(before)
         if not found[number]
     ]
     unexpected = [
-        Entry("unexpected", (*path, index), None, new[index])
+        Difference("unexpected", (*path, index), None, new[index])
         for index, number in enumerate(after)
         if not expected[number]
     ]
     repeated = [
-        Entry("repeated", (*path, index), old[index], old[index], (expected[number], found[number]))
+        Difference("repeated", (*path, index), old[index], old[index], (expected[number], found[number]))
         for number, index in {number: index for index, number in reversed(list(enumerate(before)))}.items()
         if found[number] and found[number] != expected[number]
     ]

@@ -6,8 +6,7 @@ This decides; `explain` says how the two differ. DeepDiff, which explains, does 
 
 from typing import Any
 
-from worker.validation.differences import explain
-from worker.validation.entries import Differences
+from worker.validation.differences import Differences, explain
 from worker.validation.interning import Interning
 
 __all__ = ["Differences", "explain", "unordered_equal"]

@@ -38,13 +38,13 @@ def is_explosive(schema: Any) -> bool:
     >>> is_explosive({"$defs": {**doubling, "d30": {}}, "$ref": "#/$defs/d0"})
     True
     """
-    counting = Counting(schema, most_pairs=TOO_MANY)
+    counting = VisitCounter(schema, most_pairs=TOO_MANY)
     return has_references(schema) and any(
         counting.visits(part, _SCALAR) > MAX_IN_PLACE for part in _parts(schema)
     )
 
 
-class Counting:
+class VisitCounter:
     """Counts for one schema document."""
 
     def __init__(self, root: Any, *, most_pairs: int = 4 * MAX_IN_PLACE) -> None:

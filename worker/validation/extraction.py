@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from shared.contracts.case_vocabulary import MAX_DEPTH, MAX_OUTPUT_CHARS
-from worker.validation.words import cut
+from worker.validation.display import cut
 
 MAX_CANDIDATES: Final = 64
 """Places that are tried; each failed try looks at the whole text before it to count lines."""

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from shared.contracts.case_vocabulary import CaseStatus, Stage
+from worker.validation.display import cut, escape_surrogates
 from worker.validation.judge import Verdict, read_verdict
 from worker.validation.verdict import JudgeReply, StageResult, ValidationResult, failed, passed, skipped
-from worker.validation.words import cut, storable
 
 REPLY_CHARS: Final = 4_000
 """Characters of a single judge's reply, or of why there is none, that are kept."""
@@ -173,7 +173,7 @@ def _detail(votes: Sequence[Vote]) -> dict[str, Any]:
 
 def _said(reply: JudgeReply, most: int) -> dict[str, Any]:
     """One judge's words, beside what is known of its call."""
-    return {**reply.detail, "reply": storable(reply.text, most)}
+    return {**reply.detail, "reply": escape_surrogates(reply.text, most)}
 
 
 def _vote(vote: Vote) -> dict[str, Any]:

@@ -21,18 +21,18 @@ from typing import Any, Final
 
 from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.cases import AT_RUN_TIME, Case
+from worker.validation.custom_checks import call_validator, find_pattern
 from worker.validation.differences import explain
 from worker.validation.equality import unordered_equal
 from worker.validation.extraction import ExtractionError, extract
-from worker.validation.outside import call_validator, find_pattern
 from worker.validation.panel import with_reply, with_votes, without_reply
 from worker.validation.rouge import rouge_l
 from worker.validation.schema import SchemaValidator
 from worker.validation.verdict import (
     FREEFORM,
     NO_CHECK,
+    Finding,
     Judge,
-    Said,
     Sandbox,
     StageOutcome,
     StageResult,
@@ -59,7 +59,7 @@ FAILURES: Final = {
 
 
 @dataclass(slots=True)
-class _Work:
+class _PipelineState:
     """One output on its way through the stages."""
 
     case: Case
@@ -122,7 +122,7 @@ def before_judge(
         SchemaError: the case's schema cannot be used.
         CheckUnusableError: the case's pattern or validator cannot be run, whatever the output.
     """
-    work = _Work(_case(case), raw_output, sandbox)
+    work = _PipelineState(_case(case), raw_output, sandbox)
     ended = "" if work.case.has_checks else _why_no_stage(work.case)
     for stage, run in STAGES:
         said = skipped(ended) if ended else run(work)
@@ -133,7 +133,7 @@ def before_judge(
     return _result(work)
 
 
-def regex(work: _Work) -> Said:
+def regex(work: _PipelineState) -> Finding:
     """Stage 0: is the pattern anywhere in the raw output?"""
     pattern = work.case.regex_pattern
     if pattern is None:
@@ -141,7 +141,7 @@ def regex(work: _Work) -> Said:
     return find_pattern(pattern, work.raw_output, work.sandbox)
 
 
-def custom(work: _Work) -> Said:
+def custom(work: _PipelineState) -> Finding:
     """Stage 0.5: does the user's function accept the raw output?"""
     name = work.case.validator
     if name is None:
@@ -149,7 +149,7 @@ def custom(work: _Work) -> Said:
     return call_validator(name, work.raw_output, work.sandbox)
 
 
-def json_parse(work: _Work) -> Said:
+def json_parse(work: _PipelineState) -> Finding:
     """Stage 1: does the output hold a JSON object?"""
     case = work.case
     if not case.needs_json:
@@ -163,7 +163,7 @@ def json_parse(work: _Work) -> Said:
     return passed(f"found in the {found.source}{of_several}", source=found.source, blocks=found.blocks)
 
 
-def schema(work: _Work) -> Said:
+def schema(work: _PipelineState) -> Finding:
     """Stage 2: does the object keep to the schema?"""
     if work.case.json_schema is None:
         return skipped("no schema")
@@ -178,7 +178,7 @@ def schema(work: _Work) -> Said:
     )
 
 
-def equality(work: _Work) -> Said:
+def equality(work: _PipelineState) -> Finding:
     """Stage 3: is it the expected object, whatever the order of keys and items?"""
     if work.case.expected is None:
         return skipped("no expected")
@@ -189,7 +189,7 @@ def equality(work: _Work) -> Said:
     return failed(str(differences))
 
 
-STAGES: Final[tuple[tuple[Stage, Callable[[_Work], Said]], ...]] = (
+STAGES: Final[tuple[tuple[Stage, Callable[[_PipelineState], Finding]], ...]] = (
     (Stage.REGEX, regex),
     (Stage.CUSTOM, custom),
     (Stage.JSON, json_parse),
@@ -211,7 +211,7 @@ def _why_no_stage(case: Case) -> str:
     return "freeform: no criteria" if case.is_freeform else "only a reference, which never decides"
 
 
-def _why_no_judge(work: _Work, ended: str) -> Said:
+def _why_no_judge(work: _PipelineState, ended: str) -> Finding:
     """Why stage 4 is not asked here."""
     if work.differences is not None:
         return skipped("no judge was asked")
@@ -220,7 +220,7 @@ def _why_no_judge(work: _Work, ended: str) -> Said:
     return skipped("no expected" if work.case.expected is None else "equality passed")
 
 
-def _result(work: _Work) -> ValidationResult:
+def _result(work: _PipelineState) -> ValidationResult:
     """The verdict that follows from the stages."""
     spoke = [stage for stage in work.stages if stage.outcome is not StageOutcome.SKIPPED]
     last = spoke[-1] if spoke else None
@@ -240,7 +240,7 @@ def _result(work: _Work) -> ValidationResult:
     )
 
 
-def _metrics(work: _Work) -> dict[str, Any]:
+def _metrics(work: _PipelineState) -> dict[str, Any]:
     """How close the output is to the reference; it decides nothing."""
     if work.case.reference is None:
         return {}

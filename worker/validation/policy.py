@@ -9,8 +9,8 @@ import ast
 from typing import NamedTuple
 
 from shared.errors import ValidatorSecurityError
-from worker.validation.policy_names import NamesRules
-from worker.validation.policy_words import MAX_SOURCE_CHARS, Refusal
+from worker.validation.policy_rules import PolicyRules
+from worker.validation.policy_vocabulary import MAX_SOURCE_CHARS, Violation
 
 
 class Problem(NamedTuple):
@@ -67,11 +67,11 @@ def first_problem(source: str) -> Problem | None:
         what = f"{len(source):,} characters are more than {MAX_SOURCE_CHARS:,}"
         return Problem(1, 1, what, "size")
     try:
-        NamesRules(tree := ast.parse(source)).visit(tree)
-    except Refusal as refusal:
-        node = refusal.node
+        PolicyRules(tree := ast.parse(source)).visit(tree)
+    except Violation as violation:
+        node = violation.node
         return Problem(
-            getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, refusal.what, refusal.rule
+            getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, violation.what, violation.rule
         )
     except (RecursionError, MemoryError):
         return Problem(1, 1, "the code is nested too deeply to be read", "size")

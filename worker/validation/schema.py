@@ -22,8 +22,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from shared.contracts.case_vocabulary import pointer
 from shared.errors import ConfigError
-from worker.validation.expansion import MAX_IN_PLACE, MAX_VISITS, Counting, has_references, is_explosive
-from worker.validation.words import cut
+from worker.validation.display import cut
+from worker.validation.expansion import MAX_IN_PLACE, MAX_VISITS, VisitCounter, has_references, is_explosive
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -212,7 +212,7 @@ def _adapter(validator: "jsonschema_rs.Validator", schema: Any) -> TypeAdapter[A
         try:
             if validator.is_valid(instance):
                 return instance
-            if refers and Counting(schema).visits(schema, instance) > MAX_VISITS:
+            if refers and VisitCounter(schema).visits(schema, instance) > MAX_VISITS:
                 errors = [_unnamed("it breaks the schema in more ways than can be listed")]
             else:
                 errors = [_details(error) for error in islice(validator.iter_errors(instance), MAX_PROBLEMS)]

@@ -1,4 +1,4 @@
-"""What the pipeline says about one output: each stage with its reason, the status, and who decided it."""
+"""The verdict of the pipeline on one output: each stage with its reason, the status, and what decided it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from shared.contracts.case_vocabulary import STAGE_NUMBERS, CaseStatus, Stage
-from worker.validation.words import storable
+from worker.validation.display import escape_surrogates
 
 FREEFORM: Final = "freeform"
 """Decided by nobody: the case only shows outputs."""
@@ -25,8 +25,8 @@ class StageOutcome(StrEnum):
     """It was not asked; the reason says why."""
 
 
-class Said(NamedTuple):
-    """What a stage says."""
+class Finding(NamedTuple):
+    """The outcome of a stage, before it is known which stage it is."""
 
     outcome: StageOutcome
     """What became of it."""
@@ -36,19 +36,19 @@ class Said(NamedTuple):
     """For programs."""
 
 
-def passed(reason: str, **detail: Any) -> Said:
+def passed(reason: str, **detail: Any) -> Finding:
     """The stage agrees."""
-    return Said(StageOutcome.PASS, reason, detail)
+    return Finding(StageOutcome.PASS, reason, detail)
 
 
-def failed(reason: str, **detail: Any) -> Said:
+def failed(reason: str, **detail: Any) -> Finding:
     """The stage does not agree."""
-    return Said(StageOutcome.FAIL, reason, detail)
+    return Finding(StageOutcome.FAIL, reason, detail)
 
 
-def skipped(reason: str, **detail: Any) -> Said:
+def skipped(reason: str, **detail: Any) -> Finding:
     """The stage was not asked."""
-    return Said(StageOutcome.SKIPPED, reason, detail)
+    return Finding(StageOutcome.SKIPPED, reason, detail)
 
 
 class StageResult(NamedTuple):
@@ -149,7 +149,7 @@ class ValidationResult:
             "decided_by": str(self.decided_by),
             "message": self.message,
             "differences": None if self.differences is None else dict(self.differences),
-            "raw_output": storable(self.raw_output),
+            "raw_output": escape_surrogates(self.raw_output),
             "parsed_output": self.parsed_output,
             "metrics": dict(self.metrics),
             "used_fuzzy_match": self.used_fuzzy_match,

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from worker.validation.policy import first_problem
-from worker.validation.policy_words import MAX_SOURCE_CHARS
+from worker.validation.policy_vocabulary import MAX_SOURCE_CHARS
 
 GROWING: Final[dict[str, Callable[[int], str]]] = {
     "names of a function around": lambda n: (

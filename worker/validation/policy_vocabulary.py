@@ -1,4 +1,4 @@
-"""Names what validators may use and what they may not, for the static policy."""
+"""The vocabulary of the static policy: what validators may use, and what they may not."""
 
 import ast
 import collections
@@ -90,7 +90,7 @@ FRAME_ATTRIBUTES: Final = frozenset(f"{_FRAMES} {_COROUTINES}".split())
 """Attributes that lead to frames, and from there to everything."""
 
 
-class Refusal(Exception):  # noqa: N818 - what it says is no error of ours
+class Violation(Exception):  # noqa: N818 - control flow, no error of ours
     """Ends the reading of a file at the first thing that it may not do."""
 
     def __init__(self, node: ast.AST, what: str, rule: str) -> None:

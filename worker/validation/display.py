@@ -10,12 +10,12 @@ MAX_CONTEXT_CHARS: Final = 20
 """Characters that are shown before the place where two texts differ."""
 
 
-def shown(value: Any, limit: int = MAX_SHOWN_CHARS) -> str:
+def show(value: Any, limit: int = MAX_SHOWN_CHARS) -> str:
     """Writes a JSON value as JSON, cut to a length.
 
-    >>> shown({"a": [1, True, None]})
+    >>> show({"a": [1, True, None]})
     '{"a": [1, true, null]}'
-    >>> shown("long " * 100, limit=20)
+    >>> show("long " * 100, limit=20)
     '"long long long long… (502 characters)'
     """
     try:
@@ -25,22 +25,22 @@ def shown(value: Any, limit: int = MAX_SHOWN_CHARS) -> str:
     return cut(text, limit)
 
 
-def shown_apart(one: Any, other: Any) -> tuple[str, str]:
+def show_pair(one: Any, other: Any) -> tuple[str, str]:
     r"""Writes two different values so that people see the difference.
 
     Characters that look alike are escaped; long texts that begin alike are shown from where they differ.
 
-    >>> shown_apart("caf\u00e9", "cafe\u0301")
+    >>> show_pair("caf\u00e9", "cafe\u0301")
     ('"caf\\u00e9"', '"cafe\\u0301"')
-    >>> shown_apart("a" * 200, "a" * 199 + "b")[1]
+    >>> show_pair("a" * 200, "a" * 199 + "b")[1]
     '"…aaaaaaaaaaaaaaaaaaaab"'
     """
-    if shown(one) == shown(other) and isinstance(one, str) and isinstance(other, str):
+    if show(one) == show(other) and isinstance(one, str) and isinstance(other, str):
         pairs = enumerate(zip(one, other, strict=False))
         at = next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
         start = max(0, at - MAX_CONTEXT_CHARS)
         one, other = (f"…{text[start:]}" if start else text for text in (one, other))
-    said = shown(one), shown(other)
+    said = show(one), show(other)
     if normalize("NFKC", said[0]) != normalize("NFKC", said[1]):
         return said
     return cut(json.dumps(one)), cut(json.dumps(other))
@@ -53,14 +53,14 @@ def cut(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
     'one\\ntwo\\ud800'
     """
     length = len(text)
-    head = printable(text[:limit])
+    head = escape_control(text[:limit])
     return head if length <= limit else f"{head.rstrip()}… ({length:,} characters)"
 
 
-def printable(text: str) -> str:
+def escape_control(text: str) -> str:
     r"""Escapes control characters, line ends and halves of surrogate pairs.
 
-    >>> printable("café \x1b[31m")
+    >>> escape_control("café \x1b[31m")
     'café \\x1b[31m'
     """
     if text.isprintable():
@@ -70,10 +70,10 @@ def printable(text: str) -> str:
     )
 
 
-def storable(text: str, limit: int | None = None) -> str:
+def escape_surrogates(text: str, limit: int | None = None) -> str:
     r"""The text as it can be written to files and servers: halves of surrogate pairs are escaped.
 
-    >>> storable("a\ud800b\n")
+    >>> escape_surrogates("a\ud800b\n")
     'a\\ud800b\n'
     """
     text = text if limit is None else text[:limit]

@@ -1,12 +1,12 @@
-"""Stages 0 and 0.5: patterns and validators, the code of somebody else, and what may come of running it."""
+"""Stages 0 and 0.5: user patterns and validators, untrusted code that runs in the sandbox."""
 
 import re
 from typing import Any, Final
 
 from shared.contracts.case_vocabulary import pattern_error
 from shared.errors import CheckUnusableError
-from worker.validation.verdict import Said, Sandbox, failed, passed
-from worker.validation.words import cut, shown, storable
+from worker.validation.display import cut, escape_surrogates, show
+from worker.validation.verdict import Finding, Sandbox, failed, passed
 
 MAX_KEPT_CHARS: Final = 1_000
 """Characters of a match that are kept."""
@@ -17,7 +17,7 @@ RETURN_PAIR: Final = 2
 """A validator returns a verdict, or a verdict and a text."""
 
 
-def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Said:
+def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Finding:
     r"""Searches a text, in the sandbox if there is one.
 
     Raises:
@@ -35,14 +35,14 @@ def find_pattern(pattern: str, text: str, sandbox: Sandbox | None) -> Said:
     except CheckUnusableError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever stops the search, the pattern was not found
-        return _stopped(f"pattern {shown(pattern)}", error)
+        return _stopped(f"pattern {show(pattern)}", error)
     if found is None or found is False:
-        return failed(f"pattern {shown(pattern)} is nowhere in the output, which begins: {cut(text, 80)}")
+        return failed(f"pattern {show(pattern)} is nowhere in the output, which begins: {cut(text, 80)}")
     span, match = _place(found, text)
     where = f" at {span[0]}" if span else ""
-    what = f": {shown(match)}{where}" if match is not None else ""
-    kept = None if match is None else storable(match, MAX_KEPT_CHARS)
-    return passed(f"pattern {shown(pattern)} found{what}", match=kept, span=span)
+    what = f": {show(match)}{where}" if match is not None else ""
+    kept = None if match is None else escape_surrogates(match, MAX_KEPT_CHARS)
+    return passed(f"pattern {show(pattern)} found{what}", match=kept, span=span)
 
 
 def _place(found: Any, text: str) -> tuple[list[int] | None, str | None]:
@@ -56,7 +56,7 @@ def _place(found: Any, text: str) -> tuple[list[int] | None, str | None]:
     return [first, first + len(found)] if is_only_place else None, found
 
 
-def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Said:
+def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Finding:
     """Calls a validator, in the sandbox only: it is code that somebody sent.
 
     Raises:
@@ -75,7 +75,7 @@ def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Said:
         return _stopped(f"validator {cut(name)}", error)
     verdict, said = returned, ""
     if isinstance(returned, tuple) and len(returned) == RETURN_PAIR and isinstance(returned[1], str):
-        verdict, said = returned[0], storable(returned[1], MAX_REASON_CHARS)
+        verdict, said = returned[0], escape_surrogates(returned[1], MAX_REASON_CHARS)
     if verdict is True:
         return passed(said or f"validator {cut(name)} accepts it", validator=name)
     if verdict is False:
@@ -87,14 +87,14 @@ def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Said:
 def _described(returned: object) -> str:
     """What a validator returned, without calling any code of it."""
     if returned is None or type(returned) in (int, float, str):
-        return shown(returned)
+        return show(returned)
     return f"a {type(returned).__name__}"
 
 
-def _stopped(what: str, error: Exception) -> Said:
+def _stopped(what: str, error: Exception) -> Finding:
     """The failure that an exception means: the sandbox names a reason, other code has only its text."""
     reason = getattr(error, "reason", None)
-    text = storable(str(error), MAX_REASON_CHARS) or type(error).__name__
+    text = escape_surrogates(str(error), MAX_REASON_CHARS) or type(error).__name__
     if isinstance(reason, str):
         word = "timed out" if reason == "timeout" else "could not be run"
         return failed(f"{what} {word}: {text}", error=reason)

@@ -1,10 +1,8 @@
-"""Walks a validators file with the static policy's rules, and finds which names are a function's own.
+"""The rules of the static policy, as a visitor that tracks which names are local to a function.
 
 A function's own name hides a builtin for good: Python never looks further once a function binds a name. A
 name that is bound at the top of the file, or in a class, may or may not hide one, so there a blocked name
 stays blocked.
-
-It is one visitor, with a method for each kind of node.
 """
 
 import ast
@@ -22,7 +20,7 @@ from worker.validation.policy_scopes import (
     outside,
     walk,
 )
-from worker.validation.policy_words import (
+from worker.validation.policy_vocabulary import (
     ATTRIBUTE_CALLS,
     BLOCKED_NAMES,
     CALLED_PLAINLY,
@@ -31,7 +29,7 @@ from worker.validation.policy_words import (
     MODULES,
     NAMED_AT_RUN_TIME,
     OPEN_DUNDER_NAMES,
-    Refusal,
+    Violation,
     attribute_problem,
     format_problem,
     member_problem,
@@ -45,8 +43,8 @@ SPECIAL, COMPUTED, FORMATS = "blocked attribute", "attributes named at run time"
 BUILT_CLASS: Final = "classes made by type()"
 
 
-class NamesRules(ast.NodeVisitor):
-    """Raises a `Refusal` at the first thing that validators may not do.
+class PolicyRules(ast.NodeVisitor):
+    """Raises a `Violation` at the first thing that validators may not do.
 
     Args:
         tree: the file.
@@ -64,7 +62,7 @@ class NamesRules(ast.NodeVisitor):
         """Only modules of the list."""
         for alias in node.names:
             if alias.name not in MODULES:
-                raise Refusal(node, f"import of {alias.name} is not allowed", IMPORTS)
+                raise Violation(node, f"import of {alias.name} is not allowed", IMPORTS)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """Only public names of modules of the list, each by its name."""
@@ -73,14 +71,14 @@ class NamesRules(ast.NodeVisitor):
         module = node.module or ""
         if node.level or module not in MODULES:
             shown = "." * node.level + module
-            raise Refusal(node, f"import from {shown} is not allowed", IMPORTS)
+            raise Violation(node, f"import from {shown} is not allowed", IMPORTS)
         for alias in node.names:
             if alias.name == "*":
-                raise Refusal(node, f"import of everything from {node.module} is not allowed", IMPORTS)
+                raise Violation(node, f"import of everything from {node.module} is not allowed", IMPORTS)
             if problem := member_problem(module, alias.name):
-                raise Refusal(node, problem, WALK)
+                raise Violation(node, problem, WALK)
             if not self._tries and (problem := missing_problem(module, alias.name)):
-                raise Refusal(node, problem, IMPORTS)
+                raise Violation(node, problem, IMPORTS)
 
     def visit_Try(self, node: ast.Try) -> None:
         """An import that may fail is the file's own business."""
@@ -92,15 +90,17 @@ class NamesRules(ast.NodeVisitor):
         """No blocked builtin, no module as a value, nothing that takes attributes' names."""
         name = node.id
         if name in FOLLOWED_NAMES and not isinstance(node.ctx, ast.Load):
-            raise Refusal(node, f"{name} may not be set", COMPUTED)
+            raise Violation(node, f"{name} may not be set", COMPUTED)
         if name in self._own:
             return
         if name in BLOCKED_NAMES and isinstance(node.ctx, ast.Load):
-            raise Refusal(node, f"{name} is blocked", BLOCKED)
+            raise Violation(node, f"{name} is blocked", BLOCKED)
         if name.startswith("__") and name.endswith("__") and name not in OPEN_DUNDER_NAMES:
-            raise Refusal(node, f"{name} is blocked", BLOCKED)
+            raise Violation(node, f"{name} is blocked", BLOCKED)
         if name in ATTRIBUTE_CALLS and isinstance(node.ctx, ast.Load):
-            raise Refusal(node, f"{name} may only be called, with an attribute's name written out", COMPUTED)
+            raise Violation(
+                node, f"{name} may only be called, with an attribute's name written out", COMPUTED
+            )
         member = self._member(node)
         if member is not None:
             self._check_value(node, member)
@@ -108,13 +108,13 @@ class NamesRules(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """No special attribute, no module inside a module, no format made at run time."""
         if problem := attribute_problem(node.attr):
-            raise Refusal(node, problem, SPECIAL)
+            raise Violation(node, problem, SPECIAL)
         if node.attr in FOLLOWED_NAMES and not isinstance(node.ctx, ast.Load):
-            raise Refusal(node, f"{node.attr} may not be set", COMPUTED)
+            raise Violation(node, f"{node.attr} may not be set", COMPUTED)
         above = self._member(node.value)
         if above is not None:
             if not isinstance(node.ctx, ast.Load):
-                raise Refusal(node, f"{above} may not be changed", WALK)
+                raise Violation(node, f"{above} may not be changed", WALK)
             if not above.name:
                 self._check_member(node, above.module, node.attr)
                 whole = self._member(node)
@@ -136,7 +136,7 @@ class NamesRules(ast.NodeVisitor):
                 arguments = self._check_attribute_call(node, called.id)
                 called = None
             elif called.id == "type" and not _is_question(node):
-                raise Refusal(node, "type may only be asked for the type of something", BUILT_CLASS)
+                raise Violation(node, "type may only be asked for the type of something", BUILT_CLASS)
         member = None if called is None else self._member(called)
         if member in NAMED_AT_RUN_TIME:
             self._check_named(node, str(member))
@@ -153,22 +153,22 @@ class NamesRules(ast.NodeVisitor):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             is_special = key.value.startswith("__") and key.value not in OPEN_DUNDER_NAMES
             if is_special and attribute_problem(key.value):
-                raise Refusal(node, f"key {key.value!r} is blocked", SPECIAL)
+                raise Violation(node, f"key {key.value!r} is blocked", SPECIAL)
         self.generic_visit(node)
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
         """Patterns read attributes too."""
         for name in node.kwd_attrs:
             if problem := attribute_problem(name):
-                raise Refusal(node, problem, SPECIAL)
+                raise Violation(node, problem, SPECIAL)
             if name in FORMATTING:
-                raise Refusal(node, f"{name} needs a format that is written out", FORMATS)
+                raise Violation(node, f"{name} needs a format that is written out", FORMATS)
         self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> None:
         """Attributes of trees can be set by keyword."""
         if node.arg in FOLLOWED_NAMES:
-            raise Refusal(node, f"{node.arg} may not be set", COMPUTED)
+            raise Violation(node, f"{node.arg} may not be set", COMPUTED)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -207,7 +207,7 @@ class NamesRules(ast.NodeVisitor):
 
     def _visit_function(self, node: Function) -> None:
         if node.name in FOLLOWED_NAMES:
-            raise Refusal(node, f"{node.name} may not be set", COMPUTED)
+            raise Violation(node, f"{node.name} may not be set", COMPUTED)
         annotations = [node.returns] if node.returns else []
         self._visit_all([*node.decorator_list, *outside(node.args), *annotations])
         names = bound(node.args).union(*map(bound, node.body))
@@ -258,20 +258,20 @@ class NamesRules(ast.NodeVisitor):
 
     def _check_member(self, node: ast.AST, module: str, name: str) -> None:
         if problem := member_problem(module, name):
-            raise Refusal(node, problem, WALK)
+            raise Violation(node, problem, WALK)
 
     def _check_value(self, node: ast.expr, member: Member) -> None:
         """What an allowed module's name may be used for, other than to stand left of a dot."""
         if not member.name and not isinstance(getattr(node, "ctx", None), ast.Store):
-            raise Refusal(node, f"module {member} may only be used as {member}.name", WALK)
+            raise Violation(node, f"module {member} may only be used as {member}.name", WALK)
         if member in NAMED_AT_RUN_TIME or member in CALLED_PLAINLY:
-            raise Refusal(node, f"{member} may only be called, with names written out", COMPUTED)
+            raise Violation(node, f"{member} may only be called, with names written out", COMPUTED)
 
     def _check_attribute_call(self, node: ast.Call, name: str) -> list[ast.expr]:
         """Checks `getattr(x, "name")`; returns the arguments that are still to be looked at."""
         key = node.args[1] if len(node.args) > ONE_ARGUMENT else None
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str) or node.keywords:
-            raise Refusal(node, f"{name} needs the attribute's name written out", COMPUTED)
+            raise Violation(node, f"{name} needs the attribute's name written out", COMPUTED)
         self.visit_Attribute(
             ast.copy_location(
                 ast.Attribute(node.args[0], key.value, ast.Load() if name == "getattr" else ast.Store()), node
@@ -282,16 +282,16 @@ class NamesRules(ast.NodeVisitor):
     def _check_named(self, node: ast.Call, name: str) -> None:
         """Checks `attrgetter("a.b")` and `methodcaller("name", …)`."""
         if not node.args or any(keyword.arg is None for keyword in node.keywords):
-            raise Refusal(node, f"{name} needs names written out", COMPUTED)
+            raise Violation(node, f"{name} needs names written out", COMPUTED)
         names = node.args[:1] if name.endswith("methodcaller") else node.args
         for each in names:
             if not isinstance(each, ast.Constant) or not isinstance(each.value, str):
-                raise Refusal(node, f"{name} needs names written out", COMPUTED)
+                raise Violation(node, f"{name} needs names written out", COMPUTED)
             for part in each.value.split("."):
                 if problem := attribute_problem(part):
-                    raise Refusal(node, problem, SPECIAL)
+                    raise Violation(node, problem, SPECIAL)
                 if part in FORMATTING:
-                    raise Refusal(node, f"{name} may not name {part}", FORMATS)
+                    raise Violation(node, f"{name} may not name {part}", FORMATS)
         self._visit_all([*node.args, *node.keywords])
 
     def _check_plainly_called(self, node: ast.Call, member: Member) -> None:
@@ -302,7 +302,7 @@ class NamesRules(ast.NodeVisitor):
             or len(node.args) > CALLED_PLAINLY[member]
             or any(keyword.arg not in {"wrapper", "wrapped"} for keyword in node.keywords)
         ):
-            raise Refusal(node, f"{member} may not be told which attributes to copy", COMPUTED)
+            raise Violation(node, f"{member} may not be told which attributes to copy", COMPUTED)
         self._visit_all([*node.args, *node.keywords])
 
     def _check_format(self, node: ast.Attribute) -> None:
@@ -315,7 +315,7 @@ class NamesRules(ast.NodeVisitor):
         else:
             problem = _problem_of_formats([node.value])
         if problem is not None:
-            raise Refusal(node, problem or f"{node.attr} needs a format that is written out", FORMATS)
+            raise Violation(node, problem or f"{node.attr} needs a format that is written out", FORMATS)
 
 
 def _problem_of_formats(texts: list[ast.expr]) -> str | None:
