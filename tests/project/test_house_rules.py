@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from tests.support import structure
 from tests.support.tree import ROOT, project_files, python_files, shown
 
 MAX_FILE_LINES: Final = 500
@@ -113,6 +115,14 @@ def test_shared_has_rooms() -> None:
     """At most a dozen modules stand loose in `shared/`: what belongs together has a room."""
     loose = sorted(path.name for path in (ROOT / "shared").glob("*.py") if path.stem != "__init__")
     assert len(loose) <= MAX_LOOSE, f"put some of these into a room: {', '.join(loose)}"
+
+
+def test_picture_of_the_structure_is_that_of_the_code() -> None:
+    """docs/pictures/structure.svg shows the modules and imports of this checkout."""
+    paths = tomllib.loads(structure.PATHS.read_text(encoding="utf-8"))["paths"]
+    drawn = structure.drawing(structure.read_imports(ROOT), paths)
+    mend = "run `make structure` and commit docs/pictures/structure.svg"
+    assert structure.PICTURE.read_text(encoding="utf-8") == drawn, mend
 
 
 def test_nothing_sleeps() -> None:
