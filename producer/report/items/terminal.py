@@ -36,7 +36,7 @@ def summary_text(document: Mapping[str, Any]) -> str:
     summary, counts = document["summary"], document["counts"]
     source = plain(summary["source"], CELL_CHARS)
     lines = [f"{document['run_id']}  {source}".rstrip(), headline(document), ""]
-    lines.append(" · ".join(f"{word} {number:,}" for word, number in counts.items() if number))
+    lines.append(" · ".join(f"{word} {number:,}" for word, number in outcomes_of(counts).items()))
     if latencies := summary.get("latency_ms"):
         lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies.items())}")
     if errors := summary.get("errors"):
@@ -44,6 +44,15 @@ def summary_text(document: Mapping[str, Any]) -> str:
         lines.append("errors by code: " + ", ".join(codes))
     lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
     return "\n".join(lines)
+
+
+def outcomes_of(counts: Mapping[str, int]) -> dict[str, int]:
+    """Returns the outcomes that occurred.
+
+    >>> outcomes_of({"total": 3, "passed": 3, "failed": 0})
+    {'passed': 3}
+    """
+    return {word: number for word, number in counts.items() if number and word != "total"}
 
 
 def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Final
 from producer.report.html.page import Tile, begin, end, fill
 from producer.report.html.spool import Spool
 from producer.report.items.opened_rows import cells_of, columns_of, opened
-from producer.report.items.terminal import headline
+from producer.report.items.terminal import headline, outcomes_of
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -32,7 +32,7 @@ class ItemsHtmlReport:
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the page."""
-        counts = {word: number for word, number in document["counts"].items() if number}
+        counts = outcomes_of(document["counts"])
         tiles = [Tile(word, f"{number:,}", "", TONES.get(word, "")) for word, number in counts.items()]
         is_good = None if self._info.duration_ms is None else document["exit"] == 0
         about = self._info.source

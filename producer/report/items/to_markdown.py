@@ -5,7 +5,7 @@ from typing import Any, BinaryIO, Final
 
 from producer.report.cells import markdown
 from producer.report.items.opened_rows import cells_of, columns_of, opened
-from producer.report.items.terminal import headline
+from producer.report.items.terminal import headline, outcomes_of
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -36,7 +36,7 @@ class ItemsMarkdownReport:
         run, columns = self._info.run, columns_of(self._info.kind)
         lines = [f"# {markdown(run)}", "", f"{headline(document)}.", ""]
         lines += ["| outcome | items |", "| --- | --- |"]
-        lines += [f"| {word} | {number:,} |" for word, number in document["counts"].items() if number]
+        lines += [f"| {word} | {number:,} |" for word, number in outcomes_of(document["counts"]).items()]
         lines += ["", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
         lines += [f"| {' | '.join(markdown(str(cell), CELL_CHARS) for cell in row)} |" for row in self._rows]
         left = document["counts"]["total"] - len(self._rows)
