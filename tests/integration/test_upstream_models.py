@@ -15,7 +15,7 @@ import pytest
 
 from shared import keys
 from shared.clock import now_ms
-from shared.codecs.parked_items import History
+from shared.codecs.parked_items import History, WaitReason
 from shared.errors import UsageError
 from shared.ledger import Ledger
 from shared.upstream.cached_answers import AnswerBook
@@ -297,7 +297,8 @@ def test_short_waits_happen_inside_and_long_ones_park(redis_client: "redis.Redis
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.UNAUTHORISED)), work)
     assert (type(end), end.error.ends_run) == (Gone, True)
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.RATE_LIMITED, wait_s=30)), work)
-    assert (type(end), end.reason, end.history.attempts) == (Parked, "upstream_rate_limited", 0)
+    assert (type(end), end.reason, end.history.attempts) == (Parked, WaitReason.RETRY, 0)
+    assert end.history.code == "upstream_rate_limited"
     assert 28_000 < end.due_ms - now_ms() < 32_000
 
 
