@@ -15,6 +15,8 @@ from tests.support.tree import ROOT, project_files, python_files, shown
 
 MAX_FILE_LINES: Final = 500
 MAX_FUNCTION_LINES: Final = 40
+MAX_KIND_BRANCHES: Final = 6
+"""Files outside of `kinds` that ask which kind something is."""
 MAX_LOOSE: Final = 12
 """Modules of `shared/` that stand in no room."""
 DEFENCE: Final = re.compile(r"longer than (500|40) lines", re.IGNORECASE)
@@ -115,6 +117,29 @@ def test_shared_has_rooms() -> None:
     """At most a dozen modules stand loose in `shared/`: what belongs together has a room."""
     loose = sorted(path.name for path in (ROOT / "shared").glob("*.py") if path.stem != "__init__")
     assert len(loose) <= MAX_LOOSE, f"put some of these into a room: {', '.join(loose)}"
+
+
+def compares_kinds(node: ast.AST) -> bool:
+    """Whether a comparison asks which kind of work something is."""
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = {ast.unparse(side).strip("{}()") for side in (node.left, *node.comparators)}
+    named = {part.strip() for side in sides for part in side.split(",")}
+    texts = {f"'{name}'" for name in ("turns", "cases", "queries")}
+    asks_kind = any(side.split(".")[-1] == "kind" for side in sides)
+    return bool(named & {"TURNS", "CASES", "QUERIES"}) or (asks_kind and bool(named & texts))
+
+
+def test_few_files_ask_which_kind_it_is() -> None:
+    """What differs between kinds is data of their declarations; few files outside of them compare kinds."""
+    wrong = [
+        shown(path)
+        for path in python_files()
+        if path.relative_to(ROOT).parts[0] in {"shared", "worker", "producer"}
+        and "kinds" not in shown(path)
+        and any(compares_kinds(node) for node in ast.walk(tree_of(path)))
+    ]
+    assert len(wrong) <= MAX_KIND_BRANCHES, "put the difference into a declaration: " + ", ".join(wrong)
 
 
 def test_picture_of_the_structure_is_that_of_the_code() -> None:
