@@ -38,6 +38,7 @@ PLACES: Final = {
         r"(pypi|pythonhosted|npmjs|crates|debian|ubuntu|docker|quay|ghcr)" + r"\.(org|com|io)\b",
         re.IGNORECASE,
     ),
+    "a merge that was not resolved": re.compile(r"^(<{7}|>{7}) "),
     "unfinished work": re.compile(r"\b(TO" + "DO|FIX" + r"ME|X" + r"XX)\b|Not" + "ImplementedError"),
 }
 
