@@ -29,7 +29,7 @@ from shared.settings import Settings
 from worker.in_flight_limit import InFlightLimit
 from worker.lease_table import LeaseTable
 from worker.loop import Loop
-from worker.upstream.stack import Upstream, end_calls_of
+from worker.upstream.stack import UpstreamStack, release_permits_of
 
 EXIT_S: Final = 3.0
 """How long `exit_now` tries to return the leases; what it does not reach expires."""
@@ -94,11 +94,11 @@ class WorkerProcess:
         threading.Thread(target=self._watch_drain, name="drain", daemon=True).start()
 
     @cached_property
-    def upstream(self) -> Upstream:
+    def upstream(self) -> UpstreamStack:
         """What calls to upstreams go through; made on first use."""
-        return Upstream(
+        return UpstreamStack(
             self.ledger,
-            on_away=self.exit_with,
+            on_unreachable=self.exit_with,
             session=self.loop.session,
             confirm=self.leases.confirm,
             cache_ttl_s=self.settings.cache_ttl_s,
@@ -173,7 +173,7 @@ class WorkerProcess:
         for name in {self.name, *dead}:
             self.ledger.leave(name, abrupt=True)
         if dead:
-            end_calls_of(self.ledger, dead)
+            release_permits_of(self.ledger, dead)
             logger.info("dead workers replaced", extra={"ended": ",".join(dead)})
 
     def close(self, *, abrupt: bool = False) -> None:

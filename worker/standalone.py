@@ -18,7 +18,7 @@ from shared.errors import InputError
 from worker.loop import Loop
 from worker.queries.reply import Reply
 from worker.queries.verdict import query_result
-from worker.upstream.query_client import Asked, ask, prepare
+from worker.upstream.query_client import SendResult, build_request, send_once
 from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
 
 FIRST_ID = "Q-01"
@@ -95,7 +95,7 @@ def _from(baselines: Sequence[dict[str, Any]], start_from: str) -> Sequence[dict
 
 
 def _send_with_retries(
-    send: Callable[[], Asked], name: str, delay: float, callbacks: Callbacks, pause: Event
+    send: Callable[[], SendResult], name: str, delay: float, callbacks: Callbacks, pause: Event
 ) -> Reply:
     """Sends one query until its reply stands."""
     policy, retries = QueryRetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
@@ -109,10 +109,10 @@ def _send_with_retries(
         pause.wait(wait_s)
 
 
-def _send(loop: Loop, api_url: str, query: str) -> Asked:
-    request = prepare(QueryRun(api_url=api_url.rstrip("/")))
+def _send(loop: Loop, api_url: str, query: str) -> SendResult:
+    request = build_request(QueryRun(api_url=api_url.rstrip("/")))
 
-    async def once() -> Asked:
-        return await ask(loop.session(), request, query)
+    async def once() -> SendResult:
+        return await send_once(loop.session(), request, query)
 
     return loop.run(once())

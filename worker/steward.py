@@ -41,7 +41,7 @@ class Periodic(threading.Thread):
         name: of the thread, in logs.
         every_s: pause between two calls.
         job: what to do.
-        on_away: called when Redis stayed away for longer than the ledger's patience.
+        on_unreachable: called when Redis stayed away for longer than the ledger's patience.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class Periodic(threading.Thread):
         name: str,
         every_s: float,
         job: Callable[[], object],
-        on_away: Callable[[RedisUnreachableError], object],
+        on_unreachable: Callable[[RedisUnreachableError], object],
     ) -> None:
         super().__init__(name=name, daemon=True)
         self._every_s = every_s
         self._job = job
-        self._on_away = on_away
+        self._on_unreachable = on_unreachable
         self._stop_asked = threading.Event()
 
     def run(self) -> None:
@@ -65,7 +65,7 @@ class Periodic(threading.Thread):
             except RedisRefusingError:
                 pass  # logged once by the call; the next round tries again
             except RedisUnreachableError as error:
-                self._on_away(error)
+                self._on_unreachable(error)
             except Exception:
                 logger.exception("round failed", extra={"job": self.name})
             self._stop_asked.wait(self._every_s)

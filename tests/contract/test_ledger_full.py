@@ -147,12 +147,12 @@ def test_calls_to_upstreams_end_on_a_full_server(client: Store) -> None:
     caller = ScriptCaller(client, patience_s=0.0, scripts=compose_all())
     client.hset(keys.cost_key("r1"), mapping={"c:call": 5, "held": 5})
     scope = ("alpha", 0, 0, 0, 0, 1)
-    assert caller.run("begin", "permit", "0", 1, 0, 1, *scope)[0] == b"go"
+    assert caller.run("acquire", "permit", "0", 1, 0, 1, *scope)[0] == b"go"
     fill(client)
     with pytest.raises(RedisFullError):
-        caller.run("begin", "other", "0", 1, 0, 1, *scope)
-    caller.run("renew_calls", "alpha", "permit")
-    assert caller.run("end", "permit", "ok", 10, -1, 0, 1, "alpha", 0) == [b"ok"]
+        caller.run("acquire", "other", "0", 1, 0, 1, *scope)
+    caller.run("renew_permits", "alpha", "permit")
+    assert caller.run("release", "permit", "ok", 10, -1, 0, 1, "alpha", 0) == [b"ok"]
     assert caller.run("settle_cost", "r1", "call", "7", "") == [b"ok"]
     assert client.hget(keys.cost_key("r1"), "spent") == b"7"
 

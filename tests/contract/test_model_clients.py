@@ -25,9 +25,9 @@ from shared.upstream.failure_reasons import FailureReason
 from tests.support.certificates import make_certificates
 from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer, Say
-from worker.upstream.clients import Clients
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.model_clients import ModelClients
 
 T = TypeVar("T")
 KEY: Final = "sk-secret-0123456789"
@@ -41,7 +41,7 @@ class Bench:
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
         self.session = self.run(self._open())
-        self.clients = Clients(lambda: self.session, ENVIRONMENT)
+        self.clients = ModelClients(lambda: self.session, ENVIRONMENT)
         self.loaded_late = set[str]()
         """Modules that the first call through litellm has loaded."""
 
@@ -442,7 +442,7 @@ def test_keys_go_where_they_belong(bench: Bench, server: ModelServer) -> None:
 
 def test_a_missing_key_ends_the_run(bench: Bench, server: ModelServer) -> None:
     """The variable is named, and nothing is sent."""
-    clients = Clients(lambda: bench.session, {})
+    clients = ModelClients(lambda: bench.session, {})
     for place, variable, named in (
         ("", "", "OPENAI_API_KEY"),
         (server.api_base, "MINE_API_KEY", "MINE_API_KEY"),
@@ -459,12 +459,12 @@ def test_other_variables_are_sent_to_nobody(bench: Bench, server: ModelServer, v
     """A run that names one ends, with what to do about it; a worker that lists the variable sends it."""
     asked = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env=variable)
     with pytest.raises(UpstreamError, match="PROCTOR_KEY_VARIABLES") as caught:
-        bench.run(Clients(lambda: bench.session, {variable: KEY}).complete(asked))
+        bench.run(ModelClients(lambda: bench.session, {variable: KEY}).complete(asked))
     assert (caught.value.reason, caught.value.ends_run) == (FailureReason.FORBIDDEN, True)
     assert KEY not in caught.value.message
     assert server.requests == []
     listed = {variable: KEY, "PROCTOR_KEY_VARIABLES": f"OTHER, {variable}"}
-    bench.run(Clients(lambda: bench.session, listed).complete(asked))
+    bench.run(ModelClients(lambda: bench.session, listed).complete(asked))
     assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
 
 
@@ -498,7 +498,7 @@ def test_a_first_call_finds_loaded_what_it_needs(bench: Bench) -> None:
 def test_importing_the_clients_imports_no_litellm() -> None:
     """A worker that calls no named provider never pays for it, prices included."""
     program = (
-        "import sys, worker.upstream.clients, shared.upstream.prices as prices\n"
+        "import sys, worker.upstream.model_clients, shared.upstream.prices as prices\n"
         "assert prices.cost_of('openai/gpt-4o', 1000, 1000, {}) > 0\n"
         "assert 'litellm' not in sys.modules"
     )

@@ -14,9 +14,9 @@ from shared.contracts.query_run import QueryRun
 from tests.support.model_server import ModelServer, Say
 from tests.support.scripted_api import ScriptedApi, Step
 from worker.upstream import query_client
-from worker.upstream.clients import Clients
+from worker.upstream.chat import ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelRequest
+from worker.upstream.model_clients import ModelClients
 
 T = TypeVar("T")
 KEY: Final = "q7Rt+Zz0/4Lm=9Xw2Kp8Vb5Nc1"
@@ -65,7 +65,7 @@ def test_a_long_error_with_the_key(server: ModelServer, name: str, before: int, 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
         """Asks the model once."""
         with pytest.raises(UpstreamError) as caught:
-            await Clients(lambda: session, {"SOME_API_KEY": KEY}).complete(request)
+            await ModelClients(lambda: session, {"SOME_API_KEY": KEY}).complete(request)
         return caught.value
 
     error = with_session(ask)
@@ -83,9 +83,9 @@ def test_a_refusal_of_a_query_with_the_token(monkeypatch: pytest.MonkeyPatch, na
     with ScriptedApi(lambda _query, _nth: Step(403, said)) as api:
         run = QueryRun(api_url=api.url, bearer_env="ASK_TOKEN")
 
-        async def ask(session: aiohttp.ClientSession) -> query_client.Asked:
+        async def ask(session: aiohttp.ClientSession) -> query_client.SendResult:
             """Puts one query."""
-            return await query_client.ask(session, query_client.prepare(run), "How?")
+            return await query_client.send_once(session, query_client.build_request(run), "How?")
 
         asked = with_session(ask)
         assert api.requests[0].headers["Authorization"] == f"Bearer {KEY}"

@@ -17,10 +17,11 @@ from shared.settings import Settings
 from shared.upstream.failure_reasons import FailureReason
 from tests.support.model_server import ModelServer
 from worker.upstream import query_client
-from worker.upstream.clients import Clients
-from worker.upstream.egress import EgressError, EgressPolicy, open_session
+from worker.upstream.chat import ModelRequest
+from worker.upstream.egress import EgressError, EgressPolicy
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelRequest
+from worker.upstream.http_session import open_session
+from worker.upstream.model_clients import ModelClients
 
 T = TypeVar("T")
 METADATA: Final = (
@@ -116,7 +117,7 @@ def why_not(policy: EgressPolicy, url: str, **known: list[str]) -> UpstreamError
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
         """Asks for a place."""
-        clients = Clients(lambda: session, {})
+        clients = ModelClients(lambda: session, {})
         with pytest.raises(UpstreamError) as caught:
             await clients.complete(ModelRequest("m", "", "Hi", api_base=url, timeout_s=5))
         return caught.value
@@ -129,7 +130,7 @@ def answer_of(policy: EgressPolicy, url: str, **known: list[str]) -> str:
 
     async def ask(session: aiohttp.ClientSession) -> str:
         """Asks for a place."""
-        clients = Clients(lambda: session, {})
+        clients = ModelClients(lambda: session, {})
         return (await clients.complete(ModelRequest("m", "", "Hi", api_base=url))).text
 
     return with_session(policy, ask, **known)
@@ -256,10 +257,10 @@ def test_redirects_are_judged_again(tmp_path: Path, target: str) -> None:
 def test_a_query_to_a_forbidden_place_ends_its_run(tmp_path: Path) -> None:
     """The reply says why in the place of an answer, and no other query is sent."""
 
-    async def ask(session: aiohttp.ClientSession) -> query_client.Asked:
+    async def ask(session: aiohttp.ClientSession) -> query_client.SendResult:
         """Puts one query."""
         run = QueryRun(api_url="http://169.254.169.254")
-        return await query_client.ask(session, query_client.prepare(run), "How?")
+        return await query_client.send_once(session, query_client.build_request(run), "How?")
 
     reply = with_session(policy_of(tmp_path), ask).reply
     assert (reply.failure, reply.ends_run, reply.status_code) == (FailureReason.FORBIDDEN, True, 0)
@@ -271,7 +272,7 @@ def test_named_providers_keep_to_it(tmp_path: Path) -> None:
 
     async def ask(session: aiohttp.ClientSession) -> UpstreamError:
         """Asks through litellm."""
-        clients = Clients(lambda: session, {"OPENAI_API_KEY": "sk-0123456789"})
+        clients = ModelClients(lambda: session, {"OPENAI_API_KEY": "sk-0123456789"})
         try:
             with pytest.raises(UpstreamError) as caught:
                 await clients.complete(ModelRequest("openai/gpt-4o", "", "Hi", timeout_s=60))

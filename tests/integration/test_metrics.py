@@ -23,12 +23,12 @@ from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, discipline
 from worker.upstream.endpoints import Endpoint, api_endpoint, model_endpoint
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Later, Sent
+from worker.upstream.gate import Deferred, Sent
 
 if TYPE_CHECKING:
     import redis
 
-    from worker.upstream.stack import Upstream
+    from worker.upstream.stack import UpstreamStack
 
 
 class Scrape:
@@ -50,7 +50,7 @@ class Scrape:
         return {each.labels[label] for each in self.samples if label in each.labels}
 
 
-async def call(upstream: "Upstream", endpoint: Endpoint, error: UpstreamError | None = None) -> object:
+async def call(upstream: "UpstreamStack", endpoint: Endpoint, error: UpstreamError | None = None) -> object:
     """Makes one call that is answered at once, or fails."""
 
     async def send() -> Sent[str]:
@@ -136,7 +136,7 @@ def test_calls_are_counted_by_upstream_and_result(redis_client: "redis.Redis") -
             await call(upstream, limited)
             await call(upstream, model)
             await call(upstream, model, refusal)
-            assert isinstance(await call(upstream, model), Later)
+            assert isinstance(await call(upstream, model), Deferred)
 
     asyncio.run(work())
     scrape, name = Scrape(redis_client), "openai/gpt-4o"
@@ -180,7 +180,7 @@ def test_a_batch_that_is_sent_again_counts_once(redis_client: "redis.Redis") -> 
             counts.call_ended("m", "ok", 0.1)
             batch = counts._take()
             for _ in range(3):
-                await upstream.gate.counts._port.run("add_counts", *batch)
+                await upstream.gate.counts._scripts.run("add_counts", *batch)
 
     asyncio.run(work())
     assert Scrape(redis_client).value("proctor_calls_total", upstream="m", result="ok") == 1

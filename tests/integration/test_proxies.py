@@ -20,11 +20,12 @@ from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer
 from tests.support.scripted_api import ScriptedApi
 from worker.queries.reply import Reply
-from worker.upstream.clients import Clients
-from worker.upstream.egress import EgressPolicy, open_session
+from worker.upstream.chat import ModelRequest
+from worker.upstream.egress import EgressPolicy
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelRequest
-from worker.upstream.query_client import ask, prepare
+from worker.upstream.http_session import open_session
+from worker.upstream.model_clients import ModelClients
+from worker.upstream.query_client import build_request, send_once
 
 T = TypeVar("T")
 ASKED: Final = {"PROCTOR_TRUST_ENV": "1"}
@@ -74,7 +75,7 @@ def put(environment: Mapping[str, str], folder: Path, url: str) -> Reply:
 
     async def work(session: aiohttp.ClientSession) -> Reply:
         """Asks."""
-        return (await ask(session, prepare(QueryRun(api_url=url, timeout_s=10)), "How?")).reply
+        return (await send_once(session, build_request(QueryRun(api_url=url, timeout_s=10)), "How?")).reply
 
     return with_session(environment, folder, work)
 
@@ -158,7 +159,7 @@ def test_models_are_asked_through_it(tmp_path: Path, proxy: HttpProxy) -> None:
 
     async def work(session: aiohttp.ClientSession) -> tuple[str, UpstreamError]:
         """Asks once over HTTP and once over HTTPS."""
-        clients = Clients(lambda: session, {})
+        clients = ModelClients(lambda: session, {})
         text = (await clients.complete(ModelRequest("m", "", "Hi", api_base=place))).text
         proxy.refusal = b"403 Forbidden"
         with pytest.raises(UpstreamError) as caught:

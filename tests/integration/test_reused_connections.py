@@ -13,10 +13,11 @@ import pytest
 from shared.contracts.query_run import QueryRun
 from shared.upstream.failure_reasons import FailureReason
 from worker.upstream import query_client
-from worker.upstream.clients import Clients
-from worker.upstream.egress import EgressPolicy, open_session
+from worker.upstream.chat import ModelRequest
+from worker.upstream.egress import EgressPolicy
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelRequest
+from worker.upstream.http_session import open_session
+from worker.upstream.model_clients import ModelClients
 
 BODY: Final = b'{"answer": "yes", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}'
 ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
@@ -96,8 +97,8 @@ def test_a_query_on_a_dead_connection_is_sent_again(size: int, *, is_reset: bool
 
     async def ask(session: aiohttp.ClientSession) -> None:
         """Puts queries."""
-        request = query_client.prepare(QueryRun(api_url=server.url))
-        replies = [await query_client.ask(session, request, f"{query}{number}") for number in range(4)]
+        request = query_client.build_request(QueryRun(api_url=server.url))
+        replies = [await query_client.send_once(session, request, f"{query}{number}") for number in range(4)]
         assert [reply.reply.error for reply in replies] == [None] * 4
 
     with_session(server, ask)
@@ -112,7 +113,7 @@ def test_many_dead_connections_are_no_failures() -> None:
 
     async def ask(session: aiohttp.ClientSession) -> None:
         """Puts queries."""
-        clients = Clients(lambda: session, {})
+        clients = ModelClients(lambda: session, {})
         asked = [ModelRequest("m", "", f"{number}", api_base=server.url) for number in range(5)]
         for _ in range(3):
             replies = await asyncio.gather(*map(clients.complete, asked))
@@ -137,7 +138,7 @@ def test_what_was_perhaps_worked_on_is_not_sent_again(script: Script, after_s: f
 
     async def ask(session: aiohttp.ClientSession) -> None:
         """Puts queries."""
-        clients = Clients(lambda: session, {})
+        clients = ModelClients(lambda: session, {})
         request = ModelRequest("m", "", "Hi", api_base=server.url)
         if sent > 1:
             await clients.complete(request)

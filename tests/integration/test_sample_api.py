@@ -26,9 +26,9 @@ from tests.support.processes import Processes
 from tests.support.sample_api import BASELINES, QUERY, Client, ask, evaluate, meeting
 from worker.queries.reply import Reply
 from worker.queries.verdict import outcome
+from worker.upstream.chat import ModelRequest
 from worker.upstream.direct_client import DirectClient
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelRequest
 
 
 def test_the_honest_api_meets_the_targets_but_not_everything(tmp_path: Path) -> None:

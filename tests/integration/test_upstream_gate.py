@@ -24,9 +24,9 @@ from tests.support.redis_server import RedisServer
 from tests.support.upstream import API, TIMES, Calls, at_last, discipline, keep_time, overlap, soon
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Later, Sent
+from worker.upstream.gate import Deferred, Sent
 from worker.upstream.scripts import compose_all
-from worker.upstream.stack import Upstream
+from worker.upstream.stack import UpstreamStack
 
 if TYPE_CHECKING:
     import redis
@@ -56,7 +56,7 @@ def state_is(client: "redis.Redis", expected: Callable[[ScopeState], bool]) -> N
     assert expected(state), state
 
 
-def with_upstream(client: "redis.Redis", work: Callable[[Upstream], Awaitable[Any]]) -> Any:
+def with_upstream(client: "redis.Redis", work: Callable[[UpstreamStack], Awaitable[Any]]) -> Any:
     """Does something with one process's discipline."""
 
     async def inside() -> Any:
@@ -71,7 +71,7 @@ def test_names_of_scopes_that_are_gone_do_not_pile_up(redis_client: "redis.Redis
     """Each run has a scope of its own that ends by itself; its name goes when others come."""
     redis_client.zadd(keys.SCOPES_KEY, {f"run:{number}": 1 for number in range(40)})
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         """Makes a call for each of ten new runs."""
         for number in range(10):
             endpoint = api_endpoint(API, run_scope(f"new-{number}", concurrency=2))
@@ -86,7 +86,7 @@ def test_names_of_scopes_that_are_gone_do_not_pile_up(redis_client: "redis.Redis
 def test_a_call_returns_what_was_sent_and_leaves_nothing_behind(redis_client: "redis.Redis") -> None:
     """The gate hands the value on, and its permit is gone when the call has ended."""
 
-    async def work(upstream: Upstream) -> object:
+    async def work(upstream: UpstreamStack) -> object:
         return await upstream.gate.call(ENDPOINT, answer, owner="token")
 
     assert with_upstream(redis_client, work) == "answer"
@@ -98,7 +98,7 @@ def test_calls_of_one_process_never_exceed_a_limit_at_a_time(redis_client: "redi
     """A hundred callers take turns at four places, first come, first served, and all get through."""
     endpoint = api_endpoint(API, run_scope("r1", concurrency=4))
 
-    async def work(upstream: Upstream) -> tuple[Calls, list[int]]:
+    async def work(upstream: UpstreamStack) -> tuple[Calls, list[int]]:
         calls, order = Calls(0.01), list[int]()
 
         async def one(number: int) -> None:
@@ -122,7 +122,7 @@ def test_callers_that_wait_hold_no_permit(
     monkeypatch.setattr("worker.upstream.stack.RENEWALS", 100)
     endpoint = api_endpoint(API, limits=Limits(concurrency=2))
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         calls = Calls(0.6)
         tasks = [asyncio.create_task(at_last(upstream, endpoint, calls.send)) for _ in range(6)]
         await asyncio.sleep(0.4)
@@ -173,7 +173,7 @@ def test_permits_of_a_killed_process_end_with_its_lease(
     holder.popen.kill()
     killed = monotonic()
 
-    async def work(upstream: Upstream) -> object:
+    async def work(upstream: UpstreamStack) -> object:
         return await at_last(upstream, api_endpoint(API, limits=Limits(concurrency=2)), answer)
 
     try:
@@ -192,11 +192,11 @@ def test_a_limit_that_a_person_sets_holds_within_a_second(redis_client: "redis.R
     """Workers that are already calling obey `limits set`, and forget it after `limits unset`."""
     book = book_of(redis_client)
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         async def refused() -> None:
             """Waits for the new limit to hold."""
             deadline = monotonic() + 5
-            while not isinstance(await upstream.gate.call(ENDPOINT, answer), Later):
+            while not isinstance(await upstream.gate.call(ENDPOINT, answer), Deferred):
                 assert monotonic() < deadline
                 await asyncio.sleep(0.02)
 
@@ -206,7 +206,7 @@ def test_a_limit_that_a_person_sets_holds_within_a_second(redis_client: "redis.R
         assert book.unset(API)
         assert book.reset(API) == 1
         deadline = monotonic() + 5
-        while isinstance(await upstream.gate.call(ENDPOINT, answer), Later):
+        while isinstance(await upstream.gate.call(ENDPOINT, answer), Deferred):
             assert monotonic() < deadline
             await asyncio.sleep(0.02)
 
@@ -220,12 +220,12 @@ def test_what_an_upstream_asks_to_wait_stops_every_process(redis_client: "redis.
         """Meets a refusal."""
         return Sent("429", Health.BUSY, wait_s=20.0)
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         async with discipline(redis_client) as other:
             assert await upstream.gate.call(ENDPOINT, busy) == "429"
             await soon(lambda: state_is(redis_client, lambda state: state.paused_ms > 15_000))
             later = await other.gate.call(ENDPOINT, answer)
-            assert isinstance(later, Later)
+            assert isinstance(later, Deferred)
             assert later.reason == "paused"
             redis_client.hset(keys.scope_key(API), "pause", 0)
 
@@ -251,14 +251,14 @@ def test_a_broken_endpoint_of_a_model_holds_no_other_one_back(redis_client: "red
     broken, healthy = (model_endpoint("mine", "", api_base=f"{API}/{name}") for name in ("a", "b"))
     named = model_endpoint("mine", "")
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         for _ in range(20):
             with pytest.raises(UpstreamError):
                 await upstream.gate.call(broken, fail)
         for endpoint in (healthy, named):
             assert await upstream.gate.call(endpoint, answer) == "answer"
         later = await upstream.gate.call(broken, answer)
-        assert isinstance(later, Later)
+        assert isinstance(later, Deferred)
         assert later.reason == "breaker"
         assert book_of(redis_client).reset("mine") == 3
         assert await upstream.gate.call(broken, answer) == "answer"
@@ -266,12 +266,12 @@ def test_a_broken_endpoint_of_a_model_holds_no_other_one_back(redis_client: "red
     with_upstream(redis_client, work)
     book_of(redis_client).set("mine", Limits(pace_s=60))
 
-    async def limited(upstream: Upstream) -> None:
+    async def limited(upstream: UpstreamStack) -> None:
         """Turns the call away."""
         for endpoint in (broken, healthy):
             assert await upstream.gate.call(endpoint, answer) == "answer"
             later = await upstream.gate.call(endpoint, answer)
-            assert isinstance(later, Later)
+            assert isinstance(later, Deferred)
             assert later.reason == "rate"
 
     with_upstream(redis_client, limited)
@@ -281,7 +281,7 @@ def test_a_broken_upstream_is_left_alone_and_tried_again_by_probes(redis_client:
     """When most calls fail the breaker opens: items are parked, none is sent; a good probe closes it."""
     sent = 0
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         async def counted() -> Sent[str]:
             """Fails, and counts."""
             nonlocal sent
@@ -292,7 +292,7 @@ def test_a_broken_upstream_is_left_alone_and_tried_again_by_probes(redis_client:
             with pytest.raises(UpstreamError):
                 await upstream.gate.call(ENDPOINT, counted)
         later = await upstream.gate.call(ENDPOINT, counted)
-        assert isinstance(later, Later)
+        assert isinstance(later, Deferred)
         assert later.reason == "breaker"
         assert sent == 20
         await soon(lambda: state_is(redis_client, lambda state: 5_000 < state.open_ms <= 10_000))
@@ -315,7 +315,7 @@ def test_half_of_the_calls_may_fail(redis_client: "redis.Redis") -> None:
         """Is answered with a refusal of this request."""
         raise UpstreamError(FailureReason.REFUSED, "no", status=400)
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         for _ in range(30):
             with pytest.raises(UpstreamError):
                 await upstream.gate.call(ENDPOINT, refused)
@@ -334,7 +334,7 @@ def test_an_endpoint_without_breaker_is_always_asked(redis_client: "redis.Redis"
     """Where every failure is a result, fifty failures in a row are fifty calls."""
     endpoint = api_endpoint(API, has_breaker=False)
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         for _ in range(50):
             with pytest.raises(UpstreamError):
                 await upstream.gate.call(endpoint, fail)
@@ -347,7 +347,7 @@ def test_overload_lowers_the_calls_at_a_time_for_all_and_success_raises_them(
 ) -> None:
     """An upstream that turns away what is beyond ten at a time is soon called about ten at a time."""
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         under_way, turned_away = 0, list[bool]()
 
         async def limited() -> Sent[bool]:
@@ -383,7 +383,7 @@ def test_a_call_that_hangs_ends_at_its_hard_limit(redis_client: "redis.Redis") -
         await asyncio.Event().wait()
         return Sent("never")
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         with pytest.raises(UpstreamError, match=r"0\.05 s") as caught:
             await upstream.gate.call(api_endpoint(API, timeout_s=0.05), hang)
         assert caught.value.reason is FailureReason.TIMEOUT
@@ -398,7 +398,7 @@ def test_a_cancelled_caller_leaves_nothing_behind(redis_client: "redis.Redis", w
     limits = {"in line": Limits(concurrency=1), "waiting for a turn": Limits(pace_s=0.3)}.get(where, Limits())
     endpoint = api_endpoint(API, limits=limits)
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         calls = Calls(0.4)
         first = asyncio.create_task(at_last(upstream, endpoint, calls.send))
         await calls.begun.wait()
@@ -419,7 +419,7 @@ def test_calls_go_on_when_redis_comes_back(new_redis_server: NewServer) -> None:
     """A Redis that is killed and restarted in the middle costs a delay, and no call."""
     server = new_redis_server()
 
-    async def work(upstream: Upstream) -> Calls:
+    async def work(upstream: UpstreamStack) -> Calls:
         calls = Calls(0.02)
         endpoint = api_endpoint(API, limits=Limits(concurrency=5))
         tasks = [asyncio.create_task(at_last(upstream, endpoint, calls.send)) for _ in range(100)]
@@ -461,11 +461,11 @@ def test_tokens_are_charged_by_estimate_and_settled(redis_client: "redis.Redis")
 
         return send
 
-    async def work(upstream: Upstream) -> None:
+    async def work(upstream: UpstreamStack) -> None:
         assert await upstream.gate.call(endpoint, cheap(10), tokens=6_000) == "answer"
         assert await upstream.gate.call(endpoint, cheap(900), tokens=10) == "answer"
         later = await upstream.gate.call(endpoint, answer, tokens=1)
-        assert isinstance(later, Later)
+        assert isinstance(later, Deferred)
         assert later.reason == "rate"
 
     with_upstream(redis_client, work)
@@ -484,7 +484,7 @@ def test_nothing_is_sent_for_an_item_that_another_worker_has(redis_client: "redi
 
         async with discipline(redis_client, confirm=taken) as upstream:
             later = await upstream.gate.call(ENDPOINT, calls.send, owner="lost")
-            assert isinstance(later, Later)
+            assert isinstance(later, Deferred)
             assert await upstream.gate.call(ENDPOINT, calls.send, owner="ours") == "answer"
 
     asyncio.run(work())

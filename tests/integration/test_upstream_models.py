@@ -34,10 +34,11 @@ from tests.support.asking import (
 from tests.support.ledger_runs import submit_cases
 from tests.support.processes import SHORT_LEASE_S, Processes
 from tests.support.upstream import discipline, keep_time, soon
+from worker.upstream.budget import OverBudget
 from worker.upstream.cache import MOST_BYTES
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import GRACE_S, Answered, Gone, Models, OverBudget, Parked
+from worker.upstream.model_caller import GRACE_S, Answered, CallDeferred, CallFailed, ModelCaller
 from worker.upstream.retry import ModelRetryPolicy
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ CALL_USD = 10 * 1e-6 + 100 * 1e-5
 QUICK = ModelRetryPolicy(max_attempts=3, base_s=0.001)
 
 
-def with_models(client: "redis.Redis", model: ScriptedModel, work: Callable[[Models], Awaitable[Any]]) -> Any:
+def with_models(
+    client: "redis.Redis", model: ScriptedModel, work: Callable[[ModelCaller], Awaitable[Any]]
+) -> Any:
     """Does something with one process's models."""
 
     async def inside() -> Any:
@@ -64,7 +67,7 @@ def test_what_only_a_first_call_costs_counts_as_no_call(redis_client: "redis.Red
     in_flight = list[int]()
     model = ScriptedModel(answering(), prepare_s=0.3)
 
-    async def work(models: Models) -> None:
+    async def work(models: ModelCaller) -> None:
         """Asks the same twice, with a time limit that is shorter than the client takes to be ready."""
         model.on_prepare = lambda: in_flight.append(models._gate._limiter.in_flight)
         for is_cached in (False, True):
@@ -94,7 +97,7 @@ def test_identical_questions_are_asked_once(redis_client: "redis.Redis") -> None
     """Of twenty at once and one later, one reaches the model; the others have its answer and figures."""
     model = ScriptedModel(answering(), hold_s=0.05)
 
-    async def work(models: Models) -> list[Any]:
+    async def work(models: ModelCaller) -> list[Any]:
         """Asks."""
         first = await asyncio.gather(*(ask(models, question(), scope()) for _ in range(20)))
         return [*first, await ask(models, question(), scope(run="r2"))]
@@ -122,7 +125,7 @@ def test_different_questions_and_repetitions_are_asked(redis_client: "redis.Redi
         question(parameters={"max_tokens": 7}),
     ]
 
-    async def work(models: Models) -> None:
+    async def work(models: ModelCaller) -> None:
         """Asks all of them, twice, and one without the cache."""
         for each in [*questions, *questions]:
             await ask(models, each, scope())
@@ -138,12 +141,12 @@ def test_errors_and_huge_answers_are_not_kept(redis_client: "redis.Redis") -> No
     refused = ScriptedModel(failing(FailureReason.REFUSED, times=1), hold_s=0.02)
     huge = ScriptedModel(lambda _request, _nth: ModelReply("x" * (MOST_BYTES + 1), 1))
 
-    async def work(models: Models) -> list[Any]:
+    async def work(models: ModelCaller) -> list[Any]:
         """Asks the same at once."""
         return list(await asyncio.gather(*(ask(models, question(), scope()) for _ in range(3))))
 
     ends = with_models(redis_client, refused, work)
-    assert Counter(type(end) for end in ends) == {Gone: 1, Answered: 2}
+    assert Counter(type(end) for end in ends) == {CallFailed: 1, Answered: 2}
     assert len(refused.asked) == 2
     redis_client.flushall()
     assert all(isinstance(end, Answered) for end in with_models(redis_client, huge, work))
@@ -155,13 +158,13 @@ def test_who_waits_too_long_for_an_answer_is_parked(redis_client: "redis.Redis")
     """A follower holds its slot for two seconds, and comes back a second or two later."""
     model = ScriptedModel(answering(), hold_s=2.5)
 
-    async def work(models: Models) -> list[Any]:
+    async def work(models: ModelCaller) -> list[Any]:
         """Asks the same twice."""
         return list(await asyncio.gather(*(ask(models, question(), scope()) for _ in range(2))))
 
     lead, follower = with_models(redis_client, model, work)
     assert isinstance(lead, Answered)
-    assert isinstance(follower, Parked)
+    assert isinstance(follower, CallDeferred)
     assert (follower.reason, follower.history) == ("cache", History())
     assert 0 < follower.due_ms - now_ms() <= 2_000
 
@@ -187,7 +190,7 @@ def test_a_run_stops_at_its_cost_cap_and_goes_on_with_a_higher_one(redis_client:
     model = ScriptedModel(answering(), hold_s=0.02)
     capped = scope(max_cost=2.5 * CALL_USD)
 
-    async def work(models: Models) -> None:
+    async def work(models: ModelCaller) -> None:
         """Asks for more than the cap has room for, then raises it."""
         ends = await asyncio.gather(*(ask_at_last(models, question(str(n)), capped) for n in range(8)))
         assert Counter(type(end) for end in ends) == {Answered: 2, OverBudget: 6}
@@ -255,12 +258,12 @@ def test_failed_calls_cost_what_they_may_have_cost(
     model = ScriptedModel(failing(reason))
     request = question("x" * 30, parameters={"max_tokens": 50})
 
-    async def work(models: Models) -> Any:
+    async def work(models: ModelCaller) -> Any:
         """Asks."""
-        return await ask(models, request, scope(max_cost=1, rules=ModelRetryPolicy(max_attempts=1)))
+        return await ask(models, request, scope(max_cost=1, retry=ModelRetryPolicy(max_attempts=1)))
 
     end = with_models(redis_client, model, work)
-    assert (type(end), end.error.reason, end.history.attempts) == (Gone, reason, 1)
+    assert (type(end), end.error.reason, end.history.attempts) == (CallFailed, reason, 1)
     cost = book_of(redis_client).read("r1")
     assert cost.spent_usd == pytest.approx(spent * (18 * 1e-6 + 50 * 1e-5))
     assert cost.held_usd == 0
@@ -270,7 +273,7 @@ def test_a_model_without_a_price_is_not_asked_under_a_cap(redis_client: "redis.R
     """Nobody can keep a cap with unknown prices, so nothing is sent; without a cap the cost stays unknown."""
     model = ScriptedModel(answering())
 
-    async def work(models: Models) -> list[Any]:
+    async def work(models: ModelCaller) -> list[Any]:
         """Asks with and without a cap."""
         return [
             await ask(models, question(), scope(prices={}, max_cost=1)),
@@ -286,18 +289,18 @@ def test_a_model_without_a_price_is_not_asked_under_a_cap(redis_client: "redis.R
 def test_short_waits_happen_inside_and_long_ones_park(redis_client: "redis.Redis") -> None:
     """Server errors are retried at once; a longer wait is parked with what was; a bad key ends it."""
 
-    async def work(models: Models) -> Any:
+    async def work(models: ModelCaller) -> Any:
         """Asks under quick rules."""
-        return await ask(models, question(), scope(rules=QUICK, use_cache=False))
+        return await ask(models, question(), scope(retry=QUICK, use_cache=False))
 
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.SERVER_ERROR, times=2)), work)
     assert (type(end), end.history.attempts) == (Answered, 3)
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.SERVER_ERROR)), work)
-    assert (type(end), end.history.attempts, end.error.code) == (Gone, 3, "upstream_server_error")
+    assert (type(end), end.history.attempts, end.error.code) == (CallFailed, 3, "upstream_server_error")
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.UNAUTHORISED)), work)
-    assert (type(end), end.error.ends_run) == (Gone, True)
+    assert (type(end), end.error.ends_run) == (CallFailed, True)
     end = with_models(redis_client, ScriptedModel(failing(FailureReason.RATE_LIMITED, wait_s=30)), work)
-    assert (type(end), end.reason, end.history.attempts) == (Parked, WaitReason.RETRY, 0)
+    assert (type(end), end.reason, end.history.attempts) == (CallDeferred, WaitReason.RETRY, 0)
     assert end.history.code == "upstream_rate_limited"
     assert 28_000 < end.due_ms - now_ms() < 32_000
 
@@ -306,7 +309,7 @@ def test_the_bound_of_a_run_holds(redis_client: "redis.Redis") -> None:
     """`-j 3` lets three calls of the run out at a time, whatever is asked."""
     model = ScriptedModel(answering(), hold_s=0.03)
 
-    async def work(models: Models) -> None:
+    async def work(models: ModelCaller) -> None:
         """Asks twelve things."""
         bounded = scope(concurrency=3)
         await asyncio.gather(*(ask_at_last(models, question(str(n)), bounded) for n in range(12)))
@@ -321,7 +324,7 @@ def test_a_cancelled_call_leaves_only_its_cost_behind(redis_client: "redis.Redis
     model = ScriptedModel(answering(), hold_s=60, on_first=begun.set)
     request = question("x" * 30, parameters={"max_tokens": 50})
 
-    async def work(models: Models) -> None:
+    async def work(models: ModelCaller) -> None:
         """Cancels a call under way, and one that waits for its answer."""
         tasks = [asyncio.ensure_future(ask(models, request, scope(max_cost=1))) for _ in range(2)]
         await begun.wait()
@@ -347,7 +350,7 @@ def test_costs_end_with_their_run(redis_client: "redis.Redis") -> None:
     ledger = Ledger(redis_client)
     submit_cases(ledger, "r1", [["0"]])
 
-    async def work(models: Models) -> None:
+    async def work(models: ModelCaller) -> None:
         """Asks for the run."""
         await ask(models, question(), scope(max_cost=1))
 
@@ -374,7 +377,7 @@ def test_what_a_killed_process_had_is_free_after_its_lease(
     held = book_of(redis_client).read("r1").held_usd
     assert held > 0
 
-    async def work(models: Models) -> Any:
+    async def work(models: ModelCaller) -> Any:
         """Asks the same; there is room for it only when nothing is reserved any more."""
         return await ask_at_last(models, question("0"), scope(max_cost=held + 1.5 * CALL_USD))
 

@@ -125,7 +125,7 @@ class BudgetMachine(RuleBasedStateMachine):
         """A process renews what it holds, also what has ended meanwhile."""
         if self.running:
             self.model.renew(self.running)
-            self.run("renew_holds", *[text for call in self.running for text in (RUN, call)])
+            self.run("renew_reservations", *[text for call in self.running for text in (RUN, call)])
         self.compare()
 
     @rule(cap=st.integers(0, 200))

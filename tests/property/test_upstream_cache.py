@@ -122,7 +122,7 @@ class CacheMachine(RuleBasedStateMachine):
         """A process renews its leads, also those that another has taken over."""
         if self.leads:
             self.model.renew(self.leads)
-            self.caller.run("renew_flights", *[text for lead in self.leads for text in lead])
+            self.caller.run("renew_leads", *[text for lead in self.leads for text in lead])
         self.compare()
 
     @rule()

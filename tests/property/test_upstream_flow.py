@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from shared.upstream.limits import Limits, Scope
 from tests.support.upstream_model import UpstreamModel
 from worker.upstream.constants import CROWD_MS, WAIT_MS
-from worker.upstream.limiter import Bound, bound_of
+from worker.upstream.limiter import ScopeLimits, scope_limits_of
 
 START_MS: Final = 1_000_000_000.0
 SLACK_MS: Final = 2.0
@@ -27,7 +27,7 @@ SLACK_MS: Final = 2.0
 class Flow:
     """A fleet that works off items through one endpoint."""
 
-    def __init__(self, bounds: tuple[Bound, ...], seed: int) -> None:
+    def __init__(self, bounds: tuple[ScopeLimits, ...], seed: int) -> None:
         self.model = UpstreamModel(START_MS)
         self.bounds = bounds
         self.random = random.Random(seed)
@@ -93,9 +93,9 @@ class Flow:
             allowed = max(allowed, moment) + period_ms
 
 
-def paced(rate_s: float) -> Bound:
+def paced(rate_s: float) -> ScopeLimits:
     """A limit of so many requests a second."""
-    return bound_of(Scope("m"), Limits(rpm=60 * rate_s))
+    return scope_limits_of(Scope("m"), Limits(rpm=60 * rate_s))
 
 
 @pytest.mark.parametrize(("rate_s", "items"), [(30, 1_000), (500, 5_000), (2, 60), (0.2, 20)])
@@ -161,7 +161,7 @@ def test_everybody_who_was_frozen_comes_late_without_a_burst() -> None:
 
 def test_a_pace_is_one_send_at_a_time_in_the_order_of_asking() -> None:
     """With a pace of 30 s each send comes 30 s after the one before, first come first served."""
-    flow = Flow((bound_of(Scope("m"), Limits(pace_s=30)),), 6)
+    flow = Flow((scope_limits_of(Scope("m"), Limits(pace_s=30)),), 6)
     for number in range(10):
         flow.arrive(1, at_ms=number, tag=f"{number}-")
     flow.run()
@@ -172,7 +172,7 @@ def test_a_pace_is_one_send_at_a_time_in_the_order_of_asking() -> None:
 
 def test_calls_at_a_time_are_never_exceeded_and_used_up() -> None:
     """A limit of calls at a time is full as long as there is work, over scopes that share it."""
-    bounds = (bound_of(Scope("m"), Limits()), bound_of(Scope("run"), Limits(concurrency=7)))
+    bounds = (scope_limits_of(Scope("m"), Limits()), scope_limits_of(Scope("run"), Limits(concurrency=7)))
     flow = Flow(bounds, 7)
     flow.arrive(500)
     took_ms = flow.run()
@@ -183,9 +183,9 @@ def test_calls_at_a_time_are_never_exceeded_and_used_up() -> None:
 
 def test_a_model_at_its_limit_leaves_the_provider_to_the_others() -> None:
     """Of two models with one provider, one that waits for its own slow limit does not starve the other."""
-    provider = bound_of(Scope("p"), Limits(rpm=60 * 20))
-    slow = Flow((bound_of(Scope("a"), Limits(rpm=60)), provider), 8)
-    fast = Flow((bound_of(Scope("b"), Limits()), provider), 9)
+    provider = scope_limits_of(Scope("p"), Limits(rpm=60 * 20))
+    slow = Flow((scope_limits_of(Scope("a"), Limits(rpm=60)), provider), 8)
+    fast = Flow((scope_limits_of(Scope("b"), Limits()), provider), 9)
     fast.model = slow.model
     slow.arrive(200)
     fast.arrive(300)
@@ -211,7 +211,7 @@ def test_no_mix_of_lateness_and_death_exceeds_a_limit(
 ) -> None:
     """Limits of rate and of calls at a time hold whoever is late or dies; everybody alive gets through."""
     rate_s, most = limits
-    flow = Flow((bound_of(Scope("m"), Limits(rpm=60 * rate_s, concurrency=most)),), seed)
+    flow = Flow((scope_limits_of(Scope("m"), Limits(rpm=60 * rate_s, concurrency=most)),), seed)
     flow.dead_share, flow.late_ms = dead, late_ms
     for number, (items, at_ms) in enumerate(arrivals):
         flow.arrive(items, at_ms=at_ms, tag=f"{number}-")

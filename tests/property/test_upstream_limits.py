@@ -17,7 +17,7 @@ from tests.support.exploring import machine_settings
 from tests.support.ledger_twin import TEST_CLOCK, TEST_CLOCK_KEY
 from tests.support.redis_server import RedisServer
 from tests.support.upstream_model import ScopeModel, UpstreamModel
-from worker.upstream.limiter import bound_of, flat_of
+from worker.upstream.limiter import acquire_arguments, scope_limits_of
 from worker.upstream.scripts import compose_all
 
 START_MS = 4_000_000_000_000
@@ -30,17 +30,17 @@ SCRIPTS = compose_all(
 )
 FIELDS = [each.name for each in fields(ScopeModel) if each.name != "permits"]
 BOUNDS = {
-    "plain": (bound_of(Scope("plain"), Limits()),),
-    "paced": (bound_of(Scope("paced"), Limits(pace_s=0.7)),),
-    "narrow": (bound_of(Scope("narrow"), Limits(concurrency=2)),),
+    "plain": (scope_limits_of(Scope("plain"), Limits()),),
+    "paced": (scope_limits_of(Scope("paced"), Limits(pace_s=0.7)),),
+    "narrow": (scope_limits_of(Scope("narrow"), Limits(concurrency=2)),),
     "model": (
-        bound_of(Scope("model"), Limits(rpm=240, tpm=6_000)),
-        bound_of(Scope("provider"), Limits(rpm=300, concurrency=4)),
+        scope_limits_of(Scope("model"), Limits(rpm=240, tpm=6_000)),
+        scope_limits_of(Scope("provider"), Limits(rpm=300, concurrency=4)),
     ),
     "other": (
-        bound_of(Scope("other"), Limits(tpm=30_000)),
-        bound_of(Scope("provider"), Limits(rpm=300, concurrency=4)),
-        bound_of(Scope("run:r1"), Limits(concurrency=3)),
+        scope_limits_of(Scope("other"), Limits(tpm=30_000)),
+        scope_limits_of(Scope("provider"), Limits(rpm=300, concurrency=4)),
+        scope_limits_of(Scope("run:r1"), Limits(concurrency=3)),
     ),
 }
 endpoints = st.sampled_from(sorted(BOUNDS))
@@ -117,7 +117,7 @@ class LimiterMachine(RuleBasedStateMachine):
         )
         text = f"{ticket:.3f}" if ticket else "0"
         said = self.caller.run(
-            "begin", permit, text, int(may_wait), int(has_breaker), *flat_of(bounds, tokens)
+            "acquire", permit, text, int(may_wait), int(has_breaker), *acquire_arguments(bounds, tokens)
         )
         answer = tuple(each.decode() if isinstance(each, bytes) else each for each in said)
         if answer[0] == "wait":
@@ -148,7 +148,7 @@ class LimiterMachine(RuleBasedStateMachine):
                 flat += (bound.name, more * bound.token_ms)
             for _ in range(1 + (place + number) % 2):
                 expected = self.model.end(permit, health, latency, era, bounds, pause=pause, more=more)
-                said = self.caller.run("end", permit, health, latency, era, pause, *flat)
+                said = self.caller.run("release", permit, health, latency, era, pause, *flat)
                 assert said == [expected.encode()]
         self.compare()
 
@@ -158,7 +158,7 @@ class LimiterMachine(RuleBasedStateMachine):
         pairs = [(bound.name, permit) for permit, endpoint, _ in self.running for bound in BOUNDS[endpoint]]
         if pairs:
             self.model.renew(pairs)
-            self.caller.run("renew_calls", *[text for pair in pairs for text in pair])
+            self.caller.run("renew_permits", *[text for pair in pairs for text in pair])
         self.compare()
 
     def compare(self) -> None:

@@ -1,4 +1,4 @@
-"""Models that answer as a test tells them, asked through one process's whole discipline.
+"""ModelCaller that answer as a test tells them, asked through one process's whole discipline.
 
     python -m tests.support.asking URL '{"questions": 40, "max_cost": 0.5, "hold_s": 0.05, "tokens": 100}'
 
@@ -19,10 +19,10 @@ from shared.clock import now_ms
 from shared.codecs.parked_items import History
 from shared.server.client import RedisTarget
 from tests.support.upstream import discipline
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import Answered, Asked, AskScope, Models, Parked
-from worker.upstream.stack import Upstream
+from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallOutcome, ModelCaller
+from worker.upstream.stack import UpstreamStack
 
 MODEL = "acme/small"
 PRICES: Mapping[str, tuple[float, float]] = {MODEL: (1e-6, 1e-5)}
@@ -90,9 +90,9 @@ def answering(*, tokens: int = 100, usd: float | None = None) -> Callable[[Model
     return script
 
 
-def models_of(upstream: Upstream, client: ScriptedModel) -> Models:
+def models_of(upstream: UpstreamStack, client: ScriptedModel) -> ModelCaller:
     """The process's models, with a client of the test's."""
-    return Models(
+    return ModelCaller(
         upstream.gate, client, upstream.cache, upstream.budget, cost_of=cost_of, key_of=lambda _request: "key"
     )
 
@@ -102,22 +102,24 @@ def question(text: str = "Hello", **more: Any) -> ModelRequest:
     return ModelRequest(MODEL, "", text, **more)
 
 
-def scope(run: str = "r1", **more: Any) -> AskScope:
+def scope(run: str = "r1", **more: Any) -> CallContext:
     """On behalf of one run."""
-    return AskScope(**{"run": run, "owner": "token", "prices": PRICES, **more})
+    return CallContext(**{"run": run, "owner": "token", "prices": PRICES, **more})
 
 
-def ask(models: Models, request: ModelRequest, on_behalf: AskScope, **more: Any) -> Awaitable[Asked]:
+def ask(
+    models: ModelCaller, request: ModelRequest, on_behalf: CallContext, **more: Any
+) -> Awaitable[CallOutcome]:
     """Asks once."""
-    return models.ask(request, on_behalf, more.pop("history", History()), on_send=nullcontext)
+    return models.call(request, on_behalf, more.pop("history", History()), on_send=nullcontext)
 
 
-async def ask_at_last(models: Models, request: ModelRequest, on_behalf: AskScope) -> Asked:
+async def ask_at_last(models: ModelCaller, request: ModelRequest, on_behalf: CallContext) -> CallOutcome:
     """Asks, and comes back when it is told to, as parked items do."""
     history = History()
     while True:
         asked = await ask(models, request, on_behalf, history=history)
-        if not isinstance(asked, Parked):
+        if not isinstance(asked, CallDeferred):
             return asked
         history = asked.history
         await asyncio.sleep(max(0, asked.due_ms - now_ms()) / 1000)

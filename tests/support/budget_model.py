@@ -9,7 +9,7 @@ Answer = tuple[object, ...]
 
 @dataclass
 class BudgetModel:
-    """What a run may cost, has cost and has reserved; see `worker/upstream/lua/lib/lapse.lua`."""
+    """What a run may cost, has cost and has reserved; see `worker/upstream/lua/lib/reservations.lua`."""
 
     ledger: int = 0
     """The ledger clock, milliseconds."""

@@ -41,7 +41,7 @@ from worker.breakpoint.wire import decode_turns
 from worker.queries.fields import at
 from worker.queries.reply import read_reply
 from worker.sandbox.child import RETURNED, Answer, failure_of
-from worker.upstream.completion import PieceReader, decoded, read_completion, words_of
+from worker.upstream.completion import StreamAssembler, decoded, error_text, read_completion
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
@@ -153,14 +153,14 @@ def _urls(text: str) -> None:
 
 def _reply_body(data: bytes) -> None:
     reply = decoded(data)
-    words_of(reply)
+    error_text(reply)
     said = read_completion(reply)
     said.text.encode()
     said.reasoning.encode()
 
 
 def _stream(data: bytes) -> None:
-    whole, parts = PieceReader(), PieceReader()
+    whole, parts = StreamAssembler(), StreamAssembler()
     whole.feed(data + b"\n")
     for start in range(0, len(data), 1 + len(data) // 7):
         parts.feed(data[start : start + 1 + len(data) // 7])

@@ -18,8 +18,8 @@ from tests.support.turn_files import write_turns
 from worker.executors.chunk import ChunkRunner, Summary
 from worker.executors.turns import make_executor
 from worker.process import WorkerProcess
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import Models
+from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.model_caller import ModelCaller
 
 if TYPE_CHECKING:
     import redis
@@ -61,7 +61,7 @@ class InlineLive:
             in_flight=in_flight,
         )
         upstream = self.process.upstream
-        vars(upstream)["models"] = Models(
+        vars(upstream)["models"] = ModelCaller(
             upstream.gate,
             self,
             upstream.cache,

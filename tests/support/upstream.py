@@ -25,8 +25,8 @@ from shared.upstream.limits import Limits
 from tests.support.eventually import eventually
 from tests.support.processes import SHORT_LEASE_S
 from worker.upstream.endpoints import Endpoint, api_endpoint
-from worker.upstream.gate import Later, Sent, always
-from worker.upstream.stack import Upstream
+from worker.upstream.gate import Deferred, Sent, always
+from worker.upstream.stack import UpstreamStack
 
 if TYPE_CHECKING:
     import redis
@@ -44,7 +44,7 @@ async def discipline(
     patience_s: float = 10.0,
     away: list[RedisUnreachableError] | None = None,
     confirm: Callable[[str], Awaitable[bool]] = always,
-) -> AsyncIterator[Upstream]:
+) -> AsyncIterator[UpstreamStack]:
     """The discipline of one process, on the running loop."""
     told: list[RedisUnreachableError] = [] if away is None else away
     sessions: list[aiohttp.ClientSession] = []
@@ -56,7 +56,7 @@ async def discipline(
         return sessions[0]
 
     ledger = Ledger(client, patience_s=patience_s, times=TIMES)
-    upstream = Upstream(ledger, on_away=told.append, session=session, confirm=confirm)
+    upstream = UpstreamStack(ledger, on_unreachable=told.append, session=session, confirm=confirm)
     try:
         yield upstream
     finally:
@@ -65,11 +65,11 @@ async def discipline(
             await each.close()
 
 
-async def at_last(upstream: Upstream, endpoint: Endpoint, send: Any, **options: Any) -> Any:
+async def at_last(upstream: UpstreamStack, endpoint: Endpoint, send: Any, **options: Any) -> Any:
     """Calls, and comes back when it is told to, as parked items do."""
     while True:
         outcome = await upstream.gate.call(endpoint, send, **options)
-        if not isinstance(outcome, Later):
+        if not isinstance(outcome, Deferred):
             return outcome
         await asyncio.sleep(max(0, outcome.due_ms - now_ms()) / 1000)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from shared.ledger.times import TIMES
 from worker.upstream import constants as n
-from worker.upstream.limiter import BURST_MS, Bound
+from worker.upstream.limiter import BURST_MS, ScopeLimits
 
 MOMENTS: Final = ("rt", "rl", "tt", "tl", "late", "far", "poll", "pause", "wat", "open", "shut", "bw", "pt")
 Answer = tuple[object, ...]
@@ -65,7 +65,7 @@ class Asked(NamedTuple):
     """One asking for leave."""
 
     states: Sequence[ScopeModel]
-    bounds: Sequence[Bound]
+    bounds: Sequence[ScopeLimits]
     costs: Sequence[float]
     """What its tokens take of each limit."""
     ticket: float
@@ -110,7 +110,7 @@ class UpstreamModel:
         self,
         permit: str,
         ticket: float,
-        bounds: Sequence[Bound],
+        bounds: Sequence[ScopeLimits],
         *,
         may_wait: bool = True,
         has_breaker: bool = True,
@@ -204,7 +204,7 @@ class UpstreamModel:
         health: str,
         latency: float,
         era: int,
-        bounds: Sequence[Bound],
+        bounds: Sequence[ScopeLimits],
         *,
         pause: float = 0,
         more: int = 0,

@@ -11,13 +11,14 @@ from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.case_run import CasePayload, CaseRun
 from worker.executors.case_results import judge_detail
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import Answered, Asked, Gone, OverBudget, Parked
+from worker.upstream.budget import OverBudget
+from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.model_caller import Answered, CallDeferred, CallFailed, CallOutcome
 from worker.validation.judge import judge_prompt
 from worker.validation.panel import Vote
 from worker.validation.verdict import JudgeReply, ValidationResult
 
-Ask: TypeAlias = Callable[[ModelRequest, History], Awaitable[Asked]]
+Ask: TypeAlias = Callable[[ModelRequest, History], Awaitable[CallOutcome]]
 """Asks one model on behalf of the run."""
 
 
@@ -76,39 +77,39 @@ async def ask_judges(
         ),
         return_exceptions=True,  # else the others would go on by themselves after the first that fails
     )
-    asked = list[Answered | Gone | Parked]()
+    asked = list[Answered | CallFailed | CallDeferred]()
     for end in ends:
         if isinstance(end, BaseException):
             raise end
         if isinstance(end, OverBudget):
             return end
         asked.append(end)
-    last = max((each for each in asked if isinstance(each, Parked)), key=_due_ms, default=None)
+    last = max((each for each in asked if isinstance(each, CallDeferred)), key=_due_ms, default=None)
     if last is not None:
         # Those that have answered are in the cache, and will be found there.
         state = ParkedState(last.reason, judges=tuple(each.history for each in asked))
         return JudgesDeferred(last.due_ms, state)
-    ended = [each for each in asked if not isinstance(each, Parked)]
+    ended = [each for each in asked if not isinstance(each, CallDeferred)]
     votes = [_vote(request.model, each) for request, each in zip(requests, ended, strict=True)]
     return JudgeVotes(votes, [each.reply for each in asked if isinstance(each, Answered)])
 
 
-def _due_ms(parked: Parked) -> int:
+def _due_ms(parked: CallDeferred) -> int:
     return parked.due_ms
 
 
-async def _ask(request: ModelRequest, ask: Ask, history: History, *, may_park: bool) -> Asked:
+async def _ask(request: ModelRequest, ask: Ask, history: History, *, may_park: bool) -> CallOutcome:
     """Asks one judge until there is an answer, or a wait that the case need not be held for."""
     while True:
         asked = await ask(request, history)
-        if not isinstance(asked, Parked) or may_park:
+        if not isinstance(asked, CallDeferred) or may_park:
             return asked
         history = asked.history
         await asyncio.sleep(max(0, asked.due_ms - now_ms()) / 1000)
 
 
-def _vote(judge: str, asked: Answered | Gone) -> Vote:
+def _vote(judge: str, asked: Answered | CallFailed) -> Vote:
     """Makes a vote of how asking ended."""
-    if isinstance(asked, Gone):
+    if isinstance(asked, CallFailed):
         return Vote(judge, None, asked.error.message)
     return Vote(judge, JudgeReply(asked.reply.text, judge_detail(judge, asked.reply)))

@@ -7,7 +7,7 @@ import msgspec
 from shared.codecs.item_rows import CACHED, UNJUDGED, ItemRow
 from shared.contracts.case_results import NO_VERDICT, REASONING_CHARS, identity_of
 from shared.contracts.case_run import CasePayload
-from worker.upstream.model import ModelReply
+from worker.upstream.chat import ModelReply
 from worker.validation.verdict import ValidationResult
 
 _encode = msgspec.json.Encoder().encode

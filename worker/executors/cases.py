@@ -42,10 +42,11 @@ from worker.executors.case_results import (
 from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.process import WorkerProcess
 from worker.sandbox import Sandboxes
+from worker.upstream.budget import OverBudget
 from worker.upstream.cache import is_kept
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import Answered, Asked, AskScope, Gone, OverBudget, Parked
+from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallFailed, CallOutcome
 from worker.upstream.retry import ModelRetryPolicy
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
@@ -178,12 +179,12 @@ class CasesEngine:
             case Answered(reply, history):
                 item.attempts = history.attempts
                 return reply
-            case Gone(error, history):
+            case CallFailed(error, history):
                 item.attempts = history.attempts
                 return Failed(error.code, error.message, _end_after(error))
             case OverBudget():
                 return EndRun(RunState.INCOMPLETE)
-            case Parked():
+            case CallDeferred():
                 return _parked(asked)
 
     async def _with_judge(
@@ -206,19 +207,19 @@ class CasesEngine:
                 judged = with_votes(result, votes)
                 return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
 
-    async def _ask(self, item: Item, request: ModelRequest, history: History) -> Asked:
+    async def _ask(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
         """Asks a model on behalf of the run."""
         run = self._run
-        scope = AskScope(
+        scope = CallContext(
             run=self._name,
             owner=item.lease.token,
             use_cache=run.cache,
             max_cost=run.max_cost,
             prices=run.prices,
-            rules=ModelRetryPolicy(),
+            retry=ModelRetryPolicy(),
             concurrency=run.concurrency,
         )
-        return await self._process.upstream.models.ask(request, scope, history, on_send=item.calling)
+        return await self._process.upstream.models.call(request, scope, history, on_send=item.calling)
 
     async def _known(self, item: Item, payload: CasePayload) -> ModelReply | None:
         """Finds an answer that needs no call: a recorded one, or that of a result that lacks its judge."""
@@ -281,7 +282,7 @@ def _end_after(error: UpstreamError) -> str:
     return RunState.ABORTED if error.ends_run else ""
 
 
-def _parked(parked: Parked) -> ParkedItem:
+def _parked(parked: CallDeferred) -> ParkedItem:
     """Parks an item until its model can be asked."""
     state = ParkedState(parked.reason, parked.history)
     return ParkedItem(parked.history.attempts, _wait_s(parked.due_ms), state)

@@ -40,8 +40,8 @@ from worker.lease_table import LOST, Lease
 from worker.logs import structlog
 from worker.process import WorkerProcess
 from worker.upstream.budget import OverBudget
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.outcomes import Answered, AskScope, Gone, Parked
+from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallFailed
 from worker.upstream.retry import ModelRetryPolicy
 
 MAX_CLAIM_S: Final = 20.0
@@ -225,7 +225,7 @@ class LiveClaim:
         settings = self._settings_of(run)
         if settings is None:
             raise LookupError(f"run {run} has no model")
-        return await self._process.upstream.models.ask(
+        return await self._process.upstream.models.call(
             request_of(settings, thread.question.prompt),
             scope_of(settings, run, self._lease.token),
             thread.history,
@@ -254,13 +254,13 @@ class LiveClaim:
                 self._decide(
                     thread, Heard(reply.text, call_of(self._settings_of(thread.batch.run), reply, history))
                 )
-            case Gone(error, _):
+            case CallFailed(error, _):
                 if error.ends_run:
                     self._run_ends[thread.batch.run] = RunState.ABORTED
                 self._decide(thread, Refusal(error.code, error.message))
             case OverBudget():
                 self._run_ends[thread.batch.run] = RunState.INCOMPLETE
-            case Parked(due_ms, reason, history):
+            case CallDeferred(due_ms, reason, history):
                 thread.due_ms, thread.history = due_ms, history
                 self._parked.append(thread)
                 note = encode_parked(ParkedState(reason, history))
@@ -363,7 +363,7 @@ def request_of(settings: LiveRun, prompt: Prompt) -> ModelRequest:
     )
 
 
-def scope_of(settings: LiveRun, run: str, owner: str) -> AskScope:
+def scope_of(settings: LiveRun, run: str, owner: str) -> CallContext:
     """Names the run and the lease on whose account the model is called.
 
     Args:
@@ -371,13 +371,13 @@ def scope_of(settings: LiveRun, run: str, owner: str) -> AskScope:
         run: its id.
         owner: the chunk's claim token.
     """
-    return AskScope(
+    return CallContext(
         run=run,
         owner=owner,
         use_cache=settings.use_cache,
         max_cost=settings.max_cost,
         prices=settings.prices,
-        rules=ModelRetryPolicy(),
+        retry=ModelRetryPolicy(),
         concurrency=settings.concurrency,
     )
 

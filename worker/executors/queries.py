@@ -28,10 +28,10 @@ from worker.process import WorkerProcess
 from worker.queries.reply import Reply
 from worker.queries.verdict import outcome, query_result
 from worker.upstream.endpoints import api_endpoint, run_scope
-from worker.upstream.gate import Gate, Later, Sent
-from worker.upstream.query_client import Asked, Request, ask, prepare
+from worker.upstream.gate import Deferred, Gate, Sent
+from worker.upstream.query_client import QueryRequest, SendResult, build_request, send_once
 from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
-from worker.upstream.watching import http_attributes, log_failure
+from worker.upstream.telemetry import http_attributes, log_failure
 
 SHORT_WAIT_S: Final = 2.0
 """Longer waits free the slot."""
@@ -67,7 +67,7 @@ class QueriesEngine:
         self._target = http_attributes(run.api_url, run.method, run.path)
         self._policy = QueryRetryPolicy(delay_s=run.delay_s, retry_errors=run.retry_errors)
         self._loop = loop
-        self._request: Request | None = None
+        self._request: QueryRequest | None = None
 
     async def answer(self, item: Item) -> Reply | ParkedItem | ConfigError:
         """Sends a query, again where the policy says so, until its reply stands or is long in coming."""
@@ -75,13 +75,13 @@ class QueriesEngine:
         failure = decode_parked(item.claimed.error).history.code if item.claimed.error else ""
         while True:
             try:
-                request = self._request = self._request or prepare(self._run)
+                request = self._request = self._request or build_request(self._run)
             except ConfigError as error:
                 return error
             asked = await self._gate.call(
                 self._endpoint, partial(self._send, item, request, query), owner=item.lease.token
             )
-            if isinstance(asked, Later):
+            if isinstance(asked, Deferred):
                 left_s = max(0.0, (asked.due_ms - now_ms()) / 1000)
                 state = ParkedState(asked.reason, History(item.attempts, code=failure))
                 return ParkedItem(item.attempts, left_s, state)
@@ -101,10 +101,10 @@ class QueriesEngine:
                 return ParkedItem(item.attempts, wait_s, state)
             await asyncio.sleep(wait_s)
 
-    async def _send(self, item: Item, request: Request, query: str) -> Sent[Asked]:
+    async def _send(self, item: Item, request: QueryRequest, query: str) -> Sent[SendResult]:
         """Sends a query once."""
         with item.calling(), tracing.span(self._run.method, self._target, kind="client") as span:
-            asked = await ask(self._loop.session(), request, query)
+            asked = await send_once(self._loop.session(), request, query)
             span.set({"http.response.status_code": asked.reply.status_code or None})
             if asked.reply.failure is not None:
                 span.fail(asked.reply.code)

@@ -1,6 +1,9 @@
-"""The discipline of everything that leaves the machine: limits, retry, breaker, budget, cache and clients.
+"""Everything that leaves the machine: limits, retries, circuit breaker, budget, cache and clients.
 
-failures, headers, retry     what went wrong, and what follows it: pure
-gate                         the one door for a call: limits, breaker, time limit, pause and cancel
-api                          the client for the API under test
+stack                          puts it together for one process
+gate, limiter                  one call: limits, breaker, time limit, permit
+model_caller, cache, budget    model calls, with what only they need
+model_clients, query_client    the clients; direct_client and litellm_client make the calls of models
+failures, retry, retry_after   what went wrong, and when to try again
+http_session, egress, proxies  which places may be called, and how
 """

@@ -20,13 +20,13 @@ from uuid import uuid4
 from shared.clock import now_ms
 from shared.codecs.parked_items import WaitReason
 from shared.upstream.costs import NANOS, to_nanos
-from worker.upstream.constants import WAIT_MS, some_ms
-from worker.upstream.limiter import MOST_LINES, Later
-from worker.upstream.script_batcher import Port, ScriptFailedError
-from worker.upstream.wait_queue import Line, Turn
+from worker.upstream.constants import WAIT_MS, draw_park_ms
+from worker.upstream.limiter import MOST_QUEUES, Deferred
+from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
+from worker.upstream.wait_queue import WaitQueue, WakeReason
 
-LOOK_S: Final = 0.25
-"""How often the first in line asks whether calls of other processes have ended."""
+POLL_S: Final = 0.25
+"""How often the first in the queue asks whether calls of other processes have ended."""
 
 
 class Estimate(NamedTuple):
@@ -60,20 +60,20 @@ class Budget:
     """Reserves and settles for the coroutines of one process.
 
     Args:
-        port: with this package's scripts.
+        scripts: runs this package's scripts.
     """
 
-    def __init__(self, port: Port) -> None:
-        self._port = port
+    def __init__(self, scripts: ScriptBatcher) -> None:
+        self._scripts = scripts
         self._process = uuid4().hex[:12]
         self._serials = count(1)
         self._held: dict[str, Reservation] = {}
-        self._lines: dict[str, Line] = {}
-        port.every(port.renew_s, self._renew)
+        self._queues: dict[str, WaitQueue] = {}
+        scripts.every(scripts.renew_s, self._renew)
 
     async def reserve(
         self, run: str, model: str, estimate: Estimate, cap_usd: float
-    ) -> Reservation | Later | OverBudget:
+    ) -> Reservation | Deferred | OverBudget:
         """Reserves what a call may cost; waits up to two seconds for other calls to end up cheaper.
 
         Args:
@@ -86,9 +86,9 @@ class Budget:
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
         hold = Reservation(run, f"{self._process}:{next(self._serials)}", model)
-        answer: Reservation | Later | OverBudget | None = None
+        answer: Reservation | Deferred | OverBudget | None = None
         try:
-            answer = await self._ask(hold, estimate, cap_usd)
+            answer = await self._reserve(hold, estimate, cap_usd)
         finally:
             if answer is None:  # cancelled, perhaps after it was reserved
                 self.settle(hold, 0.0)
@@ -106,54 +106,54 @@ class Budget:
         """
         self._held.pop(hold.call, None)
         cost = "" if usd is None else str(to_nanos(usd))
-        self._port.post("settle_cost", hold.run, hold.call, cost, hold.model if is_answer and cost else "")
-        line = self._lines.get(hold.run)
-        if line is not None:
-            line.let_in(Turn.ENDED)
+        self._scripts.post("settle_cost", hold.run, hold.call, cost, hold.model if is_answer and cost else "")
+        queue = self._queues.get(hold.run)
+        if queue is not None:
+            queue.wake_next(WakeReason.CALL_ENDED)
 
-    async def _ask(
+    async def _reserve(
         self, hold: Reservation, estimate: Estimate, cap_usd: float
-    ) -> Reservation | Later | OverBudget:
+    ) -> Reservation | Deferred | OverBudget:
         """Asks until there is an answer that is no waiting."""
-        line, turn, flat = self._line(hold.run), None, flat_of(hold, estimate, cap_usd)
+        queue, woken, flat = self._queue_of(hold.run), None, reserve_arguments(hold, estimate, cap_usd)
         deadline = monotonic() + WAIT_MS / 1000
-        if line.callers:
-            turn = await line.wait(WAIT_MS / 1000, is_first=False)
+        if queue.waiters:
+            woken = await queue.wait(WAIT_MS / 1000, is_first=False)
         while True:
-            match await self._port.run("reserve", *flat):
+            match await self._scripts.run("reserve", *flat):
                 case [b"ok"]:
-                    line.let_in(Turn.TIME)  # where there was room for one there may be more
+                    queue.wake_next(WakeReason.POLL)  # where there was room for one there may be more
                     return hold
                 case [b"over", bytes(spent), bytes(cap)]:
-                    line.let_in(Turn.TIME)  # the next one learns it too
+                    queue.wake_next(WakeReason.POLL)  # the next one learns it too
                     return OverBudget(over_text(estimate, int(spent), int(cap)))
-                case [b"wait"] if turn is Turn.OVER or monotonic() >= deadline:
-                    return Later(now_ms() + some_ms(), WaitReason.BUDGET)
+                case [b"wait"] if woken is WakeReason.TIMED_OUT or monotonic() >= deadline:
+                    return Deferred(now_ms() + draw_park_ms(), WaitReason.BUDGET)
                 case [b"wait"]:
-                    turn = await line.wait(max(0.0, deadline - monotonic()), is_first=turn is not None)
+                    woken = await queue.wait(max(0.0, deadline - monotonic()), is_first=woken is not None)
                 case answer:
                     raise ScriptFailedError(f"reserve.lua answered {answer!r}")
 
-    def _line(self, run: str) -> Line:
-        line = self._lines.get(run)
-        if line is None:
-            if len(self._lines) >= MOST_LINES:
-                self._lines = {name: line for name, line in self._lines.items() if line.callers}
-            line = self._lines[run] = Line()
-            line.look_s = LOOK_S
-        return line
+    def _queue_of(self, run: str) -> WaitQueue:
+        queue = self._queues.get(run)
+        if queue is None:
+            if len(self._queues) >= MOST_QUEUES:
+                self._queues = {name: queue for name, queue in self._queues.items() if queue.waiters}
+            queue = self._queues[run] = WaitQueue()
+            queue.poll_s = POLL_S
+        return queue
 
     def _renew(self) -> None:
-        """Renews the reservations of what is under way; in the port's thread."""
+        """Renews the reservations of what is under way; in the batcher's thread."""
         flat = [text for hold in list(self._held.values()) for text in (hold.run, hold.call)]
         if flat:
-            self._port.caller.run("renew_holds", *flat)
+            self._scripts.caller.run("renew_reservations", *flat)
 
 
-def flat_of(hold: Reservation, estimate: Estimate, cap_usd: float) -> Sequence[str | int]:
+def reserve_arguments(hold: Reservation, estimate: Estimate, cap_usd: float) -> Sequence[str | int]:
     """Writes a reservation as `reserve.lua` takes it.
 
-    >>> flat_of(Reservation("r1", "c1", "m"), Estimate(0.5, 0.1), 2.0)
+    >>> reserve_arguments(Reservation("r1", "c1", "m"), Estimate(0.5, 0.1), 2.0)
     ('r1', 'c1', 500000000, 100000000, 2000000000, 'm')
     """
     least = "" if estimate.least_usd is None else to_nanos(estimate.least_usd)

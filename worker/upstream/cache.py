@@ -21,16 +21,16 @@ import msgspec
 from shared.clock import now_ms
 from shared.codecs.parked_items import WaitReason
 from shared.settings import CACHE_TTL_S
-from worker.upstream.constants import WAIT_MS, some_ms
-from worker.upstream.limiter import Later
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.script_batcher import Port, ScriptFailedError
+from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.constants import WAIT_MS, draw_park_ms
+from worker.upstream.limiter import Deferred
+from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
 
 VERSION: Final = 2
 """Part of every digest: raised when answers are stored in another form."""
 MOST_BYTES: Final = 256 * 1024
 """Longer answers are not kept: an ordinary one has some thousand bytes, and memory is dear."""
-LOOK_S: Final = 0.25
+POLL_S: Final = 0.25
 """How often followers look for the answer of another process."""
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -87,29 +87,29 @@ class ResponseCache:
     """Finds and keeps answers for the coroutines of one process.
 
     Args:
-        port: with this package's scripts.
+        scripts: runs this package's scripts.
         ttl_s: how long an answer is kept.
     """
 
-    def __init__(self, port: Port, *, ttl_s: int = CACHE_TTL_S) -> None:
-        self._port = port
+    def __init__(self, scripts: ScriptBatcher, *, ttl_s: int = CACHE_TTL_S) -> None:
+        self._scripts = scripts
         self._ttl_s = ttl_s
         self._process = uuid4().hex[:12]
         self._serials = count(1)
         self._leads: dict[str, Lead] = {}
         self._ended: dict[str, asyncio.Event] = {}
-        port.every(port.renew_s, self._renew)
+        scripts.every(scripts.renew_s, self._renew)
 
-    async def find(self, request: ModelRequest) -> ModelReply | Lead | Later:
+    async def find(self, request: ModelRequest) -> ModelReply | Lead | Deferred:
         """Looks for an answer; waits up to two seconds for one that is under way.
 
         Raises:
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
         lead = Lead(digest_of(request), f"{self._process}:{next(self._serials)}")
-        answer: ModelReply | Lead | Later | None = None
+        answer: ModelReply | Lead | Deferred | None = None
         try:
-            answer = await self._ask(lead)
+            answer = await self._look_up(lead)
         finally:
             if answer is None:  # cancelled, perhaps after the lead was given
                 self.end(lead, None)
@@ -125,16 +125,16 @@ class ResponseCache:
         value = b"" if reply is None else _encode(reply)
         if len(value) > MOST_BYTES:
             value = b""
-        self._port.post("keep_answer", lead.digest, lead.token, value, self._ttl_s)
+        self._scripts.post("keep_answer", lead.digest, lead.token, value, self._ttl_s)
         if self._leads.pop(lead.token, None) is not None:
             ended = self._ended.pop(lead.digest, None)
             if ended is not None:
                 ended.set()
 
-    async def _ask(self, lead: Lead) -> ModelReply | Lead | Later:
+    async def _look_up(self, lead: Lead) -> ModelReply | Lead | Deferred:
         deadline = monotonic() + WAIT_MS / 1000
         while True:
-            match await self._port.run("look_up", lead.digest, lead.token):
+            match await self._scripts.run("look_up", lead.digest, lead.token):
                 case [b"hit", bytes(value)]:
                     return msgspec.structs.replace(_decode(value), is_cached=True)
                 case [b"lead"]:
@@ -142,25 +142,25 @@ class ResponseCache:
                     self._ended.setdefault(lead.digest, asyncio.Event())
                     return lead
                 case [b"follow"] if monotonic() >= deadline:
-                    return Later(now_ms() + some_ms(), WaitReason.IDENTICAL_CALL)
+                    return Deferred(now_ms() + draw_park_ms(), WaitReason.IDENTICAL_CALL)
                 case [b"follow"]:
-                    await self._look_again(lead.digest, deadline)
+                    await self._wait_for_lead(lead.digest, deadline)
                 case answer:
                     raise ScriptFailedError(f"look_up.lua answered {answer!r}")
 
-    async def _look_again(self, digest: str, deadline: float) -> None:
+    async def _wait_for_lead(self, digest: str, deadline: float) -> None:
         """Waits until the lead of this process has ended, or for a moment when it is another's."""
         ended = self._ended.get(digest)
         left_s = max(0.0, deadline - monotonic())
         if ended is None:
-            await asyncio.sleep(min(LOOK_S, left_s))
+            await asyncio.sleep(min(POLL_S, left_s))
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(left_s):
                 await ended.wait()
 
     def _renew(self) -> None:
-        """Renews the leads that are under way; in the port's thread."""
+        """Renews the leads that are under way; in the batcher's thread."""
         flat = [text for lead in list(self._leads.values()) for text in lead]
         if flat:
-            self._port.caller.run("renew_flights", *flat)
+            self._scripts.caller.run("renew_leads", *flat)

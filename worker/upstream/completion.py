@@ -122,7 +122,7 @@ def read_completion(reply: Any) -> Completion:
     >>> read_completion({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]})
     Completion(text='Hi', finish_reason='stop', prompt_tokens=None, completion_tokens=None, reasoning='')
     """
-    raise_told(reply)
+    raise_reported_error(reply)
     choice = _first_choice(reply)
     if choice is None:
         raise UpstreamError(FailureReason.INVALID_REPLY, "the reply has no choices")
@@ -162,7 +162,7 @@ def read_usage(usage: Any) -> tuple[int | None, int | None]:
     return (prompt, answer) if prompt or answer else (None, None)
 
 
-def raise_told(reply: Any) -> None:
+def raise_reported_error(reply: Any) -> None:
     """Raises what a reply with status 200 says went wrong.
 
     Raises:
@@ -174,13 +174,13 @@ def raise_told(reply: Any) -> None:
     code = told.get("code") if isinstance(told, dict) else None
     status = _count(int(code) if isinstance(code, str) and _STATUS.fullmatch(code) else code) or 0
     reason = reason_of_status(status) if 400 <= status < 600 else FailureReason.SERVER_ERROR  # noqa: PLR2004 - the statuses of errors
-    raise UpstreamError(reason, words_of(reply) or "the reply is an error", status=status)
+    raise UpstreamError(reason, error_text(reply) or "the reply is an error", status=status)
 
 
-def words_of(reply: Any) -> str:
+def error_text(reply: Any) -> str:
     """Finds what an error's body says for people.
 
-    >>> words_of({"error": {"message": "slow down"}}), words_of({"error": "no"}), words_of([1])
+    >>> error_text({"error": {"message": "slow down"}}), error_text({"error": "no"}), error_text([1])
     ('slow down', 'no', '')
     """
     told = (
@@ -191,7 +191,7 @@ def words_of(reply: Any) -> str:
     return told if isinstance(told, str) else ""
 
 
-class PieceReader:
+class StreamAssembler:
     """Puts together an answer that comes in pieces."""
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ class PieceReader:
         Raises:
             UpstreamError: it is none, or tells of an error.
         """
-        raise_told(event)
+        raise_reported_error(event)
         if not isinstance(event, dict):
             raise UpstreamError(FailureReason.INVALID_REPLY, "an event of the reply is no object")
         if event.get("usage"):

@@ -64,10 +64,10 @@ PROBE_PAUSE_MS: Final = 500
 """How long others wait while probes are under way."""
 
 
-def some_ms(draw: Callable[[], float] = random) -> int:
+def draw_park_ms(draw: Callable[[], float] = random) -> int:
     """Draws how long to park what nobody can tell a time for, so that what waits together is spread.
 
-    >>> some_ms(lambda: 0.5)
+    >>> draw_park_ms(lambda: 0.5)
     1500
     """
     return round(PARK_MS * (1 + draw()))

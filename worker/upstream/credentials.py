@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from shared.upstream.failure_reasons import FailureReason
 from shared.upstream.key_variables import ELSEWHERE, key_in, key_variable, provider_of, unsendable
+from worker.upstream.chat import ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelRequest
 
 
 def variable_of(request: ModelRequest) -> str:

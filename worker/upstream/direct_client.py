@@ -15,19 +15,19 @@ import msgspec
 
 from shared.upstream.addresses import with_path
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
+from worker.upstream.chat import ModelReply, ModelRequest, served_name
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
-    PieceReader,
+    StreamAssembler,
     decoded,
+    error_text,
     read_completion,
     too_large,
-    words_of,
 )
 from worker.upstream.credentials import needed_key
 from worker.upstream.egress import EgressError
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
-from worker.upstream.model import ModelReply, ModelRequest, served_name
 from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import requested_wait_s
 
@@ -173,7 +173,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first text came."""
-    reader, size, first_ms = PieceReader(), 0, None
+    reader, size, first_ms = StreamAssembler(), 0, None
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > MAX_REPLY_BYTES:
@@ -198,7 +198,7 @@ async def _refusal(response: aiohttp.ClientResponse) -> UpstreamError:
     except (aiohttp.ClientError, OSError):
         body.clear()  # the status says enough
     try:
-        words = words_of(decoded(bytes(body), response.charset))
+        words = error_text(decoded(bytes(body), response.charset))
     except UpstreamError:
         words = ""
     text = f"HTTP {response.status}: {words or response.reason or 'no reason given'}"

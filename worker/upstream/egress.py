@@ -1,4 +1,4 @@
-"""Decides which places a worker may call, and holds every connection to it when it is made.
+"""Decides which hosts and addresses a worker may call; `http_session` checks each connection against it.
 
     link-local, cloud metadata          never
     the worker's own hosts              always: those in its variables *_BASE_URL and *_API_BASE
@@ -19,15 +19,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from shared.settings import Settings, names_in, variable_of
 from worker.upstream.proxies import Proxies, Proxy
 
 if TYPE_CHECKING:
-    import aiohttp
-    from aiohttp.abc import AbstractResolver
     from yarl import URL
 
 Address = IPv4Address | IPv6Address
@@ -90,7 +88,7 @@ class EgressPolicy:
             EgressError: it may not be.
         """
         name = host.lower().rstrip(".")
-        address = _address_of(name)
+        address = address_of(name)
         if address is not None:
             self.check_address(name, address)
         if not self.allowed or name in self.own or name in self.names:
@@ -116,13 +114,13 @@ class EgressPolicy:
             return None
         if host in METADATA_NAMES:
             raise EgressError(f"{host} is a metadata address; never called")
-        if self.is_private_blocked and not self.allowed and host not in self.own and not _address_of(host):
+        if self.is_private_blocked and not self.allowed and host not in self.own and not address_of(host):
             blocked, allowed = variable_of("block_private"), variable_of("allowed_hosts")
             raise EgressError(
                 f"{host} would be looked up by the proxy, so {blocked} cannot hold it to public addresses; "
                 f"add it to {allowed}, or to NO_PROXY"
             )
-        address = _address_of(proxy.host)
+        address = address_of(proxy.host)
         if address is not None:
             self.check_address(proxy.host, address)
         return proxy
@@ -156,92 +154,6 @@ def egress_error(error: BaseException) -> EgressError | None:
     return None
 
 
-def open_session(policy: EgressPolicy, names: "AbstractResolver | None" = None) -> "aiohttp.ClientSession":
-    """Opens an HTTP session that keeps to it; only on a loop.
-
-    How many requests are under way is decided before they come here, so the session sets no limit.
-    Cookies are not kept: one item's answer must not change another's.
-
-    Args:
-        policy: which places may be called.
-        names: looks up hosts; None: as the system does.
-    """
-    import aiohttp  # noqa: PLC0415 - start-up: 90 ms and 9 MB that a worker of turns does not need
-
-    from worker.upstream.resend import Connector, resend, watched_reuse  # noqa: PLC0415 - as above
-
-    async def check(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.ClientResponse:
-        """Looks at the host of each request, redirected ones included."""
-        policy.check_host(request.url.host or "")
-        if proxy := policy.proxy_of(request.url):
-            _send_through(proxy, request)
-        response: aiohttp.ClientResponse = await handler(request)
-        return response
-
-    resolver = _checked(names or aiohttp.DefaultResolver(), policy)
-    connector = Connector(limit=0, ttl_dns_cache=60, resolver=resolver, socket_factory=_make_socket)
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        middlewares=(check, resend),
-        trace_configs=[watched_reuse()],
-    )
-
-
-def _send_through(proxy: Proxy, request: "aiohttp.ClientRequest") -> None:
-    """Sends a request through a proxy."""
-    from yarl import URL  # noqa: PLC0415 - as above
-
-    name = "Proxy-Authorization"
-    is_tunnelled = request.url.scheme == "https"  # then the proxy sees headers of its own
-    request.update_proxy(
-        URL(proxy.url), None, {name: proxy.authorization} if proxy.authorization and is_tunnelled else None
-    )
-    if proxy.authorization and not is_tunnelled:
-        request.headers[name] = proxy.authorization
-
-
-def _checked(names: "AbstractResolver", policy: EgressPolicy) -> "AbstractResolver":
-    """Makes a resolver that hands on those addresses of a name that may be called."""
-    from aiohttp import abc  # noqa: PLC0415 - as above
-
-    class Resolver(abc.AbstractResolver):
-        """Looks up names."""
-
-        async def resolve(
-            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-        ) -> list[abc.ResolveResult]:
-            """Looks up a name.
-
-            Raises:
-                EgressError: none of its addresses may be called.
-            """
-            good, refused = [], None
-            for found in await names.resolve(host, port, family):
-                try:
-                    policy.check_address(host, ip_address(found["host"].partition("%")[0]))
-                    good.append(found)
-                except EgressError as error:
-                    refused = error
-            if not good and refused is not None:
-                raise refused
-            return good
-
-        async def close(self) -> None:
-            """Ends it."""
-            await names.close()
-
-    return Resolver()
-
-
-def _make_socket(place: tuple[Any, ...]) -> socket.socket:
-    """Makes the socket of a connection: the last moment, whatever led here."""
-    family, kind, protocol, _, (host, *_) = place
-    if isinstance(host, str) and (address := _address_of(host)) is not None:
-        EgressPolicy().check_address(host, address)
-    return socket.socket(family, kind, protocol)
-
-
 def _host_of(url: str) -> str:
     """The host in a variable's value: a URL, or a host with or without a port."""
     try:
@@ -250,10 +162,10 @@ def _host_of(url: str) -> str:
         return ""
 
 
-def _address_of(host: str) -> Address | None:
+def address_of(host: str) -> Address | None:
     """The address that a host is; None when it is a name.
 
-    >>> _address_of("[::1]"), _address_of("localhost"), _address_of("0x7f000001")
+    >>> address_of("[::1]"), address_of("localhost"), address_of("0x7f000001")
     (IPv6Address('::1'), None, IPv4Address('127.0.0.1'))
     """
     text = host.strip("[]").partition("%")[0]
@@ -285,4 +197,4 @@ def _meant(address: Address) -> list[Address]:
 
 def _shown(host: str, address: Address) -> str:
     """A host with the address that is meant."""
-    return host if _address_of(host) is not None else f"{host} ({address})"
+    return host if address_of(host) is not None else f"{host} ({address})"

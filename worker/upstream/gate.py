@@ -1,9 +1,9 @@
-"""The one door for whatever leaves the machine.
+"""Makes calls to upstreams within the limits that all workers share.
 
-A call passes limits and breaker, has a hard time limit, and its end is told to all workers.
+A call passes limits and breaker and has a hard time limit; how it ended is reported to all workers.
 
     outcome = await gate.call(api_endpoint(url), send, owner=lease.token)
-    if isinstance(outcome, Later): park the item until outcome.due_ms
+    if isinstance(outcome, Deferred): park the item until outcome.due_ms
 
 `send` makes one call and says how it went: it returns `Sent`, or raises `UpstreamError`. Waits up to two
 seconds happen inside. To stop (pause, cancel, drain) the caller's task is cancelled: permits are given back,
@@ -18,11 +18,11 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from shared.clock import now_ms
 from shared.codecs.parked_items import WaitReason
 from shared.upstream.failure_reasons import FailureReason, Health
-from worker.upstream.counts import OK
+from worker.upstream.call_counts import OK
 from worker.upstream.endpoints import Endpoint
 from worker.upstream.failures import UpstreamError
-from worker.upstream.limiter import Later, Limiter
-from worker.upstream.watching import Holds
+from worker.upstream.limiter import Deferred, Limiter
+from worker.upstream.telemetry import PauseLog
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -30,7 +30,7 @@ T_co = TypeVar("T_co", covariant=True)
 CANCELLED: Final = "cancelled"
 """The result of a call that we broke off."""
 
-__all__ = ["Gate", "Later", "Sent"]
+__all__ = ["Deferred", "Gate", "Sent"]
 
 
 class Sent(NamedTuple, Generic[T_co]):
@@ -63,7 +63,7 @@ class Gate:
 
     def __init__(self, limiter: Limiter, *, confirm: Callable[[str], Awaitable[bool]] = always) -> None:
         self._limiter, self._confirm = limiter, confirm
-        self._holds = Holds()
+        self._pauses = PauseLog()
         self.counts = limiter.counts
         """What becomes of calls, for metrics."""
 
@@ -74,7 +74,7 @@ class Gate:
         *,
         owner: str = "",
         tokens: int = 0,
-    ) -> T | Later:
+    ) -> T | Deferred:
         """Makes one call.
 
         Args:
@@ -90,16 +90,16 @@ class Gate:
             UpstreamError: as `send` did, or the time limit passed.
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
-        permit = await self._limiter.begin(endpoint, owner=owner, tokens=tokens)
-        if isinstance(permit, Later):
+        permit = await self._limiter.acquire(endpoint, owner=owner, tokens=tokens)
+        if isinstance(permit, Deferred):
             if permit.reason is WaitReason.BREAKER_OPEN:
-                self._holds.note("breaker open", endpoint.scopes[0].label, (permit.due_ms - now_ms()) / 1000)
+                self._pauses.note("breaker open", endpoint.scopes[0].label, (permit.due_ms - now_ms()) / 1000)
             return permit
         health, wait_s, used, result, began = Health.UNKNOWN, None, None, CANCELLED, perf_counter()
         try:
             if not await self._confirm(owner):
                 used = 0
-                return Later(now_ms(), WaitReason.LEASE_MOVED)
+                return Deferred(now_ms(), WaitReason.LEASE_MOVED)
             began = perf_counter()
             async with asyncio.timeout(endpoint.timeout_s):
                 sent = await send()
@@ -115,7 +115,7 @@ class Gate:
             return sent.value
         finally:
             if wait_s:
-                self._holds.note("upstream paused", endpoint.scopes[0].label, wait_s)
+                self._pauses.note("upstream paused", endpoint.scopes[0].label, wait_s)
             latency_s = perf_counter() - began
             self.counts.call_ended(endpoint.scopes[0].key, result, latency_s)
-            self._limiter.end(permit, health, latency_ms=1000 * latency_s, wait_s=wait_s, tokens=used)
+            self._limiter.release(permit, health, latency_ms=1000 * latency_s, wait_s=wait_s, tokens=used)

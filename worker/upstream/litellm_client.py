@@ -21,11 +21,12 @@ from typing import Any, Final
 import aiohttp
 
 from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, FailureReason, reason_of_status
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     NOT_JSON,
     Completion,
-    PieceReader,
+    StreamAssembler,
     decoded,
     no_text,
     read_completion,
@@ -34,9 +35,8 @@ from worker.upstream.completion import (
 from worker.upstream.credentials import needed_key
 from worker.upstream.direct_client import messages_of
 from worker.upstream.egress import DEEPEST, egress_error
-from worker.upstream.exchange import EXCHANGE, OK, Exchange, guarded
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
-from worker.upstream.model import ModelReply, ModelRequest
+from worker.upstream.http_exchange import CURRENT_EXCHANGE, OK, HttpExchange, open_guarded_session
 from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import requested_wait_s
 
@@ -101,12 +101,12 @@ class LitellmClient:
     async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
         """Makes one call; everything that goes wrong is said in our own words."""
         if self._guarded is None:
-            self._guarded = guarded(self._session())
+            self._guarded = open_guarded_session(self._session())
         arguments = arguments_of(request) | {"shared_session": self._guarded}
         arguments |= {"api_key": key} if key else {}
-        exchange, first_ms, cost = Exchange(), None, None
+        exchange, first_ms, cost = HttpExchange(), None, None
         said, failure = None, None
-        token = EXCHANGE.set(exchange)
+        token = CURRENT_EXCHANGE.set(exchange)
         try:
             async with asyncio.timeout(request.timeout_s):
                 reply = await litellm.acompletion(**arguments)
@@ -120,7 +120,7 @@ class LitellmClient:
         except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
             failure = translated(error, request.model)
         finally:
-            EXCHANGE.reset(token)
+            CURRENT_EXCHANGE.reset(token)
         said = _as_sent(exchange, is_streamed=request.is_streamed) or said
         if said is None:
             raise failure or no_text("")
@@ -266,7 +266,7 @@ def _wait_s(causes: list[BaseException]) -> float | None:
     return None
 
 
-def _as_sent(exchange: Exchange, *, is_streamed: bool) -> Completion | None:
+def _as_sent(exchange: HttpExchange, *, is_streamed: bool) -> Completion | None:
     """Reads a reply in OpenAI's form from its own bytes; None of a reply in any other form.
 
     Raises:
@@ -281,7 +281,7 @@ def _as_sent(exchange: Exchange, *, is_streamed: bool) -> Completion | None:
             return read_completion(reply) if isinstance(reply, dict) and "choices" in reply else None
         if b'"choices"' not in body:
             return None
-        reader = PieceReader()
+        reader = StreamAssembler()
         reader.feed(body + b"\n")
         return reader.finish()
     except UpstreamError as error:
@@ -298,9 +298,9 @@ def _read(reply: Any) -> Completion:
     return said
 
 
-async def _read_pieces(reply: Any, exchange: Exchange) -> tuple[Completion, int | None]:
+async def _read_pieces(reply: Any, exchange: HttpExchange) -> tuple[Completion, int | None]:
     """Reads an answer as it comes; also returns when its first text came."""
-    reader, size, first_ms = PieceReader(), 0, None
+    reader, size, first_ms = StreamAssembler(), 0, None
     async with aclosing(_pieces(reply)) as pieces:
         async for piece in pieces:
             for choice in piece.get("choices") or ():

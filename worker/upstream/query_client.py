@@ -40,7 +40,7 @@ from worker.upstream.retry_after import read_retry_after
 _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 
 
-class Asked(NamedTuple):
+class SendResult(NamedTuple):
     """How one send ended."""
 
     reply: Reply
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class QueryRequest:
     """How a run's queries are sent, ready for use: secrets are filled in."""
 
     method: str
@@ -69,7 +69,7 @@ class Request:
         return {"data": _encoded(body_with(self.query_at, query))}
 
 
-def prepare(run: QueryRun, environment: Mapping[str, str] = os.environ) -> Request:
+def build_request(run: QueryRun, environment: Mapping[str, str] = os.environ) -> QueryRequest:
     """Makes the request of a run's settings.
 
     Raises:
@@ -79,7 +79,7 @@ def prepare(run: QueryRun, environment: Mapping[str, str] = os.environ) -> Reque
     headers |= {name: _filled(name, value, environment) for name, value in run.headers.items()}
     if run.bearer_env:
         headers["Authorization"] = f"Bearer {_variable(run.bearer_env, 'the bearer token', environment)}"
-    return Request(
+    return QueryRequest(
         run.method,
         with_path(run.api_url, run.path),
         run.query_at,
@@ -110,7 +110,7 @@ def _encoded(body: Any) -> bytes:
         return json.dumps(body).encode()
 
 
-async def ask(session: aiohttp.ClientSession, request: Request, query: str) -> Asked:
+async def send_once(session: aiohttp.ClientSession, request: QueryRequest, query: str) -> SendResult:
     """Sends a query once."""
     began, status = perf_counter(), 0
 
@@ -136,15 +136,15 @@ async def ask(session: aiohttp.ClientSession, request: Request, query: str) -> A
                 charset=response.charset,
                 scrub=partial(without_secrets, environment=os.environ),
             )
-            return Asked(reply, read_retry_after(response.headers.get("Retry-After"), now_s=time()))
+            return SendResult(reply, read_retry_after(response.headers.get("Retry-After"), now_s=time()))
     except EgressError as error:
-        return Asked(forbidden(str(error), latency_ms()), None)
+        return SendResult(forbidden(str(error), latency_ms()), None)
     except TimeoutError:
-        return Asked(timed_out(latency_ms(), timeout_s=request.timeout.total or 0.0), None)
+        return SendResult(timed_out(latency_ms(), timeout_s=request.timeout.total or 0.0), None)
     except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL) as error:
-        return Asked(_no_connection(error, request.api_url, latency_ms()), None)
+        return SendResult(_no_connection(error, request.api_url, latency_ms()), None)
     except (aiohttp.ClientError, OSError):
-        return Asked(connection_lost(latency_ms(), status_code=status), None)
+        return SendResult(connection_lost(latency_ms(), status_code=status), None)
 
 
 def _no_connection(error: Exception, api_url: str, latency_ms: int) -> Reply:

@@ -16,7 +16,7 @@ unless `--retry-errors` says so for what is transient: timeouts, broken connecti
     wait, delay 0 s      1     1     1     the result stands
 
 >>> policy, history = ModelRetryPolicy(), History()
->>> history, step = after_failure(policy, history, FailureReason.SERVER_ERROR, now_ms=1000, draw=lambda: 0.5)
+>>> history, step = plan_retry(policy, history, FailureReason.SERVER_ERROR, now_ms=1000, draw=lambda: 0.5)
 >>> step, history.attempts
 (RetryAt(ms=1500, is_attempt=True), 1)
 """
@@ -79,7 +79,7 @@ class GiveUp(NamedTuple):
     """Its error code."""
 
 
-def after_failure(
+def plan_retry(
     policy: ModelRetryPolicy,
     history: History,
     reason: FailureReason,
@@ -102,9 +102,9 @@ def after_failure(
         What the item has been through now, and what to do.
 
     >>> policy, limited = ModelRetryPolicy(), FailureReason.RATE_LIMITED
-    >>> after_failure(policy, History(), limited, now_ms=0, wait_s=7, draw=lambda: 0.5)[1]
+    >>> plan_retry(policy, History(), limited, now_ms=0, wait_s=7, draw=lambda: 0.5)[1]
     RetryAt(ms=7500, is_attempt=False)
-    >>> after_failure(policy, History(), FailureReason.REFUSED, now_ms=0)[1]
+    >>> plan_retry(policy, History(), FailureReason.REFUSED, now_ms=0)[1]
     GiveUp(code='upstream_refused')
     """
     is_attempt = reason is not FailureReason.RATE_LIMITED

@@ -41,13 +41,14 @@ def _end_of_process(error: RedisUnreachableError) -> None:
     logger.error("redis unreachable", extra={"reason": error.message})
 
 
-class Port:
+class ScriptBatcher:
     """The scripts on one server, for one event loop.
 
     Args:
         caller: a connection with the scripts; waits patiently for a Redis that is away.
         renew_s: between two renewals of what its users hold in Redis.
-        on_away: called, in the port's thread, when Redis stayed away for longer than the caller's patience.
+        on_unreachable: called, in the batcher's thread, when Redis stayed away for longer than the
+            caller's patience.
     """
 
     def __init__(
@@ -55,25 +56,25 @@ class Port:
         caller: ScriptCaller,
         *,
         renew_s: float,
-        on_away: Callable[[RedisUnreachableError], object] = _end_of_process,
+        on_unreachable: Callable[[RedisUnreachableError], object] = _end_of_process,
     ) -> None:
         self.caller = caller
         self.renew_s = renew_s
-        self._on_away = on_away
+        self._on_unreachable = on_unreachable
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._jobs: list[_Job] = []
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
     def every(self, seconds: float, work: Callable[[], object]) -> None:
-        """Has a function called in the port's thread again and again; to be said before the first call."""
+        """Has a function called in the batcher's thread again and again; to be said before the first call."""
         self._jobs.append(_Job(seconds, work))
 
     def run(self, name: str, *arguments: Argument) -> "asyncio.Future[Any]":
         """Runs a script and returns its answer, see `ScriptCaller.run`; only on the event loop.
 
         Raises:
-            ScriptFailedError: the port is closed.
+            ScriptFailedError: the batcher is closed.
         """
         if self._is_closed:
             raise ScriptFailedError("the process ends: no upstream is called any more")
@@ -84,7 +85,7 @@ class Port:
     def post(self, name: str, *arguments: Argument) -> None:
         """Runs a script whose answer nobody waits for; after all that was asked before.
 
-        Does nothing once the port is closed: what ends with the process is left to its leases.
+        Does nothing once the batcher is closed: what ends with the process is left to its leases.
         """
         if not self._is_closed:
             self._put(_Call(name, arguments, None))
@@ -154,7 +155,7 @@ class Port:
         try:
             work()
         except RedisUnreachableError as error:
-            self._on_away(error)
+            self._on_unreachable(error)
             return error
         except Exception as error:
             logger.exception("round failed", extra={"job": "upstream scripts"})

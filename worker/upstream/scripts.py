@@ -10,9 +10,9 @@ from worker.upstream import constants
 
 FOLDER: Final = Path(__file__).parent / "lua"
 NAMES: Final = (
-    "begin", "end", "renew_calls",
-    "look_up", "keep_answer", "renew_flights",
-    "reserve", "settle_cost", "renew_holds",
+    "acquire", "release", "renew_permits",
+    "look_up", "keep_answer", "renew_leads",
+    "reserve", "settle_cost", "renew_reservations",
     "add_counts",
 )  # fmt: skip
 

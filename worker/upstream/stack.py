@@ -1,8 +1,8 @@
 """Puts together what one worker process needs to call upstreams; the lifecycle makes one and closes it.
 
-upstream = Upstream(process.ledger, on_away=process.exit_with, session=process.loop.session)
+upstream = UpstreamStack(process.ledger, on_unreachable=process.exit_with, session=process.loop.session)
 outcome = await upstream.gate.call(endpoint, send, owner=lease.token)
-asked = await upstream.models.ask(request, scope, history, on_send=item.calling)
+outcome = await upstream.models.call(request, context, history, on_send=item.calling)
 upstream.close()
 """
 
@@ -19,8 +19,8 @@ from worker.upstream.budget import Budget
 from worker.upstream.cache import ResponseCache
 from worker.upstream.gate import Gate, always
 from worker.upstream.limiter import Limiter
-from worker.upstream.models import Models
-from worker.upstream.script_batcher import Port
+from worker.upstream.model_caller import ModelCaller
+from worker.upstream.script_batcher import ScriptBatcher
 from worker.upstream.scripts import compose_all
 
 if TYPE_CHECKING:
@@ -30,12 +30,13 @@ RENEWALS: Final = 3
 """Renewals of a permit, a reservation or a question under way, in the time for which each is granted."""
 
 
-class Upstream:
-    """The discipline of one process; its coroutines run on one event loop.
+class UpstreamStack:
+    """What one process needs to call upstreams; its coroutines run on one event loop.
 
     Args:
         ledger: whose server and patience are used.
-        on_away: called, in a thread, when Redis stayed away for longer than the patience: ends the process.
+        on_unreachable: called, in a thread, when Redis stayed away for longer than the patience; ends the
+            process.
         session: returns the process's HTTP session; called on the loop.
         confirm: says whether a claim token still holds; see `Gate`.
         cache_ttl_s: how long answers of models are kept.
@@ -45,32 +46,32 @@ class Upstream:
         self,
         ledger: Ledger,
         *,
-        on_away: Callable[[RedisUnreachableError], object],
+        on_unreachable: Callable[[RedisUnreachableError], object],
         session: "Callable[[], aiohttp.ClientSession]",
         confirm: Callable[[str], Awaitable[bool]] = always,
         cache_ttl_s: int = CACHE_TTL_S,
     ) -> None:
-        scripts = compose_all(times=ledger.times)
-        caller = ledger.caller.sharing(scripts)
+        caller = ledger.caller.sharing(compose_all(times=ledger.times))
         renew_s = ledger.times.lease_ms / RENEWALS / 1000
-        self._port = Port(caller, renew_s=renew_s, on_away=on_away)
+        self._scripts = ScriptBatcher(caller, renew_s=renew_s, on_unreachable=on_unreachable)
         self._session = session
-        self.gate = Gate(Limiter(self._port), confirm=confirm)
-        """The one door."""
-        self.cache = ResponseCache(self._port, ttl_s=cache_ttl_s)
+        self.gate = Gate(Limiter(self._scripts), confirm=confirm)
+        """Makes each call within the limits."""
+        self.cache = ResponseCache(self._scripts, ttl_s=cache_ttl_s)
         """Answers of models that were given before."""
-        self.budget = Budget(self._port)
+        self.budget = Budget(self._scripts)
         """Of runs with a cost cap."""
 
     @cached_property
-    def models(self) -> Models:
+    def models(self) -> ModelCaller:
         """Asks models, with cache, budget, limits and retry."""
         from shared.upstream.prices import cost_of  # noqa: PLC0415 - start-up: not needed by turns
-        from worker.upstream.clients import Clients, key_of  # noqa: PLC0415 - same
+        from worker.upstream.credentials import key_of  # noqa: PLC0415 - same
+        from worker.upstream.model_clients import ModelClients  # noqa: PLC0415 - same
 
-        return Models(
+        return ModelCaller(
             self.gate,
-            Clients(self._session),
+            ModelClients(self._session),
             self.cache,
             self.budget,
             cost_of=cost_of,
@@ -80,10 +81,10 @@ class Upstream:
     def close(self) -> None:
         """Ends its thread, after what was said before; nothing can be called any more."""
         self.gate.counts.close()
-        self._port.close()
+        self._scripts.close()
 
 
-def end_calls_of(ledger: Ledger, workers: Collection[str]) -> None:
+def release_permits_of(ledger: Ledger, workers: Collection[str]) -> None:
     """Ends the calls in flight of processes that are dead: they would hold their places for 15 s more.
 
     Args:

@@ -1,7 +1,7 @@
-"""Lets callers that wait for a call to end go on one after the other, first come, first served.
+"""A queue of coroutines that wait for a call to end; they are woken one at a time, first come, first served.
 
-Only the first in line asks Redis: when a call of this process has ended, and now and then because calls of
-other processes end too.
+Only the first in the queue asks Redis: when a call of this process has ended, and now and then because calls
+of other processes end too.
 """
 
 import asyncio
@@ -9,64 +9,64 @@ from collections import deque
 from enum import StrEnum
 from typing import Final
 
-FIRST_LOOK_S: Final = 0.05
+FIRST_POLL_S: Final = 0.05
 """How long to wait before asking whether there is room again, until the script says how long."""
 
 
-class Turn(StrEnum):
-    """Why a caller goes on."""
+class WakeReason(StrEnum):
+    """Why a waiter was woken."""
 
-    ENDED = "ended"
+    CALL_ENDED = "call_ended"
     """A call of ours has ended: there is room for one."""
-    TIME = "time"
+    POLL = "poll"
     """There may be room: calls of other processes have ended too."""
-    OVER = "over"
+    TIMED_OUT = "timed_out"
     """It waited long enough."""
 
 
-class Line:
-    """Callers of one endpoint that wait for a call to end; first come, first served."""
+class WaitQueue:
+    """Coroutines that wait for a call to end; first come, first served."""
 
     def __init__(self) -> None:
-        self.callers: deque[asyncio.Future[Turn]] = deque()
-        self.look_s = FIRST_LOOK_S
+        self.waiters: deque[asyncio.Future[WakeReason]] = deque()
+        self.poll_s = FIRST_POLL_S
         """How long to wait for the end of a call of ours before asking again, as the script said last."""
         self._timer: asyncio.TimerHandle | None = None
 
-    async def wait(self, patience_s: float, *, is_first: bool) -> Turn:
-        """Waits to be let in."""
+    async def wait(self, patience_s: float, *, is_first: bool) -> WakeReason:
+        """Waits to be woken."""
         loop = asyncio.get_running_loop()
-        caller: asyncio.Future[Turn] = loop.create_future()
-        (self.callers.appendleft if is_first else self.callers.append)(caller)
+        waiter: asyncio.Future[WakeReason] = loop.create_future()
+        (self.waiters.appendleft if is_first else self.waiters.append)(waiter)
         self._set_timer()
-        patience = loop.call_later(patience_s, self._go, caller, Turn.OVER)
+        patience = loop.call_later(patience_s, self._wake, waiter, WakeReason.TIMED_OUT)
         try:
-            return await caller
+            return await waiter
         except asyncio.CancelledError:
-            if caller.done() and not caller.cancelled():
-                self.let_in(caller.result())  # its turn is for somebody else
+            if waiter.done() and not waiter.cancelled():
+                self.wake_next(waiter.result())  # the wake-up belongs to the next one
             else:
-                self.callers.remove(caller)
+                self.waiters.remove(waiter)
             raise
         finally:
             patience.cancel()
 
-    def let_in(self, turn: Turn) -> None:
-        """Lets the next caller in."""
-        if self.callers:
-            self._go(self.callers[0], turn)
+    def wake_next(self, reason: WakeReason) -> None:
+        """Wakes the first waiter."""
+        if self.waiters:
+            self._wake(self.waiters[0], reason)
 
-    def _go(self, caller: "asyncio.Future[Turn]", turn: Turn) -> None:
-        if not caller.done():
-            self.callers.remove(caller)
-            caller.set_result(turn)
-        if self.callers:
+    def _wake(self, waiter: "asyncio.Future[WakeReason]", reason: WakeReason) -> None:
+        if not waiter.done():
+            self.waiters.remove(waiter)
+            waiter.set_result(reason)
+        if self.waiters:
             self._set_timer()
 
     def _set_timer(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self.look_s, self._on_time)
+            self._timer = asyncio.get_running_loop().call_later(self.poll_s, self._poll)
 
-    def _on_time(self) -> None:
+    def _poll(self) -> None:
         self._timer = None
-        self.let_in(Turn.TIME)
+        self.wake_next(WakeReason.POLL)

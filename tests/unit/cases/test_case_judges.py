@@ -13,13 +13,13 @@ from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_judges import JudgesDeferred, JudgeVotes, ask_judges
 from worker.executors.items import PoolItem
 from worker.upstream.budget import OverBudget
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.models import Answered, Asked, Gone, Parked
+from worker.upstream.model_caller import Answered, CallDeferred, CallFailed, CallOutcome
 
 REQUESTS: Final = [ModelRequest(name, "system", "user") for name in ("a", "b", "c")]
 PASS: Final = ModelReply("PASS", 5, cost_usd=0.1)
-Judge = Callable[[History], Asked]
+Judge = Callable[[History], CallOutcome]
 
 
 def asked(
@@ -31,7 +31,7 @@ def asked(
         """Asks on a loop."""
         under_way, everybody = set[str](), asyncio.Event()
 
-        async def ask(request: ModelRequest, history: History) -> Asked:
+        async def ask(request: ModelRequest, history: History) -> CallOutcome:
             """Answers when all are asked."""
             under_way.add(request.model)
             if len(under_way) == len(judges):
@@ -44,23 +44,23 @@ def asked(
     return asyncio.run(together())
 
 
-def passes(history: History) -> Asked:
+def passes(history: History) -> CallOutcome:
     """Says PASS."""
     return Answered(PASS, history)
 
 
 def parked(in_ms: int = 60_000) -> Judge:
     """Cannot be asked soon, after one attempt more."""
-    return lambda history: Parked(
+    return lambda history: CallDeferred(
         now_ms() + in_ms,
         WaitReason.RATE_LIMIT,
         history._replace(attempts=history.attempts + 1, code="upstream_timeout"),
     )
 
 
-def gone(history: History) -> Asked:
+def gone(history: History) -> CallOutcome:
     """Cannot be asked at all."""
-    return Gone(UpstreamError(FailureReason.REFUSED, "no such model"), history._replace(attempts=4))
+    return CallFailed(UpstreamError(FailureReason.REFUSED, "no such model"), history._replace(attempts=4))
 
 
 def test_all_votes_come_in_the_order_of_the_panel() -> None:
@@ -97,7 +97,7 @@ def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
     """Where the answer is kept nowhere else, a judge is asked until it answers, with its own history."""
     seen = list[History]()
 
-    def late(history: History) -> Asked:
+    def late(history: History) -> CallOutcome:
         """Answers the third time."""
         seen.append(history)
         return passes(history) if len(seen) == 3 else parked(1)(history)
@@ -116,7 +116,7 @@ def test_a_spent_budget_ends_the_run_whatever_others_say() -> None:
 def test_a_failure_of_our_own_is_no_vote() -> None:
     """It is raised as it is, after the other judges have ended."""
 
-    def fails(_: History) -> Asked:
+    def fails(_: History) -> CallOutcome:
         """Has lost its Redis."""
         raise RedisUnreachableError("gone")
 
@@ -131,7 +131,7 @@ def test_a_stop_ends_every_judge() -> None:
         """Cancels while all are asked."""
         ended, begun, everybody = list[str](), list[str](), asyncio.Event()
 
-        async def ask(request: ModelRequest, _: History) -> Asked:
+        async def ask(request: ModelRequest, _: History) -> CallOutcome:
             """Never answers."""
             begun.append(request.model)
             if len(begun) == len(REQUESTS):

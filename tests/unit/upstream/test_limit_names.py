@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from shared.errors import UsageError
 from shared.upstream.limits import Limits, Scope, account_of, limit_key
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
-from worker.upstream.limiter import bound_of
+from worker.upstream.limiter import scope_limits_of
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_a_person_sets_goes_before_what_the_caller_says() -> None:
 )
 def test_a_burst_is_half_a_seconds_worth_at_most(limits: Limits, request_ms: float, burst_ms: float) -> None:
     """A limit lets half a second's worth through at once; a pace lets one through at a time."""
-    bound = bound_of(Scope("m"), limits)
+    bound = scope_limits_of(Scope("m"), limits)
     assert (bound.request_ms, bound.burst_ms) == (request_ms, burst_ms)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked, encode_parked
 from shared.upstream.failure_reasons import RETRYABLE, FailureReason, Health, reason_of_status
 from worker.upstream.failures import UpstreamError
-from worker.upstream.retry import GiveUp, ModelRetryPolicy, RetryAt, after_failure, backoff_s
+from worker.upstream.retry import GiveUp, ModelRetryPolicy, RetryAt, backoff_s, plan_retry
 from worker.upstream.retry_after import requested_wait_s
 
 DRAWS = 4_000
@@ -52,16 +52,14 @@ def test_what_the_upstream_asks_is_waited_in_full_and_spread_over_one_base() -> 
 
 def test_default_draws_are_random() -> None:
     """Without a source of its own each call draws another wait."""
-    steps = {
-        after_failure(ModelRetryPolicy(), History(), FailureReason.TIMEOUT, now_ms=0)[1] for _ in range(50)
-    }
+    steps = {plan_retry(ModelRetryPolicy(), History(), FailureReason.TIMEOUT, now_ms=0)[1] for _ in range(50)}
     assert len(steps) > 40
 
 
 @pytest.mark.parametrize("reason", FailureReason)
 def test_only_what_may_pass_by_itself_is_tried_again(reason: FailureReason) -> None:
     """429, timeouts, connections and 5xx are tried again, everything else ends at once."""
-    _, step = after_failure(ModelRetryPolicy(), History(), reason, now_ms=0, draw=half)
+    _, step = plan_retry(ModelRetryPolicy(), History(), reason, now_ms=0, draw=half)
     assert isinstance(step, RetryAt if reason in RETRYABLE else GiveUp)
 
 
@@ -91,7 +89,7 @@ def run_out(reason: FailureReason, rules: ModelRetryPolicy, draw: Callable[[], f
     history, now_ms, calls = History(), 0, 0
     while True:
         calls += 1
-        history, step = after_failure(rules, history, reason, now_ms=now_ms, draw=draw)
+        history, step = plan_retry(rules, history, reason, now_ms=now_ms, draw=draw)
         if isinstance(step, GiveUp):
             assert step.code == reason.model_code
             return history, calls
@@ -116,15 +114,13 @@ def test_a_refusal_for_too_many_requests_is_no_attempt() -> None:
 def test_an_attempt_ends_a_row_of_refusals() -> None:
     """The waits of refusals do not stay long once the upstream let a call through."""
     history = History(attempts=1, throttled=6)
-    history, _ = after_failure(ModelRetryPolicy(), history, FailureReason.TIMEOUT, now_ms=0, draw=half)
+    history, _ = plan_retry(ModelRetryPolicy(), history, FailureReason.TIMEOUT, now_ms=0, draw=half)
     assert (history.attempts, history.throttled) == (2, 0)
 
 
 def test_a_wait_longer_than_what_is_left_is_not_begun() -> None:
     """A quota that is back tomorrow ends the item now instead of in ten minutes."""
-    _, step = after_failure(
-        ModelRetryPolicy(), History(), FailureReason.RATE_LIMITED, now_ms=0, wait_s=86_400
-    )
+    _, step = plan_retry(ModelRetryPolicy(), History(), FailureReason.RATE_LIMITED, now_ms=0, wait_s=86_400)
     assert step == GiveUp("upstream_rate_limited")
 
 
@@ -140,7 +136,7 @@ def test_no_item_waits_longer_than_the_total_or_tries_more_than_allowed(
     """Whatever happens, waits and attempts stay within the rules, and the history survives parking."""
     rules, history = ModelRetryPolicy(max_attempts=most), History()
     for reason in reasons:
-        history, step = after_failure(rules, history, reason, now_ms=5, wait_s=asked, draw=lambda: drawn)
+        history, step = plan_retry(rules, history, reason, now_ms=5, wait_s=asked, draw=lambda: drawn)
         assert history.attempts <= most
         assert history.waited_ms <= 600_000
         stored = encode_parked(ParkedState(WaitReason.RETRY, history))

@@ -7,11 +7,11 @@
 -- ARGV: run, call, cost as estimated, the least it costs ('': the estimate is no guess), cap, model
 --       (costs in billionths of a dollar)
 -- Returns {ok} · {wait}: something is reserved that may end up cheaper · {over, spent, cap}
--- uses: cost_key, holds_key, run_key, LEASE_MS, USED_MS, clock, lapse
+-- uses: cost_key, holds_key, run_key, LEASE_MS, USED_MS, clock, reservations
 local run, id, amount, least = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local key = cost_key(run)
 if call('HEXISTS', key, 'c:' .. id) == 1 or call('HEXISTS', key, 'x:' .. id) == 1 then return {'ok'} end
-lapse(run)
+expire_reservations(run)
 
 local field = call('HMGET', key, 'cap', 'spent', 'held', 'm:' .. ARGV[6], 'over')
 local cap, spent, held = tonumber(field[1] or ARGV[5]), tonumber(field[2]) or 0, tonumber(field[3]) or 0

@@ -1,11 +1,11 @@
 -- A call has ended: gives its permits back, and lets limits, adaptive number and breaker know how it went.
 -- Does nothing for a permit that is not held any more, so that it may be sent twice.
 --
--- ARGV: permit, health (ok, busy, slow, unhealthy, unknown), latency in ms, era as given by begin (-1: no breaker),
+-- ARGV: permit, health (ok, busy, slow, unhealthy, unknown), latency in ms, era as given by acquire (-1: no breaker),
 --       ms of pause that the upstream asked for (0: none), number of scopes;
 --       per scope: name, ms to add to what its tokens took of the limit (the estimate was too low; < 0: too high)
 -- Returns {ok} · {gone}
--- uses: when_full, permits_key, PAUSE_CAP_MS, now, scope, adapt, judge
+-- uses: when_full, permits_key, PAUSE_CAP_MS, now, scope, adapt, breaker
 when_full()
 local permit, health, era, pause = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local state, is_held
@@ -20,7 +20,7 @@ for at = 7, 5 + 2 * ARGV[6], 2 do
       if pause > 0 then state.pause = math.max(state.pause, now() + math.min(pause, PAUSE_CAP_MS)) end
       adapt(state, health, tonumber(ARGV[3]), call('ZCARD', permits_key(name)))
       -- Busy says that it works, unknown says nothing.
-      if health ~= 'busy' and health ~= 'unknown' then judge(state, era, health == 'ok') end
+      if health ~= 'busy' and health ~= 'unknown' then count_result(state, era, health == 'ok') end
     end
     write_scope(name, state)
   end

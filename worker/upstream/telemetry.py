@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from shared.observability import tracing
 from shared.upstream.key_variables import provider_of
+from worker.upstream.chat import ModelReply, ModelRequest, served_name
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelReply, ModelRequest, served_name
 
 PROVIDER_NAMES: Final = {
     "azure": "azure.ai.openai",
@@ -110,7 +110,7 @@ def log_call_failure(request: ModelRequest, error: UpstreamError, attempt: int, 
     log_failure(fields, wait_s)
 
 
-class Holds:
+class PauseLog:
     """Logs each pause of an endpoint and each opening of its breaker once, however many calls meet it."""
 
     def __init__(self) -> None:

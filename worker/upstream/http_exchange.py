@@ -30,7 +30,7 @@ _PIECE_BYTES: Final = 65_536
 _CHANGED: Final = ("Content-Encoding", "Content-Length")
 
 
-class Exchange:
+class HttpExchange:
     """What one call sent and got."""
 
     __slots__ = ("began_s", "body", "charset", "ended_s", "is_whole", "status")
@@ -53,13 +53,13 @@ class Exchange:
         return round(1000 * (ended_s - self.began_s))
 
 
-EXCHANGE: Final[ContextVar[Exchange | None]] = ContextVar("exchange", default=None)
+CURRENT_EXCHANGE: Final[ContextVar[HttpExchange | None]] = ContextVar("exchange", default=None)
 
 
 class _Content:
     """A body, decompressed and bounded."""
 
-    def __init__(self, content: aiohttp.StreamReader, encoding: str, exchange: Exchange) -> None:
+    def __init__(self, content: aiohttp.StreamReader, encoding: str, exchange: HttpExchange) -> None:
         self._content = content
         self._exchange = exchange
         self._unpack = zlib.decompressobj(_GZIP_BITS) if encoding else None
@@ -117,7 +117,7 @@ class GuardedResponse(aiohttp.ClientResponse):
         encoding = super().headers.get("Content-Encoding", "").lower().strip()
         if encoding not in {"", "identity", ENCODING}:
             raise UpstreamError(FailureReason.INVALID_REPLY, f"the reply is compressed as {encoding[:40]!r}")
-        exchange = EXCHANGE.get() or Exchange()
+        exchange = CURRENT_EXCHANGE.get() or HttpExchange()
         exchange.status, exchange.charset = self.status, self.charset
         exchange.body.clear()
         packed = encoding if encoding == ENCODING else ""
@@ -136,14 +136,14 @@ class GuardedResponse(aiohttp.ClientResponse):
 async def _note(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.ClientResponse:
     """Notes when a request is sent, and asks for what can be decompressed; middleware of a session."""
     request.headers["Accept-Encoding"] = ENCODING
-    exchange = EXCHANGE.get()
+    exchange = CURRENT_EXCHANGE.get()
     if exchange is not None:
         exchange.began_s = perf_counter()
     response: aiohttp.ClientResponse = await handler(request)
     return response
 
 
-def guarded(session: aiohttp.ClientSession) -> aiohttp.ClientSession:
+def open_guarded_session(session: aiohttp.ClientSession) -> aiohttp.ClientSession:
     """Opens a session with the same connections and checks as another one, for litellm."""
     return aiohttp.ClientSession(
         connector=session.connector,

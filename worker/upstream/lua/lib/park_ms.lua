@@ -2,7 +2,7 @@
 -- crowd they are told to ask again, spread so that never many come at once. A turn is no right: who does not
 -- come back costs nothing.
 -- uses: LEAD_MS, CROWD_MS, CROWD, LATER_MS, now
-local function parked(scope, ready, spacing)
+local function park_ms(scope, ready, spacing)
   local crowd = math.max(CROWD_MS, CROWD * spacing)
   local turn = math.max(scope.far, ready)
   if turn <= ready + crowd then

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import uuid4
 
 from shared.observability.counters import LATENCY_BOUNDS_S, Call, upstream_label
-from worker.upstream.script_batcher import Port
+from worker.upstream.script_batcher import ScriptBatcher
 
 FLUSH_S: Final = 2.0
 """How often counts are sent."""
@@ -23,20 +23,20 @@ _CALLS_OK: Final = Call.CALLS + OK
 _LATENCY: Final = [f"{Call.LATENCY}{place}" for place in range(len(LATENCY_BOUNDS_S) + 1)]
 
 
-class Counts:
+class CallCounts:
     """Counts for the coroutines of one process.
 
     Args:
-        port: with this package's scripts.
+        scripts: runs this package's scripts.
     """
 
-    def __init__(self, port: Port) -> None:
-        self._port = port
+    def __init__(self, scripts: ScriptBatcher) -> None:
+        self._scripts = scripts
         self._process = uuid4().hex[:12]
         self._serials = count(1)
         self._lock = Lock()
         self._counts = Counter[tuple[str, str]]()
-        port.every(FLUSH_S, self._flush)
+        scripts.every(FLUSH_S, self._flush)
 
     def add(self, upstream: str, counter: str, amount: int = 1) -> None:
         """Adds to a counter.
@@ -68,16 +68,16 @@ class Counts:
             counts[label, Call.LATENCY_US] += round(MICROS * latency_s)
 
     def close(self) -> None:
-        """Sends what is left, after all that was asked of the port before."""
+        """Sends what is left, after all that was asked of the batcher before."""
         arguments = self._take()
         if arguments:
-            self._port.post("add_counts", *arguments)
+            self._scripts.post("add_counts", *arguments)
 
     def _flush(self) -> None:
-        """Sends what has come together; in the port's thread."""
+        """Sends what has come together; in the batcher's thread."""
         arguments = self._take()
         if arguments:
-            self._port.caller.run("add_counts", *arguments)
+            self._scripts.caller.run("add_counts", *arguments)
 
     def _take(self) -> list[str | int]:
         """Takes all counts, as a numbered batch; empty when there are none."""

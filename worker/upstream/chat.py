@@ -1,8 +1,9 @@
-"""What is asked of a language model and what it says, in our own words: the same for every client."""
+"""Requests to language models and their replies, and how many tokens they are likely to use."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -16,7 +17,15 @@ PREFIXES: Final = (
     "ollama_chat/",
     "azure/",
 )
-"""These say which protocol is spoken, and are no part of the name that the server knows."""
+"""These name the protocol, and are no part of the name that the server uses for the model."""
+BYTES_A_TOKEN: Final = 3
+"""Of UTF-8: English has four and more, code and other languages about three."""
+MESSAGE_TOKENS: Final = 8
+"""What a message costs beside its text."""
+ANSWER_TOKENS: Final = 1_024
+"""Assumed of an answer when the request sets no limit to it."""
+ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Parameters that bound an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +102,37 @@ class ModelClient(Protocol):
             UpstreamError: there is no answer; says why, and what it means for the endpoint.
         """
         ...
+
+
+class TokenEstimate(NamedTuple):
+    """Tokens of a call, as estimated."""
+
+    prompt: int
+    """Of the question."""
+    answer: int
+    """Of the answer, at most."""
+    is_guess: bool
+    """Whether the answer is not bounded by the request."""
+
+    @property
+    def tokens(self) -> int:
+        """Of both."""
+        return self.prompt + self.answer
+
+
+def estimate_tokens(request: ModelRequest) -> TokenEstimate:
+    """Estimates the tokens of a call.
+
+    >>> estimate_tokens(ModelRequest("m", "", "Hello you"))
+    TokenEstimate(prompt=11, answer=1024, is_guess=True)
+    >>> estimate_tokens(ModelRequest("m", "Be brief.", "Hello you", parameters={"max_tokens": 20}))
+    TokenEstimate(prompt=22, answer=20, is_guess=False)
+    """
+    texts = [text.encode(errors="surrogatepass") for text in (request.system, request.user) if text]
+    others = {name: value for name, value in request.parameters.items() if name not in ANSWER_LIMITS}
+    if others:  # a schema or tools are part of the question
+        texts.append(json.dumps(others).encode())
+    prompt = sum(-(-len(text) // BYTES_A_TOKEN) + MESSAGE_TOKENS for text in texts)
+    bounds = [request.parameters[name] for name in ANSWER_LIMITS if name in request.parameters]
+    bounds = [bound for bound in bounds if isinstance(bound, int) and bound > 0]
+    return TokenEstimate(prompt, min(bounds, default=ANSWER_TOKENS), is_guess=not bounds)

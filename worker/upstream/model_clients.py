@@ -5,25 +5,30 @@ turns, queries or local models never pays, and that no call's time or limit pays
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from worker.upstream.credentials import key_of
+from shared.upstream.failure_reasons import FailureReason
+from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.direct_client import DirectClient
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model import ModelReply, ModelRequest
-from worker.upstream.temperature import refuses_temperature, takes_temperature
 
 if TYPE_CHECKING:
     import aiohttp
 
     from worker.upstream.litellm_client import LitellmClient
 
-__all__ = ["Clients", "key_of"]
+_WITHOUT: Final = re.compile(r"(o1|o3|o4|gpt-5)(?!\d)(?!-chat)", re.ASCII)
+"""Beginnings of the names of models that reason and take none (OpenAI's)."""
+_REFUSED: Final = re.compile(
+    r"unsupported|not support|doesn.t support|only the default|deprecated|not permitted|unrecognized",
+    re.IGNORECASE | re.ASCII,
+)
 
 
-class Clients:
+class ModelClients:
     """The model clients of one process, as one.
 
     Args:
@@ -80,3 +85,27 @@ class Clients:
         """Closes what litellm has opened; the session is the process's."""
         if self._named is not None:
             await self._named.close()
+
+
+def takes_temperature(model: str) -> bool:
+    """Tells whether a model may be sent a temperature, as far as its name says.
+
+    >>> [takes_temperature(model) for model in ("openai/o3-mini", "gpt-5", "gpt-5-chat-latest", "gpt-4o")]
+    [False, False, True, True]
+    """
+    return _WITHOUT.match(model.rpartition("/")[2]) is None
+
+
+def refuses_temperature(error: UpstreamError) -> bool:
+    """Tells whether a request was refused because it had a temperature at all.
+
+    >>> refuses_temperature(UpstreamError(FailureReason.REFUSED, "Unsupported parameter: 'temperature'"))
+    True
+    >>> refuses_temperature(UpstreamError(FailureReason.REFUSED, "temperature has to be 2 at most"))
+    False
+    """
+    return (
+        error.reason is FailureReason.REFUSED
+        and "temperature" in error.message.lower()
+        and _REFUSED.search(error.message) is not None
+    )

@@ -8,7 +8,7 @@ local function change(scope, open)
   scope.bw, scope.g0, scope.b0, scope.g1, scope.b1 = 0, 0, 0, 0, 0
 end
 
-local function judge(scope, era, is_good)
+local function count_result(scope, era, is_good)
   if era ~= scope.era then return end
   local moment = now()
   if scope.open > 0 then

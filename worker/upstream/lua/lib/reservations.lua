@@ -11,7 +11,7 @@
 -- uses: cost_key, holds_key, clock
 local function whole(number) return string.format('%.0f', number) end
 
-local function lapse(run)
+local function expire_reservations(run)
   local gone = call('ZRANGEBYSCORE', holds_key(run), '-inf', clock())
   for _, id in ipairs(gone) do
     local amount = call('HGET', cost_key(run), 'c:' .. id)

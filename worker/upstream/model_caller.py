@@ -1,20 +1,21 @@
-"""Asks models, with everything around a call that all workers share.
+"""Calls models, with everything around a call that all workers share.
 
 cache ──► budget ──► gate (limits, breaker, time limit) ──► client ──► settle ──► cache
   ▲                                                           │
   └── short waits happen here; longer ones park the item ◄────┘ retry
 
-asked = await upstream.models.ask(request, scope, history, on_send=item.calling)
-match asked:
+outcome = await upstream.models.call(request, context, history, on_send=item.calling)
+match outcome:
     case Answered(reply, history): the model has answered, now or to an identical request before
-    case Parked(due_ms, reason, history): park the item until then, and ask again with that history
-    case Gone(error, history): given up; `error.ends_run` where no other call of the run can succeed
+    case CallDeferred(due_ms, reason, history): park the item until then, and call again with that history
+    case CallFailed(error, history): given up; `error.ends_run` where no other call of the run can succeed
     case OverBudget(message): the run ends as incomplete
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -29,15 +30,13 @@ from shared.upstream.failure_reasons import BILLED, FailureReason
 from shared.upstream.limits import account_of
 from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
 from worker.upstream.cache import ResponseCache
+from worker.upstream.chat import ModelClient, ModelReply, ModelRequest, TokenEstimate, estimate_tokens
 from worker.upstream.constants import WAIT_MS
 from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
-from worker.upstream.gate import Gate, Later, Sent
-from worker.upstream.model import ModelClient, ModelReply, ModelRequest
-from worker.upstream.outcomes import Answered, Asked, AskScope, Gone, Parked
-from worker.upstream.retry import GiveUp, after_failure
-from worker.upstream.size import Size, size_of
-from worker.upstream.watching import chat_attributes, log_call_failure, reply_attributes
+from worker.upstream.gate import Deferred, Gate, Sent
+from worker.upstream.retry import GiveUp, ModelRetryPolicy, plan_retry
+from worker.upstream.telemetry import chat_attributes, log_call_failure, reply_attributes
 
 GRACE_S: Final = 5.0
 """The client's own time limit, which knows more about the call, comes so much before the gate's."""
@@ -47,9 +46,59 @@ ENDPOINTS: Final = 256
 MOST_TOKENS: Final = 1_000_000_000
 """A provider that counts more for one call is wrong: the counters leave it out."""
 
-OnSend = Callable[[], AbstractContextManager[Any]]
 
-__all__ = ["Answered", "AskScope", "Asked", "Gone", "Models", "OverBudget", "Parked"]
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """On whose behalf a model is called, and within which bounds."""
+
+    run: str
+    """Whose limits and budget."""
+    owner: str
+    """The chunk's claim token, for people who look into Redis."""
+    use_cache: bool = True
+    """Whether answers may come from the cache, and go into it."""
+    max_cost: float | None = None
+    """What the run may cost, in dollars; None: anything."""
+    prices: Mapping[str, Any] = field(default_factory=dict)
+    """Prices that the run's settings give, by model; they go before known ones."""
+    retry: ModelRetryPolicy = field(default_factory=ModelRetryPolicy)
+    """How often and how long."""
+    concurrency: int | None = None
+    """Calls of the run under way at a time, over the whole fleet; None: any number."""
+
+
+class Answered(NamedTuple):
+    """There is an answer."""
+
+    reply: ModelReply
+    """The answer, with its cost as far as known."""
+    history: History
+    """With this attempt; without one where the cache had it."""
+
+
+class CallDeferred(NamedTuple):
+    """The call is to be made later: the item is parked."""
+
+    due_ms: int
+    """When, in epoch milliseconds of our clock."""
+    reason: WaitReason
+    """What it waits for."""
+    history: History
+    """To be kept until then."""
+
+
+class CallFailed(NamedTuple):
+    """There is no answer, and there will be none."""
+
+    error: UpstreamError
+    """Why."""
+    history: History
+    """What the item has been through."""
+
+
+CallOutcome = Answered | CallDeferred | CallFailed | OverBudget
+
+OnSend = Callable[[], AbstractContextManager[Any]]
 
 
 class CostOf(Protocol):
@@ -65,13 +114,13 @@ class CostOf(Protocol):
         """Returns what a call costs in dollars; None when a price or a number of tokens is not known."""
 
 
-class _Question(NamedTuple):
-    """What is asked, on whose behalf, and what it may take."""
+class _Call(NamedTuple):
+    """What is sent, on whose behalf, and what it may use and cost."""
 
     request: ModelRequest
-    scope: AskScope
+    context: CallContext
     on_send: OnSend
-    size: Size
+    size: TokenEstimate
     estimate: Estimate | None
     """What it may cost; None without a cap."""
     resend: int = 0
@@ -89,11 +138,11 @@ class _Bill:
         self.is_answer = False
 
 
-class Models:
-    """Asks models for the coroutines of one process.
+class ModelCaller:
+    """Calls models for the coroutines of one process.
 
     Args:
-        gate: the one door.
+        gate: limits, breaker and time limit of each call.
         clients: make the calls.
         cache: answers given before.
         budget: of runs with a cap.
@@ -119,103 +168,103 @@ class Models:
         self._key_of = key_of
         self._endpoint = lru_cache(ENDPOINTS)(_endpoint)
 
-    async def ask(
+    async def call(
         self,
         request: ModelRequest,
-        scope: AskScope,
+        context: CallContext,
         history: History,
         *,
         on_send: OnSend,
-    ) -> Asked:
-        """Asks a model once, and again where that can help and the wait is short.
+    ) -> CallOutcome:
+        """Calls a model once, and again where that can help and the wait is short.
 
         To stop, the caller's task is cancelled: what was reserved is given back, and a call that is under
         way is broken off.
 
         Args:
-            request: the question.
-            scope: on whose behalf.
+            request: what is sent.
+            context: on whose behalf.
             history: what the item has been through.
             on_send: entered while a call is under way.
 
         Raises:
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
-        if not scope.use_cache:
-            return await self._ask(request, scope, history, on_send)
+        if not context.use_cache:
+            return await self._call_until_answered(request, context, history, on_send)
         found = await self._cache.find(request)
         if isinstance(found, ModelReply):
             self._gate.counts.add(request.model, Call.CACHE + "hit")
             return Answered(found, history)
-        if isinstance(found, Later):
-            return Parked(found.due_ms, found.reason, history)
+        if isinstance(found, Deferred):
+            return CallDeferred(found.due_ms, found.reason, history)
         self._gate.counts.add(request.model, Call.CACHE + "miss")
-        asked: Asked | None = None
+        outcome: CallOutcome | None = None
         try:
-            asked = await self._ask(request, scope, history, on_send)
+            outcome = await self._call_until_answered(request, context, history, on_send)
         finally:
-            self._cache.end(found, asked.reply if isinstance(asked, Answered) else None)
-        return asked
+            self._cache.end(found, outcome.reply if isinstance(outcome, Answered) else None)
+        return outcome
 
-    async def _ask(self, request: ModelRequest, scope: AskScope, history: History, on_send: OnSend) -> Asked:
+    async def _call_until_answered(
+        self, request: ModelRequest, context: CallContext, history: History, on_send: OnSend
+    ) -> CallOutcome:
         """Calls until there is an answer, or a wait that is too long to be waited here."""
-        size, estimate = size_of(request), None
-        if scope.max_cost is not None:
-            estimate = self._estimate(request, size, scope)
+        size, estimate = estimate_tokens(request), None
+        if context.max_cost is not None:
+            estimate = self._estimate(request, size, context)
             if estimate is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
-                return Gone(UpstreamError(FailureReason.UNPRICED, text), history)
-        question = _Question(request, scope, on_send, size, estimate)
+                return CallFailed(UpstreamError(FailureReason.UNPRICED, text), history)
+        planned = _Call(request, context, on_send, size, estimate)
         await self._clients.prepare(request)
         while True:
             try:
                 resend = history.attempts + history.throttled
-                called = await self._reserve_and_call(
-                    question._replace(resend=resend) if resend else question
-                )
+                called = await self._reserve_and_call(planned._replace(resend=resend) if resend else planned)
             except UpstreamError as error:
                 attempt = history.attempts + 1
-                history, step = after_failure(
-                    scope.rules, history, error.reason, now_ms=now_ms(), wait_s=error.wait_s
+                history, step = plan_retry(
+                    context.retry, history, error.reason, now_ms=now_ms(), wait_s=error.wait_s
                 )
                 if isinstance(step, GiveUp):
                     log_call_failure(request, error, attempt, None)
-                    return Gone(error, history)
+                    return CallFailed(error, history)
                 self._gate.counts.add(request.model, Call.RETRIES + error.code)
                 wait_ms = step.ms - now_ms()
                 log_call_failure(request, error, attempt, max(0, wait_ms) / 1000)
                 if wait_ms > WAIT_MS:
-                    return Parked(step.ms, WaitReason.RETRY, history)
+                    return CallDeferred(step.ms, WaitReason.RETRY, history)
                 await asyncio.sleep(max(0, wait_ms) / 1000)
                 continue
-            if isinstance(called, Later):
-                return Parked(called.due_ms, called.reason, history)
+            if isinstance(called, Deferred):
+                return CallDeferred(called.due_ms, called.reason, history)
             if isinstance(called, OverBudget):
                 return called
             return Answered(called, history._replace(attempts=history.attempts + 1))
 
-    async def _reserve_and_call(self, question: _Question) -> ModelReply | Later | OverBudget:
+    async def _reserve_and_call(self, planned: _Call) -> ModelReply | Deferred | OverBudget:
         """Makes one call within the budget."""
-        scope, bill = question.scope, _Bill()
-        if question.estimate is None or scope.max_cost is None:
-            return await self._call(question, bill)
-        model = question.request.model
-        held = await self._budget.reserve(scope.run, model, question.estimate, scope.max_cost)
+        context, bill = planned.context, _Bill()
+        if planned.estimate is None or context.max_cost is None:
+            return await self._call(planned, bill)
+        model = planned.request.model
+        held = await self._budget.reserve(context.run, model, planned.estimate, context.max_cost)
         if not isinstance(held, Reservation):
             return held
         try:
-            return await self._call(question, bill)
+            return await self._call(planned, bill)
         finally:
             self._budget.settle(held, bill.usd, is_answer=bill.is_answer)
 
-    async def _call(self, question: _Question, bill: _Bill) -> ModelReply | Later:
+    async def _call(self, planned: _Call, bill: _Bill) -> ModelReply | Deferred:
         """Makes one call through the gate, and writes its bill."""
-        request, scope, on_send, size, _, resend = question
+        request, context, on_send, size, _, resend = planned
 
         async def send() -> Sent[ModelReply]:
             bill.usd = None
             with on_send():
-                reply = await self._complete(request, scope, resend)
+                reply = await self._complete(request, context, resend)
             bill.usd, bill.is_answer = reply.cost_usd, True
             self._count(request.model, reply)
             return Sent(reply, tokens=tokens_of(reply))
@@ -223,25 +272,25 @@ class Models:
         endpoint = self._endpoint(
             (request.model, request.api_base, account_of(self._key_of(request))),
             request.timeout_s,
-            scope.run,
-            scope.concurrency,
+            context.run,
+            context.concurrency,
         )
         try:
-            return await self._gate.call(endpoint, send, owner=scope.owner, tokens=size.tokens)
+            return await self._gate.call(endpoint, send, owner=context.owner, tokens=size.tokens)
         except UpstreamError as error:
             if error.reason not in BILLED:
                 bill.usd = 0.0
             raise
 
-    async def _complete(self, request: ModelRequest, scope: AskScope, resend: int) -> ModelReply:
+    async def _complete(self, request: ModelRequest, context: CallContext, resend: int) -> ModelReply:
         """Makes one call, in a span where tracing is on, and prices it."""
         if not tracing.is_on():
-            return self._priced(request, await self._clients.complete(request), scope)
+            return self._priced(request, await self._clients.complete(request), context)
         attributes = chat_attributes(request, resend)
         name = f"chat {attributes['gen_ai.request.model']}"
         with tracing.span(name, attributes, kind="client") as span:
             try:
-                reply = self._priced(request, await self._clients.complete(request), scope)
+                reply = self._priced(request, await self._clients.complete(request), context)
             except UpstreamError as error:
                 span.fail(error.code)
                 span.set({"http.response.status_code": error.status or None})
@@ -258,18 +307,18 @@ class Models:
             if tokens is not None and 0 < tokens <= MOST_TOKENS:
                 counts.add(model, Call.TOKENS + type_, tokens)
 
-    def _estimate(self, request: ModelRequest, size: Size, scope: AskScope) -> Estimate | None:
+    def _estimate(self, request: ModelRequest, size: TokenEstimate, context: CallContext) -> Estimate | None:
         """Estimates what a call may cost; None when its price is not known."""
-        usd = self._cost_of(request.model, size.prompt, size.answer, scope.prices)
+        usd = self._cost_of(request.model, size.prompt, size.answer, context.prices)
         if usd is None or not size.is_guess:
             return None if usd is None else Estimate(usd)
-        return Estimate(usd, self._cost_of(request.model, size.prompt, 0, scope.prices))
+        return Estimate(usd, self._cost_of(request.model, size.prompt, 0, context.prices))
 
-    def _priced(self, request: ModelRequest, reply: ModelReply, scope: AskScope) -> ModelReply:
+    def _priced(self, request: ModelRequest, reply: ModelReply, context: CallContext) -> ModelReply:
         """Writes into a reply what it cost, as far as that is known."""
-        if reply.cost_usd is not None and request.model not in scope.prices:
+        if reply.cost_usd is not None and request.model not in context.prices:
             return reply
-        usd = self._cost_of(request.model, reply.prompt_tokens, reply.completion_tokens, scope.prices)
+        usd = self._cost_of(request.model, reply.prompt_tokens, reply.completion_tokens, context.prices)
         return reply if usd is None else msgspec.structs.replace(reply, cost_usd=usd)
 
 
