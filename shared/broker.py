@@ -19,7 +19,7 @@ from shared.kinds import TURNS, all_kinds, kind_named
 from shared.ledger.calls import denied, is_denial
 from shared.queues import Queues, queues_on
 from shared.queues.base import CONNECT_TIMEOUT_S
-from shared.server.amqp_broker import errors_of
+from shared.server.amqp import errors_of
 
 if TYPE_CHECKING:
     from shared.ledger import Wake

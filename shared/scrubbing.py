@@ -22,6 +22,8 @@ SECRET_NAME: Final = re.compile(
     r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION|COOKIE|OTLP_HEADERS", re.IGNORECASE
 )
 """Variables and fields whose values are secret."""
+SECRET_PARAMETER: Final = re.compile(r"key|token|secret|passw|credential|sig$|signature", re.IGNORECASE)
+"""Parameters of URLs whose values are secret; a signature counts as well."""
 _PASSWORDS_IN_URL: Final = (
     re.compile(r"://[^\s:/@]*:(\S+)@"),  # a password may hold / and @ itself
     re.compile(r"://[^/@\s]*:([^/@\s]+)@"),  # of several URLs in one value

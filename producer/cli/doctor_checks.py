@@ -7,10 +7,9 @@ from producer.cli.context import Session
 from producer.cli.errors import describe
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
 from shared.kinds import all_kinds
-from shared.server.acl import acl_line
 from shared.server.client import RedisTarget
 from shared.server.diagnostics import Check, check_machine, check_server_of, check_writes
-from shared.server.requirements import server_version
+from shared.server.requirements import acl_line, server_version
 
 NEWEST_SERVER: Final = (8, 0)
 """What a server that cannot be asked is taken for."""

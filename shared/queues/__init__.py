@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shared.queues.base import Queues
 from shared.queues.rabbitmq import RabbitQueues
 from shared.queues.redis_lists import RedisQueues
-from shared.server.amqp_broker import AmqpTarget
+from shared.server.amqp import AmqpTarget
 
 if TYPE_CHECKING:
     import redis

@@ -20,7 +20,7 @@ from shared.errors import BrokerUnreachableError, BrokerUnsuitableError
 from shared.kinds import Kind, all_kinds
 from shared.names import DISTRIBUTION
 from shared.queues.base import CONNECT_TIMEOUT_S
-from shared.server.amqp_broker import REPLY_TIMEOUT_S, AmqpTarget, errors_of, limit_replies
+from shared.server.amqp import REPLY_TIMEOUT_S, AmqpTarget, errors_of, limit_replies
 
 if TYPE_CHECKING:
     from kombu import Connection, Producer, Queue

@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from shared.queues.rabbitmq import RabbitQueues
-from shared.server.amqp_broker import AmqpTarget
-from shared.server.amqp_url import is_amqp
+from shared.server.amqp import AmqpTarget, is_amqp
 from shared.server.connection import check_server, ping_until
 from shared.server.redis_url import RedisUrl, mask_password, parse_redis_url
 from shared.server.sockets import REPLY_TIMEOUT_S, TCP_OPTIONS

@@ -7,8 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError, RedisUnsuitableError
-from shared.server.acl import channels
-from shared.server.requirements import what_is_at_risk, why_unsuitable
+from shared.server.requirements import channels, what_is_at_risk, why_unsuitable
 
 if TYPE_CHECKING:
     import redis

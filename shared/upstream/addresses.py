@@ -1,11 +1,11 @@
 """Proves addresses of models and APIs before they are stored with a run, and puts paths to them; pure."""
 
-import re
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from shared.scrubbing import SECRET_PARAMETER
+
 NO_ADDRESS: Final = "it is no web address"
-_SECRET_PARAMETER: Final = re.compile(r"key|token|secret|passw|credential|sig$|signature", re.IGNORECASE)
 
 
 def address_problem(url: str) -> str:
@@ -28,7 +28,7 @@ def address_problem(url: str) -> str:
     if "@" in parts.netloc:
         return "a password in it would be stored with the run"
     names = (name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
-    secret = next(filter(_SECRET_PARAMETER.search, names), "")
+    secret = next(filter(SECRET_PARAMETER.search, names), "")
     return f"the value of {secret} in it would be stored with the run" if secret else ""
 
 

@@ -31,7 +31,7 @@ from shared.contracts.query_vocabulary import id_order
 from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError
 from shared.runs.waiting import describe_parked
 from shared.scrubbing import kept
-from shared.server.amqp_url import parse_amqp_url
+from shared.server.amqp import parse_amqp_url
 from shared.server.redis_url import mask_password, parse_redis_url
 from shared.settings import Settings, variable_of
 from shared.upstream.addresses import address_problem, with_path

@@ -7,8 +7,7 @@ import pytest
 from shared.errors import ConfigError
 from shared.kinds import all_kinds
 from shared.queues import RabbitQueues, RedisQueues, queues_on
-from shared.server.amqp_broker import AmqpTarget
-from shared.server.amqp_url import parse_amqp_url
+from shared.server.amqp import AmqpTarget, parse_amqp_url
 from shared.server.client import RedisTarget, parse_broker
 
 
