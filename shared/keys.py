@@ -210,7 +210,7 @@ def permits_key(scope: str) -> str:
 
 
 def cost_key(run: str) -> str:
-    """Hash: what a run may cost, has cost and has reserved; see `worker/upstream/lua/lib/lapse.lua`."""
+    """Hash: cap, cost and reservations of a run; see `worker/upstream/lua/lib/reservations.lua`."""
     return f"{PREFIX}run:{run}:cost"
 
 
