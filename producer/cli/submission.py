@@ -113,7 +113,7 @@ def tell_run_id(session: Session, submitted: SubmittedRun) -> None:
     document = {
         "schema_version": SCHEMA_VERSION,
         "run_id": submitted.run,
-        "kind": submitted.kind,
+        "kind": submitted.kind.name,
         "total": submitted.total,
         "threads": submitted.threads,
         "duplicate": submitted.duplicate,
