@@ -39,7 +39,7 @@ def test_run_and_watch_tell_events(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["--json"], "two forms"), (["--detach"], "is followed"), (["--dry-run"], "is followed")],
+    [(["--json"], "two forms"), (["--detach"], "follows a run"), (["--dry-run"], "follows a run")],
     ids=["json", "detach", "dry-run"],
 )
 def test_jsonl_goes_with_no_other_form(cli: Cli, arguments: list[str], words: str) -> None:

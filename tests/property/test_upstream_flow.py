@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.upstream.failure_reasons import Health
 from shared.upstream.limits import Limits, Scope
 from tests.support.upstream_model import UpstreamModel
 from worker.upstream.constants import CROWD_MS, WAIT_MS
@@ -56,7 +57,7 @@ class Flow:
             self.model.now = self.model.ledger = max(self.model.now, float(int(moment)))
             if item.startswith("end "):
                 self.under_way -= 1
-                self.model.end(item[4:], "well", self.latency_ms, 0, self.bounds)
+                self.model.end(item[4:], Health.OK, self.latency_ms, 0, self.bounds)
             else:
                 self.ask(item, ticket, patience_until or moment + WAIT_MS)
         return self.model.now - START_MS
