@@ -1,14 +1,15 @@
-"""Puts each Lua script together from its file and only the helpers, keys and numbers that it uses.
+"""Puts each Lua script together from its file and only the functions, keys and numbers that it uses.
 
-A script or helper names what it stands on in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
-(`shared.keys`), a bound (`shared.ledger.bounds`), a time (`shared.ledger.times`) or a helper
-(`lua/lib/NAME.lua`). Every helper is a closure that is made anew by each call, about 0.08 µs, which is why no
-script carries what it does not use.
+A script or function names what it stands on in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
+(`shared.keys`), a bound (`shared.ledger.bounds`), a time (`shared.ledger.times`) or a function of a file in
+`lua/lib`. There is one such file for each topic; a blank line ends a function. Every function is a closure
+that is made anew by each call, about 0.08 µs, which is why no script carries what it does not use.
 
 Scripts that live elsewhere are put together in the same way, from a `Library` of their own that stands on the
 ledger's.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from hashlib import sha1
@@ -29,24 +30,48 @@ NAMES: Final = (
 )  # fmt: skip
 PRELUDE: Final = "local call = redis.call\n"
 USES: Final = "-- uses:"
+DEFINITION: Final = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
 
 
 class Library(NamedTuple):
     """Where scripts and what they stand on are found."""
 
     folders: tuple[Path, ...]
-    """The first holds the scripts; helpers are in `lib` of any of them, the first one wins."""
+    """The first holds the scripts; functions are in `lib` of any of them, the first one wins."""
     sources: tuple[Callable[[str], str | None], ...]
     """Functions that render a key or a number as a Lua local."""
 
     def find(self, name: str) -> str | None:
-        """Returns the source of a key or number; None when the name is that of a helper."""
+        """Returns the source of a key or number; None when the name is that of a function."""
         return next(filter(None, (source(name) for source in self.sources)), None)
 
-    def helper(self, name: str) -> str:
-        """Reads a helper."""
-        places = [folder / "lib" / f"{name}.lua" for folder in self.folders]
-        return next(filter(Path.exists, places), places[-1]).read_text()
+    def function(self, name: str) -> str:
+        """Returns the source of a function, with its header.
+
+        Raises:
+            LookupError: there is none of this name.
+        """
+        for folder in self.folders:
+            if found := functions_of(folder).get(name):
+                return found
+        raise LookupError(f"no Lua function, key or number is called {name!r}")
+
+
+@cache
+def functions_of(folder: Path) -> Mapping[str, str]:
+    """Reads the functions in `lib` of a folder by name, each with its header and the locals just above it.
+
+    >>> print(functions_of(FOLDER)["position"].splitlines()[1])
+    local function position(text)
+    """
+    found = dict[str, str]()
+    for file in sorted((folder / "lib").glob("*.lua")):
+        for block in file.read_text(encoding="utf-8").split("\n\n"):
+            if names := DEFINITION.findall(block):
+                if names[-1] in found:
+                    raise ValueError(f"{file} defines {names[-1]!r} once more")
+                found[names[-1]] = block.strip("\n") + "\n"
+    return MappingProxyType(found)
 
 
 def ledger_library(times: Times) -> Library:
@@ -74,7 +99,7 @@ def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str], library:
         return
     text = replaced.get(name) or library.find(name)
     if text is None:
-        text = library.helper(name)
+        text = library.function(name)
         for used in _uses(text):
             _add(used, parts, replaced, library)
     parts[name] = text
@@ -86,7 +111,7 @@ def compose(name: str, library: Library, replaced: Mapping[str, str] | None = No
     Args:
         name: of one of the library's scripts.
         library: where to look.
-        replaced: helpers to use instead of those in `lua/lib`; tests put their own clock under `now`.
+        replaced: functions to use instead of those in `lua/lib`; tests put their own clock under `now`.
 
     >>> compose("leave", ledger_library(TIMES)).text.startswith(PRELUDE)
     True

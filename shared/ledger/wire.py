@@ -100,7 +100,7 @@ def plan_entry(kind_is_turns: bool, plan: ChunkPlan) -> bytes:  # noqa: FBT001 -
 
 
 def wake_of(kind: str, run: str, chunk: str, entry: bytes) -> Wake:
-    """Makes the wake-up of a chunk from its plan entry, as `add_wake.lua` does.
+    """Makes the wake-up of a chunk from its plan entry, as `add_wake` in `lua/lib/window.lua` does.
 
     >>> wake_of("cases", "r1", "0", plan_entry(False, ChunkPlan("Q-1", ["0", "1"])))
     Wake(kind='cases', run='r1', chunk='0', items=2, first='Q-1')

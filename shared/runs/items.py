@@ -82,5 +82,5 @@ def read_tries(client: Any, run: str) -> dict[int, Try]:
     pipeline.hget(keys.CLOCK_KEY, "back")
     found, back_ms = pipeline.execute()
     noted = [try_from(index.decode(), value.decode()) for index, value in found.items()]
-    # They are due on a clock that is never set back, see `lua/lib/steady.lua`.
+    # They are due on a clock that is never set back, see `steady` in `shared/ledger/lua/lib/server.lua`.
     return {int(n.index): n._replace(not_before_ms=n.not_before_ms - int(back_ms or 0)) for n in noted}

@@ -17,11 +17,14 @@ from redis import exceptions
 from shared import keys
 from shared.errors import RedisUnreachableError
 from shared.ledger import Ledger, bounds
-from shared.ledger.scripts import FOLDER, NAMES, compose, ledger_library
+from shared.ledger.scripts import FOLDER, NAMES, compose, functions_of, ledger_library
 from shared.ledger.times import TIMES
 from shared.server.client import RedisTarget
 from tests.support.ledger_runs import decide_all, rows_of, state_of, submit_cases
 from tests.support.redis_server import RedisServer
+from worker.upstream import constants
+from worker.upstream.scripts import FOLDER as UPSTREAM_FOLDER
+from worker.upstream.scripts import upstream_library
 
 
 class FaultyRedis:
@@ -71,27 +74,48 @@ def test_every_script_is_understood_and_alone(redis_client: "redis.Redis", name:
     assert redis_client.script_load(script.text) in {script.sha, script.sha.encode()}
 
 
-FILES = sorted(FOLDER.rglob("*.lua"))
-NAMED = {file.stem for file in FOLDER.glob("lib/*.lua")} | {
+FOLDERS = (FOLDER, UPSTREAM_FOLDER)
+FILES = [file for folder in FOLDERS for file in sorted(folder.glob("lib/*.lua"))]
+FUNCTIONS = {**functions_of(FOLDER), **functions_of(UPSTREAM_FOLDER)}
+SCRIPTS = {file.stem: file.read_text() for folder in FOLDERS for file in sorted(folder.glob("*.lua"))}
+SOURCES = {**SCRIPTS, **FUNCTIONS}
+"""Everything that has a header: scripts and functions."""
+NAMED = set(FUNCTIONS) | {
     name
-    for name in [*vars(keys), *vars(bounds), *(each.name.upper() for each in fields(TIMES))]
-    if any(source(name) for source in ledger_library(TIMES).sources)
+    for name in [*vars(keys), *vars(bounds), *vars(constants), *(each.name.upper() for each in fields(TIMES))]
+    if upstream_library(TIMES).find(name)
 }
-"""Everything that a script can name in its header."""
+"""Everything that a header can name."""
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_header_names_exactly_what_is_used(file: Path) -> None:
+def names_used(text: str) -> list[str]:
+    """The names in the header of a script or function."""
+    headers = [line.removeprefix("-- uses: ") for line in text.splitlines() if line.startswith("-- uses: ")]
+    return [name for header in headers for name in header.split(", ")]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_header_names_exactly_what_is_used(name: str) -> None:
     """A missing name would fail when its line runs, one too many costs time in every call."""
-    lines = file.read_text().splitlines()
-    assert lines[0].startswith("-- "), "line 1 says what the file is for"
-    headers = [line.removeprefix("-- uses: ") for line in lines if line.startswith("-- uses: ")]
-    declared = [name for header in headers for name in header.split(", ")]
+    lines = SOURCES[name].splitlines()
+    assert lines[0].startswith("-- "), "line 1 says what it is for"
+    declared = names_used(SOURCES[name])
     code = "\n".join(line.split("--")[0] for line in lines)
-    used = set(re.findall(r"[A-Za-z_]\w*", code)) & NAMED - {file.stem}
+    used = set(re.findall(r"[A-Za-z_]\w*", code)) & NAMED - {name}
     words = set(re.findall(r"local function (\w+)|local (\w+)", code))
     assert len(declared) == len(set(declared))
     assert set(declared) == used - {name for pair in words for name in pair}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_of_functions_reads_from_top_to_bottom(file: Path) -> None:
+    """A function stands below those of its file that it uses, and something uses it."""
+    text = file.read_text()
+    places = {name: text.index(source) for name, source in FUNCTIONS.items() if source in text}
+    assert text.count("\n\n") == len(places), "no blank line within a function"
+    for name, place in places.items():
+        assert all(places.get(used, -1) < place for used in names_used(FUNCTIONS[name])), name
+    assert set(places) <= {used for source in SOURCES.values() for used in names_used(source)}
 
 
 def test_a_server_that_forgot_the_scripts_gets_them_again(

@@ -127,7 +127,7 @@ def test_a_poisoned_turn_is_an_error_with_its_thread(
     inline_worker.register()
     inline_worker.work(chunks=1, turns=1)
     state: Any = redis_client.hget(mementos_key(run), "t0")
-    # As lua/lib/poison_turn.lua writes it; tests of the ledger let workers die for it.
+    # As `poison_turn` in lua/lib/threads.lua writes it; tests of the ledger let workers die for it.
     redis_client.hset(results_key(run), "0.0:1", b"0|1|5|5|1|x0p\n" + state)
     poisoned = list(lines_of(inline_worker, run))[1]
     assert (poisoned["outcome"], poisoned["error"]["code"]) == ("error", "poison")

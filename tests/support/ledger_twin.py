@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TEST_CLOCK_KEY: Final = "test:now"
 TEST_CLOCK: Final = f"local function now() return tonumber(redis.call('GET', '{TEST_CLOCK_KEY}')) end\n"
-"""Stands in for `lua/lib/now.lua`, so that a test decides what time it is in Redis."""
+"""Stands in for `now` of `lua/lib/server.lua`, so that a test decides what time it is in Redis."""
 TEST_SCRIPTS: Final = compose_all({"now": TEST_CLOCK})
 
 

@@ -1,4 +1,4 @@
-"""Puts the scripts of `lua/` together; they stand on the ledger's keys, numbers and helpers."""
+"""Puts the scripts of `lua/` together; they stand on the ledger's keys, numbers and functions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,16 +17,21 @@ NAMES: Final = (
 )  # fmt: skip
 
 
+def upstream_library(times: Times) -> Library:
+    """Names what the scripts are made of, with these times."""
+    ledger = ledger_library(times)
+    return Library((FOLDER, *ledger.folders), (*ledger.sources, constants.lua_source))
+
+
 def compose_all(replaced: Mapping[str, str] | None = None, *, times: Times = TIMES) -> dict[str, Script]:
     """Reads every script by name.
 
     Args:
-        replaced: helpers to use instead of those in `lua/lib`; tests put their own clock under `now`.
+        replaced: functions to use instead of those in `lua/lib`; tests put their own clock under `now`.
         times: the ledger's; by default the standard ones.
 
     >>> sorted(compose_all()) == sorted(NAMES)
     True
     """
-    ledger = ledger_library(times)
-    library = Library((FOLDER, *ledger.folders), (*ledger.sources, constants.lua_source))
+    library = upstream_library(times)
     return {name: compose(name, library, replaced) for name in NAMES}

@@ -5,7 +5,7 @@
 --       ms of pause that the upstream asked for (0: none), number of scopes;
 --       per scope: name, ms to add to what its tokens took of the limit (the estimate was too low; < 0: too high)
 -- Returns {ok} · {gone}
--- uses: when_full, permits_key, PAUSE_CAP_MS, now, scope, adapt, breaker
+-- uses: when_full, permits_key, PAUSE_CAP_MS, now, read_scope, write_scope, adapt, count_result
 when_full()
 local permit, health, era, pause = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local state, is_held

@@ -1,3 +1,8 @@
+-- Reservations of what calls may cost, and what becomes of those whose process died.
+
+-- Writes a number as Redis takes it in HINCRBY.
+local function whole(number) return string.format('%.0f', number) end
+
 -- Reservations of processes that died count as spent: what they asked for was perhaps answered, and billed.
 -- A process that was only slow still says what its call cost, which then replaces the reservation.
 -- The hash of a run's cost, in billionths of a dollar:
@@ -8,9 +13,7 @@
 --   c:CALL       what a call under way has reserved
 --   x:CALL       what was reserved by a call that was not heard of for a lease; it is part of `spent`
 --   m:MODEL      the most that one answer of the model has cost in this run
--- uses: cost_key, holds_key, clock
-local function whole(number) return string.format('%.0f', number) end
-
+-- uses: cost_key, holds_key, clock, whole
 local function expire_reservations(run)
   local gone = call('ZRANGEBYSCORE', holds_key(run), '-inf', clock())
   for _, id in ipairs(gone) do

@@ -1,4 +1,6 @@
--- Reads and writes what the limits of a scope have come to. All times are Redis' milliseconds.
+-- Scopes: how what the limits of one have come to is read and written, and when parked callers come back.
+
+-- The fields of a scope. All times are Redis' milliseconds.
 --   at           when it was written last
 --   rt, rl       requests: when the next may be sent after those that were; and after those with a ticket
 --   tt, tl       the same for tokens
@@ -11,14 +13,17 @@
 --   wat, wok, wbad                   the round trip: since when, calls answered, turned away or too slow
 --   open, era, span, shut            breaker: open until (0: closed), serial of its changes, how long, closed when
 --   bw, g0, b0, g1, b1, pn, pt       its buckets (since when, good and bad calls), probes given, the last when
--- uses: scope_key, SCOPES_KEY, USED_MS, now
-local fields = {'at', 'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'n', 'pause', 'rtt', 'cwnd', 'peak', 'wat', 'wok',
-  'wbad', 'open', 'era', 'span', 'shut', 'bw', 'g0', 'b0', 'g1', 'b1', 'pn', 'pt'}
-local moments = {'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'wat', 'open', 'shut', 'bw', 'pt'}
+local scope_fields = {'at', 'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'n', 'pause', 'rtt', 'cwnd', 'peak', 'wat',
+  'wok', 'wbad', 'open', 'era', 'span', 'shut', 'bw', 'g0', 'b0', 'g1', 'b1', 'pn', 'pt'}
 
+-- Those of them that are moments: they move when the server's clock is set back.
+local scope_moments = {'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'wat', 'open', 'shut', 'bw', 'pt'}
+
+-- Reads what the limits of a scope have come to.
+-- uses: scope_key, now, scope_fields, scope_moments
 local function read_scope(name)
   local scope, before = {}, {}
-  for _, field in ipairs(fields) do scope[field] = 0 end
+  for _, field in ipairs(scope_fields) do scope[field] = 0 end
   local flat = call('HGETALL', scope_key(name))
   for at = 1, #flat, 2 do
     local value = tonumber(flat[at + 1])
@@ -27,7 +32,7 @@ local function read_scope(name)
   scope.before = before
   local back = scope.at - now()
   if back > 0 then -- the server's clock was set back: everything stays as far away as it was
-    for _, field in ipairs(moments) do
+    for _, field in ipairs(scope_moments) do
       if scope[field] > 0 then scope[field] = math.max(1, scope[field] - back) end
     end
   end
@@ -35,6 +40,7 @@ local function read_scope(name)
 end
 
 -- Scopes end by themselves, their names do not: each new one looks at a few, so that they never pile up.
+-- uses: scope_key, SCOPES_KEY, now
 local function name_scope(name)
   for _, known in ipairs(call('ZRANDMEMBER', SCOPES_KEY, 8)) do
     if call('EXISTS', scope_key(known)) == 0 then call('ZREM', SCOPES_KEY, known) end
@@ -42,11 +48,13 @@ local function name_scope(name)
   call('ZADD', SCOPES_KEY, now(), name)
 end
 
+-- Writes what has changed of a scope since it was read.
+-- uses: scope_key, USED_MS, now, scope_fields, name_scope
 local function write_scope(name, scope)
   if scope.at == 0 then name_scope(name) end
   scope.at = now()
   local changed = {}
-  for _, field in ipairs(fields) do
+  for _, field in ipairs(scope_fields) do
     local value = scope[field]
     if value ~= (scope.before[field] or 0) then
       changed[#changed + 1] = field
@@ -55,4 +63,20 @@ local function write_scope(name, scope)
   end
   if #changed > 0 then call('HSET', scope_key(name), unpack(changed)) end
   call('PEXPIRE', scope_key(name), USED_MS)
+end
+
+-- When a caller that does not wait here should come back, in ms. Callers get turns one after the other; beyond a
+-- crowd they are to ask again, spread so that never many come at once. A turn is no right: who does not
+-- come back costs nothing.
+-- uses: LEAD_MS, CROWD_MS, CROWD, LATER_MS, now
+local function park_ms(scope, ready, spacing)
+  local crowd = math.max(CROWD_MS, CROWD * spacing)
+  local turn = math.max(scope.far, ready)
+  if turn <= ready + crowd then
+    scope.far = turn + spacing
+  else
+    turn = math.max(scope.poll, ready + crowd / 2)
+    scope.poll = turn + LATER_MS
+  end
+  return math.max(LEAD_MS, turn - LEAD_MS - now())
 end

@@ -1,7 +1,32 @@
--- Publishes waiting chunks while the window of their kind has room; the runs take turns.
--- A wake-up counts as lost after a multiple of the usual chunk time: a long queue is no loss.
--- uses: ring_key, live_key, wait_key, plan_key, chunk_key, admitted_key, pace_key, WINDOW_FLOOR, OVERDUE_MS
--- uses: OVERDUE_FACTOR, clock, serial, read_run, admit, add_wake
+-- The window of published chunks of a kind, and the ring of runs that take turns to fill it.
+
+-- Sets how many chunks of a kind may be published or leased: a multiple of what its workers can do at a time.
+-- uses: capacity_key, pace_key, WINDOW_FLOOR, WINDOW_FACTOR
+local function measure_window(kind)
+  local total = 0
+  for _, capacity in ipairs(call('HVALS', capacity_key(kind))) do total = total + capacity end
+  call('HSET', pace_key(kind), 'window', math.max(WINDOW_FLOOR, WINDOW_FACTOR * total))
+end
+
+-- Lets a run take its turn at being published, behind all others, when it has chunks that wait.
+-- uses: ring_key, wait_key, serial
+local function join_ring(run)
+  if run.state == 'running' and call('EXISTS', wait_key(run.id)) == 1
+    and not call('ZSCORE', ring_key(run.kind), run.id) then
+    call('ZADD', ring_key(run.kind), serial(), run.id)
+  end
+end
+
+-- Appends the wake-up of a chunk, five values, to the list that the caller of the script will publish.
+local function add_wake(wakes, run, chunk, entry)
+  local _, _, first, count = cmsgpack.unpack_limit(entry, 3)
+  local size = #wakes
+  wakes[size + 1], wakes[size + 2], wakes[size + 3] = run.kind, run.id, chunk
+  wakes[size + 4], wakes[size + 5] = count, first
+end
+
+-- Publishes a chunk; a wake-up counts as lost after `overdue` ms.
+-- uses: live_key, plan_key, chunk_key, admitted_key, clock, admit, add_wake
 local function publish(run, chunk, overdue, wakes)
   local record, entry = chunk_key(run.id, chunk), call('HGET', plan_key(run.id), chunk)
   if call('SADD', admitted_key(run.id), chunk) == 1 and run.mailboxes then admit(run, entry) end
@@ -12,6 +37,7 @@ end
 
 -- The next chunk of a run. Of a run of limited width the next one is begun only when one has ended; chunks that
 -- were begun come first by their order.
+-- uses: wait_key, admitted_key
 local function next_chunk(run)
   local wait = wait_key(run.id)
   if not run.wide then return call('ZPOPMIN', wait)[1] end
@@ -22,6 +48,9 @@ local function next_chunk(run)
   return chunk
 end
 
+-- Publishes waiting chunks while the window of their kind has room; the runs take turns.
+-- A wake-up counts as lost after a multiple of the usual chunk time: a long queue is no loss.
+-- uses: ring_key, live_key, pace_key, WINDOW_FLOOR, OVERDUE_MS, OVERDUE_FACTOR, serial, read_run, publish, next_chunk
 local function top_up(kind, most)
   local wakes, ring, pace = {}, ring_key(kind), call('HMGET', pace_key(kind), 'window', 'usual')
   local overdue = math.max(OVERDUE_MS, OVERDUE_FACTOR * (tonumber(pace[2]) or 0))

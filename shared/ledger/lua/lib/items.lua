@@ -1,0 +1,50 @@
+-- Items that lie under their index, as cases and queries do: handed out, given up, or poison.
+
+-- Reads what a worker needs of each item that is due: index, generation, payload, attempts, last error.
+-- Also says when the earliest of the others is due.
+-- uses: items_key, redo_key, tries_key, steady
+local function give_items(run, left)
+  local payloads = call('HMGET', items_key(run.id), unpack(left))
+  local redo = run.retried and call('HMGET', redo_key(run.id), unpack(left)) or {}
+  local tries = run.tried and call('HMGET', tries_key(run.id), unpack(left)) or {}
+  local items, earliest = {}, nil
+  for at, index in ipairs(left) do
+    local attempts, due, failure = string.match(tries[at] or '0|0|', '^(%d+)|(%d+)|(.*)$')
+    due = tonumber(due)
+    if due <= steady() then
+      local size = #items
+      items[size + 1], items[size + 2], items[size + 3] = index, redo[at] or 0, payloads[at] or ''
+      items[size + 4], items[size + 5] = attempts, failure
+    elseif not earliest or due < earliest then
+      earliest = due
+    end
+  end
+  return items, earliest
+end
+
+-- A retry that is given up: the old results stand, and the run has that much less to do.
+-- uses: redo_key, results_key, run_key
+local function forget_redo(run, left)
+  local redo, again = redo_key(run.id), 0
+  if not run.retried then return end
+  for _, index in ipairs(left) do
+    if call('HDEL', redo, index) == 1 and call('HEXISTS', results_key(run.id), index) == 1 then
+      again = again + 1
+    end
+  end
+  if again > 0 then call('HINCRBY', run_key(run.id), 'goal', -again) end
+end
+
+-- Writes the error of an item that no worker survived.
+-- uses: results_key, redo_key, tries_key, items_key, run_key, bury, add_count
+local function poison_item(run, index, generation, strikes)
+  call('HSET', results_key(run.id), index, generation .. '|poison')
+  call('HDEL', redo_key(run.id), index)
+  call('HDEL', tries_key(run.id), index)
+  call('HINCRBY', run_key(run.id), 'done', 1)
+  call('HINCRBY', run_key(run.id), 'n:error', 1)
+  add_count('items ' .. run.kind .. ' error')
+  add_count('steward ' .. run.kind .. ' item_poisoned')
+  local payload = call('HGET', items_key(run.id), index) or ''
+  bury(run.id, index, run.kind, generation, strikes, 'poison', payload, '')
+end
