@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared import keys
 from shared.errors import UnknownRunError
-from shared.kinds import QUERIES, Kind, kind_named
+from shared.kinds import Kind, kind_named
 from shared.ledger.types import Try
 from shared.names import FINAL_STATES, RunState
 from shared.runs import upstreams, waiting
@@ -208,8 +208,7 @@ class RunStore:
             return waiting.why_waiting(info.run, scene)
         if info.is_final:  # what holds calls back now has not ended it: only its budget can have
             standing = standing._replace(gauges=())
-        # A query that finds its API broken is a result; nothing waits for that.
-        held = waiting.describe_hold(standing, has_breaker=info.kind != QUERIES)
+        held = waiting.describe_hold(standing)
         parked = waiting.describe_parked(standing.parked)
         return waiting.why_waiting(info.run, scene, held=held, parked=parked)
 

@@ -15,7 +15,6 @@ from shared.contracts.case_run import CaseRun
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import SNAPSHOT_KEY as QUERIES_KEY
 from shared.contracts.query_run import QueryRun
-from shared.kinds import CASES, QUERIES, TURNS
 from shared.ledger.wire import try_from
 from shared.upstream.costs import Cost, cost_from
 from shared.upstream.limits import (
@@ -47,6 +46,8 @@ class Upstreams(NamedTuple):
     """What the run may cost, as it was submitted."""
     pace_s: float | None = None
     """Seconds between two calls that the run itself asks for."""
+    has_breaker: bool = True
+    """Whether calls are held back while an upstream fails; not where a failure is a result like any other."""
 
 
 class Gauge(NamedTuple):
@@ -84,23 +85,13 @@ class Standing(NamedTuple):
     """What it may cost; None: anything."""
     parked: Sequence[ParkedState]
     """Why some of its parked items wait."""
+    has_breaker: bool = True
+    """As `Upstreams` has it."""
 
 
 def upstreams_of(info: "RunInfo") -> Upstreams | None:
     """Says what a run calls; None when it calls nobody, or its settings are of another version."""
-    if info.kind == TURNS:
-        live = LiveRun.from_snapshot(info.snapshot)
-        return None if live is None else _asked([(live.model, live.api_base)], live.max_cost)
-    if info.kind == CASES and CASES_KEY in info.snapshot:
-        run = CaseRun.from_snapshot(info.snapshot)
-        tested = {} if run.recorded else run.models
-        places = [*tested.items(), *run.judges.items()]
-        return _asked([(model, place.api_base) for model, place in places], run.max_cost)
-    if info.kind == QUERIES and QUERIES_KEY in info.snapshot:
-        asked = QueryRun.from_snapshot(info.snapshot)
-        url = frozenset([model_key(asked.api_url)])
-        return Upstreams(url, url, pace_s=asked.delay_s or None)
-    return None
+    return _of_live_turns(info.snapshot) or _of_cases(info.snapshot) or _of_queries(info.snapshot)
 
 
 def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
@@ -141,6 +132,7 @@ def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
         parked=[
             decode_parked(try_from("", value.decode()).error) for value in list(tries.values())[:PARKED_READ]
         ],
+        has_breaker=upstreams.has_breaker,
     )
 
 
@@ -149,7 +141,32 @@ def run_scope_name(run: str) -> str:
     return f"run:{run}"
 
 
-def _asked(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstreams | None:
+def _of_live_turns(snapshot: Mapping[str, Any]) -> Upstreams | None:
+    """Reads the model that answers turns; None where the settings name none."""
+    run = LiveRun.from_snapshot(snapshot)
+    return None if run is None else _models([(run.model, run.api_base)], run.max_cost)
+
+
+def _of_cases(snapshot: Mapping[str, Any]) -> Upstreams | None:
+    """Reads the models that are tested and those that judge; None where the settings are of no cases."""
+    if CASES_KEY not in snapshot:
+        return None
+    run = CaseRun.from_snapshot(snapshot)
+    tested = {} if run.recorded else run.models
+    places = [*tested.items(), *run.judges.items()]
+    return _models([(model, place.api_base) for model, place in places], run.max_cost)
+
+
+def _of_queries(snapshot: Mapping[str, Any]) -> Upstreams | None:
+    """Reads the API that is queried; None where the settings are of no queries."""
+    if QUERIES_KEY not in snapshot:
+        return None
+    run = QueryRun.from_snapshot(snapshot)
+    url = frozenset([model_key(run.api_url)])
+    return Upstreams(url, url, pace_s=run.delay_s or None, has_breaker=False)
+
+
+def _models(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstreams | None:
     """Puts together the models that a run asks; None when it asks none."""
     if not places:
         return None

@@ -164,14 +164,14 @@ def _not_begun(scene: Scene, parked: str) -> str:
     return ""
 
 
-def describe_hold(standing: "Standing | None", *, has_breaker: bool = True) -> str:
+def describe_hold(standing: "Standing | None") -> str:
     """Says what holds calls back now; empty when nothing does, or some of the run's calls are under way."""
     if standing is None:
         return ""
     if standing.cost.is_over and standing.cap_usd is not None:
         return f"max cost ${standing.cap_usd:.6g} reached"
     for gauge in standing.gauges:
-        if gauge.is_own and (sentence := _paused(gauge, has_breaker=has_breaker)):
+        if gauge.is_own and (sentence := _paused(gauge, has_breaker=standing.has_breaker)):
             return sentence
     in_flight = standing.run_in_flight
     if in_flight is None:

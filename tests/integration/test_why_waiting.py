@@ -8,7 +8,8 @@ import pytest
 from shared import keys
 from shared.codecs.parked_items import History, ParkedState, WaitReason, encode_parked
 from shared.contracts.case_run import CaseRun, Endpoint
-from shared.kinds import CASES
+from shared.contracts.query_run import QueryRun
+from shared.kinds import CASES, QUERIES, TURNS
 from shared.ledger import Ledger
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
@@ -82,6 +83,30 @@ def test_what_a_run_calls(asking: RunInfo) -> None:
     assert called.own == {MODEL, "mine @http://models.example/v1"}
     assert called.max_cost == 1.0
     assert upstreams_of(info(RunState.RUNNING)) is None
+
+
+def test_a_run_calls_what_its_settings_say(asking: RunInfo) -> None:
+    """Nothing else is looked at; a run of queries has no breaker, since a query that fails has its result."""
+    run = QueryRun(api_url="http://127.0.0.1:8000", delay_s=2.0)
+    called = upstreams_of(replace(asking, kind=QUERIES, snapshot={"queries": run.as_snapshot()}))
+    assert called is not None
+    assert (called.pace_s, called.has_breaker, len(called.own)) == (2.0, False, 1)
+    live = upstreams_of(replace(asking, kind=TURNS, snapshot={"asking": {"model": MODEL, "max_cost": 2.0}}))
+    assert live is not None
+    assert (live.own, live.max_cost, live.has_breaker) == (frozenset({MODEL}), 2.0, True)
+    for kind in (CASES, QUERIES, TURNS):
+        assert upstreams_of(replace(asking, kind=kind, snapshot={"source": "file"})) is None
+
+
+def test_an_open_breaker_holds_no_queries(redis_client: "redis.Redis", asking: RunInfo) -> None:
+    """Of a run of queries only a pause of its API is named."""
+    run = QueryRun(api_url="http://127.0.0.1:8000", delay_s=2.0)
+    queries = replace(asking, snapshot={"queries": run.as_snapshot()})
+    [own] = upstreams_of(queries).own  # type: ignore[union-attr]  # the test above asserts it
+    use(redis_client, own, open=now_ms(redis_client) + 30_500)
+    assert why(redis_client, queries) == ""
+    use(redis_client, own, pause=now_ms(redis_client) + 30_500)
+    assert "asked for a pause" in why(redis_client, queries)
 
 
 def test_breaker_and_pause_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:
