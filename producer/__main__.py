@@ -4,7 +4,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from producer.cli.errors import TerminatedError
+from producer.cli.error_exit import TerminatedError
 from producer.cli.main import run
 from producer.cli.output import named_stdout
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from producer.cli.errors import report
+from producer.cli.error_exit import report
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import named_stdout
 from producer.text import plural

@@ -6,7 +6,7 @@ from typing import Any, Final
 from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
 from producer.aggregate.statistics import rates
-from producer.report.protocol import Report, Totals
+from producer.report.interfaces import Report, Totals
 from producer.run_settings import summary_before_results
 from shared.kinds import Kind
 from shared.names import RunState

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from producer.aggregate.calls import NO_CALLS
+from producer.aggregate.call_totals import NO_CALLS
 from shared.contracts.case_run import GIT_KEY, CaseRun
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun

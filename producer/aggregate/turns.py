@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from producer.aggregate.calls import CallTotals
+from producer.aggregate.call_totals import CallTotals
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DECISION_OF_CODE
 from shared.runs import TurnRow
 

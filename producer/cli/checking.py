@@ -5,9 +5,9 @@ from itertools import islice
 from typing import Any, Final
 
 from producer import kinds
-from producer.cli.context import Session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.estimate import calls_of
+from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.text import count, plural
 from shared.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.load.case_load import PlannedRun, plan_run
 from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM
@@ -14,7 +14,7 @@ from shared.upstream.prices import cost_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from producer.cli.context import Session
+    from producer.cli.session import Session
     from producer.load.source import Source
     from producer.options import SubmitOptions
 

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from producer.aggregate.compared_items import Items, items_of, lines_of_results
-from producer.cli.context import Session
 from producer.cli.run_lookup import find_run
+from producer.cli.session import Session
 from producer.document import pages_of
 from producer.report.formats import format_of
 from shared.errors import InputError, UnknownRunError

@@ -3,8 +3,8 @@
 from contextlib import closing
 from typing import Final
 
-from producer.cli.context import Session
-from producer.cli.errors import describe
+from producer.cli.error_exit import describe
+from producer.cli.session import Session
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
 from shared.kinds import all_kinds
 from shared.server.client import RedisTarget

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from producer import kinds
 from producer.aggregate.gates import Gate, gate_line
-from producer.cli.context import Session
 from producer.cli.live.events import tell_event
 from producer.cli.output import Output, Style, printable
 from producer.cli.report_files import ReportFile, reports_of, whole_file
+from producer.cli.session import Session
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
-from producer.report.protocol import Details, Report
+from producer.report.interfaces import Details, Report
 from shared.kinds import Storage, kind_named
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo

@@ -1,10 +1,10 @@
 """Estimates how many calls of a model the turns of a file will take, before anything is sent."""
 
 from shared.contracts.turn_vocabulary import Live, Role
-from worker.breakpoint.live import WORTH
+from worker.breakpoint.live_decisions import WORTH
 from worker.breakpoint.memento import FROM_REQUEST
 from worker.breakpoint.orchestrator import accepted_signals, decide
-from worker.breakpoint.wire import decode_turns
+from worker.breakpoint.turn_wire import decode_turns
 
 
 def calls_of(lines: bytes, live: Live) -> int:

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from producer import kinds
 from producer.aggregate.gates import Gate
-from producer.cli.context import Session
 from producer.cli.ending import open_reports
 from producer.cli.report_files import ReportFile, reports_of
+from producer.cli.session import Session
 from producer.document import document_of, totals_of
 from shared.runs import RunInfo
 from shared.runs.growing import GrowingRun

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 import click
 
-from producer.cli.errors import EXIT_INTERRUPTED, report
+from producer.cli.error_exit import EXIT_INTERRUPTED, report
 from producer.cli.options.global_options import (
     COMPLETION_VARIABLE,
     GLOBAL_OPTIONS,

@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.aggregate.gates import Gate
-from producer.cli.context import Session
+from producer.cli.session import Session
 from producer.document import document_of, pages_of, totals_of
 from producer.report.formats import format_of
-from producer.report.protocol import Report, Totals
+from producer.report.interfaces import Report, Totals
 from producer.text import count, plural
 from shared.runs import RunInfo
 

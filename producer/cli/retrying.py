@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 
 from producer import kinds
-from producer.cli.context import Session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.run_lookup import find_run
+from producer.cli.session import Session
 from producer.cli.work import WorkOptions, work
 from producer.retry import Retried
 from producer.text import plural

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
-from producer.cli.context import Session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.output import Output, printable
+from producer.cli.session import Session
 from producer.text import count, duration, share
 from shared.clock import iso_utc
 from shared.errors import RunStateError, UnknownRunError

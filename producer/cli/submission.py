@@ -3,13 +3,13 @@
 import json
 from dataclasses import replace
 
-from producer.cli.context import Session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.live.view import View
 from producer.cli.options.case_options import read_case_choice
 from producer.cli.options.model_options import read_live_run
 from producer.cli.options.query_options import read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
+from producer.cli.session import Session
 from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun

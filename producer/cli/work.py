@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from producer import kinds
 from producer.aggregate.gates import check_gates
 from producer.cli.ending import tell_ending, write_reports
-from producer.cli.errors import InterruptedByUserError
+from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.live.follow import Follower
 from producer.cli.live.view import open_view
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from producer.aggregate.gates import Gate
-    from producer.cli.context import Session
     from producer.cli.live.view import View
     from producer.cli.report_files import ReportFile
+    from producer.cli.session import Session
 
 
 @dataclass(frozen=True, slots=True)

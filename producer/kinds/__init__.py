@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from producer.kinds.base import ITEM_FORMATS, Late, ProducerKind
 from producer.kinds.cases import CASE_RUNS
+from producer.kinds.declaration import ITEM_FORMATS, Late, ProducerKind
 from producer.kinds.queries import QUERY_RUNS
 from producer.kinds.turns import TURN_RUNS
 from shared.errors import UsageError

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from producer.kinds.base import ITEM_FORMATS, Late, ProducerKind
+from producer.kinds.declaration import ITEM_FORMATS, Late, ProducerKind
 from shared.kinds import QUERIES
 
 QUERY_RUNS: Final = ProducerKind(

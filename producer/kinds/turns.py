@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from producer.kinds.base import Late, ProducerKind
+from producer.kinds.declaration import Late, ProducerKind
 from shared.kinds import TURNS
 
 TURN_RUNS: Final = ProducerKind(

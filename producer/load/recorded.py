@@ -11,10 +11,10 @@ from producer.load.case_data import json_rows
 from producer.load.case_files import TextFile
 from producer.load.case_rows import checked
 from producer.load.problems import shown
-from shared.contracts.case_results import REASONING_CHARS
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
 from shared.contracts.cases import Text
+from shared.contracts.unjudged_case import REASONING_CHARS
 from shared.errors import InputError
 
 _HALVES: Final = re.compile("[\ud800-\udfff]")

@@ -8,7 +8,7 @@ from producer import kinds
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
-    from producer.kinds.base import Format
+    from producer.kinds.declaration import Format
     from shared.kinds import Kind
 
 TRACES: Final = "traces"

@@ -18,7 +18,7 @@ from producer.schemas.parts import (
 from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.mementos import OptionalKey
 from shared.names import Outcome, RunState
-from worker.validation.verdict import StageOutcome
+from worker.validation.case_verdict import StageOutcome
 
 
 class Repeats(Part):

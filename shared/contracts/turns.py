@@ -1,6 +1,6 @@
 """The contract of one line of a turns file, checked at the door: strict, frozen, and without unknown keys.
 
-`worker.breakpoint.wire` decodes the same JSON once more where speed matters;
+`worker.breakpoint.turn_wire` decodes the same JSON once more where speed matters;
 tests/property/test_breakpoint_wire.py keeps the two equal.
 
 >>> Turn.model_validate_json('{"threadId": "t", "message": "ok thanks"}').role

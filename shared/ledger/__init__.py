@@ -6,7 +6,7 @@ steward    one thread in each worker: tick every second, publish the wakes; rene
 people     control, retry, remove, forget
 """
 
-from shared.ledger.client import Ledger
+from shared.ledger.ledger import Ledger
 from shared.ledger.types import (
     ChunkPlan,
     Claim,

@@ -12,7 +12,7 @@ from shared.kinds import Kind, kind_named
 from shared.ledger.types import Try
 from shared.names import FINAL_STATES, RunState
 from shared.runs import upstreams, waiting
-from shared.runs.items import ItemReader, read_tries
+from shared.runs.item_pages import ItemReader, read_tries
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
 

@@ -14,7 +14,7 @@ from shared.ledger.calls import ScriptCaller, refused_write
 from shared.server import diagnostics
 from tests.support.ledger_runs import Store, TimedLedger, open_run, state_of, submit_cases, submit_turns
 from tests.support.redis_server import RedisServer, break_snapshots
-from worker.upstream.scripts import compose_all
+from worker.upstream.upstream_scripts import compose_all
 
 NewServer = Callable[..., RedisServer]
 

@@ -66,7 +66,7 @@ def test_a_harness_goes_on_when_the_workers_it_used_leave(cli: Cli, tmp_path: Pa
     with ScriptedApi(meet) as api:
         first = owner(cli, tmp_path, api)
         env = {**cli.processes.env, "EVAL_API_URL": api.url, "EVAL_DELAY_SECONDS": "0"}
-        program = "import sys; from producer.harness.main import main; sys.exit(main())"
+        program = "import sys; from producer.harness.program import main; sys.exit(main())"
         second = cli.processes.start(sys.executable, "-c", program, cwd=tmp_path, env=env, new_session=True)
         cli.eventually(lambda: api.asked()["lent 1"] == 1, 30)
         cancelled(cli, first)

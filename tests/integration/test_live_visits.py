@@ -118,7 +118,7 @@ def test_an_answer_that_breaks_the_engine_is_its_turns_error(
     def fail(text: str) -> Any:
         raise ArithmeticError(text)
 
-    monkeypatch.setattr("worker.breakpoint.live.read_reply", fail)
+    monkeypatch.setattr("worker.breakpoint.live_decisions.read_reply", fail)
     run = live.submit(talks(1, 1, skips=1))
     live.work()
     codes = [row.code for row in live.store.rows(run)]

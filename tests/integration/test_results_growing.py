@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from producer.cli.context import Session
 from producer.cli.ending import write_reports
 from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.report_files import ReportFile
+from producer.cli.session import Session
 from producer.retry import retry_turns
 from shared.runs import TurnRow
 from shared.runs.growing import GrowingRun

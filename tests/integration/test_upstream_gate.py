@@ -25,8 +25,8 @@ from tests.support.upstream import API, TIMES, Calls, at_last, discipline, keep_
 from worker.upstream.endpoints import api_endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Deferred, Sent
-from worker.upstream.scripts import compose_all
 from worker.upstream.stack import UpstreamStack
+from worker.upstream.upstream_scripts import compose_all
 
 if TYPE_CHECKING:
     import redis

@@ -13,8 +13,8 @@ from shared.contracts import mementos
 from shared.contracts import turns as turns_contract
 from shared.contracts.turns import Turn
 from tests.support.turn_strategies import spelt, turns
-from worker.breakpoint import memento, wire
-from worker.breakpoint.wire import decode_turns
+from worker.breakpoint import memento, turn_wire
+from worker.breakpoint.turn_wire import decode_turns
 
 EDITS = [
     b"null",
@@ -47,7 +47,7 @@ def by_the_door(turn: Turn) -> dict[str, Any]:
     return {**pruned({**said, "meta": None}), "free": said["meta"]}
 
 
-def by_the_worker(turn: wire.Turn) -> dict[str, Any]:
+def by_the_worker(turn: turn_wire.Turn) -> dict[str, Any]:
     """What the worker read, as plain values; free metadata apart."""
     said = msgspec.json.decode(msgspec.json.encode(msgspec.structs.replace(turn, meta=msgspec.Raw(b"null"))))
     return {**pruned(said), "free": json.loads(bytes(turn.meta)) if turn.meta else None}
@@ -103,17 +103,17 @@ def test_a_repeated_key_means_its_last_value_to_both() -> None:
 @pytest.mark.parametrize(
     ("mirror", "contract"),
     [
-        (wire.Turn, turns_contract.Turn),
-        (wire.Context, turns_contract.TurnContext),
-        (wire.AffectSignal, turns_contract.AffectSignal),
-        (wire.SignalItem, mementos.ThreadMementoSignalItem),
-        (wire.Signals, mementos.ThreadMementoSignals),
-        (wire.RequestMemento, mementos.ThreadMemento),
-        (wire.MementoRef, mementos.ThreadMementoRef),
-        (wire.Affect, mementos.RequestAffect),
-        (wire.AffectPoint, mementos.RequestAffectPoint),
-        (wire.Rollup, mementos.AffectRollup),
-        (wire.Shape, mementos.SummaryShape),
+        (turn_wire.Turn, turns_contract.Turn),
+        (turn_wire.Context, turns_contract.TurnContext),
+        (turn_wire.AffectSignal, turns_contract.AffectSignal),
+        (turn_wire.SignalItem, mementos.ThreadMementoSignalItem),
+        (turn_wire.Signals, mementos.ThreadMementoSignals),
+        (turn_wire.RequestMemento, mementos.ThreadMemento),
+        (turn_wire.MementoRef, mementos.ThreadMementoRef),
+        (turn_wire.Affect, mementos.RequestAffect),
+        (turn_wire.AffectPoint, mementos.RequestAffectPoint),
+        (turn_wire.Rollup, mementos.AffectRollup),
+        (turn_wire.Shape, mementos.SummaryShape),
         (memento.Memento, mementos.StoredMemento),
     ],
 )

@@ -12,13 +12,13 @@ from tests.support.conversations import POLICY, batch, felt, shape, signals, tur
 from tests.support.live_thread import CALL, Thread, codes, rows
 from worker.breakpoint.context import Said, remember, retrieve_context
 from worker.breakpoint.engine import BreakpointDecision
-from worker.breakpoint.live import WORTH, Heard
+from worker.breakpoint.live_decisions import WORTH, Heard
 from worker.breakpoint.memento import Memento
+from worker.breakpoint.model_reply import read_reply
 from worker.breakpoint.orchestrator import Reply, RunPolicy, TurnResult, run_turn
 from worker.breakpoint.orchestrator import Thread as Conversation
 from worker.breakpoint.prompt import prompt_of
-from worker.breakpoint.reply import read_reply
-from worker.breakpoint.wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import Turn, decode_turns
 
 MOODS = (None, felt(0.2, "neutral"), felt(0.85), felt(0.9, "resolve"))
 

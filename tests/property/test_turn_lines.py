@@ -14,7 +14,7 @@ from worker.breakpoint.codec import Batch, decide_thread
 from worker.breakpoint.lines import ResultLine, encode
 from worker.breakpoint.memento import seed, updated
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
-from worker.breakpoint.wire import AffectSignal, decode_turns
+from worker.breakpoint.turn_wire import AffectSignal, decode_turns
 
 conversations = st.lists(turns(), min_size=1, max_size=8)
 policies = st.sampled_from([POLICY, BREAKPOINTS_ONLY])

@@ -36,8 +36,8 @@ from shared.server.redis_url import mask_password, parse_redis_url
 from shared.settings import Settings, variable_of
 from shared.upstream.addresses import address_problem, with_path
 from shared.upstream.limits import Scope, limit_key
-from worker.breakpoint.reply import read_reply as read_model_reply
-from worker.breakpoint.wire import decode_turns
+from worker.breakpoint.model_reply import read_reply as read_model_reply
+from worker.breakpoint.turn_wire import decode_turns
 from worker.queries.fields import at
 from worker.queries.reply import read_reply
 from worker.sandbox.child import RETURNED, Answer, failure_of

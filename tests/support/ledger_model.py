@@ -22,7 +22,7 @@ from shared.ledger import (
     Wake,
 )
 from shared.ledger.bounds import INBOX_DEPTH, SUSPECT_STRIKES
-from shared.ledger.client import NAMESPACE_TTL_S
+from shared.ledger.ledger import NAMESPACE_TTL_S
 from shared.ledger.times import TIMES
 from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record, Run
 from tests.support.ledger_model_steward import Steward

@@ -9,7 +9,7 @@ from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import POLICY, batch, turn
 from tests.support.run_infos import info
 from worker.breakpoint.codec import Refusal
-from worker.breakpoint.live import Heard, decide_live
+from worker.breakpoint.live_decisions import Heard, decide_live
 from worker.breakpoint.trace import Call
 
 LIVE: Final = replace(POLICY, live="should")

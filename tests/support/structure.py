@@ -93,7 +93,7 @@ def _imported(path: Path, known: Mapping[str, Path]) -> set[str]:
 def room_of(module: str, modules: Mapping[str, object]) -> str:
     """The folder of a module, as a name with slashes.
 
-    >>> room_of("shared.ledger", {"shared.ledger": 0, "shared.ledger.client": 0})
+    >>> room_of("shared.ledger", {"shared.ledger": 0, "shared.ledger.ledger": 0})
     'shared/ledger'
     >>> room_of("shared.names", {"shared.names": 0})
     'shared'

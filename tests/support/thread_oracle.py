@@ -17,7 +17,7 @@ from shared.clock import parse_iso_ms
 from worker.breakpoint.idempotency import IDEMPOTENCY_CONFLICT
 from worker.breakpoint.memento import seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, TurnResult, run_turn
-from worker.breakpoint.wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import Turn, decode_turns
 
 Row = Mapping[str, Any]
 """One object of `results RUN --format jsonl`, or of `results RUN --traces`."""

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from shared.clock import parse_iso_ms
 from shared.contracts.turn_vocabulary import AffectPhase, Confidence, IntensityBucket, PointSource
-from worker.breakpoint.wire import Affect, AffectPoint, AffectSignal, Rollup
+from worker.breakpoint.turn_wire import Affect, AffectPoint, AffectSignal, Rollup
 
 WINDOW_MS: Final = 30 * 60 * 1000
 MAX_POINTS: Final = 5

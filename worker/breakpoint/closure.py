@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from shared.contracts.turn_vocabulary import ThreadMementoSignalKind
-from worker.breakpoint.wire import SignalItem
+from worker.breakpoint.turn_wire import SignalItem
 
 MAX_LINES: Final = 8
 MAX_TEXT_CHARS: Final = 180

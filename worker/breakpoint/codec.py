@@ -24,7 +24,7 @@ from worker.breakpoint.idempotency import Answer, Requests, request_ids
 from worker.breakpoint.lines import ResultLine, encode, error_line
 from worker.breakpoint.memento import Latest, Memento, latest_of, seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
-from worker.breakpoint.wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import Turn, decode_turns
 
 __all__ = [
     "ERROR_CODE",

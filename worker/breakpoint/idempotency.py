@@ -13,7 +13,7 @@ import msgspec
 
 from shared.codecs.turn_batches import DUPLICATE, unpack_batch
 from worker.breakpoint.orchestrator import Refusal
-from worker.breakpoint.wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import Turn, decode_turns
 
 IDEMPOTENCY_CONFLICT: Final = "idempotency_conflict"
 

@@ -13,7 +13,7 @@ import msgspec
 from shared.clock import parse_iso_ms
 from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, PointSource, RequestPointSource
 from worker.breakpoint.affect import point_of, with_point
-from worker.breakpoint.wire import Affect, AffectPoint, AffectSignal, RequestMemento, Rollup, Shape, Turn
+from worker.breakpoint.turn_wire import Affect, AffectPoint, AffectSignal, RequestMemento, Rollup, Shape, Turn
 
 STORED_VERSION: Final = "memento-v0.1"
 SEED_ARC: Final = "support"

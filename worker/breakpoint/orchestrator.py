@@ -23,7 +23,7 @@ from worker.breakpoint.engine import (
     should_freeze_summary_at_peak,
 )
 from worker.breakpoint.memento import FROM_REQUEST, Latest, Memento, resolve_baseline, updated
-from worker.breakpoint.wire import AffectSignal, Shape, SignalItem, Turn
+from worker.breakpoint.turn_wire import AffectSignal, Shape, SignalItem, Turn
 
 ETAG_CONFLICT: Final = "etag_conflict"
 SKIP: Final = BreakpointDecision.SKIP

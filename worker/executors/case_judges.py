@@ -14,9 +14,9 @@ from worker.executors.case_results import judge_detail
 from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.model_caller import Answered, CallDeferred, CallFailed, CallOutcome
+from worker.validation.case_verdict import JudgeReply, ValidationResult
 from worker.validation.judge import judge_prompt
 from worker.validation.panel import Vote
-from worker.validation.verdict import JudgeReply, ValidationResult
 
 Ask: TypeAlias = Callable[[ModelRequest, History], Awaitable[CallOutcome]]
 """Asks one model on behalf of the run."""

@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from shared.codecs.item_rows import CACHED, UNJUDGED, ItemRow
-from shared.contracts.case_results import NO_VERDICT, REASONING_CHARS, identity_of
 from shared.contracts.case_run import CasePayload
+from shared.contracts.unjudged_case import NO_VERDICT, REASONING_CHARS, identity_of
 from worker.upstream.chat import ModelReply
-from worker.validation.verdict import ValidationResult
+from worker.validation.case_verdict import ValidationResult
 
 _encode = msgspec.json.Encoder().encode
 

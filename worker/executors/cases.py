@@ -22,7 +22,7 @@ from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityErr
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
-from shared.runs.items import ItemReader
+from shared.runs.item_pages import ItemReader
 from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_judges import (
     JudgesDeferred,
@@ -48,10 +48,10 @@ from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallFailed, CallOutcome
 from worker.upstream.retry import ModelRetryPolicy
+from worker.validation.case_verdict import ValidationResult
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
-from worker.validation.verdict import ValidationResult
 
 VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""

@@ -24,7 +24,7 @@ from shared.errors import RedisUnreachableError
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
 from shared.names import RunState
 from worker.breakpoint.codec import Batch, Refusal, ThreadOutcome
-from worker.breakpoint.live import INTERNAL, Heard, LiveOutcome, Question, decide_live
+from worker.breakpoint.live_decisions import INTERNAL, Heard, LiveOutcome, Question, decide_live
 from worker.breakpoint.prompt import Prompt
 from worker.breakpoint.trace import Call
 from worker.executors.items import (

@@ -33,8 +33,8 @@ from worker.breakpoint.codec import (
     refused_line,
     request_ids,
 )
-from worker.breakpoint.live import INTERNAL
-from worker.breakpoint.wire import decode_turns
+from worker.breakpoint.live_decisions import INTERNAL
+from worker.breakpoint.turn_wire import decode_turns
 from worker.executors.chunk import PREFIX, Summary, claim_chunk
 from worker.executors.live import DecidedThread, LiveClaim, open_live_thread
 from worker.lease_table import LOST, Lease

@@ -21,7 +21,7 @@ from worker.upstream.gate import Gate, always
 from worker.upstream.limiter import Limiter
 from worker.upstream.model_caller import ModelCaller
 from worker.upstream.script_batcher import ScriptBatcher
-from worker.upstream.scripts import compose_all
+from worker.upstream.upstream_scripts import compose_all
 
 if TYPE_CHECKING:
     import aiohttp

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from shared.contracts.case_vocabulary import pattern_error
 from shared.errors import CheckUnusableError
+from worker.validation.case_verdict import Finding, Sandbox, failed, passed
 from worker.validation.display import cut, escape_surrogates, show
-from worker.validation.verdict import Finding, Sandbox, failed, passed
 
 MAX_KEPT_CHARS: Final = 1_000
 """Characters of a match that are kept."""

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from shared.contracts.case_vocabulary import CaseStatus, Stage
+from worker.validation.case_verdict import JudgeReply, StageResult, ValidationResult, failed, passed, skipped
 from worker.validation.display import cut, escape_surrogates
 from worker.validation.judge import Verdict, read_verdict
-from worker.validation.verdict import JudgeReply, StageResult, ValidationResult, failed, passed, skipped
 
 REPLY_CHARS: Final = 4_000
 """Characters of a single judge's reply, or of why there is none, that are kept."""

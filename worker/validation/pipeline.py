@@ -21,14 +21,7 @@ from typing import Any, Final
 
 from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.cases import AT_RUN_TIME, Case
-from worker.validation.custom_checks import call_validator, find_pattern
-from worker.validation.differences import explain
-from worker.validation.equality import unordered_equal
-from worker.validation.extraction import ExtractionError, extract
-from worker.validation.panel import with_reply, with_votes, without_reply
-from worker.validation.rouge import rouge_l
-from worker.validation.schema import SchemaValidator
-from worker.validation.verdict import (
+from worker.validation.case_verdict import (
     FREEFORM,
     NO_CHECK,
     Finding,
@@ -41,6 +34,13 @@ from worker.validation.verdict import (
     passed,
     skipped,
 )
+from worker.validation.custom_checks import call_validator, find_pattern
+from worker.validation.differences import explain
+from worker.validation.equality import unordered_equal
+from worker.validation.extraction import ExtractionError, extract
+from worker.validation.panel import with_reply, with_votes, without_reply
+from worker.validation.rouge import rouge_l
+from worker.validation.schema import SchemaValidator
 
 __all__ = ["FAILURES", "STAGES", "before_judge", "validate", "with_reply", "with_votes", "without_reply"]
 

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from producer.aggregate.queries import TARGETS, calculate_metrics
-from producer.harness.main import main as _main
+from producer.harness.program import main as _main
 from producer.load.baselines import BASELINES_PATH, load_baselines
 from producer.report.queries import console
 from producer.report.queries.files import (

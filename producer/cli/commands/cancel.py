@@ -2,8 +2,8 @@
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 
 
 @declare()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _check(session: Session, one: "Side", other: "Side") -> None:
 
 def _written(form: str, document: dict[str, Any]) -> str:
     """Writes a comparison as a file has it."""
-    from producer.report.comparison import comparison_markdown  # noqa: PLC0415 - start-up: as above
+    from producer.report.comparison_text import comparison_markdown  # noqa: PLC0415 - start-up: as above
 
     if form == "md":
         return comparison_markdown(document)
@@ -120,7 +120,7 @@ def _written(form: str, document: dict[str, Any]) -> str:
 
 def _show(session: Session, document: dict[str, Any], first: int) -> None:
     """Prints a comparison: the verdict, rates, scores, and what changed."""
-    from producer.report import comparison as words  # noqa: PLC0415 - start-up: as above
+    from producer.report import comparison_text as words  # noqa: PLC0415 - start-up: as above
     from producer.report.cells import plain  # noqa: PLC0415 - same
 
     output = session.output

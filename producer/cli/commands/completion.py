@@ -3,9 +3,9 @@
 import click
 from click.shell_completion import get_completion_class
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import COMPLETION_VARIABLE
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 
 SHELLS = ("bash", "zsh", "fish")
 

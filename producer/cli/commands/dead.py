@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions
+from producer.cli.session import Session, pass_session
 from producer.text import plural
 from shared.clock import iso_utc
 

@@ -5,10 +5,10 @@ import sys
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.output import Style
+from producer.cli.session import Session, pass_session
 from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, ThreadMementoSignalKind
 from shared.errors import InputError
 from worker.breakpoint.engine import Explanation, explain

@@ -4,10 +4,10 @@ import json
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.output import Style, printable
+from producer.cli.session import Session, pass_session
 from producer.text import plural
 
 _STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}

@@ -5,7 +5,6 @@ from ipaddress import ip_address
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.local.child_processes import (
     PACKAGES_ROOT,
     become,
@@ -14,6 +13,7 @@ from producer.cli.local.child_processes import (
     flower_environment,
 )
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 
 
 def is_loopback(address: str) -> bool:

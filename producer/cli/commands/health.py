@@ -2,8 +2,8 @@
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import group
+from producer.cli.session import Session, pass_session
 from shared.errors import RedisRefusingError, UsageError
 from shared.heartbeat import oldest_beat_s
 

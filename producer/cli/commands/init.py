@@ -7,9 +7,9 @@ from typing import Final
 import click
 
 from producer import kinds
-from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
 from producer.cli.report_files import whole_file
+from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
 EXAMPLES: Final = {each.kind.name: each for each in kinds.declared() if each.examples}

@@ -4,9 +4,9 @@ import json
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
+from producer.cli.session import Session, pass_session
 from producer.text import plural
 from shared.errors import UsageError
 

@@ -4,10 +4,10 @@ import threading
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import InterruptedByUserError, TerminatedError
+from producer.cli.error_exit import InterruptedByUserError, TerminatedError
 from producer.cli.local.child_processes import check_port
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 
 
 @declare()

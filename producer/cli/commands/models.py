@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import config_option, one_file
+from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
 if TYPE_CHECKING:

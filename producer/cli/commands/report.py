@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import gate_options, refuse_no_text, text_option
 from producer.cli.report_files import FORMATS, plan_files
+from producer.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,9 +2,9 @@
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import refuse_no_text, text_option
+from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
 FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")

@@ -2,10 +2,10 @@
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions
+from producer.cli.session import Session, pass_session
 
 
 @declare()

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
@@ -24,6 +23,7 @@ from producer.cli.options.shared_options import (
     text_option,
 )
 from producer.cli.report_files import check_formats, plan_files
+from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 from shared.kinds import QUERIES
 

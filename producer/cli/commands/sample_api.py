@@ -4,8 +4,8 @@ import os
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 
 LOOPBACK = "127.0.0.1"  # as in producer.sample_api.server, which would cost aiohttp's start-up
 DEFAULT_PORT = 3000

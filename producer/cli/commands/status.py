@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.output import Output
+from producer.cli.session import Session, pass_session
 from producer.text import count, duration, plural
 from shared.names import FINAL_STATES
 

@@ -2,7 +2,6 @@
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.model_options import ModelOptions
@@ -14,6 +13,7 @@ from producer.cli.options.shared_options import (
     one_file,
     submit_options,
 )
+from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
 

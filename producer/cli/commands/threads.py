@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.output import printable
+from producer.cli.session import Session, pass_session
 from producer.text import count, duration, plural
 from shared.errors import UsageError
 from shared.settings import DAY_S

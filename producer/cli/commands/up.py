@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import InterruptedByUserError, TerminatedError
+from producer.cli.error_exit import InterruptedByUserError, TerminatedError
 from producer.cli.local.child_processes import (
     PACKAGES_ROOT,
     Child,
@@ -18,6 +17,7 @@ from producer.cli.local.child_processes import (
     worker_command,
 )
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 from producer.text import plural
 from shared.settings import Settings, variable_of
 

@@ -2,11 +2,11 @@
 
 import click
 
-from producer.cli.context import Session, pass_session
-from producer.cli.errors import InterruptedByUserError
+from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
 from producer.cli.options.shared_options import gate_options
+from producer.cli.session import Session, pass_session
 
 
 @declare()

@@ -4,9 +4,9 @@ import os
 
 import click
 
-from producer.cli.context import Session, pass_session
 from producer.cli.local.child_processes import become, child_environment, worker_command
 from producer.cli.options.global_options import command as declare
+from producer.cli.session import Session, pass_session
 from shared.kinds import Kind, all_kinds, kind_named
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from producer.cli.errors import SCHEMA_VERSION
+from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.live.progress import Failed, Progress, what_waits
 from producer.cli.output import Output
 from shared.names import FINAL_STATES

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from time import monotonic
 from typing import Any, Final
 
-from producer.cli.errors import describe
+from producer.cli.error_exit import describe
 from producer.cli.live.progress import Meter
 from producer.cli.output import Output, printable
 from producer.cli.tables import table_lines

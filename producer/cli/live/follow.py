@@ -6,12 +6,12 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final, TypeVar
 
-from producer.cli.context import Session
-from producer.cli.errors import describe
+from producer.cli.error_exit import describe
 from producer.cli.live.progress import Meter, Progress
 from producer.cli.live.upstream_monitor import UpstreamMonitor
 from producer.cli.live.view import View
 from producer.cli.local.local_workers import LocalWorkers
+from producer.cli.session import Session
 from producer.text import duration
 from shared.clock import now_ms
 from shared.errors import RedisUnreachableError

@@ -15,7 +15,7 @@ from shared.runs.upstreams import upstreams_of
 from shared.runs.waiting import format_wait
 
 if TYPE_CHECKING:
-    from producer.cli.context import Session
+    from producer.cli.session import Session
     from shared.runs import RunInfo
     from shared.runs.upstreams import Gauge, Standing
 

@@ -10,12 +10,12 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Final, NamedTuple
 
-from producer.cli.context import Session
 from producer.cli.options.case_options import SelectionOptions
 from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.query_options import QueryOptions
 from producer.cli.options.shared_options import SubmitChoice
 from producer.cli.report_files import ReportFile
+from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD

@@ -3,9 +3,9 @@
 from time import monotonic
 from typing import Final
 
-from producer.cli.context import Session
 from producer.cli.local.child_processes import Child, child_environment, last_words, open_log, worker_command
 from producer.cli.output import printable
+from producer.cli.session import Session
 from producer.text import plural
 from shared.errors import InfrastructureError, RedisUnreachableError
 from shared.kinds import Kind

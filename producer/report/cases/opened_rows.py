@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from shared.codecs.item_rows import POISON_CODE, ItemRow
-from shared.contracts.case_results import without_verdict
 from shared.contracts.case_run import CasePayload, decode_case
+from shared.contracts.unjudged_case import without_verdict
 from shared.names import Outcome
 
 POISONED: Final = "no worker survived it"

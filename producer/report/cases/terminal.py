@@ -8,7 +8,7 @@ from producer.report import boxes
 from producer.report.cases.certainty import COLUMNS as SURE
 from producer.report.cases.certainty import REPEATS, repeat_rows, sure_rows
 from producer.report.cases.details import FailureDetails, FreeformDetails
-from producer.report.cases.judging import judge_lines, lines_of_judges
+from producer.report.cases.judge_trust import judge_lines, lines_of_judges
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.words import (
     FREEFORM,
@@ -21,7 +21,7 @@ from producer.report.cases.words import (
     seconds,
 )
 from producer.report.cells import plain
-from producer.report.protocol import Details, Screen
+from producer.report.interfaces import Details, Screen
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import SNAPSHOT_KEY
 from shared.runs import RunInfo

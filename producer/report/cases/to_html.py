@@ -14,7 +14,7 @@ from producer.report.cases.html_summary import (
     opening,
     statuses_of,
 )
-from producer.report.cases.judging import judge_lines, judge_table
+from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.words import FREEFORM
 from producer.report.html.page import end, fill

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO, Final
 
 from producer.report.cases.certainty import COLUMNS as SURE
 from producer.report.cases.certainty import REPEATS, repeat_rows, sure_cells
-from producer.report.cases.judging import judge_lines, judge_table
+from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.words import (
     FREEFORM,

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
+from producer.report.interfaces import Screen
 from producer.report.items.opened_rows import opened
-from producer.report.protocol import Screen
 from producer.text import duration, plural
 from shared.codecs.item_rows import ItemRow
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
-from producer.report.protocol import Screen
+from producer.report.interfaces import Screen
 from producer.report.queries.html_checks import failures
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.text import duration, plural

@@ -10,7 +10,7 @@ from shared.runs import TurnRow
 from shared.runs.pages import POISONED
 from worker.breakpoint.codec import refused_line
 from worker.breakpoint.orchestrator import Refusal
-from worker.breakpoint.wire import decode_turns
+from worker.breakpoint.turn_wire import decode_turns
 
 REFUSAL: Final = Refusal("poison", "every worker that tried this turn was lost")
 """Error code and message of such a turn."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
-from producer.report.protocol import Screen
+from producer.report.interfaces import Screen
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.wording import RULES, call_remarks, headline, remarks
 from shared.runs import TurnRow

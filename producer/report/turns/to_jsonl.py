@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from msgspec import Raw
 from msgspec.json import Decoder, Encoder
 
-from producer.aggregate.calls import call_of
+from producer.aggregate.call_totals import call_of
 from producer.report.turns.messages import message_json
 from producer.report.turns.poison import result_line
 from shared.clock import iso_utc

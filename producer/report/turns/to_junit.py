@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.aggregate.calls import call_of
+from producer.aggregate.call_totals import call_of
 from producer.report.junit import NEVER, Junit, JunitTest
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.to_jsonl import ORDINARY

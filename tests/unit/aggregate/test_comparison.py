@@ -6,7 +6,7 @@ import pytest
 
 from producer.aggregate.compared_items import Items, items_of, lines_of_results
 from producer.aggregate.comparison import Comparison, compare
-from producer.report.comparison import change_lines, comparison_markdown, counted, score_rows, verdict
+from producer.report.comparison_text import change_lines, comparison_markdown, counted, score_rows, verdict
 from shared.kinds import CASES, QUERIES, TURNS
 from tests.support.query_results import HOSTILE, answered, one_of_each
 

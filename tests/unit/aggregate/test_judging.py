@@ -14,9 +14,9 @@ from producer.aggregate.cases import CaseTotals
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, Label, encode_case
 from worker.executors.case_results import case_document, case_line
+from worker.validation.case_verdict import JudgeReply
 from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge
-from worker.validation.verdict import JudgeReply
 
 OUTPUT: Final = '{"n": 2}'
 

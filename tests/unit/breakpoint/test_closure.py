@@ -6,7 +6,7 @@ import pytest
 
 from shared.contracts.turn_vocabulary import ThreadMementoSignalKind
 from worker.breakpoint.closure import HEADING, MAX_LINES, flagged_messages, render_closure_signals
-from worker.breakpoint.wire import SignalItem
+from worker.breakpoint.turn_wire import SignalItem
 
 RESOLVED = ThreadMementoSignalKind.OPEN_LOOP_RESOLVED
 PIVOT = ThreadMementoSignalKind.PIVOT

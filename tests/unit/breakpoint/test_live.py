@@ -10,7 +10,7 @@ from shared.codecs.turn_batches import pack_batch
 from tests.support.conversations import POLICY, batch, felt, shape, turn, with_memento
 from tests.support.live_thread import ALL, MUST, SHOULD, Thread, codes, heard, live, prompt, rows
 from worker.breakpoint.codec import Batch, Refusal
-from worker.breakpoint.live import INTERNAL
+from worker.breakpoint.live_decisions import INTERNAL
 
 
 def test_a_thread_is_decided_as_far_as_its_first_question() -> None:
@@ -156,7 +156,7 @@ def test_a_turn_on_which_the_engine_fails_ends_alone(monkeypatch: pytest.MonkeyP
 
     thread = live(turn("Rome?"), turn("ok"))
     thread.step()
-    monkeypatch.setattr("worker.breakpoint.live.read_reply", fail)
+    monkeypatch.setattr("worker.breakpoint.live_decisions.read_reply", fail)
     step = thread.step(heard())
     assert codes(step) == ["x0", "k5a"]
     assert rows(step)[0]["error"]["code"] == INTERNAL

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from shared.contracts.turns import SummaryShape
 from tests.support.conversations import shape
-from worker.breakpoint.reply import read_reply
-from worker.breakpoint.wire import Shape
+from worker.breakpoint.model_reply import read_reply
+from worker.breakpoint.turn_wire import Shape
 
 GOOD = {"response": "Hi", "affect_signal": {"label": "insight", "intensity": 0.4}, "shape": shape("arc")}
 

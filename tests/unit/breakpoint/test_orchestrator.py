@@ -23,7 +23,7 @@ from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, Thread, TurnResult, run_turn
 from worker.breakpoint.trace import breakpoint_event
-from worker.breakpoint.wire import AffectSignal, Shape, Turn
+from worker.breakpoint.turn_wire import AffectSignal, Shape, Turn
 
 FIVE = ("arc", "active", "parked", "decisions", "next")
 PROPOSED = shape("after", active=["A"], parked=["P"], decisions=["D"], next=["N"])

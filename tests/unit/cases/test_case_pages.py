@@ -16,9 +16,9 @@ from shared.contracts.case_run import CasePayload, Mode, encode_case
 from shared.kinds import CASES
 from tests.support.case_pages import EXPECTED, GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from worker.executors.case_results import case_document, case_line
+from worker.validation.case_verdict import JudgeReply
 from worker.validation.panel import Vote, with_votes
 from worker.validation.pipeline import before_judge, validate
-from worker.validation.verdict import JudgeReply
 
 MODELS: Final = ("acme/quick", "acme/careful")
 VOID: Final = frozenset({"meta", "input"})

@@ -16,8 +16,8 @@ from producer.report.cases.terminal import summary_text, table_rows
 from producer.report.formats import format_of
 from producer.report.html.charts import Point, scatter
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_results import REASONING_CHARS
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
+from shared.contracts.unjudged_case import REASONING_CHARS
 from shared.kinds import CASES
 from shared.runs import RunInfo
 from tests.support.run_infos import info as turns_info

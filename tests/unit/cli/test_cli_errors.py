@@ -6,7 +6,7 @@ import click
 import pytest
 import redis
 
-from producer.cli.errors import Failure, InterruptedByUserError, TerminatedError, describe, report
+from producer.cli.error_exit import Failure, InterruptedByUserError, TerminatedError, describe, report
 from producer.cli.options.global_options import GlobalOptions
 from shared import errors as shared_errors
 from shared.errors import IncompleteError, InputError, ProctorError, RedisUnreachableError

@@ -14,7 +14,7 @@ from producer.cli.main import run
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output, named_stdout, printable, wants_color
 from producer.cli.report_files import ReportFile, reports_of, whole_file
-from producer.harness.main import main as evaluate
+from producer.harness.program import main as evaluate
 from shared.errors import InfrastructureError, UsageError
 from tests.support.tree import ROOT
 

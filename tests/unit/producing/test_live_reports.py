@@ -19,7 +19,7 @@ from shared.runs import TurnRow
 from tests.support.conversations import turn
 from tests.support.live_rows import CACHED, FREE, PAID, ROWS, live_info, rows_of
 from tests.support.run_infos import info
-from worker.breakpoint.live import Heard
+from worker.breakpoint.live_decisions import Heard
 
 CALLS: Final = {
     "made": 2,

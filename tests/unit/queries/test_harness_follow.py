@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from producer.harness.follow import Lines
+from producer.harness.query_progress import Lines
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState, WaitReason, encode_parked
 from shared.ledger import Try

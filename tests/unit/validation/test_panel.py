@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
+from worker.validation.case_verdict import JudgeReply, StageOutcome, ValidationResult
 from worker.validation.panel import Tally, Vote, tally_of, with_votes
 from worker.validation.pipeline import before_judge, with_reply, without_reply
-from worker.validation.verdict import JudgeReply, StageOutcome, ValidationResult
 
 WAITING: Final = before_judge({"expected": {"n": 1}}, '{"n": 2}')
 CALL: Final[dict[str, Any]] = {

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from shared.contracts.case_vocabulary import CaseStatus, Stage
 from shared.contracts.cases import Case
 from tests.support.sandbox_box import Box
+from worker.validation.case_verdict import JudgeReply, StageOutcome, ValidationResult
 from worker.validation.judge import judge_prompt
 from worker.validation.pipeline import before_judge, validate, with_reply, without_reply
 from worker.validation.schema import SchemaError
-from worker.validation.verdict import JudgeReply, StageOutcome, ValidationResult
 
 PARIS = {"country": "France", "capital": "Paris"}
 SCHEMA = {"type": "object", "properties": {"capital": {"type": "string"}}, "required": ["capital"]}

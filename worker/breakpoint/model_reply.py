@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from worker.breakpoint.affect import signal_of_reply
-from worker.breakpoint.wire import AffectSignal, Shape
+from worker.breakpoint.turn_wire import AffectSignal, Shape
 from worker.validation.extraction import ExtractionError, extract_json_object
 
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from producer.aggregate.compared_items import Comparing
     from producer.aggregate.gates import Metric
-    from producer.cli.context import Session
+    from producer.cli.session import Session
     from producer.item_ids import IdParts
     from producer.load.loads import Load
     from producer.load.source import Source
     from producer.options import SubmitOptions
+    from producer.report.interfaces import Report, Screen, Totals
     from producer.report.junit import JunitTest
-    from producer.report.protocol import Report, Screen, Totals
     from producer.retry import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import InputError

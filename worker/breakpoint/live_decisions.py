@@ -32,11 +32,11 @@ from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.idempotency import Answer, Requests
 from worker.breakpoint.lines import LiveLine, encode
 from worker.breakpoint.memento import Memento
+from worker.breakpoint.model_reply import ReadReply, read_reply
 from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, Thread, TurnResult, run_turn
 from worker.breakpoint.prompt import Prompt, prompt_of
-from worker.breakpoint.reply import ReadReply, read_reply
 from worker.breakpoint.trace import Call, Event, call_event, retrieval_events
-from worker.breakpoint.wire import Turn, decode_turns
+from worker.breakpoint.turn_wire import Turn, decode_turns
 
 INTERNAL: Final = "internal"
 """The error code of a turn on which the engine itself failed."""

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import calculate_metrics
-from producer.cli.context import Session
-from producer.cli.errors import EXIT_INTERRUPTED, describe
+from producer.cli.error_exit import EXIT_INTERRUPTED, describe
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import is_lost, named_stdout
+from producer.cli.session import Session
 from producer.harness.earlier import NOTHING, earlier_results, left_behind, owner_of
-from producer.harness.follow import Lines, queries_of
+from producer.harness.query_progress import Lines, queries_of
 from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit, start_at
 from producer.load.source import Source
 from producer.options import SubmitOptions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 import click
 
-from producer.cli.errors import describe
+from producer.cli.error_exit import describe
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
 from shared.errors import (
