@@ -31,6 +31,8 @@ SCRUBBED: Final = ("PROCTOR_", "EVAL_", "CELERY_", "FLOWER_", "OTEL_", "COLUMNS"
 """Prefixes of environment variables that could change what the programs under test do."""
 WAITING: Final = {("tests", folder) for folder in ("chaos", "e2e", "integration")}
 """Folders whose tests wait for programs most of their time."""
+collect_ignore: Final = ["support/fourth_kind.py"]
+"""Registers a kind of work when it is imported, as looking for doctests does."""
 LONGEST: Final = "test_docs_commands.py"
 """The file whose tests take up to a minute each; one that began last would keep a single process busy."""
 SURVIVOR_GRACE_S: Final = 8.0
