@@ -87,7 +87,7 @@ def test_every_kind_has_workers_with_a_budget_and_a_heartbeat(name: str) -> None
         deployment = of_kind(name, "Deployment")[f"worker-{kind}"]
         assert deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        assert container["args"] == ["worker", "--queues", kind]
+        assert container["args"] == ["worker", "--queues", kind.name]
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
             assert container[probe]["exec"]["command"][:3] == ["proctor", "health", "worker"]
         budget = of_kind(name, "PodDisruptionBudget")[f"worker-{kind}"]
