@@ -55,6 +55,7 @@ def screen(arguments: list[str], env: Mapping[str, str], cwd: Path, *, columns: 
         while process.poll() is None or select.select([ours], [], [], 0)[0]:
             if monotonic() > deadline:
                 process.kill()
+                process.wait()  # or its end is a warning in whatever test comes next
                 raise AssertionError(f"still running after {WITHIN_S} s\n{drawn.decode()}")
             if select.select([ours], [], [], 0.05)[0]:
                 drawn += os.read(ours, 65536)
