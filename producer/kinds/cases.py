@@ -36,7 +36,7 @@ CASE_RUNS: Final = ProducerKind(
         "csv": Late("producer.report.cases.to_csv", "CasesCsvReport"),
         "md": Late("producer.report.cases.to_markdown", "CasesMarkdownReport"),
         "html": Late("producer.report.cases.to_html", "CasesHtmlReport"),
-        "junit": Late("producer.report.cases.to_junit", "CasesJunitReport"),
+        "junit": Late("producer.report.cases.to_junit", "junit_report"),
     },
     screen=Late("producer.report.cases.terminal", "SCREEN"),
     tests=Late("producer.report.cases.to_junit", "tests_of"),

@@ -20,7 +20,7 @@ QUERY_RUNS: Final = ProducerKind(
         "csv": Late("producer.report.queries.reports", "QueriesCsvReport"),
         "md": Late("producer.report.queries.reports", "QueriesMarkdownReport"),
         "html": Late("producer.report.queries.to_html", "QueriesHtmlReport"),
-        "junit": Late("producer.report.queries.to_junit", "QueriesJunitReport"),
+        "junit": Late("producer.report.queries.to_junit", "junit_report"),
     },
     screen=Late("producer.report.queries.terminal", "SCREEN"),
     tests=Late("producer.report.queries.to_junit", "tests_of"),

@@ -19,7 +19,7 @@ TURN_RUNS: Final = ProducerKind(
     has_text=True,
     formats={
         "jsonl": Late("producer.report.turns.to_jsonl", "JsonlReport"),
-        "json": Late("producer.report.turns.to_json", "json_report"),
+        "json": Late("producer.report.turns.to_jsonl", "json_report"),
         "csv": Late("producer.report.turns.to_csv", "CsvReport"),
         "md": Late("producer.report.turns.to_markdown", "MarkdownReport"),
         "html": Late("producer.report.turns.to_html", "TurnsHtmlReport"),

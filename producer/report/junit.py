@@ -5,12 +5,13 @@ Jenkins' xUnit plugin has it. A suite's numbers stand before its tests, so these
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, Final, Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from shared.clock import iso_utc
+from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
 IN_MEMORY: Final = 1 << 20
@@ -87,11 +88,11 @@ class Junit:
             begin, _ = found.parts.pop()
         found.parts.append((begin, self._size))
 
-    def add_all(self, tests: Iterable[tuple[str, JunitTest]]) -> None:
-        """Takes tests with their suites, those of a suite together: it is the places on disk that add up."""
+    def add_by_class(self, tests: Iterable[JunitTest]) -> None:
+        """Takes tests, each for the suite of its class; those of a suite together, to save places on disk."""
         found: dict[str, list[JunitTest]] = {}
-        for suite, test in tests:
-            found.setdefault(suite, []).append(test)
+        for test in tests:
+            found.setdefault(test.classname, []).append(test)
         for suite, some in found.items():
             self.add(suite, some)
 
@@ -140,6 +141,29 @@ class Junit:
                 piece = self._tests.read(min(left, PIECE))
                 left -= len(piece)
                 yield piece
+
+
+class SuitePerClass:
+    """Writes a run with a suite for each class name of its tests.
+
+    Args:
+        out: where to.
+        info: the run.
+        tests_of: makes a test of each row.
+    """
+
+    def __init__(
+        self, out: BinaryIO, info: RunInfo, tests_of: Callable[[Sequence[ItemRow]], Iterable[JunitTest]]
+    ) -> None:
+        self._junit, self._tests_of = Junit(out, info), tests_of
+
+    def page(self, rows: Sequence[ItemRow]) -> None:
+        """Takes some rows."""
+        self._junit.add_by_class(self._tests_of(rows))
+
+    def end(self, document: Mapping[str, Any]) -> None:
+        """Writes the file."""
+        self._junit.end(document)
 
 
 def xml_of(test: JunitTest) -> str:

@@ -17,6 +17,8 @@ POISON_VALUE: Final = b"poison"
 """What the ledger's poison rule writes in place of a result."""
 POISON_CODE: Final = "xp"
 """Code of an item that no worker survived."""
+POISON_ERROR: Final = ("poison", "no worker survived it")
+"""Error code and message that readers put in the place of its result."""
 CACHED: Final = "c"
 """Flag of a result that came from the cache."""
 UNJUDGED: Final = "j"

@@ -1,17 +1,14 @@
 """Opens the stored rows of a cases run: the item, its result, and why there is no verdict."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from shared.codecs.item_rows import POISON_CODE, ItemRow
+from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
 from shared.contracts.case_run import CasePayload, decode_case
 from shared.contracts.unjudged_case import without_verdict
 from shared.names import Outcome
-
-POISONED: Final = "no worker survived it"
-"""The error of a case that every worker died of."""
 
 _decode = msgspec.json.decode
 
@@ -42,7 +39,7 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedCase]:
     for row in rows:
         item = decode_case(row.payload)
         if row.code == POISON_CODE:
-            yield OpenedCase(row, item, without_verdict(item), "poison", POISONED)
+            yield OpenedCase(row, item, without_verdict(item), *POISON_ERROR)
         elif row.outcome is Outcome.ERROR:
             line = _decode(row.line)
             error = line["error"]

@@ -1,33 +1,18 @@
 """Writes a cases run as JUnit XML: a suite for each model, with the reason where a case did not pass."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.junit import NEVER, Junit, JunitTest
+from producer.report.junit import NEVER, JunitTest, SuitePerClass
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
 
-class CasesJunitReport:
-    """Writes a cases run: a suite for each model.
-
-    Args:
-        out: where to.
-        info: the run.
-    """
-
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._junit = Junit(out, info)
-
-    def page(self, rows: Sequence[ItemRow]) -> None:
-        """Takes some rows."""
-        self._junit.add_all((case.item.model, case_test(case)) for case in opened(rows))
-
-    def end(self, document: Mapping[str, Any]) -> None:
-        """Writes the file."""
-        self._junit.end(document)
+def junit_report(out: BinaryIO, info: RunInfo) -> SuitePerClass:
+    """Begins the file: a suite for each model."""
+    return SuitePerClass(out, info, tests_of)
 
 
 def tests_of(rows: Iterable[ItemRow]) -> Iterator[JunitTest]:

@@ -8,12 +8,10 @@ import msgspec
 
 from producer import kinds
 from producer.item_ids import item_id
-from shared.codecs.item_rows import POISON_CODE, ItemRow
+from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
 from shared.kinds import Kind
 from shared.names import Outcome
 
-POISONED: Final = "no worker survived it"
-"""The error of an item that every worker died of."""
 COLUMNS: Final = ("item", "outcome", "attempts", "latency_ms", "cost_usd", "error_code", "error_message")
 """Of every table; the result keys that a kind declares as its columns follow."""
 
@@ -37,7 +35,7 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedItem]:
     """Opens rows one by one."""
     for row in rows:
         if row.code == POISON_CODE:
-            yield OpenedItem(row, None, "poison", POISONED)
+            yield OpenedItem(row, None, *POISON_ERROR)
         elif row.outcome is Outcome.ERROR:
             line = _decode(row.line)
             error = line["error"]

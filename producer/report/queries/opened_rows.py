@@ -1,17 +1,14 @@
 """Opens the stored rows of a queries run: the result with the document's nine keys, and why there is none."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from shared.codecs.item_rows import POISON_CODE, ItemRow
+from shared.codecs.item_rows import POISON_CODE, POISON_ERROR, ItemRow
 from shared.names import Outcome
 from worker.queries.reply import Reply
 from worker.queries.verdict import query_result
-
-POISONED: Final = "no worker survived it"
-"""The error of a query that every worker died of."""
 
 _decode = msgspec.json.decode
 
@@ -48,7 +45,8 @@ def opened(rows: Iterable[ItemRow]) -> Iterator[OpenedQuery]:
     """Opens rows one by one."""
     for row in rows:
         if row.code == POISON_CODE:
-            yield OpenedQuery(row, query_result(_decode(row.line), Reply(None, 0, 0, POISONED)), "poison")
+            code, message = POISON_ERROR
+            yield OpenedQuery(row, query_result(_decode(row.line), Reply(None, 0, 0, message)), code)
         elif row.outcome is Outcome.ERROR:
             line = _decode(row.line)
             error = line["error"]

@@ -1,12 +1,12 @@
 """Writes a queries run as JUnit XML: a suite for each category, with the checks that a query did not pass."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 import msgspec
 
-from producer.report.junit import NEVER, Junit, JunitTest
+from producer.report.junit import NEVER, JunitTest, SuitePerClass
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from shared.codecs.item_rows import ItemRow
 from shared.names import Outcome
@@ -15,37 +15,21 @@ from shared.runs import RunInfo
 _decode = msgspec.json.decode
 
 
-class QueriesJunitReport:
-    """Writes a queries run: a suite for each category.
-
-    Args:
-        out: where to.
-        info: the run.
-    """
-
-    def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._junit = Junit(out, info)
-
-    def page(self, rows: Sequence[ItemRow]) -> None:
-        """Takes some rows."""
-        self._junit.add_all(map(query_test, opened(rows)))
-
-    def end(self, document: Mapping[str, Any]) -> None:
-        """Writes the file."""
-        self._junit.end(document)
+def junit_report(out: BinaryIO, info: RunInfo) -> SuitePerClass:
+    """Begins the file: a suite for each category."""
+    return SuitePerClass(out, info, tests_of)
 
 
 def tests_of(rows: Iterable[ItemRow]) -> Iterator[JunitTest]:
     """Makes a test of each row."""
-    return (test for _, test in map(query_test, opened(rows)))
+    return map(query_test, opened(rows))
 
 
-def query_test(query: OpenedQuery) -> tuple[str, JunitTest]:
-    """Makes a test of a query, with its category."""
+def query_test(query: OpenedQuery) -> JunitTest:
+    """Makes a test of a query."""
     # Of a query that was never sent the row has its input, with the same keys.
     told = query.result or _decode(query.row.line)
-    category = str(told["category"])
-    return category, _query_test(query, category, f"{told['id']}: {told['query']}")
+    return _query_test(query, str(told["category"]), f"{told['id']}: {told['query']}")
 
 
 def _query_test(query: OpenedQuery, category: str, name: str) -> JunitTest:

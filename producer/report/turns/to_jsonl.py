@@ -1,4 +1,4 @@
-"""Writes results as JSON Lines: one object per item, composed from stored bytes without parsing them.
+"""Writes results as JSON Lines or one JSON document, composed from stored bytes without parsing them.
 
 {"run_id":…, "item_id":…, "kind":…, "index":…,  "outcome":… … "cost_usd":null,  "error":null,"result":{…}
  made per row                                   the same for a whole block      the stored line
@@ -15,6 +15,7 @@ from msgspec import Raw
 from msgspec.json import Decoder, Encoder
 
 from producer.aggregate.call_totals import call_of
+from producer.report.json_document import JsonDocument
 from producer.report.turns.messages import message_json
 from producer.report.turns.poison import result_line
 from shared.clock import iso_utc
@@ -57,6 +58,11 @@ class JsonlReport:
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""
+
+
+def json_report(out: BinaryIO, info: RunInfo) -> JsonDocument:
+    """Begins one JSON document of a run."""
+    return JsonDocument(out, TurnLines(info.run).page)
 
 
 class TurnLines:

@@ -2,7 +2,7 @@
 
 import json
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -133,3 +133,12 @@ def test_a_report_of_a_detached_run_is_refused(
     turns.write_text('{"threadId": "t", "message": "ok"}\n', encoding="utf-8")
     assert run(["run", str(turns), "--detach", *wanted]) == 2
     assert "proctor report RUN -o FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
+def test_every_part_of_a_declaration_can_be_loaded(kind: Kind) -> None:
+    """Parts are named in text, which no type checker follows: each is there."""
+    declaration = kinds.of(kind)
+    values = [getattr(declaration, each.name) for each in fields(declaration)]
+    parts = [*declaration.formats.values(), *(value for value in values if isinstance(value, kinds.Late))]
+    assert all(part.load() is not None for part in parts)

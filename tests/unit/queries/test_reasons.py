@@ -42,7 +42,7 @@ def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
     page = write_page(tmp_path / "report.html", info, [row]).read_text()
     assert "api_refused (HTTP 404): no such path" in page
     [query] = opened([row])
-    assert query_test(query)[1].message == "HTTP 404: no such path"
+    assert query_test(query).message == "HTTP 404: no such path"
     assert "ERROR: HTTP 404: no such path" in page
 
 
