@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.live.view import View
 from producer.cli.options.case_options import read_case_choice
@@ -15,7 +16,7 @@ from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.submit import submit
 from shared.contracts.turn_vocabulary import SummaryPolicy
-from shared.kinds import CASES, QUERIES, TURNS, Kind, kind_named
+from shared.kinds import Kind, kind_named
 
 
 class Submission:
@@ -59,20 +60,7 @@ class Submission:
             patience_s=settings.patience_s,
             on_warning=session.output.warn,
         )
-        if kind == TURNS:
-            return replace(common, live=read_live_run(choice.models, in_flight=choice.in_flight))
-        if kind == CASES:
-            cases = read_case_choice(
-                choice.cases, choice.selection, choice.models, in_flight=choice.in_flight
-            )
-            return replace(common, cases=cases)
-        if kind != QUERIES or choice.queries is None:
-            return common
-        return replace(
-            common,
-            queries=read_query_run(choice.queries, choice.selection, in_flight=choice.in_flight),
-            query_choice=read_query_choice(choice.queries, choice.selection),
-        )
+        return kinds.of(kind).read_options.load()(common, choice)
 
     def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
         """Puts all of it into the queue, or nothing.
@@ -103,6 +91,33 @@ class Submission:
         if submitted.duplicate:
             view.say(f"this key was submitted before: {submitted.run}")
         return submitted
+
+
+def read_turns(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
+    """Adds the settings of a run of turns; see `read_live_run`."""
+    return replace(common, live=read_live_run(choice.models, in_flight=choice.in_flight))
+
+
+def read_cases(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
+    """Adds the settings of a run of cases; see `read_case_choice`."""
+    cases = read_case_choice(choice.cases, choice.selection, choice.models, in_flight=choice.in_flight)
+    return replace(common, cases=cases)
+
+
+def read_queries(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
+    """Adds the settings of a run of queries; see `read_query_run`."""
+    if choice.queries is None:
+        return common
+    return replace(
+        common,
+        queries=read_query_run(choice.queries, choice.selection, in_flight=choice.in_flight),
+        query_choice=read_query_choice(choice.queries, choice.selection),
+    )
+
+
+def read_no_more(common: SubmitOptions, _choice: SubmitChoice) -> SubmitOptions:
+    """Adds nothing: for kinds without options of their own."""
+    return common
 
 
 def tell_run_id(session: Session, submitted: SubmittedRun) -> None:

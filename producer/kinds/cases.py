@@ -8,6 +8,7 @@ from shared.kinds import CASES
 CASE_RUNS: Final = ProducerKind(
     kind=CASES,
     loader=Late("producer.load.case_load", "load_cases"),
+    read_options=Late("producer.cli.submission", "read_cases"),
     keys=frozenset(
         {
             "test_cases",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from producer.aggregate.compared_items import Comparing
     from producer.aggregate.gates import Metric
+    from producer.cli.options.shared_options import SubmitChoice
     from producer.cli.session import Session
     from producer.item_ids import IdParts
     from producer.load.loads import Load
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from shared.kinds import Kind
     from shared.runs import RunInfo, RunStore
 
+    ReadOptions = Callable[[SubmitOptions, SubmitChoice], SubmitOptions]
     Loader = Callable[[Source, SubmitOptions], Load]
     Format = Callable[[BinaryIO, RunInfo], Report]
     Poisoned = Callable[[ItemRow], tuple[str, str, Any]]
@@ -87,6 +89,8 @@ class ProducerKind:
     # Input files
     loader: Late[Loader]
     """Reads a file."""
+    read_options: Late[ReadOptions] = Late("producer.cli.submission", "read_no_more")
+    """Adds to the settings of a submit what the command line says for such files."""
     keys: frozenset[str] = frozenset()
     """Keys on the first level of a file that give the kind away."""
     suffixes: Sequence[str] = ()

@@ -8,6 +8,7 @@ from shared.kinds import QUERIES
 QUERY_RUNS: Final = ProducerKind(
     kind=QUERIES,
     loader=Late("producer.load.loads", "load_queries"),
+    read_options=Late("producer.cli.submission", "read_queries"),
     keys=frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
     suffixes=(".json",),
     examples=("starter/baselines.json", "starter/QUERIES.md"),

@@ -8,6 +8,7 @@ from shared.kinds import TURNS
 TURN_RUNS: Final = ProducerKind(
     kind=TURNS,
     loader=Late("producer.load.loads", "load_turns"),
+    read_options=Late("producer.cli.submission", "read_turns"),
     keys=frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
     suffixes=(".jsonl", ".ndjson"),
     problems=Late("producer.load.turns", "problems_in"),
