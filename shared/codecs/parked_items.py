@@ -99,7 +99,7 @@ def decode_parked(text: str) -> ParkedState:
     """
     try:
         return _decoder.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return _decode_plain(text)
 
 

@@ -11,6 +11,8 @@ from shared.ledger.wire import try_from
 from shared.runs.waiting import Scene, describe_parked, why_waiting
 
 TIMED_OUT: Final = History(2, 1, 350, "upstream_timeout")
+DEEP: Final = '{"reason":' * 20_000
+"""What no decoder follows to its end, perhaps an API's own words."""
 COUNTS: Final = st.integers(0, 2**53)
 HISTORIES: Final = st.builds(
     History, COUNTS, COUNTS, COUNTS, st.sampled_from(["", "upstream_timeout", "x|y z"])
@@ -46,6 +48,7 @@ def test_a_state_is_read_as_it_was_stored(state: ParkedState, attempts: int, due
         ("judge 0  0 0", ParkedState(WaitReason.UNKNOWN, judges=(History(),))),
         ("Timeout after 30s", ParkedState(WaitReason.UNKNOWN, text="Timeout after 30s")),
         ('{"error": "overloaded"}', ParkedState(WaitReason.UNKNOWN, text='{"error": "overloaded"}')),
+        pytest.param(DEEP, ParkedState(WaitReason.UNKNOWN, text=DEEP), id="nested too deep"),
         ("", ParkedState(WaitReason.UNKNOWN)),
     ],
 )
