@@ -201,12 +201,12 @@ class Output:
             right: headings whose cells stand to the right.
             spare: headings that a narrow terminal may do without: empty ones first, then in this order.
         """
-        from producer.cli.tables import table_lines, without_spare  # noqa: PLC0415 - start-up: needs a part of rich
+        from producer.tables import aligned_lines, drop_columns  # noqa: PLC0415 - start-up: needs a part of rich
 
         cells = [[printable(cell) for cell in row] for row in rows]
         if spare and self.width is not None:
-            columns, cells = without_spare(columns, cells, spare=spare, width=self.width)
-        headings, *lines = table_lines(columns, cells, right=right, width=self.width)
+            columns, cells = drop_columns(columns, cells, spare=spare, width=self.width)
+        headings, *lines = aligned_lines(columns, cells, right=right, width=self.width)
         self.data("\n".join([self.paint(headings, "dim"), *lines]))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from producer.cli.error_exit import describe
 from producer.cli.live.progress import Meter
 from producer.cli.output import Output, printable
-from producer.cli.tables import table_lines
+from producer.tables import aligned_lines
 from producer.text import count, duration, plural, rate, share
 from shared.errors import RedisUnreachableError
 from shared.names import FINAL_STATES
@@ -69,17 +69,17 @@ def screen_lines(
     numbers = ("WORKERS", "QUEUED", "AT WORK", "DELAYED", "RUNS WAITING")
     fields = ("workers", "queued", "handed_out", "delayed", "runs")
     rows = [(queue["kind"], *(count(queue[name]) for name in fields)) for queue in document["queues"]]
-    lines = [*table_lines(("QUEUE", *numbers), rows, right=numbers, width=width), ""]
+    lines = [*aligned_lines(("QUEUE", *numbers), rows, right=numbers, width=width), ""]
     columns = ("RUN", "STATE", "DONE", "ITEMS", "RATE", "WAITS FOR")
     runs = [_run_cells(run, rates[run["run_id"]]) for run in document["runs"] if run["run_id"] in rates]
     if runs:
-        lines += [*table_lines(columns, runs, right=columns[2:5], width=width), ""]
+        lines += [*aligned_lines(columns, runs, right=columns[2:5], width=width), ""]
     else:
         lines += ["no run is under way", ""]
     heads = ("WORKER", "WORKS ON", "MAX CHUNKS", "LAST SEEN")
     workers = [_worker_cells(worker) for worker in document["workers"]]
     if workers:
-        lines += table_lines(heads, workers, right=heads[2:], width=width)
+        lines += aligned_lines(heads, workers, right=heads[2:], width=width)
     else:
         lines += ["no worker is alive; start one with `proctor worker`"[:width]]
     if document["dead"]:

@@ -1,13 +1,12 @@
 """What a terminal shows of single cases: outputs by prompt, or what failed, or each stage of each case."""
 
 from collections.abc import Mapping, Sequence
-from shutil import get_terminal_size
 from typing import Any, Final
 
-from producer.report import boxes
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.words import dollars, seconds
 from producer.report.cells import plain
+from producer.tables import boxed_table, panel, terminal_width
 from shared.codecs.item_rows import ItemRow
 
 PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
@@ -19,8 +18,8 @@ MOST_FAILURES: Final = 5
 MOST_VERBOSE: Final = 200
 """Cases whose stages are shown."""
 PROMPT_CHARS: Final = 100
-ASKED_CHARS: Final = len("    asked: ...")
-"""Around a prompt in its line."""
+PROMPT_MARGIN: Final = len("    asked: ...")
+"""Characters around a prompt in its line."""
 LEAST_ROOM: Final = 20
 """Characters of a prompt, however narrow the terminal is."""
 OUTPUT_CHARS: Final = 500
@@ -51,9 +50,9 @@ class FreeformDetails:
 
     def text(self) -> str:
         """Draws the panel, and a table for each prompt."""
-        parts = [boxes.panel(PANEL)]
+        parts = [panel(PANEL)]
         for at, (prompt, cells) in sorted(self._prompts.items()):
-            drawn = boxes.table(COLUMNS, cells, right=COLUMNS[2:], wide="Output")
+            drawn = boxed_table(COLUMNS, cells, wraps="Output", right=COLUMNS[2:])
             parts.append(f"Prompt {at + 1}: {prompt}\n\n{drawn}")
         if self._more:
             parts.append(f"and {len(self._more):,} more prompts: `-o report.html` shows them all")
@@ -119,7 +118,7 @@ def _failure(case: OpenedCase) -> list[str]:
     again = f" #{case.item.repeat + 1}" if case.item.repeat else ""
     lines = [f"{mark} {name} · {plain(case.item.model, PROMPT_CHARS)}{again}  {status}"]
     # The prompt only reminds of the case: it never takes more than its line.
-    room = get_terminal_size((PROMPT_CHARS + ASKED_CHARS, 24)).columns - ASKED_CHARS
+    room = terminal_width() - PROMPT_MARGIN
     lines.append(f"    asked: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
     return lines + [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
 

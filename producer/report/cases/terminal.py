@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import ranked
-from producer.report import boxes
 from producer.report.cases.certainty import COLUMNS as SURE
 from producer.report.cases.certainty import REPEATS, repeat_rows, sure_rows
 from producer.report.cases.details import FailureDetails, FreeformDetails
@@ -22,6 +21,7 @@ from producer.report.cases.words import (
 )
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Screen
+from producer.tables import boxed_table
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import SNAPSHOT_KEY
 from shared.runs import RunInfo
@@ -85,7 +85,7 @@ def _models(document: Mapping[str, Any]) -> str:
             )
             for model in by_latency(document)
         ]
-        return boxes.table(SPEED, fast, right=SPEED[1:], wide="Model")
+        return boxed_table(SPEED, fast, wraps="Model", right=SPEED[1:])
     rows = [
         (
             plain(model["model"], CELL_CHARS),
@@ -97,7 +97,7 @@ def _models(document: Mapping[str, Any]) -> str:
         )
         for model in by_pass_rate(document)
     ]
-    return boxes.table(STANDARD, rows, right=STANDARD[1:], wide="Model")
+    return boxed_table(STANDARD, rows, wraps="Model", right=STANDARD[1:])
 
 
 def _judges(document: Mapping[str, Any]) -> list[str]:
@@ -117,7 +117,7 @@ def _certainty(document: Mapping[str, Any]) -> list[str]:
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Draws a table whose first cells are names of models; nothing without rows."""
     safe = [(plain(name, CELL_CHARS), *cells) for name, *cells in rows]
-    return boxes.table(columns, safe, right=columns[1:], wide=columns[0]).split("\n") if safe else []
+    return boxed_table(columns, safe, wraps=columns[0], right=columns[1:]).split("\n") if safe else []
 
 
 def _throughput(model: Mapping[str, Any]) -> str:

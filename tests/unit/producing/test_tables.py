@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from producer.cli.tables import NEVER_CUT, table_lines
+from producer.tables import NEVER_CUT, aligned_lines
 
 TEXT = st.text(st.characters(categories=["L", "N", "P", "S"]), max_size=120)
 
@@ -14,7 +14,7 @@ TEXT = st.text(st.characters(categories=["L", "N", "P", "S"]), max_size=120)
 def test_long_texts_give_way_to_ids(width: int) -> None:
     """In a narrow terminal every id and number stays whole, and the longest text is cut."""
     rows = [("run-1m7y2jbm0c41pgz", "must", "x" * 90, "y" * 50)]
-    heading, line = table_lines(("RUN", "DECISION", "MESSAGE", "WHY"), rows, width=width)
+    heading, line = aligned_lines(("RUN", "DECISION", "MESSAGE", "WHY"), rows, width=width)
     assert max(len(heading), len(line)) <= width
     assert line.split()[:2] == ["run-1m7y2jbm0c41pgz", "must"]
     assert "…" in line
@@ -23,14 +23,14 @@ def test_long_texts_give_way_to_ids(width: int) -> None:
 
 def test_wide_letters_count_twice() -> None:
     """Cells line up on the screen also where letters take two columns."""
-    lines = table_lines(("A", "B"), [("東京", "1"), ("x", "2")])
+    lines = aligned_lines(("A", "B"), [("東京", "1"), ("x", "2")])
     assert [cell_len(line) for line in lines] == [7, 7, 7]
 
 
 @given(st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=5), st.integers(70, 200))
 def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, str, str]], width: int) -> None:
     """Whatever the cells hold, no line leaves the terminal, and no cell that is short is cut."""
-    lines = table_lines(("A", "B", "C"), rows, width=width)
+    lines = aligned_lines(("A", "B", "C"), rows, width=width)
     assert all(cell_len(line) <= width for line in lines)
     for row, line in zip(rows, lines[1:], strict=True):
         for cell in row:

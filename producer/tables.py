@@ -1,0 +1,207 @@
+"""Tables and panels for terminals: aligned columns for lists, boxes for summaries.
+
+Widths are those of `rich.cells`, so that wide characters line up; nothing else of rich is loaded.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from shutil import get_terminal_size
+from typing import Final
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+GAP: Final = "  "
+"""Between the columns of a list."""
+NEVER_CUT: Final = 20
+"""Columns of a list as narrow as this keep their cells whole: ids, words, numbers."""
+LAST_LEAST: Final = 7
+"""The last column of a list may be cut down to this."""
+LEAST_WRAPPED: Final = 8
+"""Fewest characters in a line of the column that wraps in a box; below that, rows are drawn without boxes."""
+UNKNOWN_WIDTH: Final = 120
+"""Characters in a line where the width of the terminal is not known."""
+
+
+def aligned_lines(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    width: int | None = None,
+) -> list[str]:
+    """Returns a table as aligned lines, the headings first; where there is no room, the widest cells are cut.
+
+    Args:
+        columns: the headings.
+        rows: one text per column, without control characters.
+        right: headings of columns that are aligned to the right.
+        width: cells of a line; None for as many as it takes.
+
+    >>> aligned_lines(("NAME", "N"), [("one", "1"), ("three", "33")], right=["N"])
+    ['NAME    N', 'one     1', 'three  33']
+    """
+    lines = [columns, *rows]
+    widths = _natural_widths(lines)
+    if width is not None:
+        _shrink(widths, width - len(GAP) * (len(columns) - 1))
+    return [
+        GAP.join(
+            _fitted(cell, size, to_right=name in right)
+            for name, cell, size in zip(columns, line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def drop_columns(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, spare: Sequence[str], width: int
+) -> tuple[list[str], list[list[str]]]:
+    """Drops columns until a list is no wider than a terminal, even where cells must be cut for it.
+
+    Args:
+        columns: the headings.
+        rows: one text per column.
+        spare: headings that may be dropped: empty ones first, then in this order.
+        width: cells of a line.
+
+    >>> drop_columns(("NAME", "NOTE", "N"), [("one", "", "1")], spare=["N", "NOTE"], width=7)
+    (['NAME', 'N'], [['one', '1']])
+    """
+    kept = list(range(len(columns)))
+    empty = [name for name in spare if not any(row[columns.index(name)] for row in rows)]
+    for name in dict.fromkeys([*empty, *spare]):
+        shown = [[row[number] for number in kept] for row in rows]
+        lines = aligned_lines([columns[number] for number in kept], shown, width=width)
+        if max(map(cell_len, lines)) <= width:
+            break
+        kept.remove(columns.index(name))
+    return [columns[number] for number in kept], [[row[number] for number in kept] for row in rows]
+
+
+def boxed_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: str, right: Collection[str] = ()
+) -> str:
+    """Draws a table with lines around its cells.
+
+    Args:
+        columns: the headings.
+        rows: one text per column, safe to print.
+        wraps: the heading of the column whose text continues in the next line where the terminal is narrow;
+            where there is no room even for that, each row is written without lines around it.
+        right: headings of columns that are aligned to the right.
+
+    >>> print(boxed_table(("Model", "Cost"), [("a", "$0.10")], wraps="Model", right=["Cost"]))
+    ┌───────┬───────┐
+    │ Model │  Cost │
+    ├───────┼───────┤
+    │ a     │ $0.10 │
+    └───────┴───────┘
+    """
+    lines = [columns, *rows]
+    widths = _natural_widths(lines)
+    at = columns.index(wraps)
+    room = terminal_width() - (3 * len(columns) + 1) - (sum(widths) - widths[at])
+    if room < min(widths[at], LEAST_WRAPPED):
+        return "\n".join(part for row in lines[1:] for part in _unboxed(columns, row, terminal_width()))
+    widths[at] = min(widths[at], room)
+
+    def rule(left: str, middle: str, end: str) -> str:
+        return left + middle.join("─" * (size + 2) for size in widths) + end
+
+    def row(cells: Sequence[str]) -> list[str]:
+        texts = [[cell] for cell in cells]
+        texts[at] = _wrapped(cells[at], widths[at])
+        return [
+            "│ "
+            + " │ ".join(
+                _fitted(text[number] if number < len(text) else "", size, to_right=name in right)
+                for name, text, size in zip(columns, texts, widths, strict=True)
+            )
+            + " │"
+            for number in range(max(map(len, texts)))
+        ]
+
+    heading, *body = map(row, lines)
+    drawn = [rule("┌", "┬", "┐"), *heading, rule("├", "┼", "┤"), *(line for cells in body for line in cells)]
+    return "\n".join([*drawn, rule("└", "┴", "┘")])
+
+
+def panel(text: str) -> str:
+    """Draws a box around a line, which wraps where the terminal is narrow.
+
+    >>> print(panel("Hi"))
+    ╭────╮
+    │ Hi │
+    ╰────╯
+    """
+    lines = _wrapped(text, terminal_width() - 4)
+    size = max(map(cell_len, lines))
+    middle = [f"│ {_fitted(line, size)} │" for line in lines]
+    return "\n".join([f"╭{'─' * (size + 2)}╮", *middle, f"╰{'─' * (size + 2)}╯"])
+
+
+def terminal_width() -> int:
+    """Returns the characters in a line of the terminal."""
+    return get_terminal_size((UNKNOWN_WIDTH, 24)).columns
+
+
+def _natural_widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    """Returns the width of each column with no cell cut."""
+    return [max(cell_len(line[number]) for line in lines) for number in range(len(lines[0]))]
+
+
+def _shrink(widths: list[int], room: int) -> None:
+    """Makes the widest columns narrower until all fit, or all are at their least."""
+    while sum(widths) > room:
+        widest = max(widths)
+        if widest <= NEVER_CUT:
+            # Nothing is long: what stands last is the least important.
+            widths[-1] = max(LAST_LEAST, widths[-1] - (sum(widths) - room))
+            return
+        # Down to the next widest, or by what is missing; the last of equals is cut first.
+        number = len(widths) - 1 - widths[::-1].index(widest)
+        others = [width for width in widths if width < widest]
+        floor = max(NEVER_CUT, max(others, default=NEVER_CUT))
+        share = -(-(sum(widths) - room) // widths.count(widest))
+        widths[number] = max(floor, widest - share) if floor < widest else widest - 1
+
+
+def _fitted(cell: str, size: int, *, to_right: bool = False) -> str:
+    """Pads a cell with blanks, or cuts it with an ellipsis."""
+    length = cell_len(cell)
+    if length > size:
+        return set_cell_size(cell, size - 1) + "…"
+    blanks = " " * (size - length)
+    return blanks + cell if to_right else cell + blanks
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Breaks a text between words, and words that are longer than a line anywhere.
+
+    >>> _wrapped("one two extraordinary", 8)
+    ['one two', 'extraord', 'inary']
+    """
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines += chop_cells(word, width)
+    return lines if lines[0] or len(lines) == 1 else lines[1:]
+
+
+def _unboxed(columns: Sequence[str], row: Sequence[str], width: int) -> list[str]:
+    """Writes a row as its first cell, and below it the others with their headings.
+
+    >>> _unboxed(("Model", "Passed", "Cost"), ("a", "3", "$0.10"), 20)
+    ['a', '  Passed 3', '  Cost $0.10']
+    """
+    lines = [row[0]]
+    for name, cell in zip(columns[1:], row[1:], strict=True):
+        part = f"{name} {cell}"
+        longer = f"{lines[-1]} · {part}"
+        if len(lines) > 1 and len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(f"  {part}")
+    return lines
