@@ -87,8 +87,10 @@ def test_waits_that_are_longer_than_a_slot_is_held_keep_the_pace(
     start_worker(processes, "-Q", "queries")
     with ScriptedApi() as api:
         desk.ended(desk.submit_queries(numbered(3), api_url=api.url, delay_s=3.0))
-    gaps = [b.at_s - a.at_s for a, b in pairwise(api.requests)]
-    assert all(2.9 <= gap < 4.5 for gap in gaps), gaps
+    times = [request.at_s for request in api.requests]
+    # A send may be noted some moments after its leave, and the next one at once.
+    assert all(later - earlier >= 3.0 - 1.0 for earlier, later in pairwise(times)), times
+    assert times[-1] - times[0] < 2 * 3.0 + 3.0, times
 
 
 def test_an_api_that_is_not_there_ends_the_run(desk: QueryDesk, processes: Processes) -> None:
