@@ -5,7 +5,8 @@ pass. The whole text comes first, then fenced blocks, tagged ones before others.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final, Literal, NamedTuple
 
@@ -37,14 +38,18 @@ class ExtractionError(ValueError):
 
 
 class Extracted(NamedTuple):
-    """An object with the place it was found in."""
+    """A value with the place it was found in."""
 
-    value: dict[str, Any]
-    """The object."""
+    value: Any
+    """The object, or what else was looked for."""
     source: Source
     """Where it stood."""
     blocks: int
-    """How many objects there were to choose from; the first was taken."""
+    """How many there were to choose from; the first was taken."""
+
+
+Accept = Callable[[Any], Any]
+"""Returns the value if it is one that is looked for, and raises `ExtractionError` else."""
 
 
 class _Candidate(NamedTuple):
@@ -85,7 +90,8 @@ def extract_json_object(text: str, *, lenient: bool = False) -> dict[str, Any]:
     >>> extract_json_object('It is {"a": 1}.', lenient=True)
     {'a': 1}
     """
-    return extract(text, lenient=lenient).value
+    value: dict[str, Any] = extract(text, lenient=lenient).value
+    return value
 
 
 def extract(text: str, *, lenient: bool = False) -> Extracted:
@@ -98,6 +104,29 @@ def extract(text: str, *, lenient: bool = False) -> Extracted:
     Raises:
         ExtractionError: there is none.
     """
+    return _extract(text, lenient=lenient, accept=_object)
+
+
+def extract_json(text: str, *, lenient: bool = False) -> Extracted:
+    """Finds any JSON value: the whole text, or the object or list in a fenced block.
+
+    Args:
+        text: what the model said.
+        lenient: whether an object or a list amid prose, outside of any fence, counts too.
+
+    Raises:
+        ExtractionError: there is none.
+
+    >>> extract_json("[1, 2]").value, extract_json(" 4.5 ").value
+    ([1, 2], 4.5)
+    >>> extract_json("It is [1, 2].", lenient=True).source
+    'prose'
+    """
+    return _extract(text, lenient=lenient, accept=_anything)
+
+
+def _extract(text: str, *, lenient: bool, accept: Accept) -> Extracted:
+    """Looks in the whole text, then in fenced blocks, then amid prose."""
     if len(text) > MAX_OUTPUT_CHARS:
         raise ExtractionError(
             f"{len(text):,} characters are more than the {MAX_OUTPUT_CHARS:,} that are read"
@@ -106,12 +135,12 @@ def extract(text: str, *, lenient: bool = False) -> Extracted:
     if not text:
         raise ExtractionError("the output is empty")
     try:
-        return Extracted(_object(_decode(text)), "whole text", 1)
+        return Extracted(accept(_decode(text)), "whole text", 1)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         pass  # not JSON as a whole; the reason is found below, if nothing better is
-    found, error = _in_fences(text)
+    found, error = _in_fences(text, accept)
     if found is None and lenient:
-        found = _in_prose(text)
+        found = _in_prose(text, accept)
     if found is not None:
         return found
     raise error or _why_not_whole(text)
@@ -153,11 +182,16 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _in_fences(text: str) -> tuple[Extracted | None, ExtractionError | None]:
-    """Tries the fenced blocks; without an object, says what was wrong with the most likely one."""
-    objects: list[tuple[bool, dict[str, Any]]] = []
+def _anything(value: Any) -> Any:
+    """The value, whatever it is."""
+    return value
+
+
+def _in_fences(text: str, accept: Accept) -> tuple[Extracted | None, ExtractionError | None]:
+    """Tries the fenced blocks; without a value, says what was wrong with the most likely one."""
+    objects: list[tuple[bool, Any]] = []
     errors: list[tuple[bool, ExtractionError]] = []
-    for is_tagged, found in _blocks(text):
+    for is_tagged, found in _blocks(text, accept):
         if isinstance(found, ExtractionError):
             errors.append((is_tagged, found))
         else:
@@ -170,7 +204,7 @@ def _in_fences(text: str) -> tuple[Extracted | None, ExtractionError | None]:
     return None, None
 
 
-def _blocks(text: str) -> Iterator[tuple[bool, dict[str, Any] | ExtractionError]]:
+def _blocks(text: str, accept: Accept) -> Iterator[tuple[bool, Any]]:
     """Yields what is in each block that may hold JSON, and whether it says that it does."""
     position = tries = 0
     for match in _FENCE.finditer(text):
@@ -183,7 +217,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, dict[str, Any] | ExtractionError]
         end: int | None = None
         if candidate is not None:
             try:
-                value, end = _block(text, candidate)
+                value, end = _block(text, candidate, accept)
                 yield candidate.is_tagged, value
             except ExtractionError as error:
                 yield candidate.is_tagged, error
@@ -205,17 +239,17 @@ def _candidate(text: str, match: re.Match[str]) -> _Candidate | None:
     return _Candidate(start, word in JSON_TAGS, match.group()[:3])
 
 
-def _block(text: str, candidate: _Candidate) -> tuple[dict[str, Any], int]:
+def _block(text: str, candidate: _Candidate, accept: Accept) -> tuple[Any, int]:
     """Parses a block to its closing fence; brackets and backticks inside of texts end nothing.
 
     Raises:
-        ExtractionError: it is no JSON object, or something else follows it.
+        ExtractionError: it is not what is looked for, or something else follows it.
     """
     value, end = _parse_at(text, candidate.start)
     rest = _after_space(text, end)
     if rest < len(text) and not text.startswith(candidate.fence, rest):
         raise ExtractionError(f"after the JSON the block goes on: {cut(text[rest : rest + 41], 40)}")
-    return _object(value), rest + 3
+    return accept(value), rest + 3
 
 
 def _parse_at(text: str, start: int) -> tuple[Any, int]:
@@ -243,8 +277,8 @@ def _parse_at(text: str, start: int) -> tuple[Any, int]:
         raise ExtractionError(f"not JSON: {cut(str(error), 80)}") from None
 
 
-def _in_prose(text: str) -> Extracted | None:
-    """The first object that is not part of something bigger; broken JSON is passed over as a whole."""
+def _in_prose(text: str, accept: Accept) -> Extracted | None:
+    """The first value that is not part of something bigger; broken JSON is passed over as a whole."""
     start = 0
     for _ in range(MAX_CANDIDATES):
         bracket = _OPENING.search(text, start)
@@ -257,8 +291,8 @@ def _in_prose(text: str) -> Extracted | None:
                 return None
             start = max(error.__cause__.pos, bracket.end())
         else:
-            if isinstance(value, dict):
-                return Extracted(value, "prose", 1)
+            with suppress(ExtractionError):
+                return Extracted(accept(value), "prose", 1)
     return None
 
 

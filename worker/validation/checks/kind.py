@@ -1,0 +1,169 @@
+"""What a kind of check is, what it looks at, and what it returns."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from shared.contracts.checks import Check
+from worker.validation.case_verdict import Sandbox
+from worker.validation.extraction import ExtractionError, extract_json
+
+
+class Answer(NamedTuple):
+    """An answer of a model, as far as checks look at it beside its text; None: not recorded."""
+
+    latency_s: float | None = None
+    """From sending to the last byte; of a cached answer, when it was first given."""
+    tokens: int | None = None
+    """Of prompt and answer together."""
+    cost_usd: float | None = None
+    """What it cost; of a cached answer, when it was first given."""
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+    """In OpenAI's shape: `id`, `type`, `function` with `name` and `arguments` as text."""
+    refusal: str = ""
+    """The provider's own field for a refusal."""
+    finish_reason: str = ""
+    """Why the answer ended, such as `stop` or `content_filter`."""
+    reasoning: str = ""
+    """What the model wrote before its answer."""
+
+
+NOTHING_RECORDED: Final = Answer()
+"""Of an answer of which only the text is known."""
+
+
+class Score(NamedTuple):
+    """What one check found."""
+
+    value: float | None
+    """From 0 to 1; None: skipped, and out of the mean."""
+    reason: str
+    """What was expected, and what was found."""
+    detail: Mapping[str, Any] = {}
+    """For programs."""
+    passed: bool | None = None
+    """Whether it passes without an `at_least`; None: its score decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The JSON value in an output, or why there is none."""
+
+    value: Any = None
+    """The value; null when there is an error."""
+    error: str = ""
+    """Why there is no JSON; empty when there is."""
+
+
+@dataclass(slots=True)
+class Subject:
+    """What the checks of one answer look at; the JSON in the text is parsed once, when it is first needed."""
+
+    text: str
+    """The output, or a selected node of its JSON: a text as it is, other values as JSON."""
+    answer: Answer = NOTHING_RECORDED
+    """The answer of which the text is a part."""
+    input: str = ""
+    """What the model was asked."""
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    """The variables of the case."""
+    expected: Any = None
+    """The object that the case expects, if any."""
+    sandbox: Sandbox | None = None
+    """Runs patterns and people's functions; None: patterns in this process, functions not at all."""
+    is_lenient: bool = False
+    """Whether JSON amid prose counts too (`json_extraction: lenient`)."""
+    scores: Mapping[bytes, Score] = field(default_factory=dict)
+    """What paid checks found, by `key_of` the check."""
+    _parsed: Parsed | None = None
+
+    @property
+    def parsed(self) -> Parsed:
+        """The JSON value in the text.
+
+        >>> Subject('{"a": 1}').parsed.value
+        {'a': 1}
+        >>> Subject("Hi").parsed.error
+        'there is no JSON in it; it begins: Hi'
+        """
+        if self._parsed is None:
+            try:
+                self._parsed = Parsed(extract_json(self.text, lenient=self.is_lenient).value)
+            except ExtractionError as error:
+                self._parsed = Parsed(error=str(error))
+        return self._parsed
+
+    def at_node(self, value: Any) -> "Subject":
+        """The same with a part of the JSON in place of the text.
+
+        >>> Subject("…").at_node({"a": 1}).text, Subject("…").at_node("Paris").text
+        ('{"a":1}', 'Paris')
+        """
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        return replace(self, text=text, _parsed=Parsed(value))
+
+
+Run = Callable[[Check, Subject], Score]
+"""What evaluates a check of one kind."""
+Combine = Callable[[Check, Sequence[Score]], Score]
+"""What makes one score of the scores of inner checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckKind:
+    """One row of the table of checks."""
+
+    name: str
+    """What it is called in a bench file."""
+    passes_when: str
+    """For the documentation: when it passes."""
+    example: str
+    """One check in YAML, for the documentation; a test runs it."""
+    example_output: str
+    """An output that passes the example."""
+    argument: Any = None
+    """The type of its argument, for pydantic; None: it takes none."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Its own options with their types."""
+    run: Run | None = None
+    """Evaluates it; None: it is a combination, or paid."""
+    combine: Combine | None = None
+    """Makes a score of those of its inner checks."""
+    is_scored: bool = False
+    """Whether its score is any number from 0 to 1, so that it needs `at_least`."""
+    at_least: float | None = None
+    """The default of `at_least`, of a kind that has one."""
+    is_paid: bool = False
+    """Whether it calls a model."""
+    is_template: bool = True
+    """Whether texts in its argument are rendered."""
+    takes_bare_word: bool = False
+    """Whether it can be written without an argument."""
+    needs_sandbox: bool = False
+    """Whether it runs what people wrote: patterns or functions."""
+
+
+PASSED: Final = 1.0
+FAILED: Final = 0.0
+
+
+def yes(reason: str, **detail: Any) -> Score:
+    """The check finds what it looks for."""
+    return Score(PASSED, reason, detail)
+
+
+def no(reason: str, **detail: Any) -> Score:
+    """The check does not find what it looks for."""
+    return Score(FAILED, reason, detail)
+
+
+def skipped(reason: str) -> Score:
+    """The check has nothing to look at."""
+    return Score(None, reason)
+
+
+def key_of(check: Check) -> bytes:
+    """Identifies a check among those of a case: equal checks are asked once."""
+    return msgspec.json.encode(msgspec.structs.replace(check, name="", at_least=None, weight=1.0))
