@@ -65,15 +65,8 @@ def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
 def _criteria(case: OpenedCase) -> dict[str, Any]:
     """Writes a case as a bench has it."""
     item = case.item
-    said = {
-        "id": item.id,
-        "expected": item.expected,
-        "reference": item.reference,
-        "regex_pattern": item.regex_pattern,
-        "validator": item.validator,
-        "label": item.label,
-    }
-    return {"input": item.input} | {key: value for key, value in said.items() if value is not None}
+    name = {} if item.id is None else {"id": item.id}
+    return {"input": item.input, **name, **item.criteria}
 
 
 def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:

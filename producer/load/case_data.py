@@ -14,9 +14,10 @@ from producer.load.case_rows import MOST_CASES, Row, checked, nearest
 from producer.load.problems import shown
 from producer.load.strict_json import parse_json, why_broken
 from shared.contracts.case_config import CaseEntry
+from shared.contracts.cases import CRITERIA, WRITTEN_AS_JSON
 from shared.errors import InputError
 
-COLUMNS: Final = ("input", "expected", "id", "reference", "regex_pattern", "validator", "label")
+COLUMNS: Final = ("input", "id", *CRITERIA)
 """What a CSV file may hold of a case."""
 _JSON_HINT: Final = 'each line is one JSON object, such as {"input": "…"}'
 _CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"
@@ -121,10 +122,10 @@ def _case_of(where: str, header: Sequence[str], cells: Sequence[str]) -> dict[st
     case: dict[str, Any] = {
         name: cell for name, cell in zip(header, cells, strict=True) if cell.strip() or name == "input"
     }
-    if "expected" in case:
+    for name in WRITTEN_AS_JSON & case.keys():
         try:
-            case["expected"] = parse_json(case["expected"])
+            case[name] = parse_json(case[name])
         except (ValueError, RecursionError) as error:
             hint = 'write it as JSON, quotes doubled: "{""city"": ""Paris""}"'
-            raise InputError(f"{where}: expected: {why_broken(error)}", hint=hint) from None
+            raise InputError(f"{where}: {name}: {why_broken(error)}", hint=hint) from None
     return case

@@ -95,12 +95,8 @@ class PlannedRun:
                         case.input,
                         repeat,
                         case.id,
-                        case.expected,
-                        case.reference,
-                        case.regex_pattern,
-                        case.validator,
                         recorded_for(self.outputs, at, model, repeat),
-                        case.label,
+                        case.criteria,
                     )
 
 

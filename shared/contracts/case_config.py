@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from shared.contracts.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, Label
+from shared.contracts.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
-from shared.contracts.cases import MAX_ID_CHARS, Encodable, JsonObject, Pattern, Text
+from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, Text
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 
 MOST_CONCURRENCY: Final = 100
@@ -127,31 +127,15 @@ class RunSettings(_Strict):
     """Whether the first failure ends the run."""
 
 
-class CaseEntry(_Strict):
-    """One test case as it is written in a file."""
+class CaseEntry(Criteria):
+    """One test case as it is written in a file: its criteria, and what is asked."""
 
     id: Annotated[Text, Field(max_length=MAX_ID_CHARS)] | None = None
     """A name of its own, unique among the cases of the run."""
     input: Annotated[Text, Field(max_length=MAX_INPUT_CHARS)]
     """What the models are asked."""
-    expected: JsonObject | None = None
-    """The object that the output must be; `{}` asks for an empty one; null: not checked."""
-    reference: Encodable | None = None
-    """A good answer in words, for ROUGE-L; it never decides."""
-    regex_pattern: Pattern | None = None
-    """Must be found somewhere in the output."""
-    validator: Text | None = None
-    """The function of the validators file that must accept the output."""
-    label: Label | None = None
-    """What a person said of the output, to measure the judges by; it never decides."""
     outputs: dict[str, Encodable] | None = None
     """Recorded outputs by model: nothing is called then."""
-
-    @property
-    def is_freeform(self) -> bool:
-        """Whether nothing at all is said about the answer."""
-        criteria = (self.expected, self.reference, self.regex_pattern, self.validator)
-        return all(each is None for each in criteria)
 
 
 class BenchConfig(_Strict):

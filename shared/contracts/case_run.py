@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from shared.contracts.case_vocabulary import DEFAULT_JUDGE
+from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
 
 SNAPSHOT_KEY: Final = "cases"
 """Where it stands in a run's snapshot."""
@@ -30,8 +30,6 @@ STANDARD: Final = "standard"
 """At least one case has a criterion."""
 
 Mode = Literal["freeform", "standard"]
-Label = Literal["pass", "fail"]
-"""What a person says of an output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +179,20 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Which repetition it is, from 0."""
     id: str | None = None
     """The case's own name."""
-    expected: dict[str, Any] | None = None
-    """The object that the output must be."""
-    reference: str | None = None
-    """A good answer in words."""
-    regex_pattern: str | None = None
-    """Must be found in the output."""
-    validator: str | None = None
-    """The function that must accept the output."""
     recorded: Recorded | None = None
     """The output recorded before; None in a recorded run: there is none."""
-    label: Label | None = None
-    """What a person said of the output."""
+    criteria: dict[str, Any] = {}
+    """What a good answer looks like: the fields of `shared.contracts.cases.Criteria` that are given."""
+
+    @property
+    def expected(self) -> dict[str, Any] | None:
+        """The object that the output must be."""
+        return self.criteria.get("expected")
+
+    @property
+    def label(self) -> Label | None:
+        """What a person said of the output."""
+        return self.criteria.get("label")
 
     @property
     def first(self) -> str:
@@ -207,19 +207,28 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return f"case {self.case + 1} · {self.model}{again}"
 
 
+_OWN_KEYS: Final = frozenset(CasePayload.__struct_fields__) - {"criteria"}
 _encode: Final = msgspec.json.Encoder().encode
-_decoder: Final = msgspec.json.Decoder(CasePayload)
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def encode_case(payload: CasePayload) -> bytes:
-    """Writes an item as it travels."""
-    return _encode(payload)
+    """Writes an item as it travels: one flat object, in which criteria stand beside the item's own keys.
+
+    >>> encode_case(CasePayload(0, "m", "Hi", criteria={"regex_pattern": "^H"}))
+    b'{"case":0,"model":"m","input":"Hi","regex_pattern":"^H"}'
+    """
+    said = msgspec.to_builtins(payload)
+    return _encode(said | said.pop("criteria", {}))
 
 
 def decode_case(payload: bytes) -> CasePayload:
-    r"""Reads an item.
+    r"""Reads an item; what is none of its own keys is a criterion.
 
-    >>> decode_case(encode_case(CasePayload(0, "m", "Hi", recorded=Recorded("")))).recorded == Recorded("")
+    >>> item = CasePayload(0, "m", "Hi", recorded=Recorded(""), criteria={"label": "pass"})
+    >>> decode_case(encode_case(item)) == item
     True
     """
-    return _decoder.decode(payload)
+    said = _decode(payload)
+    own = {name: said.pop(name) for name in _OWN_KEYS & said.keys()}
+    return msgspec.convert({**own, "criteria": said}, CasePayload)

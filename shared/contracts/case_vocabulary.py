@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 MAX_INPUT_CHARS: Final = 1_000_000
 """A longer prompt is an input error."""
@@ -24,6 +24,8 @@ MOST_JUDGES: Final = 9
 """Judges of a panel."""
 JUDGE_QUESTION: Final = "Are these two JSON objects semantically equivalent?"
 """What the judge is asked, word for word as in the document."""
+Label = Literal["pass", "fail"]
+"""What a person says of an output."""
 JSON_EXTRACTIONS: Final = ("strict", "lenient")
 """`strict`: a whole text or a fenced block; `lenient`: also an object amid prose."""
 
@@ -70,8 +72,24 @@ class Stage(StrEnum):
     """Stage 4: does a second model find the two equivalent?"""
 
 
-STAGE_NUMBERS: Final = dict(zip(Stage, ("0", "0.5", "1", "2", "3", "4"), strict=True))
-"""What the document calls them."""
+class StageRow(NamedTuple):
+    """What is fixed of a stage."""
+
+    number: str
+    """What the document calls it."""
+    failure: CaseStatus
+    """The status of a case that fails it."""
+
+
+STAGE_TABLE: Final = {
+    Stage.REGEX: StageRow("0", CaseStatus.FAILED_REGEX),
+    Stage.CUSTOM: StageRow("0.5", CaseStatus.FAILED_CUSTOM),
+    Stage.JSON: StageRow("1", CaseStatus.FAILED_JSON_PARSE),
+    Stage.SCHEMA: StageRow("2", CaseStatus.FAILED_SCHEMA),
+    Stage.EQUALITY: StageRow("3", CaseStatus.FAILED_EQUALITY),
+    Stage.FUZZY: StageRow("4", CaseStatus.FAILED_FUZZY),
+}
+"""All stages, in their order."""
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from shared.contracts.case_vocabulary import MAX_INPUT_CHARS, CaseStatus, Stage, pattern_error, why_not_json
+from shared.contracts.case_vocabulary import (
+    MAX_INPUT_CHARS,
+    CaseStatus,
+    Label,
+    Stage,
+    pattern_error,
+    why_not_json,
+)
 
 __all__ = ["Case", "CaseStatus", "Stage"]
 
@@ -60,17 +67,17 @@ Pattern = Annotated[Text, AfterValidator(_compiles)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_is_json)]
 
 
-class Case(BaseModel):
-    """One test case; None everywhere below `input` means that this is not checked."""
+class Criteria(BaseModel):
+    """What a good answer looks like; files of cases, items, the pipeline and `rescore` take it from here.
+
+    A field that is added here is read from YAML, JSON Lines and CSV, travels with the item, and is there in
+    the pipeline. None means that it is not checked.
+    """
 
     model_config = ConfigDict(
         strict=True, frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True
     )
 
-    id: Annotated[Text, StringConstraints(max_length=MAX_ID_CHARS)] | None = None
-    """A name of its own, unique in the file."""
-    input: Annotated[Text, StringConstraints(max_length=MAX_INPUT_CHARS)]
-    """What the model is asked."""
     expected: JsonObject | None = None
     """The object that the output must be; `{}` asks for an empty one."""
     reference: Encodable | None = None
@@ -79,22 +86,59 @@ class Case(BaseModel):
     """Must be found somewhere in the output, as by `re.search` with MULTILINE."""
     validator: Text | None = None
     """The function of the validators file that must accept the output."""
-    label: Literal["pass", "fail"] | None = None
+    label: Label | None = None
     """What a person said of the output, to measure judges by; it never decides."""
-    json_schema: dict[str, Any] | bool | None = Field(default=None, alias="schema")
-    """The JSON schema that the object must keep to."""
-    json_extraction: Literal["strict", "lenient"] = "strict"
-    """`lenient` also finds an object amid prose, without a fence."""
+
+    @property
+    def criteria(self) -> dict[str, Any]:
+        """Those that are given, by name, as they travel with an item.
+
+        >>> Criteria(regex_pattern="^A", label="pass").criteria
+        {'regex_pattern': '^A', 'label': 'pass'}
+        """
+        return {name: value for name in CRITERIA if (value := getattr(self, name)) is not None}
+
+    @property
+    def has_checks(self) -> bool:
+        """Whether any of them can fail an answer.
+
+        >>> Criteria(regex_pattern="^A").has_checks, Criteria(reference="A good one.").has_checks
+        (True, False)
+        """
+        return not self.criteria.keys() <= NEVER_DECIDE
 
     @property
     def is_freeform(self) -> bool:
         """Whether nothing at all is said about the answer, so that a person looks at it."""
         return not self.has_checks and self.reference is None
 
+
+CRITERIA: Final = tuple(Criteria.model_fields)
+"""The names of all criteria, in order."""
+NEVER_DECIDE: Final = frozenset({"reference", "label"})
+"""Criteria that measure, and cannot fail an answer."""
+NEEDS_SANDBOX: Final = frozenset({"regex_pattern", "validator"})
+"""Criteria that are code of the user's."""
+WRITTEN_AS_JSON: Final = frozenset({"expected"})
+"""Criteria that are no text: a CSV file has JSON in their cells."""
+
+
+class Case(Criteria):
+    """One test case as the pipeline takes it."""
+
+    id: Annotated[Text, StringConstraints(max_length=MAX_ID_CHARS)] | None = None
+    """A name of its own, unique in the file."""
+    input: Annotated[Text, StringConstraints(max_length=MAX_INPUT_CHARS)]
+    """What the model is asked."""
+    json_schema: dict[str, Any] | bool | None = Field(default=None, alias="schema")
+    """The JSON schema that the object must keep to."""
+    json_extraction: Literal["strict", "lenient"] = "strict"
+    """`lenient` also finds an object amid prose, without a fence."""
+
     @property
     def has_checks(self) -> bool:
         """Whether any stage can fail."""
-        return self.needs_json or self.regex_pattern is not None or self.validator is not None
+        return self.json_schema is not None or super().has_checks
 
     @property
     def needs_json(self) -> bool:

@@ -177,7 +177,9 @@ def test_the_page_is_read_without_its_script(browser: Browser, page: str) -> Non
 def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, mode: str) -> None:
     """Markup, script addresses, template braces and control characters are shown, and nothing runs."""
     is_freeform = mode == "freeform"
-    item = CasePayload(0, HOSTILE, HOSTILE, id=HOSTILE, expected=None if is_freeform else {"a": HOSTILE})
+    item = CasePayload(
+        0, HOSTILE, HOSTILE, id=HOSTILE, criteria={} if is_freeform else {"expected": {"a": HOSTILE}}
+    )
     info = run_info((HOSTILE,), 1, mode="freeform" if is_freeform else "standard")
     path = write_page(tmp_path / "hostile.html", info, [item_row(0, item, HOSTILE, ms=5, cost=None)])
     opened(browser, path.as_uri())

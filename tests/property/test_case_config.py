@@ -186,5 +186,5 @@ def test_deep_objects_are_read_or_refused(depth: int) -> None:
     content = '{"name": "n", "system_prompt": "s", "models": ["m"], "test_cases": [' + case + "]}"
     assert (refusal_of(content.encode()) == "") == (depth == 400)
     if depth == 400:
-        item = CasePayload(0, "m", "a", expected=json.loads(deep))
+        item = CasePayload(0, "m", "a", criteria={"expected": json.loads(deep)})
         assert decode_case(encode_case(item)) == item

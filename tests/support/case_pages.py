@@ -48,7 +48,11 @@ def rows_of(models: Sequence[str], cases: int, outputs: Sequence[str | None]) ->
     for at in range(len(models) * cases):
         place, case = divmod(at, cases)
         item = CasePayload(
-            case, models[place], f"Read ticket {case + 1}.", id=f"ticket-{case + 1}", expected=EXPECTED
+            case,
+            models[place],
+            f"Read ticket {case + 1}.",
+            id=f"ticket-{case + 1}",
+            criteria={"expected": EXPECTED},
         )
         cost = None if place == len(models) - 1 else 0.001 * (place + 1)
         yield item_row(at, item, outputs[at % len(outputs)], ms=100 + 37 * at % 1_000, cost=cost)

@@ -18,6 +18,7 @@ from shared.clock import now_ms
 from shared.codecs.item_rows import CACHED, UNJUDGED
 from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case
+from shared.contracts.cases import CRITERIA, NEEDS_SANDBOX
 from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityError
 from shared.names import Outcome, RunState
 from shared.observability import tracing
@@ -235,9 +236,10 @@ class CasesEngine:
     def _validate(self, payload: CasePayload, output: str) -> ValidationResult:
         """Takes an output through stages 0 to 3; in a thread for validation."""
         case = case_of(self._run, payload)
-        if payload.regex_pattern is None and payload.validator is None:
+        if not NEEDS_SANDBOX & payload.criteria.keys():
             return before_judge(case, output)
-        source = self._run.validators.source if self._run.validators and payload.validator else None
+        has_validator = "validator" in payload.criteria
+        source = self._run.validators.source if self._run.validators and has_validator else None
         with self._sandboxes.batch(source) as sandbox:
             return before_judge(case, output, sandbox=sandbox)
 
@@ -260,15 +262,9 @@ def model_request(run: CaseRun, payload: CasePayload) -> ModelRequest:
 
 def case_of(run: CaseRun, payload: CasePayload) -> dict[str, Any]:
     """Puts together what the pipeline needs of a case."""
-    return {
-        "input": payload.input,
-        "expected": payload.expected,
-        "reference": payload.reference,
-        "regex_pattern": payload.regex_pattern,
-        "validator": payload.validator,
-        "schema": run.schema,
-        "json_extraction": run.json_extraction,
-    }
+    criteria = {name: payload.criteria[name] for name in CRITERIA if name in payload.criteria}
+    of_run = {"schema": run.schema, "json_extraction": run.json_extraction}
+    return {"input": payload.input, **criteria, **of_run}
 
 
 def _unjudged(error: ProctorError) -> Failed:

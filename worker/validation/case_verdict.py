@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from shared.contracts.case_vocabulary import STAGE_NUMBERS, CaseStatus, Stage
+from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from worker.validation.display import escape_surrogates
 
 FREEFORM: Final = "freeform"
@@ -66,7 +66,7 @@ class StageResult(NamedTuple):
     @property
     def number(self) -> str:
         """What the document calls it, such as `0.5`."""
-        return STAGE_NUMBERS[self.stage]
+        return STAGE_TABLE[self.stage].number
 
     def as_document(self) -> dict[str, Any]:
         """As it is stored."""

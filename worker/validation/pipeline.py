@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shared.contracts.case_vocabulary import CaseStatus, Stage
+from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from shared.contracts.cases import AT_RUN_TIME, Case
 from worker.validation.case_verdict import (
     FREEFORM,
@@ -42,20 +42,10 @@ from worker.validation.panel import with_reply, with_votes, without_reply
 from worker.validation.rouge import rouge_l
 from worker.validation.schema import SchemaValidator
 
-__all__ = ["FAILURES", "STAGES", "before_judge", "validate", "with_reply", "with_votes", "without_reply"]
+__all__ = ["STAGES", "before_judge", "validate", "with_reply", "with_votes", "without_reply"]
 
 MAX_SHOWN_PROBLEMS: Final = 5
 """Schema errors that a message names."""
-
-FAILURES: Final = {
-    Stage.REGEX: CaseStatus.FAILED_REGEX,
-    Stage.CUSTOM: CaseStatus.FAILED_CUSTOM,
-    Stage.JSON: CaseStatus.FAILED_JSON_PARSE,
-    Stage.SCHEMA: CaseStatus.FAILED_SCHEMA,
-    Stage.EQUALITY: CaseStatus.FAILED_EQUALITY,
-    Stage.FUZZY: CaseStatus.FAILED_FUZZY,
-}
-"""The status of a case that a stage failed."""
 
 
 @dataclass(slots=True)
@@ -226,7 +216,7 @@ def _result(work: _PipelineState) -> ValidationResult:
     last = spoke[-1] if spoke else None
     is_failure = last is not None and last.outcome is StageOutcome.FAIL
     return ValidationResult(
-        status=FAILURES[last.stage] if last is not None and is_failure else CaseStatus.PASSED,
+        status=STAGE_TABLE[last.stage].failure if last is not None and is_failure else CaseStatus.PASSED,
         passed=not is_failure,
         decided_by=last.stage if last is not None else FREEFORM if work.case.is_freeform else NO_CHECK,
         message=last.reason if last is not None and is_failure else "",

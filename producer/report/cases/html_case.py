@@ -123,12 +123,12 @@ def _asked(case: OpenedCase) -> Iterator[tuple[str, str]]:
     """The texts of a case: what was asked, and what a good answer looks like."""
     item = case.item
     yield "Prompt", item.input
-    if item.regex_pattern is not None:
-        yield "Pattern", item.regex_pattern
-    if item.validator is not None:
-        yield "Validator", item.validator
-    if item.reference is not None:
-        yield "Reference", item.reference
+    if "regex_pattern" in item.criteria:
+        yield "Pattern", item.criteria["regex_pattern"]
+    if "validator" in item.criteria:
+        yield "Validator", item.criteria["validator"]
+    if "reference" in item.criteria:
+        yield "Reference", item.criteria["reference"]
 
 
 def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from producer.aggregate.agreement import alpha_of_tallies, fleiss_kappa, krippendorff_alpha
 from producer.aggregate.cases import CaseTotals
 from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import CasePayload, Label, encode_case
+from shared.contracts.case_run import CasePayload, encode_case
+from shared.contracts.case_vocabulary import Label
 from worker.executors.case_results import case_document, case_line
 from worker.validation.case_verdict import JudgeReply
 from worker.validation.panel import Vote, with_votes
@@ -40,7 +41,8 @@ def judged(
         for name, reply in zip(names, replies, strict=True)
     ]
     result = with_votes(result, votes)
-    item = CasePayload(case, model, "Hi", repeat, label=label, expected={"n": 1})
+    said_by_people = {} if label is None else {"label": label}
+    item = CasePayload(case, model, "Hi", repeat, criteria={"expected": {"n": 1}, **said_by_people})
     line = case_line(case_document(item, result))
     code = "p" if result.passed else "f"
     return ItemRow(case, code, line, 1, 2, 1, 3, 0.5, encode_case(item))

@@ -14,7 +14,12 @@ def repeated() -> list[ItemRow]:
     """One model, two cases, three times each: one always passes, one once."""
     outputs = ('{"n": 1}', '{"n": 1}', '{"n": 1}', '{"n": 2}', '{"n": 1}', "none")
     return [
-        row(at, CasePayload(at // 3, "m", "Hi", at % 3, expected={"n": 1}), output, ms=100 * (at + 1))
+        row(
+            at,
+            CasePayload(at // 3, "m", "Hi", at % 3, criteria={"expected": {"n": 1}}),
+            output,
+            ms=100 * (at + 1),
+        )
         for at, output in enumerate(outputs)
     ]
 
@@ -70,7 +75,7 @@ def test_a_narrow_terminal_loses_no_figure(monkeypatch: pytest.MonkeyPatch, colu
     """Where a table has no room, its rows are told in words: names and figures are there in full."""
     monkeypatch.setenv("COLUMNS", columns)
     name = "anthropic/claude-haiku-4-5"
-    rows = [row(0, CasePayload(0, name, "Hi", 0, expected={"n": 1}), '{"n": 1}', ms=100)]
+    rows = [row(0, CasePayload(0, name, "Hi", 0, criteria={"expected": {"n": 1}}), '{"n": 1}', ms=100)]
     text = summary_text(document(rows, run_info(models=[name])))
     assert "…" not in text
     assert name in text.splitlines()

@@ -121,7 +121,9 @@ def test_a_freeform_page_shows_so_many_prompts_with_all_their_outputs(
 def test_repeats_have_a_table_of_their_own(tmp_path: Path) -> None:
     """Where cases were asked more than once, the page tells pass@k, the mean's error, and flaky cases."""
     rows = [
-        item_row(at, CasePayload(0, MODELS[0], "ask", at, expected=EXPECTED), output, ms=5, cost=0.0)
+        item_row(
+            at, CasePayload(0, MODELS[0], "ask", at, criteria={"expected": EXPECTED}), output, ms=5, cost=0.0
+        )
         for at, output in enumerate((GOOD, WRONG))
     ]
     text = page(tmp_path, rows, repeat=2)
@@ -134,7 +136,10 @@ def test_repeats_have_a_table_of_their_own(tmp_path: Path) -> None:
 def test_problems_replies_and_what_was_never_asked_are_shown(tmp_path: Path) -> None:
     """Schema errors stand in a table, a judge's reply beside its stage, and lost cases among the failures."""
     schema = {"type": "object", "properties": {"city": {"type": "integer"}}}
-    broken, judged = CasePayload(0, MODELS[0], "one"), CasePayload(1, MODELS[0], "two", expected=EXPECTED)
+    broken, judged = (
+        CasePayload(0, MODELS[0], "one"),
+        CasePayload(1, MODELS[0], "two", criteria={"expected": EXPECTED}),
+    )
     results = [
         (broken, validate({"expected": EXPECTED, "schema": schema}, GOOD)),
         (judged, validate({"expected": EXPECTED}, WRONG, judge=lambda *_: "FAIL: another <city>")),
@@ -155,7 +160,7 @@ def test_problems_replies_and_what_was_never_asked_are_shown(tmp_path: Path) -> 
 
 def test_judges_are_told_apart(tmp_path: Path) -> None:
     """A panel has a section: how far it agrees, and a row for each judge; people's word is at the case."""
-    item = CasePayload(0, MODELS[0], "one", expected=EXPECTED, label="fail")
+    item = CasePayload(0, MODELS[0], "one", criteria={"expected": EXPECTED, "label": "fail"})
     votes = [
         Vote(f"judge/{name}", JudgeReply(word, {"model": f"judge/{name}", "cost_usd": 0.5}))
         for name, word in (("a", "PASS"), ("b", "FAIL"), ("<c>", "FAIL"))

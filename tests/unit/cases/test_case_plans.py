@@ -69,7 +69,7 @@ def test_items_are_in_order(full: Path) -> None:
     found = [(item.case, item.model, item.repeat) for item in plan(full).items()]
     assert found == [(case, model, repeat) for model in "ab" for case in (0, 1) for repeat in (0, 1)]
     one, *_, two = plan(full).items()
-    assert (one.input, one.regex_pattern, one.reference, one.id) == ("one", "x", "r", "first")
+    assert (one.input, one.criteria, one.id) == ("one", {"reference": "r", "regex_pattern": "x"}, "first")
     assert (two.input, two.expected, two.id) == ("two", {"n": 2}, "second")
 
 

@@ -47,8 +47,7 @@ def row(
     **judge: Any,
 ) -> ItemRow:
     """A result as the store reads it."""
-    case: dict[str, Any] = {"expected": item.expected, "regex_pattern": item.regex_pattern}
-    result = validate(case, output, **judge)
+    result = validate(item.criteria, output, **judge)
     line = case_line(case_document(item, result, CallDetails(USAGE, reasoning=reasoning)))
     code = "p" if result.passed else "f"
     return ItemRow(at, code, line, 1_000, 2_000, 1, ms, cost, encode_case(item))
@@ -56,13 +55,13 @@ def row(
 
 def standard() -> list[ItemRow]:
     """Two models, two cases: one model passes both, the other fails one and gives no second answer."""
-    expected = {"n": 1}
+    criteria = {"expected": {"n": 1}}
     error = case_line(case_document(CasePayload(1, "slow", "two"), None), "upstream_timeout", "late")
     return [
-        row(0, CasePayload(0, "slow", "one", id="first", expected=expected), '{"n": 2}', ms=2_000, cost=None),
+        row(0, CasePayload(0, "slow", "one", id="first", criteria=criteria), '{"n": 2}', ms=2_000, cost=None),
         ItemRow(1, "x", error, 1_000, 2_000, 3, payload=encode_case(CasePayload(1, "slow", "two"))),
-        row(2, CasePayload(0, "good", "one", id="first", expected=expected), '{"n": 1}'),
-        row(3, CasePayload(1, "good", "two", expected=expected), '{"n": 1.0}', judge=lambda *_: "PASS"),
+        row(2, CasePayload(0, "good", "one", id="first", criteria=criteria), '{"n": 1}'),
+        row(3, CasePayload(1, "good", "two", criteria=criteria), '{"n": 1.0}', judge=lambda *_: "PASS"),
     ]
 
 
@@ -133,7 +132,7 @@ def test_outputs_stand_prompt_by_prompt() -> None:
 
 def test_the_table_has_the_documented_columns() -> None:
     """CSV begins with the documented tool's seventeen columns; formulas of an output do not run."""
-    rows = [row(0, CasePayload(0, "=m", "+ask", expected={"n": 1}), "=1+1", cost=None)]
+    rows = [row(0, CasePayload(0, "=m", "+ask", criteria={"expected": {"n": 1}}), "=1+1", cost=None)]
     info = run_info(models=("=m",))
     head, line = csv.reader(StringIO(written("csv", rows, info)))
     found = dict(zip(head, line, strict=True))
@@ -168,7 +167,7 @@ def test_json_has_every_result() -> None:
 def test_reasoning_is_shown_beside_the_output(mode: str) -> None:
     """Every format that has outputs has the reasoning of an answer, bounded, and no verdict looks at it."""
     thought = "2 and 2 are <b>4</b>. " * 2_000
-    item = CasePayload(0, "m", "2+2?", regex_pattern=None if mode == "freeform" else "<b>")
+    item = CasePayload(0, "m", "2+2?", criteria={} if mode == "freeform" else {"regex_pattern": "<b>"})
     rows, info = [row(0, item, "4", reasoning=thought)], run_info(mode, models=("m",))
     [line] = [json.loads(line) for line in written("jsonl", rows, info).splitlines()]
     assert line["result"]["reasoning"] == thought[:REASONING_CHARS]
@@ -185,7 +184,9 @@ def test_reasoning_is_shown_beside_the_output(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["standard", "freeform"])
 def test_hostile_text_is_only_text(mode: str) -> None:
     """Markup of models, prompts and outputs is shown and not obeyed, in HTML and in Markdown."""
-    item = CasePayload(0, HOSTILE, HOSTILE, id=HOSTILE, regex_pattern=None if mode == "freeform" else "never")
+    item = CasePayload(
+        0, HOSTILE, HOSTILE, id=HOSTILE, criteria={} if mode == "freeform" else {"regex_pattern": "never"}
+    )
     info = run_info(mode, models=(HOSTILE,))
     page = written("html", [row(0, item, HOSTILE)], info)
     assert "<img" not in page

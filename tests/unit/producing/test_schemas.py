@@ -70,7 +70,7 @@ def test_repeated_cases_fit_too() -> None:
     """Cases that are asked more than once have pass@k, an error of the mean, and flakiness."""
     totals = totals_of(CASES)
     for at, output in enumerate(('{"n": 1}', '{"n": 2}', "Hi", '{"n": 1}')):
-        item = CasePayload(at // 2, "m", "Hi", at % 2, expected={"n": 1})
+        item = CasePayload(at // 2, "m", "Hi", at % 2, criteria={"expected": {"n": 1}})
         totals.add([case_row(at, item, output, judge=lambda *_: "PASS")])
     found = hold("run", document_of(cases_info(), totals))
     assert found["summary"]["models"][0]["repeats"]["repeats"] == 2
