@@ -14,7 +14,7 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.faults import Fault
 from tests.chaos.needs import Setup
 from tests.chaos.strikes import nothing
-from tests.chaos.workloads import Workload
+from tests.chaos.workloads import THINKS_S, WAITS_S, Workload
 from tests.support.eventually import pause, stays
 
 LOOK_S: Final = 0.05
@@ -77,10 +77,13 @@ def run_trial(fault: Fault, cluster: Cluster, workloads: Sequence[Workload]) -> 
     Raises:
         AssertionError: an invariant does not hold; its message has the lines of all runs.
     """
+    awaits_middle = fault.strike is not nothing and fault.needs.setup is not Setup.LOADING
     with Progress(cluster) as progress:
+        cluster.upstreams.answer_s = WAITS_S if awaits_middle else THINKS_S
         cluster.begin(workloads)
-        if fault.strike is not nothing and fault.needs.setup is not Setup.LOADING:
+        if awaits_middle:
             cluster.await_middle()
+            cluster.upstreams.answer_s = THINKS_S
         begun, struck_at = strike(fault, cluster)
         fault.heal(cluster)
         healed_at = monotonic()

@@ -29,6 +29,9 @@ from tests.support.turn_files import write_turns
 
 THINKS_S: Final = 0.06
 """How long an upstream takes to answer."""
+WAITS_S: Final = 0.4
+"""How long it takes until all runs are under way: commands start one after the other, and the first one's run
+must not be over by then."""
 TOGETHER: Final = 4
 """Calls of one run that may be under way at a time."""
 CHUNK_TURNS: Final = 20
@@ -86,9 +89,10 @@ class Upstreams:
     """A model and an API on loopback: `with Upstreams() as upstreams: …`."""
 
     def __init__(self) -> None:
-        self.replies = LiveModel(lambda message, _nth: Say(reply(f"re: {message}"), after_s=THINKS_S))
-        self.model = ModelServer(lambda _prompt, _nth: Say("ok", after_s=THINKS_S))
-        self.api = ScriptedApi(lambda _query, _nth: Step(body=TIMED, after_s=THINKS_S))
+        self.answer_s = THINKS_S
+        self.replies = LiveModel(lambda message, _nth: Say(reply(f"re: {message}"), after_s=self.answer_s))
+        self.model = ModelServer(lambda _prompt, _nth: Say("ok", after_s=self.answer_s))
+        self.api = ScriptedApi(lambda _query, _nth: Step(body=TIMED, after_s=self.answer_s))
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
