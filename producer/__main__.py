@@ -14,7 +14,7 @@ def _interrupt(number: int, _frame: object) -> None:
     raise TerminatedError(signal.Signals(number).name)
 
 
-def obey_signals() -> None:
+def handle_signals() -> None:
     """Makes SIGTERM and a lost terminal end the command in order, unless somebody chose to ignore them."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -33,7 +33,7 @@ def leave(code: int) -> NoReturn:
 
 def main() -> NoReturn:
     """Runs one command and ends the process with its exit code."""
-    obey_signals()
+    handle_signals()
     with named_stdout():
         code = run(sys.argv[1:])
     leave(code)

@@ -39,9 +39,9 @@ ENV_BYTES: Final = 1 << 20
 
 def main() -> None:
     """Runs one command and ends the process with its exit code."""
-    from producer.__main__ import leave, obey_signals  # noqa: PLC0415 - it imports the whole command line
+    from producer.__main__ import handle_signals, leave  # noqa: PLC0415 - it imports the whole command line
 
-    obey_signals()
+    handle_signals()
     with named_stdout():
         code = run(sys.argv[1:], os.environ)
     leave(code)
@@ -109,8 +109,8 @@ def _names_input(name: str, words: Sequence[str]) -> bool:
     if command is None:
         return False
     parser = command.make_parser(click.Context(command, parent=context, resilient_parsing=True))
-    given, _, _ = parser.parse_args(list(words))
-    return any(isinstance(given.get(each), str) for each in _NAMES_INPUT)
+    parsed, _, _ = parser.parse_args(list(words))
+    return any(isinstance(parsed.get(each), str) for each in _NAMES_INPUT)
 
 
 def read_environment(words: list[str], environment: MutableMapping[str, str]) -> list[str]:

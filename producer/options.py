@@ -69,11 +69,11 @@ class QueryChoice:
 
     def __str__(self) -> str:
         """Returns it as options; empty for all queries."""
-        said = [f"--category {name}" for name in self.categories]
-        said += [f"-k {self.containing}"] * bool(self.containing)
-        said += [f"--first {self.first}"] * (self.first is not None)
-        said += [f"--sample {self.sample}"] * (self.sample is not None)
-        return " ".join(said)
+        options = [f"--category {name}" for name in self.categories]
+        options += [f"-k {self.containing}"] * bool(self.containing)
+        options += [f"--first {self.first}"] * (self.first is not None)
+        options += [f"--sample {self.sample}"] * (self.sample is not None)
+        return " ".join(options)
 
 
 class Publishes(Protocol):

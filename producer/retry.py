@@ -28,9 +28,9 @@ MOST_BYTES: Final = 64 << 20
 
 
 class Retried(NamedTuple):
-    """What was asked for."""
+    """What was put back to work, and what was not."""
 
-    asked: int
+    items: int
     """Turns that will be decided again, or for the first time."""
     left: int
     """Turns that wait for another retry, because they were too many for one."""

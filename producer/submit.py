@@ -94,29 +94,29 @@ class _Submit:
         self._token = f"load-{token_hex(8)}"
         self._run = ""
         self._total = 0
-        self._looked_at = 0
+        self._checked_at = 0
         self._pause = Event()
 
     def run(self) -> SubmittedRun:
         """Loads, as the first span of the run's trace."""
         tracing.start(instance=f"{self._token}@{gethostname()}", on_problem=self._options.on_warning)
         with tracing.span("submit", {"proctor.kind": self._kind.name}, kind="producer") as span:
-            submitted = self._load_until_kept()
+            submitted = self._load_until_durable()
             span.set({"proctor.run": submitted.run, "proctor.items": submitted.total})
             return submitted
 
-    def _load_until_kept(self) -> SubmittedRun:
+    def _load_until_durable(self) -> SubmittedRun:
         """Loads until Redis keeps what it confirmed; a stream can be loaded once."""
         for attempt in range(1, LOADS + 1):
             try:
-                return self._once()
+                return self._load_once()
             except LoadLostError as error:
                 if attempt == LOADS or not self._source.repeatable:
                     raise LoadLostError(error.message, hint="submit the input again") from error
                 self._options.on_wait("Redis lost a part of the load; loading again")
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self) -> SubmittedRun:
+    def _load_once(self) -> SubmittedRun:
         """Loads from the start."""
         load = self._read(self._source, self._options)
         # The first chunk is read before Redis is touched: most bad files are bad there.
@@ -124,9 +124,9 @@ class _Submit:
         opened = self._open(load)
         if opened.status == "sealed":
             return self._duplicate(opened, chunks, self._new_digest(load))
-        self._run, self._total, self._looked_at = opened.run, 0, -ROOM_EVERY_ITEMS
+        self._run, self._total, self._checked_at = opened.run, 0, -ROOM_EVERY_ITEMS
         try:
-            with self._heard_of():
+            with self._renewing_lease():
                 digest = self._load(chunks, self._new_digest(load))
             wakes = self._ledger.seal(self._run, self._token, self._total, digest)
         except BaseException:
@@ -139,7 +139,7 @@ class _Submit:
 
     def _open(self, load: Load) -> Opened:
         """Opens the run, waiting for another loader of the same key as long as that one lives."""
-        options, told, copy = self._options, False, 1
+        options, has_reported, copy = self._options, False, 1
         snapshot = _snapshot(self._source, options, load)
         run = self._run or load.run_id(now_ms(), copy)
         while True:
@@ -159,15 +159,15 @@ class _Submit:
                 copy += 1
                 run = load.run_id(now_ms(), copy)
                 continue
-            if not told:
+            if not has_reported:
                 options.on_wait(f"another submit with this key is loading {opened.run}")
-                told = True
+                has_reported = True
             self._pause.wait(POLL_S)
             # Without a worker nobody moves the ledger's clock, and a dead loader would never be called dead.
             self._publisher.publish(self._ledger.tick(self._token, [], 0))
 
     @contextmanager
-    def _heard_of(self) -> Iterator[None]:
+    def _renewing_lease(self) -> Iterator[None]:
         """Renews the loader's lease while the input is read, which may come slowly from a pipe."""
         over, period_s = Event(), self._ledger.times.loader_ms / 1000 / RENEWALS
 
@@ -206,17 +206,17 @@ class _Submit:
 
         Loading runs do not count: two of them that wait for each other would wait for ever.
         """
-        if self._total - self._looked_at < ROOM_EVERY_ITEMS:
+        if self._total - self._checked_at < ROOM_EVERY_ITEMS:
             return
-        self._looked_at = self._total
-        options, deadline, told = self._options, monotonic() + self._options.patience_s, False
+        self._checked_at = self._total
+        options, deadline, has_reported = self._options, monotonic() + self._options.patience_s, False
         while (backlog := self._ledger.backlog()) >= options.max_backlog_items:
             why = f"{backlog:,} items wait for workers, and {options.max_backlog_items:,} is the limit"
             if monotonic() >= deadline:
                 raise NoRoomError(why, hint="start more workers, or raise PROCTOR_MAX_BACKLOG_ITEMS")
-            if not told:
+            if not has_reported:
                 options.on_wait(why)
-                told = True
+                has_reported = True
             self._pause.wait(POLL_S)
             self._ledger.load(self._run, self._token, {}, {})  # renews the loader's lease
 

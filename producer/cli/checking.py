@@ -17,7 +17,7 @@ SHOWN: Final = 20
 """Problems that are listed; a file with more has one cause."""
 
 
-def tell_counts(session: Session, submission: Submission) -> int:
+def print_counts(session: Session, submission: Submission) -> int:
     """Checks all of a file and tells what is in it.
 
     Raises:
@@ -44,11 +44,11 @@ def tell_counts(session: Session, submission: Submission) -> int:
     counts = {"total": items, "chunks": chunks} | ({"threads": len(threads)} if has_threads else {})
     if options.live is not None:
         counts["calls"] = calls
-    _tell(session, source.name, kind, counts)
+    _print(session, source.name, kind, counts)
     return 0
 
 
-def _tell(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> None:
+def _print(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> None:
     """Tells what is in a good file."""
     if session.options.json:
         document: dict[str, Any] = {

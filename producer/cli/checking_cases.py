@@ -37,7 +37,7 @@ class Estimate(NamedTuple):
     """About, without the judge; None where a price is not known."""
 
 
-def tell_cases(session: Session, source: Source, options: SubmitOptions) -> int:
+def print_estimate(session: Session, source: Source, options: SubmitOptions) -> int:
     """Checks all of a configuration and tells what a run of it is.
 
     Raises:

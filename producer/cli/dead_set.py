@@ -93,7 +93,7 @@ def as_json(value: bytes) -> Any:
         return value.decode(errors="replace")
 
 
-def find_dead(entries: Sequence[Dead], wanted: Sequence[str], run: str) -> list[Dead]:
+def find_dead(entries: Sequence[Dead], texts: Sequence[str], run: str) -> list[Dead]:
     """Finds entries of one run by the names of their items.
 
     Raises:
@@ -104,7 +104,7 @@ def find_dead(entries: Sequence[Dead], wanted: Sequence[str], run: str) -> list[
         raise UnknownItemError(f"nothing of {run} is dead", hint=hint)
     by_position = {entry.name.position: entry for entry in entries}
     kind = kind_named(entries[0].item.kind)
-    found = resolve(wanted, (entry.name for entry in entries), kind=kind, where=f"the dead set of {run}")
+    found = resolve(texts, (entry.name for entry in entries), kind=kind, where=f"the dead set of {run}")
     return [by_position[position] for position in found]
 
 

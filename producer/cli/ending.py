@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from producer import kinds
 from producer.aggregate.gates import Gate, gate_line
-from producer.cli.live.events import tell_event
+from producer.cli.live.events import write_event
 from producer.cli.output import Output, Style, printable
 from producer.cli.report_files import ReportFile, reports_of, whole_file
 from producer.cli.session import Session
@@ -22,7 +22,7 @@ from shared.upstream.costs import CostBook
 _HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3: "red", 4: "yellow"}
 
 
-def tell_ending(
+def print_ending(
     session: Session,
     info: RunInfo,
     files: Sequence[ReportFile],
@@ -50,29 +50,29 @@ def tell_ending(
     document = document or write_reports(session, info, files, more, gates=gates, with_text=with_text)
     if session.options.jsonl:
         session.output.note(colored(session.output, document))
-        tell_event(session.output, "finished", document)
+        write_event(session.output, "finished", document)
     elif session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     elif not session.options.quiet:
         session.output.data(colored(session.output, document))
         if details and (text := details.text()):
             session.output.data(f"\n{text}")
-    _tell_dead(session, info, document)
+    _print_dead_hint(session, info, document)
     if info.state == RunState.ABORTED and not session.options.json and not session.options.jsonl:
         why = _last_error(session, info)
         session.output.error(
             f"{info.run} was aborted{why and ': '}{why}", hint=f"`proctor resume {info.run}` continues it"
         )
-    tell_gates(session.output, document)
+    print_gates(session.output, document)
     if info.state == RunState.INCOMPLETE:
-        _tell_cost_cap(session, info.run)
+        _print_cost_cap_hint(session, info.run)
     return int(document["exit"])
 
 
-def _tell_dead(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
+def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
     """Tells where to read why items ended in error, unless each of them is told of above."""
-    is_told = kinds.of(info.kind).screen.load().details is not None or session.options.json
-    if document["counts"]["error"] and not is_told:
+    is_shown = kinds.of(info.kind).screen.load().details is not None or session.options.json
+    if document["counts"]["error"] and not is_shown:
         session.output.note(f"`proctor dead list {info.run}` tells why items ended in error")
 
 
@@ -87,7 +87,7 @@ def _last_error(session: Session, info: RunInfo) -> str:
     return printable(str(error.get("message") or ""))
 
 
-def _tell_cost_cap(session: Session, run: str) -> None:
+def _print_cost_cap_hint(session: Session, run: str) -> None:
     """Tells how a run goes on that ended because of its cost cap."""
     cost = CostBook(session.ledger.caller).read(run)
     if cost.is_over:
@@ -97,16 +97,16 @@ def _tell_cost_cap(session: Session, run: str) -> None:
         )
 
 
-def tell_gates(output: Output, document: Mapping[str, Any]) -> None:
+def print_gates(output: Output, document: Mapping[str, Any]) -> None:
     """Tells which gates were met and which were missed; the latter also when quiet."""
     for gate in document.get("gates", ()):
         if gate["met"]:
             output.note(gate_line(gate))
         elif not output.options.json:
-            output.tell(output.paint(gate_line(gate), "red", error=True))
+            output.message(output.paint(gate_line(gate), "red", error=True))
 
 
-def tell_run(session: Session, info: RunInfo) -> None:
+def print_run(session: Session, info: RunInfo) -> None:
     """Tells how a run stands, whether it has ended or not."""
     document = run_document(session.store, info.run)
     if session.options.json:

@@ -69,9 +69,9 @@ def _in_a_line(message: str) -> str:
     """
     message = " ".join(message.split())
     for name, plain in (("integer", "whole number"), ("float", "number")):
-        for said in (f" is not a valid {name} range", f" is not a valid {name}"):
-            if message.endswith(said):
-                return f"{message.removesuffix(said)} is no {plain}"
+        for ending in (f" is not a valid {name} range", f" is not a valid {name}"):
+            if message.endswith(ending):
+                return f"{message.removesuffix(ending)} is no {plain}"
     return message
 
 
@@ -158,25 +158,27 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
         output.error(failure.message)
         return failure.exit
     try:
-        _tell(error, failure, output, arguments)
+        _print_failure(error, failure, output, arguments)
     except OSError:  # stdout takes no document: its last place is stderr
         drop_if_lost(sys.stdout)
         output.error(failure.message, hint=failure.hint)
     return failure.exit
 
 
-def _tell(error: BaseException, failure: Failure, output: Output, arguments: Sequence[str]) -> None:
+def _print_failure(error: BaseException, failure: Failure, output: Output, arguments: Sequence[str]) -> None:
     """Writes a failure as a document, as an event, or for people."""
     options, body = output.options, {"code": failure.code, "message": failure.message, "hint": failure.hint}
     # A usage error may come before `--json` was read, so the words themselves are looked at too.
     if options.json or "--json" in arguments:
         output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
     elif options.jsonl or "--jsonl" in arguments:
-        told = {"schema_version": SCHEMA_VERSION, "event": "error", "error": body, "exit": failure.exit}
-        output.data(json.dumps(told))
+        event = {"schema_version": SCHEMA_VERSION, "event": "error", "error": body, "exit": failure.exit}
+        output.data(json.dumps(event))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
     elif failure.exit == EXIT_INTERRUPTED:
-        output.tell(failure.message, hint=failure.hint)  # what was asked for has happened: that is no error
+        output.message(
+            failure.message, hint=failure.hint
+        )  # what was asked for has happened: that is no error
     else:
         output.error(failure.message, hint=failure.hint)

@@ -75,21 +75,21 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
         yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
 
 
-def find_items(store: RunStore, info: RunInfo, wanted: Sequence[str]) -> list[int]:
+def find_items(store: RunStore, info: RunInfo, texts: Sequence[str]) -> list[int]:
     """Returns the positions of items that are named in any of these ways.
 
     Raises:
         UnknownItemError: the run has none of a name, or several.
         RedisUnreachableError: Redis stays away.
     """
-    return resolve(wanted, names_of(store, info), kind=info.kind, where=info.run)
+    return resolve(texts, names_of(store, info), kind=info.kind, where=info.run)
 
 
-def resolve(wanted: Sequence[str], names: Iterable[ItemName], *, kind: Kind, where: str) -> list[int]:
+def resolve(texts: Sequence[str], names: Iterable[ItemName], *, kind: Kind, where: str) -> list[int]:
     """Finds items among some by their names.
 
     Args:
-        wanted: the names, as a person wrote them.
+        texts: names as a person wrote them, or positions.
         names: of the items there are.
         kind: what they are.
         where: what holds them, for messages.
@@ -102,20 +102,20 @@ def resolve(wanted: Sequence[str], names: Iterable[ItemName], *, kind: Kind, whe
     >>> resolve(["b", "a · n", "case-0", "2"], names, kind=CASES, where="run-1")
     [2, 1, 0, 2]
     """
-    asked = {text: position_of(text, kind) for text in wanted}
-    positions = set(asked.values())
-    found = {text: dict[int, str]() for text in wanted}
-    there, known = set[int](), list[str]()
+    named = {text: position_of(text, kind) for text in texts}
+    positions = set(named.values())
+    found = {text: dict[int, str]() for text in texts}
+    existing, known = set[int](), list[str]()
     for name in names:
         if name.position in positions:
-            there.add(name.position)
+            existing.add(name.position)
         for text in {name.own, name.label} & found.keys():
             found[text][name.position] = name.label
         if len(known) < NEAR_AMONG:
             known.append(name.own)
     chosen = list[int]()
-    for text in wanted:
-        position = asked[text] if asked[text] in there else None
+    for text in texts:
+        position = named[text] if named[text] in existing else None
         if position is not None and not (text.isdecimal() and found[text]):
             found[text].setdefault(position, "its position")
         if not found[text]:

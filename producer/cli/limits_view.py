@@ -77,7 +77,7 @@ def read_bounds(caller: ScriptCaller, key: str | None) -> list[Bounds]:
     return sorted(found, key=lambda bound: (bound.key.startswith(RUN_PREFIX), bound.key))
 
 
-def said(limits: Limits) -> dict[str, float]:
+def set_values(limits: Limits) -> dict[str, float]:
     """Returns the limits that are set, by name.
 
     >>> said(Limits(rpm=60))
@@ -91,7 +91,7 @@ def as_dict(bound: Bounds) -> dict[str, Any]:
     """Writes a line for programs."""
     nothing = ScopeState(bound.key, "", 0, None, 0, "closed", 0, 0, None)
     state = asdict(bound.state or nothing)
-    return {**state, "next_ms": bound.next_ms, "free": bound.free, "set": said(bound.limits)}
+    return {**state, "next_ms": bound.next_ms, "free": bound.free, "set": set_values(bound.limits)}
 
 
 def cells(bound: Bounds) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def cells(bound: Bounds) -> tuple[str, ...]:
         "" if free is None else str(free),
         f"in {duration(bound.next_ms / 1000)}" if bound.next_ms else "now",
         "" if latency is None else duration(latency / 1000),
-        standing(state),
+        state_text(state),
     )
 
 
@@ -126,7 +126,7 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:,.10g}"
 
 
-def standing(state: ScopeState | None) -> str:
+def state_text(state: ScopeState | None) -> str:
     """Says in words where a scope stands.
 
     >>> standing(None), standing(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))

@@ -153,11 +153,11 @@ def _invoke(arguments: Sequence[str], options: GlobalOptions) -> int:
 
     By hand rather than by click's `main`, which turns Ctrl-C and broken pipes into exits of its own.
     """
-    asked = os.environ.get(COMPLETION_VARIABLE)
-    if asked:
+    shell = os.environ.get(COMPLETION_VARIABLE)
+    if shell:
         from click.shell_completion import shell_complete  # noqa: PLC0415 - start-up: only a shell asks
 
-        return shell_complete(proctor, {}, "proctor", COMPLETION_VARIABLE, asked)
+        return shell_complete(proctor, {}, "proctor", COMPLETION_VARIABLE, shell)
     with proctor.make_context("proctor", list(arguments), obj=options) as context:
         outcome = proctor.invoke(context)
     return outcome if isinstance(outcome, int) else 0

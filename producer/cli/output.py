@@ -157,9 +157,9 @@ class Output:
 
     def error(self, text: str, *, hint: str = "") -> None:
         """Tells a failure on stderr: what happened, then how to mend it."""
-        self.tell(f"{self.paint('error:', 'red', error=True)} {text}", hint=hint)
+        self.message(f"{self.paint('error:', 'red', error=True)} {text}", hint=hint)
 
-    def tell(self, text: str, *, hint: str = "") -> None:
+    def message(self, text: str, *, hint: str = "") -> None:
         """Tells something on stderr, also when quiet, and what to do about it."""
         _write_aside(text)
         if hint:

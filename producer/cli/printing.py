@@ -19,7 +19,7 @@ WIDE: Final = 110
 """Cells of a line that hold every column; a narrower terminal gets fewer."""
 
 
-class Wanted(NamedTuple):
+class ResultFilter(NamedTuple):
     """Which results are to be printed."""
 
     only: str | None = None
@@ -30,14 +30,14 @@ class Wanted(NamedTuple):
     """Positions; None for all."""
 
 
-ALL: Final = Wanted()
+ALL: Final = ResultFilter()
 
 
 def print_results(
     session: Session,
     info: RunInfo,
     name: str,
-    wanted: Wanted = ALL,
+    selection: ResultFilter = ALL,
     *,
     gates: Sequence[Gate] = (),
     more: Sequence[Report] = (),
@@ -49,14 +49,14 @@ def print_results(
         session: the way to Redis.
         info: the run.
         name: of the format.
-        wanted: which results.
+        selection: which results.
         gates: what must not be true of the run.
         more: what else reads the results.
         with_text: whether what was said in turns is shown.
     """
     out = sys.stdout.buffer
     reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
-    for page in _pages(session, info, totals, wanted, with_text=with_text):
+    for page in _pages(session, info, totals, selection, with_text=with_text):
         for report in reports:
             report.page(page)
     document = document_of(info, totals, gates=gates)
@@ -66,10 +66,10 @@ def print_results(
     return document
 
 
-def print_table(session: Session, info: RunInfo, wanted: Wanted) -> None:
+def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> None:
     """Prints results as a table, the first ones only unless told otherwise."""
     screen, totals = kinds.of(info.kind).screen.load(), totals_of(info.kind)
-    first = wanted._replace(first=wanted.first or TABLE_ROWS)
+    first = selection._replace(first=selection.first or TABLE_ROWS)
     rows = [row for page in _pages(session, info, totals, first) for row in page]
     if rows:
         is_narrow = (session.output.width or WIDE) < WIDE
@@ -79,36 +79,36 @@ def print_table(session: Session, info: RunInfo, wanted: Wanted) -> None:
         session.output.table(headings, cells, right=[name.upper() for name in screen.right])
     else:
         nothing = {"failed": "nothing failed", "errors": "nothing ended in error", None: "no results yet"}
-        session.output.note(nothing[wanted.only])
-    left = _listed(totals, info, wanted) - len(rows)
-    if left > 0 and wanted.first is None:
+        session.output.note(nothing[selection.only])
+    left = _listed(totals, info, selection) - len(rows)
+    if left > 0 and selection.first is None:
         session.output.note(
             f"and {plural(left, 'item')} more: --first {count(left + len(rows))}, or --format jsonl"
         )
 
 
-def _listed(totals: Totals, info: RunInfo, wanted: Wanted) -> int:
+def _listed(totals: Totals, info: RunInfo, selection: ResultFilter) -> int:
     """Counts the rows that a table without a limit would have."""
-    if wanted.items is not None:
+    if selection.items is not None:
         return 0  # they were named one by one
     counts = totals.counts(info.total)
     words = {"failed": ("failed", "error"), "errors": ("error",), None: tuple(counts.keys() - {"total"})}
-    return sum(counts[word] for word in words[wanted.only])
+    return sum(counts[word] for word in words[selection.only])
 
 
 def _pages(
-    session: Session, info: RunInfo, totals: Totals, wanted: Wanted, *, with_text: bool = False
+    session: Session, info: RunInfo, totals: Totals, selection: ResultFilter, *, with_text: bool = False
 ) -> Iterator[Sequence[Any]]:
     """Yields the rows that were asked for, page by page, and counts all of them."""
-    left = wanted.first
-    codes = ("x",) if wanted.only == "errors" else ("x", "f")
+    left = selection.first
+    codes = ("x",) if selection.only == "errors" else ("x", "f")
     for rows in pages_of(session.store, info, with_text=with_text):
         totals.add(rows)
         found: Sequence[Any] = rows
-        if wanted.only is not None:
+        if selection.only is not None:
             found = [row for row in found if row.code.startswith(codes)]
-        if wanted.items is not None:
-            found = [row for row in found if row.index in wanted.items]
+        if selection.items is not None:
+            found = [row for row in found if row.index in selection.items]
         if left is not None:
             found = found[:left]
             left -= len(found)

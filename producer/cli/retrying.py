@@ -13,7 +13,7 @@ from producer.text import plural
 from shared.errors import UsageError
 
 
-def redo(
+def retry_and_follow(
     session: Session, run: str, options: WorkOptions, *, positions: Sequence[int] | None, detach: bool
 ) -> int:
     """Puts items back to work and, unless detached, works them to their end.
@@ -41,20 +41,20 @@ def redo(
         document = {
             "schema_version": SCHEMA_VERSION,
             "run_id": run,
-            "retried": retried.asked,
+            "retried": retried.items,
             "left": retried.left,
         }
         session.output.data(json.dumps(document | {"exit": 0}))
         return 0
-    _tell(session, run, retried)
+    _print_retried(session, run, retried)
     if detach:
         session.output.data(run)
         return 0
     return work(session, info.kind, options, lambda _view: run)
 
 
-def _tell(session: Session, run: str, retried: Retried) -> None:
+def _print_retried(session: Session, run: str, retried: Retried) -> None:
     """Tells what was put back, and what was not."""
-    session.output.note(f"{plural(retried.asked, 'item')} of {run} back to work")
+    session.output.note(f"{plural(retried.items, 'item')} of {run} back to work")
     if retried.left:
         session.output.warn(f"{plural(retried.left, 'item')} more wait for another `proctor retry {run}`")

@@ -51,7 +51,7 @@ def _suggest(session: Session, run: str) -> str:
     return f"the last runs are {', '.join(known[:SHOWN])}; `proctor runs` lists them"
 
 
-def reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
+def wait_reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
     """Reads why runs do not move, by run; only what is under way, or was cut short, has a reason."""
     waiting = [info for info in runs if not info.is_final or info.state == RunState.INCOMPLETE]
     return {info.run: store.why_of(info, store.standing(info)) for info in waiting}
@@ -65,7 +65,7 @@ def print_runs(output: Output, runs: Sequence[RunInfo], why: Mapping[str, str]) 
             str(info.state),
             share(info.done, info.total),
             count(info.total),
-            when(info.created_ms),
+            local_time(info.created_ms),
             "" if info.duration_ms is None else duration(info.duration_ms / 1000),
             info.source,
         )
@@ -77,7 +77,7 @@ def print_runs(output: Output, runs: Sequence[RunInfo], why: Mapping[str, str]) 
             output.note(printable(f"{info.run} {'ended' if info.is_final else 'waits'}: {reason}"))
 
 
-def when(epoch_ms: int) -> str:
+def local_time(epoch_ms: int) -> str:
     """Writes a time as a person reads it: of this machine, with the year only when it is another."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, UTC).astimezone()
     is_this_year = moment.year == datetime.now(UTC).year
@@ -119,7 +119,7 @@ def change_state(session: Session, run: str, *, action: str) -> str:
     raise RunStateError(f"run {run} is {state}", hint=f"`proctor watch {run}` shows it")
 
 
-def tell_state(session: Session, run: str, *, action: str) -> None:
+def print_state_change(session: Session, run: str, *, action: str) -> None:
     """Changes a run's state and tells the new one."""
     state = change_state(session, run, action=action)
     if session.options.json:

@@ -51,7 +51,7 @@ class Session:
         self.output = Output(options)
         self.seen = set[str]()
         """Runs that this command has found: one of them that is unknown later has been lost since."""
-        self._is_refusal_told = False
+        self._has_warned_of_refusal = False
         if settings is not None:
             self.settings = settings
 
@@ -139,13 +139,13 @@ class Session:
             namespace_ttl_s=settings.namespace_ttl_s,
             times=Times.of(settings.lease_s),
             full_s=min(FULL_S, settings.patience_s),
-            on_refusal=self._say_refusal,
+            on_refusal=self._warn_of_refusal,
         )
 
-    def _say_refusal(self, why: str) -> None:
+    def _warn_of_refusal(self, why: str) -> None:
         """Says once that a command waits for a Redis that takes no writes."""
-        if not self._is_refusal_told:
-            self._is_refusal_told = True
+        if not self._has_warned_of_refusal:
+            self._has_warned_of_refusal = True
             self.output.warn(f"Redis takes no writes; waiting up to {self.settings.patience_s:g} s: {why}")
 
     @cached_property
@@ -199,7 +199,7 @@ class Session:
         """Where the server writes, as far as it is known here."""
         return f"the disk of {self.settings.data_dir}" if self.connection.embedded else "the server's disk"
 
-    def placed(self, error: RedisUnreachableError) -> RedisUnreachableError:
+    def with_disk_hint(self, error: RedisUnreachableError) -> RedisUnreachableError:
         """Says of an embedded server that cannot write where its data are: no other message does."""
         if CANNOT_WRITE in error.message and self.connection.embedded:
             error.hint = f"make room on {self._disk}, then run the command again"
@@ -207,8 +207,8 @@ class Session:
 
     def command(self, *words: str) -> str:
         """Writes a command that goes on where this one stands: on the same Redis."""
-        where = ["--redis", self.connection.target.display] if self.options.redis else []
-        return shlex.join(["proctor", *words, *where])
+        options = ["--redis", self.connection.target.display] if self.options.redis else []
+        return shlex.join(["proctor", *words, *options])
 
     def confirm(self, question: str) -> None:
         """Asks before something is deleted.
@@ -262,7 +262,7 @@ def pass_session(handler: Callable[Concatenate[Session, P], int | None]) -> Call
         try:
             return handler(session, *args, **kwargs)
         except RedisUnreachableError as error:
-            raise session.placed(error) from error.__cause__
+            raise session.with_disk_hint(error) from error.__cause__
         except UnknownRunError as error:
             raise (_lost(error) if error.run in session.seen else error) from error
         finally:

@@ -81,15 +81,15 @@ class Submission:
             self.options(),
             await_disk=not (is_attended and self.source.repeatable),
             on_progress=lambda items: view.loading(self.source.name, items),
-            on_wait=view.say,
-            on_warning=(lambda warning: view.say(f"warning: {warning}"))
+            on_wait=view.note,
+            on_warning=(lambda warning: view.note(f"warning: {warning}"))
             if session.output.live
             else session.output.warn,
         )
         session.require_broker()
         submitted = submit(session.ledger, session.publisher, self.source, kind=self.kind(), options=options)
         if submitted.duplicate:
-            view.say(f"this key was submitted before: {submitted.run}")
+            view.note(f"this key was submitted before: {submitted.run}")
         return submitted
 
 
@@ -120,7 +120,7 @@ def read_no_more(common: SubmitOptions, _choice: SubmitChoice) -> SubmitOptions:
     return common
 
 
-def tell_run_id(session: Session, submitted: SubmittedRun) -> None:
+def print_run_id(session: Session, submitted: SubmittedRun) -> None:
     """Prints the id of a submitted run: alone on its line, or as a document."""
     if not session.options.json:
         session.output.data(submitted.run)

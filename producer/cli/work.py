@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from producer import kinds
 from producer.aggregate.gates import check_gates
-from producer.cli.ending import tell_ending, write_reports
+from producer.cli.ending import print_ending, write_reports
 from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.live.follow import Follower
@@ -20,7 +20,7 @@ from producer.cli.options.case_options import CaseOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, refuse_no_text
 from producer.cli.report_files import as_options, check_formats
 from producer.cli.run_lookup import change_state, find_run
-from producer.cli.submission import Submission, tell_run_id
+from producer.cli.submission import Submission, print_run_id
 from producer.rescore import rewrite
 from producer.text import plural
 from shared.errors import ProctorError
@@ -82,7 +82,7 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         view.close()
         workers.ask_to_stop()
         document = incremental.end(info) if incremental else None
-        return tell_ending(
+        return print_ending(
             session, info, options.files, document=document, gates=options.gates, with_text=options.with_text
         )
     except KeyboardInterrupt as error:
@@ -116,7 +116,7 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     handled = kinds.of(info.kind)
     is_done = info.state == RunState.FINISHED or (handled.is_read_early and info.done >= info.total)
     if info.is_final and is_done:
-        return tell_ending(session, info, options.files, gates=options.gates, with_text=options.with_text)
+        return print_ending(session, info, options.files, gates=options.gates, with_text=options.with_text)
     if info.is_final:
         session.require_broker()
         retry = handled.retry.load()
@@ -159,7 +159,7 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
     if not session.count_workers(submitted.kind):
         workers.start_in_background()
     session.output.note(f"`proctor watch {submitted.run}` follows it")
-    tell_run_id(session, submitted)
+    print_run_id(session, submitted)
     return 0
 
 
@@ -181,10 +181,10 @@ def _interrupted(
         workers.stop()
         return InterruptedByUserError(_NOT_SUBMITTED, hint="`proctor runs` lists what was submitted before")
     files, no_text = options.files, ["--no-text"] * (not options.with_text)
-    goes_on = ["resume", run]
+    words = ["resume", run]
     if files:
-        goes_on = ["run", "--resume", run, *as_options(files, "--export"), *no_text]
-    said, hint = f"interrupted by {by}; {run} is kept", f"`{session.command(*goes_on)}` continues it"
+        words = ["run", "--resume", run, *as_options(files, "--export"), *no_text]
+    message, hint = f"interrupted by {by}; {run} is kept", f"`{session.command(*words)}` continues it"
     with suppress(KeyboardInterrupt):
         workers.interrupt(run)
         try:
@@ -195,8 +195,8 @@ def _interrupted(
         except ProctorError as error:
             session.output.error(error.message, hint=error.hint)
         else:
-            said += f" with {info.done:,} of {plural(info.total, 'item')} done"
+            message += f" with {info.done:,} of {plural(info.total, 'item')} done"
             if info.is_final:
                 hint = f"`{session.command('report', run)}` shows it"
         workers.stop()
-    return InterruptedByUserError(said, hint=hint)
+    return InterruptedByUserError(message, hint=hint)

@@ -49,7 +49,7 @@ def earlier_results(
         return NOTHING
     payloads = payloads_of(baselines)
     for info in store.list(limit=LOOKED_AT, kind=QUERIES):
-        if info.state not in FINAL_STATES or not _asks_the_same(store, info, payloads, api_url):
+        if info.state not in FINAL_STATES or not _has_same_queries(store, info, payloads, api_url):
             continue
         if info.state == RunState.FINISHED:
             break
@@ -57,7 +57,7 @@ def earlier_results(
     return NOTHING
 
 
-def left_behind(
+def unfinished_runs(
     store: RunStore, baselines: Sequence[Mapping[str, Any]], owner: str, api_url: str
 ) -> Iterator[RunInfo]:
     """Finds runs of the same baselines that an evaluation of this machine and folder left when it was killed.
@@ -74,8 +74,8 @@ def left_behind(
     payloads = payloads_of(baselines)
     for state in (RunState.RUNNING, RunState.PAUSED):
         for info in store.list(limit=LOOKED_AT, kind=QUERIES, state=state):
-            theirs = QueryRun.from_snapshot(info.snapshot).owner
-            if _is_orphan(theirs, owner) and _asks_the_same(store, info, payloads, api_url):
+            owner_of_run = QueryRun.from_snapshot(info.snapshot).owner
+            if _is_orphan(owner_of_run, owner) and _has_same_queries(store, info, payloads, api_url):
                 yield info
 
 
@@ -115,7 +115,7 @@ def payloads_of(baselines: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
     return {query["id"]: encode_baseline(dict(query)) for query in baselines}
 
 
-def _asks_the_same(store: RunStore, info: RunInfo, payloads: Mapping[str, bytes], api_url: str) -> bool:
+def _has_same_queries(store: RunStore, info: RunInfo, payloads: Mapping[str, bytes], api_url: str) -> bool:
     """Whether a run asks the same API, once, what these baselines ask: its first query tells."""
     run = QueryRun.from_snapshot(info.snapshot)
     if run.api_url != api_url or run.repeat != 1 or run.chosen:

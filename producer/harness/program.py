@@ -18,7 +18,7 @@ from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import is_lost, named_stdout
 from producer.cli.session import Session
-from producer.harness.earlier import NOTHING, earlier_results, left_behind, owner_of
+from producer.harness.earlier import NOTHING, earlier_results, owner_of, unfinished_runs
 from producer.harness.query_progress import Lines, queries_of
 from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit, start_at
 from producer.load.source import Source
@@ -45,7 +45,7 @@ EXIT_BAD_INPUT: Final = 1
 EXIT_UNREACHABLE: Final = 3
 
 
-class Asked(NamedTuple):
+class HarnessOptions(NamedTuple):
     """What the command line and the environment say."""
 
     delay_s: int
@@ -60,7 +60,7 @@ class Asked(NamedTuple):
     """Where `data/` and `reports/` are."""
 
 
-def read_command_line(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> Asked:
+def read_command_line(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> HarnessOptions:
     """Reads the document's four options.
 
     Raises:
@@ -80,7 +80,7 @@ def read_command_line(arguments: Sequence[str] | None, environment: Mapping[str,
     parser.add_argument("--api-url", help=f"API base URL (default: {DEFAULT_API_URL}, from EVAL_API_URL env)")
     parser.add_argument("--out", type=Path, default=Path(), help=argparse.SUPPRESS)
     found = parser.parse_args(arguments)
-    return Asked(
+    return HarnessOptions(
         delay_s(found.delay, environment),
         api_url(found.api_url, environment),
         found.start_from,
@@ -110,27 +110,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return failure.exit
 
 
-def _evaluate(asked: Asked) -> int:
+def _evaluate(options: HarnessOptions) -> int:
     """Does what was asked for."""
     baselines = baselines_or_exit()
     try:
-        queries = start_at(baselines.queries, asked.start_from)
+        queries = start_at(baselines.queries, options.start_from)
     except InputError as error:
         sys.stderr.write(f"Error: {error.message}\n  {error.hint}\n")
         return EXIT_BAD_INPUT
     first = queries[0]["id"]
     _write(
-        console.header(api_url=asked.api_url, delay_s=asked.delay_s, start_from=first, dry_run=asked.is_dry)
+        console.header(
+            api_url=options.api_url, delay_s=options.delay_s, start_from=first, dry_run=options.is_dry
+        )
     )
     _write(console.loaded(baselines.queries, baselines.version) + "\n")
-    if asked.is_dry:
-        _write(console.dry_run(baselines.queries, delay_s=asked.delay_s, queries=len(queries)))
+    if options.is_dry:
+        _write(console.dry_run(baselines.queries, delay_s=options.delay_s, queries=len(queries)))
         return EXIT_FINISHED
-    OutputPaths.under(asked.folder).check()
-    _write(console.estimate(len(queries), asked.delay_s) + "\nSending queries...\n\n")
+    OutputPaths.under(options.folder).check()
+    _write(console.estimate(len(queries), options.delay_s) + "\nSending queries...\n\n")
     session = Session(GlobalOptions())
     try:
-        return _Evaluation(session, asked, baselines, first).run()
+        return _Evaluation(session, options, baselines, first).run()
     finally:
         session.close()
 
@@ -138,47 +140,47 @@ def _evaluate(asked: Asked) -> int:
 class _Evaluation:
     """One evaluation through the queue."""
 
-    def __init__(self, session: Session, asked: Asked, baselines: Baselines, first: str) -> None:
-        self._session, self._asked, self._baselines, self._first = session, asked, baselines, first
+    def __init__(self, session: Session, options: HarnessOptions, baselines: Baselines, first: str) -> None:
+        self._session, self._options, self._baselines, self._first = session, options, baselines, first
         self._ids = [query["id"] for query in baselines.queries]
-        self._owner = owner_of(asked.folder)
+        self._owner = owner_of(options.folder)
         self._earlier = NOTHING
-        self._crew = LocalWorkers(session, QUERIES, processes=1, in_flight=None)
+        self._local_workers = LocalWorkers(session, QUERIES, processes=1, in_flight=None)
 
     def run(self) -> int:
         """Sends the queries, writes the files, and returns the exit code."""
-        session, asked = self._session, self._asked
-        self._end_own_orphans()
+        session, options = self._session, self._options
+        self._cancel_orphans()
         if not session.count_workers(QUERIES):
-            self._crew.start()
-        self._earlier = earlier_results(session.store, self._baselines.queries, self._first, asked.api_url)
+            self._local_workers.start()
+        self._earlier = earlier_results(session.store, self._baselines.queries, self._first, options.api_url)
         if self._earlier.results:
             _write(f"  Keeping {self._from_earlier(self._earlier.results)}\n\n")
         run = self._submit()
         lines = Lines(session.store, run, self._ids, self._ids.index(self._first), _write)
         try:
-            info = lines.follow(self._crew)
+            info = lines.follow(self._local_workers)
         except KeyboardInterrupt:
             # Ended rather than left: the next evaluation must not find this one still at work.
             session.ledger.control(run, RunState.CANCELLED)
-            self._crew.interrupt(run)
+            self._local_workers.interrupt(run)
             info = session.store.info(run)
             lines.catch_up(info)
             self._write_files(info)
-            self._tell_where_to_go_on("Interrupted", info)
+            self._print_resume_hint("Interrupted", info)
             return EXIT_INTERRUPTED
         finally:
-            self._crew.stop()
+            self._local_workers.stop()
         self._write_files(info)
         if info.state == RunState.FINISHED:
             return EXIT_FINISHED
-        self._tell_where_to_go_on(f"The run is {info.state}", info)
+        self._print_resume_hint(f"The run is {info.state}", info)
         return EXIT_UNREACHABLE
 
-    def _end_own_orphans(self) -> None:
+    def _cancel_orphans(self) -> None:
         """Ends what an evaluation of this folder left when it was killed: workers would go on with it."""
-        session, asked = self._session, self._asked
-        for info in left_behind(session.store, self._baselines.queries, self._owner, asked.api_url):
+        session, options = self._session, self._options
+        for info in unfinished_runs(session.store, self._baselines.queries, self._owner, options.api_url):
             session.ledger.control(info.run, RunState.CANCELLED)
             sys.stderr.write(
                 f"Ended {info.run}, which an earlier evaluation left when it was killed;"
@@ -186,15 +188,15 @@ class _Evaluation:
             )
 
     def _submit(self) -> str:
-        asked, settings = self._asked, self._session.settings
+        options, settings = self._options, self._session.settings
         run = QueryRun(
-            api_url=asked.api_url,
-            delay_s=asked.delay_s,
+            api_url=options.api_url,
+            delay_s=options.delay_s,
             start_from=self._first,
             continues=self._earlier.run,
             owner=self._owner,
         )
-        options = SubmitOptions(
+        submit_options = SubmitOptions(
             queries=run,
             results_ttl_s=settings.results_ttl_s,
             max_backlog_items=settings.max_backlog_items,
@@ -203,7 +205,7 @@ class _Evaluation:
         )
         self._session.require_broker()
         source, publisher = Source(BASELINES_PATH), self._session.publisher
-        return submit(self._session.ledger, publisher, source, kind=QUERIES, options=options).run
+        return submit(self._session.ledger, publisher, source, kind=QUERIES, options=submit_options).run
 
     def _write_files(self, info: RunInfo) -> None:
         """Writes the three files and prints which, and the summary.
@@ -212,14 +214,14 @@ class _Evaluation:
             ConfigError: a file cannot be written; the others are, and the run is kept.
             InfrastructureError: the same, because a disk is full.
         """
-        paths = OutputPaths.under(self._asked.folder)
+        paths = OutputPaths.under(self._options.folder)
         own = queries_of(self._session.store, info.run)
         found = self._earlier.results | {name: query.result for name, query in own.items() if query.result}
         results = [found[name] for name in self._ids if name in found]
         kept = {name: result for name, result in self._earlier.results.items() if name not in own}
         metrics, notes = calculate_metrics(results), self._notes(kept, len(results))
-        told = [own[name].shown if name in own else found[name] for name in self._ids if name in found]
-        writers = self._writers(info, results, told, metrics, paths=paths, notes=notes)
+        shown = [own[name].shown if name in own else found[name] for name in self._ids if name in found]
+        writers = self._writers(info, results, shown, metrics, paths=paths, notes=notes)
         failures = [failure for write in writers if (failure := _failure_of(write))]
         _write("\n" + console.written_files(*paths) + "\n" + console.summary(metrics))
         _write("".join(f"  Note: {note}\n" for note in notes))
@@ -231,17 +233,17 @@ class _Evaluation:
         self,
         info: RunInfo,
         results: Sequence[dict[str, Any]],
-        told: Sequence[dict[str, Any]],
+        shown: Sequence[dict[str, Any]],
         metrics: dict[str, Any],
         *,
         paths: OutputPaths,
         notes: Sequence[str],
     ) -> tuple[Callable[[], object], ...]:
         """Returns what writes the three files; the report has results as people are shown them, `told`."""
-        asked = self._asked
+        options = self._options
         config = run_config(
-            delay_s=asked.delay_s,
-            api_url=asked.api_url,
+            delay_s=options.delay_s,
+            api_url=options.api_url,
             start_from=self._first,
             version=self._baselines.version,
         )
@@ -256,7 +258,7 @@ class _Evaluation:
                 path=paths.json,
             ),
             partial(write_results_csv, results, path=paths.csv),
-            partial(write_report_md, told, metrics, info.run, notes=notes, path=paths.report),
+            partial(write_report_md, shown, metrics, info.run, notes=notes, path=paths.report),
         )
 
     def _notes(self, kept: Mapping[str, object], results: int) -> list[str]:
@@ -271,7 +273,7 @@ class _Evaluation:
         names = ", ".join(console.spans([name in kept for name in self._ids], self._ids))
         return f"{len(kept)} earlier result{'s' * (len(kept) > 1)} ({names}) of {self._earlier.run}"
 
-    def _tell_where_to_go_on(self, what: str, info: RunInfo) -> None:
+    def _print_resume_hint(self, what: str, info: RunInfo) -> None:
         """Names the query to start from next time: the first one that has no result."""
         own = queries_of(self._session.store, info.run)
         if info.state == RunState.ABORTED and own and next(reversed(own.values())).code:

@@ -52,7 +52,7 @@ class Lines:
             if info.is_final:
                 return info
             with suppress(RedisUnreachableError):  # the next look waits for Redis with more patience
-                local_workers.keep_staffed()
+                local_workers.ensure_running()
             pause.wait(LOOK_EVERY_S)
 
     def catch_up(self, info: RunInfo) -> None:

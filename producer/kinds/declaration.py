@@ -50,10 +50,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Late(Generic[T]):
+class Lazy(Generic[T]):
     """Something in a module that is imported when it is used: a command that needs no report loads none.
 
-    >>> Late("math", "pi").load()
+    >>> Lazy("math", "pi").load()
     3.141592653589793
     """
 
@@ -65,14 +65,14 @@ class Late(Generic[T]):
         return cast("T", getattr(import_module(self.module), self.name))
 
 
-ITEM_FORMATS: Final[Mapping[str, Late[Format]]] = {
-    "jsonl": Late("producer.report.items.to_jsonl", "ItemsJsonlReport"),
-    "json": Late("producer.report.items.to_jsonl", "json_report"),
-    "csv": Late("producer.report.items.to_csv", "ItemsCsvReport"),
-    "md": Late("producer.report.items.to_markdown", "ItemsMarkdownReport"),
-    "html": Late("producer.report.items.to_html", "ItemsHtmlReport"),
-    "junit": Late("producer.report.items.to_junit", "ItemsJunitReport"),
-    "github": Late("producer.report.github", "GithubReport"),
+ITEM_FORMATS: Final[Mapping[str, Lazy[Format]]] = {
+    "jsonl": Lazy("producer.report.items.to_jsonl", "ItemsJsonlReport"),
+    "json": Lazy("producer.report.items.to_jsonl", "json_report"),
+    "csv": Lazy("producer.report.items.to_csv", "ItemsCsvReport"),
+    "md": Lazy("producer.report.items.to_markdown", "ItemsMarkdownReport"),
+    "html": Lazy("producer.report.items.to_html", "ItemsHtmlReport"),
+    "junit": Lazy("producer.report.items.to_junit", "ItemsJunitReport"),
+    "github": Lazy("producer.report.github", "GithubReport"),
 }
 """Writers for any kind whose results are single items; a kind replaces those for which it has its own."""
 
@@ -87,17 +87,17 @@ class ProducerKind:
     kind: Kind
 
     # Input files
-    loader: Late[Loader]
+    loader: Lazy[Loader]
     """Reads a file."""
-    read_options: Late[ReadOptions] = Late("producer.cli.submission", "read_no_more")
+    read_options: Lazy[ReadOptions] = Lazy("producer.cli.submission", "read_no_more")
     """Adds to the settings of a submit what the command line says for such files."""
     keys: frozenset[str] = frozenset()
     """Keys on the first level of a file that give the kind away."""
     suffixes: Sequence[str] = ()
     """Suffixes of files whose content does not."""
-    problems: Late[Callable[[Source], tuple[int, list[InputError]]]] | None = None
+    problems: Lazy[Callable[[Source], tuple[int, list[InputError]]]] | None = None
     """Lists every problem of a file; without it a dry run stops at the first one."""
-    dry_run: Late[Callable[[Session, Source, SubmitOptions], int]] | None = None
+    dry_run: Lazy[Callable[[Session, Source, SubmitOptions], int]] | None = None
     """Prints what is in a file and returns the exit code; without it a dry run counts items and chunks."""
     examples: Sequence[str] = ()
     """Packaged examples that `init` writes; the first one is to be run."""
@@ -108,13 +108,13 @@ class ProducerKind:
     """Whether the options of models are for such files."""
 
     # Results
-    pages: Late[Pages] = Late("producer.document", "item_pages")
+    pages: Lazy[Pages] = Lazy("producer.document", "item_pages")
     """Reads the rows of a run in input order."""
-    totals: Late[Callable[[], Totals]] = Late("producer.aggregate.items", "ItemTotals")
+    totals: Lazy[Callable[[], Totals]] = Lazy("producer.aggregate.items", "ItemTotals")
     """Counts rows."""
-    settings: Late[Callable[[RunInfo], Mapping[str, Any]]] = Late("producer.run_settings", "no_settings")
+    settings: Lazy[Callable[[RunInfo], Mapping[str, Any]]] = Lazy("producer.run_settings", "no_settings")
     """Returns the settings of a run that its summary shows."""
-    fails_fast: Late[Callable[[RunInfo], bool]] = Late("producer.run_settings", "never_fails_fast")
+    fails_fast: Lazy[Callable[[RunInfo], bool]] = Lazy("producer.run_settings", "never_fails_fast")
     """Returns whether the first failure was to end a run."""
     has_text: bool = False
     """Whether results come with the text of their input, which `--no-text` leaves out."""
@@ -122,37 +122,37 @@ class ProducerKind:
     """Whether results are read chunk by chunk while the run goes on."""
 
     # Reports
-    formats: Mapping[str, Late[Format]] = field(default_factory=lambda: ITEM_FORMATS)
+    formats: Mapping[str, Lazy[Format]] = field(default_factory=lambda: ITEM_FORMATS)
     """Writers by the name of their format; `results --traces` uses those with `traces` in their name."""
     columns: Sequence[str] = ()
     """Keys of a result that the tables of `producer.report.items` show."""
-    screen: Late[Screen] = Late("producer.report.items.terminal", "SCREEN")
+    screen: Lazy[Screen] = Lazy("producer.report.items.terminal", "SCREEN")
     """What a terminal shows of a run."""
-    tests: Late[Tests] = Late("producer.report.items.to_junit", "tests_of")
+    tests: Lazy[Tests] = Lazy("producer.report.items.to_junit", "tests_of")
     """Makes a test of each row, for JUnit and GitHub."""
-    poisoned: Late[Poisoned] = Late("producer.report.items.opened_rows", "poisoned")
+    poisoned: Lazy[Poisoned] = Lazy("producer.report.items.opened_rows", "poisoned")
     """Returns error code, message and result of an item that no worker survived."""
 
     # Gates and comparisons
-    metrics: Late[Mapping[str, Metric]] = Late("producer.aggregate.gates", "COMMON_METRICS")
+    metrics: Lazy[Mapping[str, Metric]] = Lazy("producer.aggregate.gates", "COMMON_METRICS")
     """Numbers that a gate may ask for."""
-    comparing: Late[Comparing] = Late("producer.aggregate.compared_items", "COMPARED_ITEMS")
+    comparing: Lazy[Comparing] = Lazy("producer.aggregate.compared_items", "COMPARED_ITEMS")
     """How the items of two runs are compared."""
 
     # Names
-    id_parts: Late[Callable[[int, bytes], IdParts]] = Late("producer.item_ids", "item_id_parts")
+    id_parts: Lazy[Callable[[int, bytes], IdParts]] = Lazy("producer.item_ids", "item_id_parts")
     """Reads the id that the file gives an item out of what was loaded for it."""
-    inputs: Late[Inputs] = Late("producer.item_ids", "item_inputs")
+    inputs: Lazy[Inputs] = Lazy("producer.item_ids", "item_inputs")
     """Yields position and input of every item of a run."""
-    chunk_name: Late[Callable[[bytes], str]] = Late("producer.item_ids", "item_chunk_name")
+    chunk_name: Lazy[Callable[[bytes], str]] = Lazy("producer.item_ids", "item_chunk_name")
     """Names a chunk of a retry after its first item."""
     has_repeated_ids: bool = False
     """Whether items with the same id are told apart by their number."""
 
     # Retries
-    retry: Late[Retry] = Late("producer.retry_items", "retry_items")
+    retry: Lazy[Retry] = Lazy("producer.retry_items", "retry_items")
     """Puts items of a run back to work."""
-    is_unfinished: Late[Unfinished] = Late("producer.retry_items", "is_item_unfinished")
+    is_unfinished: Lazy[Unfinished] = Lazy("producer.retry_items", "is_item_unfinished")
     """Returns whether an item with a result is put back to work."""
     can_rescore: bool = False
     """Whether stored answers can be judged again."""

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from pydantic import ValidationError
 
-from producer.load.picking import picked
+from producer.load.picking import pick_items
 from producer.load.problems import describe, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
@@ -157,7 +157,7 @@ def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[
             hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(there)}"
             raise InputError(f"--category: no query has the category {shown(name)}", hint=hint)
     found = [query for query in queries if not choice.categories or query["category"] in choice.categories]
-    left = picked(found, choice, lambda query: f"{query['id']}\n{query['query']}")
+    left = pick_items(found, choice, lambda query: f"{query['id']}\n{query['query']}")
     if not left:
         raise InputError("no query is left to ask", hint=f"{choice} leaves none")
     return left

@@ -15,7 +15,7 @@ from producer.load.cases import Bench, outputs_of, read_bench
 from producer.load.chunks import Chunk, name_of
 from producer.load.git import git_info
 from producer.load.loads import Load, chunk_size, shape_of
-from producer.load.picking import picked
+from producer.load.picking import pick_items
 from producer.load.problems import shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
@@ -249,7 +249,7 @@ def _chosen(cases: Sequence[CaseEntry], choice: CaseChoice) -> list[tuple[int, C
     if choice.cases:
         wanted = {_position(name, cases) for name in choice.cases}
         found = [(at, case) for at, case in found if at in wanted]
-    found = picked(found, choice, lambda each: f"{each[1].id or ''}\n{each[1].input}")
+    found = pick_items(found, choice, lambda each: f"{each[1].id or ''}\n{each[1].input}")
     if not found:
         raise InputError("no case is left to run", hint="--case, -k, --first or --sample leave none")
     return found

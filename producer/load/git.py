@@ -6,7 +6,7 @@ from typing import Final
 
 PATIENCE_S: Final = 2.0
 """How long git is waited for; a report can do without it."""
-_ASKED: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+_COMMAND: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
 _DETACHED: Final = "HEAD"
 
 
@@ -21,10 +21,10 @@ def git_info(folder: Path) -> dict[str, str | None] | None:
         repository, no commit or no git.
     """
     try:
-        told = subprocess.run(
-            _ASKED, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        result = subprocess.run(
+            _COMMAND, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=True
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    commit, _, branch = told.stdout.strip().partition("\n")
+    commit, _, branch = result.stdout.strip().partition("\n")
     return {"commit_hash": commit, "branch": None if branch in ("", _DETACHED) else branch}

@@ -20,7 +20,7 @@ MOST_CHUNKS: Final = 200
 """Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""
 LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
 """Settings of live turns that decide what comes out."""
-SPARE: Final = 2
+SPARE_SHARE: Final = 2
 """One chunk in so many more is open than there are places for."""
 CHUNK_ITEMS_MOST: Final = 100
 """Cases or queries of one chunk."""
@@ -50,16 +50,16 @@ def load_turns(source: Source, options: SubmitOptions) -> Load:
             {"summary_policy": options.summary_policy, "live": None, "model": None},
             [options.summary_policy],
         )
-    told = live.as_snapshot()
+    settings_of_live = live.as_snapshot()
     return Load(
         chunked(turn_pages(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
         {
             "summary_policy": options.summary_policy,
             "live": live.live,
             "model": live.model,
-            LIVE_KEY: told,
+            LIVE_KEY: settings_of_live,
         },
-        [options.summary_policy, *(f"{key}={told[key]}" for key in LIVE_RESULTS)],
+        [options.summary_policy, *(f"{key}={settings_of_live[key]}" for key in LIVE_RESULTS)],
     )
 
 
@@ -69,24 +69,24 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
     Raises:
         InputError: the source breaks its contract, or no query has the id to start from.
     """
-    baselines, asked = read_baselines(source), options.queries
+    baselines, query_run = read_baselines(source), options.queries
     for warning in baselines.warnings:
         options.on_warning(warning)
-    following = start_at(baselines.queries, asked.start_from or None)
+    following = start_at(baselines.queries, query_run.start_from or None)
     queries = choose(following, options.query_choice)
     items = [
         (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
         for query in queries
-        for again in range(asked.repeat)
+        for again in range(query_run.repeat)
     ]
-    size, wide = shape_of(len(items), asked.concurrency)
+    size, wide = shape_of(len(items), query_run.concurrency)
     run = replace(
-        asked,
+        query_run,
         version=baselines.version,
         start_from=queries[0]["id"],
-        chosen=_said(options.query_choice, len(queries), len(baselines.queries)),
+        chosen=_describe_choice(options.query_choice, len(queries), len(baselines.queries)),
         offset=len(baselines.queries) - len(following),
-        together=min(asked.concurrency, size),
+        together=min(query_run.concurrency, size),
     )
     settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
     return Load(
@@ -98,7 +98,7 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
     )
 
 
-def _said(choice: QueryChoice, chosen: int, of: int) -> str:
+def _describe_choice(choice: QueryChoice, chosen: int, of: int) -> str:
     """Says what a run leaves out of its file.
 
     >>> _said(QueryChoice(first=3), 3, 50), _said(QueryChoice(), 50, 50)
@@ -131,7 +131,7 @@ def shape_of(items: int, concurrency: int) -> tuple[int, int]:
         return most, 1
     size = max(range(most, most // 2, -1), key=lambda size: (concurrency // size * size, size))
     wide = concurrency // size
-    return size, wide + wide // SPARE
+    return size, wide + wide // SPARE_SHARE
 
 
 def item_chunks(items: Sequence[tuple[str, bytes]], size: int) -> Iterator[Chunk]:

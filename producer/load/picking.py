@@ -26,7 +26,7 @@ class Pick(Protocol):
         """Only so many, picked at random."""
 
 
-def picked(items: Sequence[T], pick: Pick, text_of: Callable[[T], str]) -> list[T]:
+def pick_items(items: Sequence[T], pick: Pick, text_of: Callable[[T], str]) -> list[T]:
     """Returns the items that are left, in their order.
 
     Args:

@@ -122,7 +122,7 @@ def _translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Pro
         return Problem(path, "unknown key", _nearest(str(location[-1]), known, "known keys"))
     if detail["input"] is None and detail["type"] != "missing":
         return Problem(path, "null is not a value here", _instead_of_null(model, location))
-    return _wrong(detail, path) or _measured(detail, path) or _said(detail, path)
+    return _wrong(detail, path) or _measured(detail, path) or _contract_problem(detail, path)
 
 
 def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
@@ -193,7 +193,7 @@ def _time_problem(path: str, value: str) -> Problem:
     return Problem(path, f"time not written with Z ({shown(value)})", hint)
 
 
-def _said(detail: ErrorDetails, path: str) -> Problem:
+def _contract_problem(detail: ErrorDetails, path: str) -> Problem:
     """The contract's own words, split into what and hint at the colon that ends the first half."""
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
     value = "" if isinstance(detail["input"], dict | list) else f" ({shown(detail['input'])})"

@@ -168,7 +168,7 @@ def test_an_aborted_run_is_resumed_where_it_stopped(desk: QueryDesk, processes: 
     answered = sum(row.code == "p" for row in rows)
     assert 3 <= answered < 8
     retried = retry_items(desk.ledger, desk.publisher, desk.store, run, errors=False)
-    assert retried.asked == 8 - sum(row.code == "p" for row in rows) - _lost(desk, run)
+    assert retried.items == 8 - sum(row.code == "p" for row in rows) - _lost(desk, run)
 
 
 def _lost(desk: QueryDesk, run: str) -> int:
@@ -183,7 +183,7 @@ def test_retry_asks_again_for_errors_only(desk: QueryDesk, processes: Processes)
     with ScriptedApi(lambda query, nth: Step(500) if (query, nth) == ("query 2", 1) else Step()) as api:
         run = desk.submit_queries(numbered(3), api_url=api.url)
         assert [row.code for row in desk.ended(run)] == ["p", "x", "p"]
-        assert retry_items(desk.ledger, desk.publisher, desk.store, run).asked == 1
+        assert retry_items(desk.ledger, desk.publisher, desk.store, run).items == 1
         eventually(lambda: _asserted([row.code for row in desk.rows(run)] == ["p", "p", "p"]), 20)
         assert api.asked() == {"query 1": 1, "query 2": 2, "query 3": 1}
         with pytest.raises(UsageError, match="nothing to retry"):

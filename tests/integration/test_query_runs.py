@@ -107,11 +107,11 @@ def test_an_api_that_is_not_there_ends_the_run(desk: QueryDesk, processes: Proce
         "message": f"Connection refused - backend not running on {url}",
     }
     assert found["result"]["overall_pass"] is False
-    assert retry_items(desk.ledger, desk.publisher, desk.store, run, errors=False).asked == 10
+    assert retry_items(desk.ledger, desk.publisher, desk.store, run, errors=False).items == 10
     desk.ended(run, RunState.ABORTED)
     forbidden = desk.submit_queries(numbered(3), api_url="http://169.254.169.254")
     desk.ended(forbidden, RunState.ABORTED)
-    assert retry_items(desk.ledger, desk.publisher, desk.store, forbidden, errors=False).asked == 3
+    assert retry_items(desk.ledger, desk.publisher, desk.store, forbidden, errors=False).items == 3
 
 
 def test_pause_and_cancel_act_within_seconds(desk: QueryDesk, processes: Processes) -> None:

@@ -48,7 +48,7 @@ def test_errors_are_asked_for_again(inline_worker: InlineWorker, submitted: Call
     work(inline_worker)
     before = run_document(inline_worker.store, run)
     assert (before["exit"], before["summary"]["errors"]) == (1, {"etag_conflict": 30})
-    assert retry(inline_worker, run) == Retried(asked=30, left=0)
+    assert retry(inline_worker, run) == Retried(items=30, left=0)
     info = inline_worker.store.info(run)
     assert (info.state, info.total, info.done, info.generation) == (RunState.RUNNING, 120, 90, 1)
     assert codes(inline_worker, run) == ["x", "s", "s", "s"] * 30, "the old results stand meanwhile"
@@ -71,7 +71,7 @@ def test_what_was_never_decided_is_asked_for(
     run = submitted(turn_lines(40, 10), chunk_turns=100)
     inline_worker.work(chunks=1)
     inline_worker.ledger.control(run, "cancelled")
-    assert retry(inline_worker, run) == Retried(asked=300, left=0)
+    assert retry(inline_worker, run) == Retried(items=300, left=0)
     work(inline_worker)
     info = inline_worker.store.info(run)
     assert (info.state, info.done) == (RunState.FINISHED, 400)
@@ -89,7 +89,7 @@ def test_a_batch_that_was_cut_in_the_middle_goes_on(
     inline_worker.work(chunks=2, turns=1)
     inline_worker.ledger.control(run, "cancelled")
     assert codes(inline_worker, run) == ["s", "s", "", "", ""] * 2
-    assert retry(inline_worker, run).asked == 6
+    assert retry(inline_worker, run).items == 6
     work(inline_worker)
     assert codes(inline_worker, run) == ["s"] * 10
     assert inline_worker.store.info(run).state == RunState.FINISHED
@@ -100,7 +100,7 @@ def test_resuming_leaves_errors_alone(inline_worker: InlineWorker, submitted: Ca
     run = submitted(with_errors(20), chunk_turns=40)
     inline_worker.work(chunks=1)
     inline_worker.ledger.control(run, "cancelled")
-    assert retry(inline_worker, run, errors=False).asked == 40
+    assert retry(inline_worker, run, errors=False).items == 40
     work(inline_worker)
     assert codes(inline_worker, run).count("x") == 20
     with pytest.raises(UsageError, match="has nothing to retry"):
@@ -113,7 +113,7 @@ def test_a_retry_in_part_ends_in_the_old_state(
     """A cancelled run of which some turns were decided later is still cancelled: `finished` needs all."""
     run = submitted(turn_lines(40, 10), chunk_turns=100)
     inline_worker.ledger.control(run, "cancelled")
-    assert retry(inline_worker, run, indexes=[7, 399]).asked == 2
+    assert retry(inline_worker, run, indexes=[7, 399]).items == 2
     work(inline_worker)
     info = inline_worker.store.info(run)
     assert (info.state, info.done) == (RunState.CANCELLED, 2)
@@ -137,7 +137,7 @@ def test_a_cancelled_retry_leaves_the_old_results(
     assert codes(inline_worker, run) == ["x", "s", "s", "s"] * 5
     info = inline_worker.store.info(run)
     assert (info.is_final, info.done) == (True, 20)
-    assert retry(inline_worker, run).asked == 5
+    assert retry(inline_worker, run).items == 5
     work(inline_worker)
     assert codes(inline_worker, run) == ["s"] * 20
     assert (inline_worker.store.info(run).state, inline_worker.store.info(run).done) == (
@@ -150,7 +150,7 @@ def test_chosen_turns_are_decided_again(inline_worker: InlineWorker, submitted: 
     """Named turns are asked for whatever became of them; a name that is none is refused."""
     run = submitted(turn_lines(3, 4))
     work(inline_worker)
-    assert retry(inline_worker, run, indexes=[0, 11]).asked == 2
+    assert retry(inline_worker, run, indexes=[0, 11]).items == 2
     work(inline_worker)
     assert [row.attempts for row in inline_worker.store.rows(run)] == [2, *[1] * 10, 2]
     assert inline_worker.store.info(run).done == 12
@@ -166,10 +166,10 @@ def test_a_second_retry_reads_the_newest_results(
     turns[4]["thread_memento_etag"] = "never"
     run = submitted(turns)
     work(inline_worker)
-    assert retry(inline_worker, run).asked == 2
+    assert retry(inline_worker, run).items == 2
     work(inline_worker)
     assert codes(inline_worker, run) == ["s"] * 4 + ["x", "s", "s", "s"]
-    assert retry(inline_worker, run).asked == 1
+    assert retry(inline_worker, run).items == 1
     work(inline_worker)
     assert [row.attempts for row in inline_worker.store.rows(run)] == [2, 1, 1, 1, 3, 1, 1, 1]
     assert inline_worker.store.info(run).generation == 2

@@ -32,7 +32,7 @@ WORDS: Final = register(
 producer_kinds.register(
     producer_kinds.ProducerKind(
         kind=WORDS,
-        loader=producer_kinds.Late(__name__, "load_words"),
+        loader=producer_kinds.Lazy(__name__, "load_words"),
         keys=frozenset({"word"}),
         columns=("word", "reversed"),
     )

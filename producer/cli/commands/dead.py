@@ -31,7 +31,7 @@ def command() -> None:
 def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     """List failed items: of RUN in input order, else of all runs, the newest first."""
     from producer.cli.dead_set import read_dead  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import find_run, when  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run, local_time  # noqa: PLC0415 - same
 
     if run is not None:
         find_run(session, run)
@@ -58,7 +58,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
                     e.place.run,
                     e.id,
                     e.name.label,
-                    when(e.item.at_ms),
+                    local_time(e.item.at_ms),
                     str(e.item.attempts),
                     e.error[0],
                     f"HTTP {e.status}: {e.error[1]}" if e.status else e.error[1],
@@ -125,7 +125,7 @@ def retry(
     chosen = find_dead(dead, items, run) if items else dead
     positions = sorted({int(entry.place.index) for entry in chosen})
     options = work.WorkOptions(workers.processes, workers.in_flight)
-    return retrying.redo(session, run, options, positions=positions, detach=detach)
+    return retrying.retry_and_follow(session, run, options, positions=positions, detach=detach)
 
 
 @command.command()

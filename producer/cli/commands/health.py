@@ -53,7 +53,7 @@ def redis(session: Session) -> int:
     memory = check_memory(session.client.info("memory"))
     for check in (refused, memory):
         if check.status == "fail":
-            session.output.tell(f"Redis: {check.name} {check.detail}", hint=check.fix)
+            session.output.message(f"Redis: {check.name} {check.detail}", hint=check.fix)
             return RedisRefusingError.exit_code
     if memory.status == "warn":
         session.output.warn(f"Redis: {memory.detail}")
@@ -68,7 +68,9 @@ def broker(session: Session) -> int:
     session.client.ping()
     refusal = session.broker_refusal()
     if refusal:
-        session.output.tell(f"the broker takes no writes: {refusal}", hint="`proctor doctor` says what helps")
+        session.output.message(
+            f"the broker takes no writes: {refusal}", hint="`proctor doctor` says what helps"
+        )
         return RedisRefusingError.exit_code
     return 0
 

@@ -57,7 +57,7 @@ def set_limits(
     pace_s: float | None,
 ) -> None:
     """Set limits of KEY; limits that are not named are unchanged."""
-    from producer.cli.limits_view import number, said  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
+    from producer.cli.limits_view import number, set_values  # noqa: PLC0415 - start-up: `--help` loads no more than it shows
     from shared.upstream.limits import LimitBook, Limits, limit_key  # noqa: PLC0415 - same
 
     limits = Limits(rpm, tpm, concurrency, pace_s)
@@ -67,11 +67,11 @@ def set_limits(
     limits = limits.over(book.settings().get(name, Limits()))
     book.set(name, limits)
     if session.options.json:
-        document = {"schema_version": SCHEMA_VERSION, "key": name, "set": said(limits), "exit": 0}
+        document = {"schema_version": SCHEMA_VERSION, "key": name, "set": set_values(limits), "exit": 0}
         session.output.data(json.dumps(document))
     else:
-        told = ", ".join(f"{word} {number(value)}" for word, value in said(limits).items())
-        session.output.data(session.output.folded(f"{name}: {told}"))
+        values = ", ".join(f"{word} {number(value)}" for word, value in set_values(limits).items())
+        session.output.data(session.output.folded(f"{name}: {values}"))
 
 
 @command.command()

@@ -63,8 +63,8 @@ def model_rows(config: BenchConfig, environment: Mapping[str, str]) -> Iterator[
 
     roles = [("model", name) for name in dict.fromkeys(config.models)]
     for role, name in [*roles, *(("judge", name) for name in config.judges)]:
-        said = config.model_configs.get(name)
-        api_base, named = (said and said.api_base) or "", (said and said.api_key_env) or ""
+        settings = config.model_configs.get(name)
+        api_base, named = (settings and settings.api_base) or "", (settings and settings.api_key_env) or ""
         variable = key_variable(name, api_base=api_base, api_key_env=named)
         yield {
             "model": name,
@@ -81,12 +81,12 @@ def _price(model: str, config: BenchConfig) -> dict[str, float] | None:
     """Returns the dollars for a million tokens in and out; None where they are not known."""
     from shared.upstream.prices import cost_of  # noqa: PLC0415 - start-up
 
-    said = config.model_configs.get(model)
-    given = {} if said is None or said.prices is None else {model: said.prices.model_dump()}
-    asked, answered = cost_of(model, MILLION, 0, given), cost_of(model, 0, MILLION, given)
-    if asked is None or answered is None:
+    settings = config.model_configs.get(model)
+    prices = {} if settings is None or settings.prices is None else {model: settings.prices.model_dump()}
+    prompt_price, completion_price = cost_of(model, MILLION, 0, prices), cost_of(model, 0, MILLION, prices)
+    if prompt_price is None or completion_price is None:
         return None
-    return {"prompt_per_million": asked, "completion_per_million": answered}
+    return {"prompt_per_million": prompt_price, "completion_per_million": completion_price}
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,6 @@ from producer.cli.session import Session, pass_session
 @pass_session
 def command(session: Session, *, run: str) -> None:
     """Pause RUN until `proctor resume RUN`; chunks that workers hold are finished."""
-    from producer.cli.run_lookup import tell_state  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import print_state_change  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    tell_state(session, run, action="pause")
+    print_state_change(session, run, action="pause")

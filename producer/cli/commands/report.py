@@ -49,25 +49,27 @@ def command(
     runner reads them too: `proctor report RUN --format github >> "$GITHUB_STEP_SUMMARY"`.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli.ending import exit_of_gates, tell_gates, write_reports  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.ending import exit_of_gates, print_gates, write_reports  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.printing import print_results  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     files = plan_files(paths, format_name) if paths else []
-    wanted = [parse_gate(text) for text in gates]
+    parsed_gates = [parse_gate(text) for text in gates]
     info = find_run(session, run)
     refuse_no_text(info.kind, no_text=no_text)
-    check_gates(wanted, info.kind)
+    check_gates(parsed_gates, info.kind)
     annotations = _annotations(info, format_name)
     with_text = not no_text
     if files:
-        document = write_reports(session, info, files, annotations, gates=wanted, with_text=with_text)
+        document = write_reports(session, info, files, annotations, gates=parsed_gates, with_text=with_text)
         _tell_files(session, document)
     else:
         name = format_name or ("json" if session.options.json else "md")
-        document = print_results(session, info, name, gates=wanted, more=annotations, with_text=with_text)
+        document = print_results(
+            session, info, name, gates=parsed_gates, more=annotations, with_text=with_text
+        )
     _annotate(session, annotations)
-    tell_gates(session.output, document)
+    print_gates(session.output, document)
     return exit_of_gates(document)
 
 
@@ -101,4 +103,4 @@ def _annotations(info: "RunInfo", format_name: str | None) -> "Sequence[Annotati
 def _annotate(session: Session, annotations: "Sequence[Annotations]") -> None:
     """Writes annotations to stderr, also when quiet: stdout may be the summary."""
     for line in (line for each in annotations for line in each.lines):
-        session.output.tell(line)
+        session.output.message(line)

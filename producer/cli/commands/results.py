@@ -50,7 +50,7 @@ def command(
 ) -> None:
     """Print the results of RUN in input order, also while it goes on."""
     from producer.cli.item_names import find_items  # noqa: PLC0415 - same
-    from producer.cli.printing import Wanted, print_results, print_table  # noqa: PLC0415 - same
+    from producer.cli.printing import ResultFilter, print_results, print_table  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     if all_phases and not traces:
@@ -62,8 +62,8 @@ def command(
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")
     chosen = frozenset(find_items(session.store, info, items)) if items else None
-    wanted = Wanted(only, first, chosen)
+    selection = ResultFilter(only, first, chosen)
     if name == "table":
-        print_table(session, info, wanted)
+        print_table(session, info, selection)
     else:
-        print_results(session, info, name, wanted, with_text=not no_text and not traces)
+        print_results(session, info, name, selection, with_text=not no_text and not traces)

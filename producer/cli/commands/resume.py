@@ -32,7 +32,7 @@ def command(
     Workers are started here only when none is alive for its kind, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import tell_state  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import print_state_change  # noqa: PLC0415 - same
 
     if max_cost is not None:
         from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
@@ -41,6 +41,6 @@ def command(
         find_run(session, run)
         CostBook(session.ledger.caller).set_cap(run, max_cost)
     if detach:
-        tell_state(session, run, action="resume")
+        print_state_change(session, run, action="resume")
         return 0
     return work.resume(session, run, work.WorkOptions(workers.processes, workers.in_flight))

@@ -34,10 +34,10 @@ def command(
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.item_names import find_items  # noqa: PLC0415 - same
-    from producer.cli.retrying import redo  # noqa: PLC0415 - same
+    from producer.cli.retrying import retry_and_follow  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     info = find_run(session, run)
     positions = find_items(session.store, info, items) if items else None
     options = work.WorkOptions(workers.processes, workers.in_flight)
-    return redo(session, run, options, positions=positions, detach=detach)
+    return retry_and_follow(session, run, options, positions=positions, detach=detach)

@@ -89,27 +89,29 @@ def command(
 
     file = one_file(file, config)
     _refuse_contradictions(session, file, reports, options, gates)
-    files, wanted = plan_files(reports.paths, reports.export), [parse_gate(text) for text in gates]
-    how = work.WorkOptions(
-        workers.processes, workers.in_flight, options.timeout_s, files, wanted, with_text=not no_text
+    files, parsed_gates = plan_files(reports.paths, reports.export), [parse_gate(text) for text in gates]
+    work_options = work.WorkOptions(
+        workers.processes, workers.in_flight, options.timeout_s, files, parsed_gates, with_text=not no_text
     )
     if file is None:
-        return work.resume(session, str(options.resumed), how)
+        return work.resume(session, str(options.resumed), work_options)
     choice = SubmitChoice(submit, models, cases, selection, queries, workers.in_flight)
     submission = Submission(session, file, choice)
     kind = submission.kind()
     check_formats(files, kind)
     refuse_no_text(kind, no_text=no_text)
     if options.dry_run:
-        return checking.tell_counts(session, submission)
+        return checking.print_counts(session, submission)
     settings = submission.options()  # a wrong option is refused before anything is started
-    check_gates(wanted, kind)
+    check_gates(parsed_gates, kind)
     if workers.processes is None and kind == QUERIES:
         # More processes than queries in flight would only be started and stopped.
-        how = replace(how, processes=min(session.settings.processes, settings.queries.concurrency))
+        work_options = replace(
+            work_options, processes=min(session.settings.processes, settings.queries.concurrency)
+        )
     if options.detach:
-        return work.detach(session, submission, how)
-    return work.work(session, kind, how, lambda view: submission.send(view, is_attended=True).run)
+        return work.detach(session, submission, work_options)
+    return work.work(session, kind, work_options, lambda view: submission.send(view, is_attended=True).run)
 
 
 def _refuse_contradictions(

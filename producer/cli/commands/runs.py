@@ -32,10 +32,10 @@ def list_runs(
     session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
 ) -> None:
     """List runs, the newest first."""
-    from producer.cli.run_lookup import print_runs, reasons, run_as_dict  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import print_runs, run_as_dict, wait_reasons  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     runs = session.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
-    why = reasons(session.store, runs)
+    why = wait_reasons(session.store, runs)
     if session.options.json:
         rows = [run_as_dict(info, why.get(info.run, "")) for info in runs]
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "runs": rows, "exit": 0}))
@@ -50,10 +50,10 @@ def list_runs(
 @pass_session
 def show(session: Session, *, run: str) -> None:
     """Show one run: state, counts and summary, also while it goes on."""
-    from producer.cli.ending import tell_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.ending import print_run  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
-    tell_run(session, find_run(session, run))
+    print_run(session, find_run(session, run))
 
 
 @command.command("rm")

@@ -47,18 +47,18 @@ def command(session: Session, *, limit: int, is_watched: bool) -> None:
 def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]:
     """Takes one look, for programs."""
     from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import reasons, run_as_dict  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import run_as_dict, wait_reasons  # noqa: PLC0415 - same
 
     overview = read_overview(session.client, session.queue_lengths())
     runs = store.list(limit=limit) if limit else []
-    why, connection = reasons(store, runs), session.connection
+    reasons_by_run, connection = wait_reasons(store, runs), session.connection
     return {
         "schema_version": SCHEMA_VERSION,
         "redis": connection.target.display,
         "embedded": connection.embedded,
         "queues": [queue._asdict() for queue in overview.queues],
         "workers": [worker._asdict() for worker in overview.workers],
-        "runs": [run_as_dict(info, why.get(info.run, "")) for info in runs],
+        "runs": [run_as_dict(info, reasons_by_run.get(info.run, "")) for info in runs],
         "dead": overview.dead,
         "exit": 0,
     }
@@ -67,7 +67,7 @@ def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]
 def _tell(session: Session, limit: int) -> None:
     """Takes one look, for people."""
     from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import print_runs, reasons  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import print_runs, wait_reasons  # noqa: PLC0415 - same
 
     overview = read_overview(session.client, session.queue_lengths())
     runs = session.store.list(limit=limit) if limit else []
@@ -75,7 +75,7 @@ def _tell(session: Session, limit: int) -> None:
     _print_queues(output, overview)
     if runs:
         output.data("")
-        print_runs(output, runs, reasons(session.store, runs) if overview.workers else {})
+        print_runs(output, runs, wait_reasons(session.store, runs) if overview.workers else {})
     output.data("")
     if not overview.workers and any(info.state not in FINAL_STATES for info in runs):
         output.warn("no worker is alive; start one with `proctor worker`")

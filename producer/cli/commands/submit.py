@@ -40,7 +40,7 @@ def command(
     same Redis do the rest; `proctor watch RUN` follows it.
     """
     from producer.cli.live.view import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
-    from producer.cli.submission import Submission, tell_run_id  # noqa: PLC0415 - same
+    from producer.cli.submission import Submission, print_run_id  # noqa: PLC0415 - same
 
     named = one_file(file, config)
     if named is None:
@@ -57,4 +57,4 @@ def command(
             f"no worker for {submitted.kind} is alive: the run waits until one is started "
             f"(`proctor worker -Q {submitted.kind}`)"
         )
-    tell_run_id(session, submitted)
+    print_run_id(session, submitted)

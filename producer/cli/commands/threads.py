@@ -100,9 +100,9 @@ def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
         document = {"schema_version": SCHEMA_VERSION, **document_of(view, last, users), "exit": 0}
         session.output.data(json.dumps(document, ensure_ascii=False))
         return
-    _tell(session, view, users)
+    _print_thread(session, view, users)
     if last:
-        _tell_turns(session, last)
+        _print_turns(session, last)
     elif turns:
         session.output.note("no run that decided its turns is kept any more")
 
@@ -158,39 +158,39 @@ def _checked(store: "ThreadStore", namespace: str) -> str:
     raise UsageError(f"no threads are kept in namespace {namespace!r}", hint=hint)
 
 
-def _tell(session: Session, view: "ThreadView", users: "Sequence[str]") -> None:
+def _print_thread(session: Session, view: "ThreadView", users: "Sequence[str]") -> None:
     """Writes how a thread stands."""
     from worker.breakpoint.context import memento_lines  # noqa: PLC0415 - start-up: `--help` must not load it
 
     output = session.output
     name = output.paint(printable(view.name), "bold")
-    stood = f"{plural(view.turns, 'turn')} decided · etag {view.turns} · last turn {view.memento.updated_at}"
+    status = f"{plural(view.turns, 'turn')} decided · etag {view.turns} · last turn {view.memento.updated_at}"
     effect = "frozen: only a must changes the summary" if view.is_frozen else "open: the summary may change"
-    lines = [f"{name} of {view.namespace}", f"{stood} ({_age(view)} ago)", effect, ""]
+    lines = [f"{name} of {view.namespace}", f"{status} ({_age(view)} ago)", effect, ""]
     lines += [f"  {printable(line)}" for line in memento_lines(view.memento)]
     output.data("\n".join(lines))
     if users:
         output.note(f"in use by {', '.join(users)}")
 
 
-def _tell_turns(session: Session, turns: "Sequence[LastTurn]") -> None:
+def _print_turns(session: Session, turns: "Sequence[LastTurn]") -> None:
     """Writes the last turns of a thread as a table, oldest first."""
     from producer.report.cells import plain  # noqa: PLC0415 - start-up: `--help` must not load it
 
     rows = []
     for last in turns:
-        told = last.as_dict()
-        ended = told["decision"] or f"error {told['error']['code']}"
-        kept = "frozen" if told["frozen"] else "updated" if told["summary_updated"] else ""
+        turn = last.as_dict()
+        outcome = turn["decision"] or f"error {turn['error']['code']}"
+        kept = "frozen" if turn["frozen"] else "updated" if turn["summary_updated"] else ""
         rows.append(
             (
-                told["etag"],
+                turn["etag"],
                 last.run,
-                told["item_id"],
-                ended,
-                str(told["rule"] or ""),
+                turn["item_id"],
+                outcome,
+                str(turn["rule"] or ""),
                 kept,
-                plain(told["message"], SAID_CHARS),
+                plain(turn["message"], SAID_CHARS),
             )
         )
     session.output.data("")

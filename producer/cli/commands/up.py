@@ -88,7 +88,7 @@ def command(
                 environment=environment,
                 grace_s=settings.grace_s,
                 with_parent=True,
-                gives_back=True,
+                returns_items=True,
             )
         )
         if not no_flower:

@@ -23,11 +23,11 @@ def command(session: Session, *, file: str | None, config: str | None, kind: str
 
     Reports every problem with its line and how to fix it; for a valid file, what it contains.
     """
-    from producer.cli.checking import tell_counts  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.cli.checking import print_counts  # noqa: PLC0415 - start-up: `--help` must not load pydantic
     from producer.cli.submission import Submission  # noqa: PLC0415 - same
 
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor validate --help`")
     choice = SubmitChoice(InputOptions(kind=kind))
-    return tell_counts(session, Submission(session, named, choice))
+    return print_counts(session, Submission(session, named, choice))

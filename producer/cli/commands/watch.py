@@ -21,13 +21,13 @@ def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     last failures, and why a run waits. Ctrl-C ends the watching, not the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
-    from producer.cli.ending import tell_ending  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.ending import print_ending  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.live.follow import Follower  # noqa: PLC0415 - same
     from producer.cli.live.view import open_view  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
-    wanted = [parse_gate(text) for text in gates]
-    check_gates(wanted, find_run(session, run).kind)
+    parsed_gates = [parse_gate(text) for text in gates]
+    check_gates(parsed_gates, find_run(session, run).kind)
     view = open_view(session.output)
     try:
         info = Follower(session, run, view).follow()
@@ -38,4 +38,4 @@ def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
         ) from None
     finally:
         view.close()
-    return tell_ending(session, info, [], gates=wanted)
+    return print_ending(session, info, [], gates=parsed_gates)

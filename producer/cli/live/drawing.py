@@ -37,7 +37,7 @@ class LiveView:
         line = Text.assemble(("reading ", "dim"), printable(source), "  ", (count(items), "bold"), " items")
         self._live.update(line, refresh=True)
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Writes a line above the view, where it stays."""
         self._live.console.print(Text(printable(text)))
 

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.live.progress import Failed, Progress, what_waits
+from producer.cli.live.progress import Failed, Progress, without_numbers
 from producer.cli.output import Output
 from shared.names import FINAL_STATES
 
@@ -17,7 +17,7 @@ EVERY_S: Final = 0.5
 """Between two events of progress."""
 
 
-def tell_event(output: Output, event: str, fields: Mapping[str, Any]) -> None:
+def write_event(output: Output, event: str, fields: Mapping[str, Any]) -> None:
     """Writes one event."""
     output.data(json.dumps({"schema_version": SCHEMA_VERSION, "event": event, **fields}, ensure_ascii=False))
 
@@ -33,21 +33,21 @@ class Events:
     def __init__(self, output: Output, beside: "View") -> None:
         self._output = output
         self._beside = beside
-        self._told_s = -EVERY_S
+        self._written_s = -EVERY_S
         self._last: dict[str, Any] = {}
-        self._waits = ""
+        self._last_reason = ""
         self._failed: tuple[Failed, ...] = ()
 
     def loading(self, source: str, items: int) -> None:
         """Tells how much of the input was read."""
         self._beside.loading(source, items)
-        if monotonic() - self._told_s >= EVERY_S:
-            self._told_s = monotonic()
-            tell_event(self._output, "loading", {"source": source, "items": items})
+        if monotonic() - self._written_s >= EVERY_S:
+            self._written_s = monotonic()
+            write_event(self._output, "loading", {"source": source, "items": items})
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Tells people something once."""
-        self._beside.say(text)
+        self._beside.note(text)
 
     def show(self, progress: Progress) -> None:
         """Tells what has changed since the last look."""
@@ -55,15 +55,15 @@ class Events:
         run = {"run_id": progress.run}
         if not self._last:
             known = {"kind": progress.kind.name, "total": progress.total, "source": progress.source}
-            tell_event(self._output, "submitted", {**run, **known})
+            write_event(self._output, "submitted", {**run, **known})
         for failed in reversed(progress.calls.failed):
             if failed not in self._failed:
-                tell_event(self._output, "failure", {**run, **failed._asdict()})
+                write_event(self._output, "failure", {**run, **failed._asdict()})
         self._failed = progress.calls.failed
-        if (waits := what_waits(progress.why)) != self._waits:
-            self._waits = waits
+        if (reason := without_numbers(progress.why)) != self._last_reason:
+            self._last_reason = reason
             if progress.why:
-                tell_event(self._output, "waiting", {**run, "why": progress.why})
+                write_event(self._output, "waiting", {**run, "why": progress.why})
         self._progress(progress)
 
     def close(self) -> None:
@@ -80,11 +80,11 @@ class Events:
             "in_flight": progress.calls.in_flight,
             "why": progress.why,
         }
-        moved = {**counted, "why": what_waits(progress.why)}
-        is_late = monotonic() - self._told_s >= EVERY_S or progress.state in FINAL_STATES
+        moved = {**counted, "why": without_numbers(progress.why)}
+        is_late = monotonic() - self._written_s >= EVERY_S or progress.state in FINAL_STATES
         if moved == self._last or not (is_late or not self._last):
             return
-        self._last, self._told_s = moved, monotonic()
+        self._last, self._written_s = moved, monotonic()
         calls = progress.calls
         figures = {
             "rate_s": None if progress.rate_s is None else round(progress.rate_s, 2),
@@ -96,4 +96,4 @@ class Events:
             "cost_usd": progress.cost_usd,
             "max_cost_usd": calls.cap_usd,
         }
-        tell_event(self._output, "progress", {"run_id": progress.run, **counted, **figures})
+        write_event(self._output, "progress", {"run_id": progress.run, **counted, **figures})

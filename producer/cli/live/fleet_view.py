@@ -94,13 +94,13 @@ def plain_line(document: Document, rates: Mapping[str, float | None]) -> str:
     """Writes one look as one line of a log."""
     lengths = [queue["queued"] for queue in document["queues"]]
     queued = None if None in lengths else sum(lengths)
-    said = [f"workers {len(document['workers'])} queue {count(queued)} dead {count(document['dead'])}"]
+    parts = [f"workers {len(document['workers'])} queue {count(queued)} dead {count(document['dead'])}"]
     for run in document["runs"]:
         if run["run_id"] in rates:
             cells = _run_cells(run, rates[run["run_id"]])
             waits = f" waiting: {cells[5]}" if cells[5] else ""
-            said.append(f"{cells[0]} {cells[1]} {cells[2]} of {cells[3]} {cells[4]}{waits}".strip())
-    return " | ".join(said)
+            parts.append(f"{cells[0]} {cells[1]} {cells[2]} of {cells[3]} {cells[4]}{waits}".strip())
+    return " | ".join(parts)
 
 
 def _look(
@@ -122,7 +122,7 @@ def _viewer(
 ) -> Callable[[Document | None, Mapping[str, float | None]], None]:
     """Chooses how a look is shown."""
     if output.options.json:
-        return lambda document, rates: _tell(output, document, rates)
+        return lambda document, rates: _print_json(output, document, rates)
     if not (sys.stdout.isatty() and output.live):
         return _Lines(output).show
     from rich.console import Console  # noqa: PLC0415 - start-up: only a terminal pays for rich
@@ -154,7 +154,7 @@ def _painted(lines: Sequence[str], text: Any) -> Any:
     return drawn
 
 
-def _tell(output: Output, document: Document | None, rates: Mapping[str, float | None]) -> None:
+def _print_json(output: Output, document: Document | None, rates: Mapping[str, float | None]) -> None:
     """Writes one look for programs; nothing while Redis does not answer."""
     if document is not None:
         runs = [{**run, "rate_s": _rounded(rates.get(run["run_id"]))} for run in document["runs"]]
@@ -166,19 +166,19 @@ class _Lines:
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._said: Any = None
+        self._last_state: Any = None
         self._last_s = 0.0
 
     def show(self, document: Document | None, rates: Mapping[str, float | None]) -> None:
         """Shows one look."""
-        said: Any = None
+        parts: Any = None
         if document is not None:
             under_way = [(run["run_id"], run["state"]) for run in document["runs"] if run["run_id"] in rates]
-            said = (len(document["workers"]), under_way, document["dead"])
+            parts = (len(document["workers"]), under_way, document["dead"])
         now_s = monotonic()
-        if said == self._said and now_s - self._last_s < LINE_EVERY_S:
+        if parts == self._last_state and now_s - self._last_s < LINE_EVERY_S:
             return
-        self._said, self._last_s = said, now_s
+        self._last_state, self._last_s = parts, now_s
         if document is None:
             self._output.note("Redis does not answer; waiting for it")
         else:

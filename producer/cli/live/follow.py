@@ -71,15 +71,15 @@ class Follower:
             if info is not None:
                 if info.is_final:
                     return info
-                self._man(info)
-                self._end_in_time()
+                self._check_workers(info)
+                self._end_at_deadline()
             if info is None or self._try(lambda: self._meanwhile(LOOK_EVERY_S) or True) is None:
                 self._wait(LOOK_EVERY_S)
 
-    def _try(self, ask: Callable[[], T]) -> T | None:
+    def _try(self, read: Callable[[], T]) -> T | None:
         """Asks Redis; None when it is away for a moment."""
         try:
-            return ask()
+            return read()
         except Exception as error:
             failure = describe(error)
             if failure is None or failure.code != RedisUnreachableError.code:
@@ -111,17 +111,17 @@ class Follower:
             rate_s=rate_s,
             source=info.source,
             kind=info.kind,
-            why=self._why(info, workers, queued, stands=rate_s == 0),
+            why=self._wait_reason(info, workers, queued, is_stalled=rate_s == 0),
             calls=self._monitor.calls,
         )
         self._view.show(self._last)
         return info
 
-    def _why(self, info: RunInfo, workers: int, queued: int | None, *, stands: bool) -> str:
+    def _wait_reason(self, info: RunInfo, workers: int, queued: int | None, *, is_stalled: bool) -> str:
         """Says why the run does not move; empty when it does or has ended."""
         if info.is_final:
             return ""
-        if stands and (unwritable := self._session.unwritable()):
+        if is_stalled and (unwritable := self._session.unwritable()):
             return unwritable
         if queued is None:
             return "the broker does not answer; waiting for it"
@@ -148,16 +148,16 @@ class Follower:
         self._view.show(replace(self._last, why=why, rate_s=None))
         self._session.revive()
 
-    def _man(self, info: RunInfo) -> None:
+    def _check_workers(self, info: RunInfo) -> None:
         """Starts workers when the run needs some and there are none, and looks after those started."""
         if self._local_workers is None:
             return
         if info.state == RunState.RUNNING:
-            self._local_workers.keep_staffed(self._last.workers)
+            self._local_workers.ensure_running(self._last.workers)
         else:
             self._local_workers.check()
 
-    def _end_in_time(self) -> None:
+    def _end_at_deadline(self) -> None:
         """Ends the run as incomplete when its time is over."""
         if self._deadline_s is not None and monotonic() >= self._deadline_s:
             self._deadline_s = None

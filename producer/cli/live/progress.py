@@ -95,7 +95,7 @@ class Progress:
 class Meter:
     """Measures the rate over the last seconds."""
 
-    looks: deque[tuple[float, int]] = field(default_factory=deque)
+    samples: deque[tuple[float, int]] = field(default_factory=deque)
 
     def rate(self, now_s: float, done: int) -> float | None:
         """Takes one look and returns items a second, or None after the first.
@@ -104,10 +104,10 @@ class Meter:
         >>> meter.rate(0.0, 0), meter.rate(2.0, 100), meter.rate(8.0, 100)
         (None, 50.0, 0.0)
         """
-        self.looks.append((now_s, done))
-        while len(self.looks) > 2 and self.looks[1][0] <= now_s - WINDOW_S:  # noqa: PLR2004 - a rate needs two looks
-            self.looks.popleft()
-        first_s, first = self.looks[0]
+        self.samples.append((now_s, done))
+        while len(self.samples) > 2 and self.samples[1][0] <= now_s - WINDOW_S:  # noqa: PLR2004 - a rate needs two looks
+            self.samples.popleft()
+        first_s, first = self.samples[0]
         return max(0, done - first) / (now_s - first_s) if now_s > first_s else None
 
 
@@ -117,13 +117,13 @@ def decisions(tally: Mapping[str, int], kind: Kind = TURNS) -> list[tuple[str, s
     >>> decisions({"must": 2, "skip": 1200, "error": 1})
     [('must', '2'), ('should', '0'), ('skip', '1,200'), ('errors', '1')]
     """
-    told = [(word, count(tally.get(word, 0))) for word in kind.outcomes if word != Outcome.ERROR]
-    told += [(f"{word}s", count(tally[word])) for word in (Outcome.ERROR,) if tally.get(word)]
-    told += [(word, count(tally[word])) for word in ("retried",) if tally.get(word)]
+    pairs = [(word, count(tally.get(word, 0))) for word in kind.outcomes if word != Outcome.ERROR]
+    pairs += [(f"{word}s", count(tally[word])) for word in (Outcome.ERROR,) if tally.get(word)]
+    pairs += [(word, count(tally[word])) for word in ("retried",) if tally.get(word)]
     if tally.get("asked") or tally.get("avoided"):
-        told.append(("calls", count(tally.get("asked", 0) - tally.get("from_cache", 0))))
-        told.append(("avoided", count(tally.get("avoided", 0))))
-    return told
+        pairs.append(("calls", count(tally.get("asked", 0) - tally.get("from_cache", 0))))
+        pairs.append(("avoided", count(tally.get("avoided", 0))))
+    return pairs
 
 
 def money(progress: Progress) -> list[tuple[str, str]]:
@@ -147,10 +147,10 @@ def _dollars(usd: float) -> str:
     return f"${usd:.2f}" if round(usd, 2) == usd else f"${usd:.6g}"
 
 
-def what_waits(why: str) -> str:
+def without_numbers(why: str) -> str:
     """Returns a reason to wait without its numbers, which count down: it is still the same reason.
 
-    >>> what_waits("the next call may go in 12 s") == what_waits("the next call may go in 9 s")
+    >>> without_numbers("the next call may go in 12 s") == without_numbers("the next call may go in 9 s")
     True
     """
     return re.sub(r"\d[\d.,:]*", "#", why)
@@ -158,16 +158,16 @@ def what_waits(why: str) -> str:
 
 def figures(progress: Progress) -> list[tuple[str, str]]:
     """Returns rate, time, calls in flight, queue and workers as word and number, as far as they are known."""
-    told = []
+    pairs = []
     if progress.rate_s is not None and progress.state == RunState.RUNNING:
-        told.append(("rate", rate(progress.rate_s)))
-    told.append(("elapsed", duration(progress.elapsed_s)))
+        pairs.append(("rate", rate(progress.rate_s)))
+    pairs.append(("elapsed", duration(progress.elapsed_s)))
     if progress.left_s is not None:
-        told.append(("left", duration(progress.left_s)))
+        pairs.append(("left", duration(progress.left_s)))
     if progress.calls.in_flight is not None and progress.state not in FINAL_STATES:
-        told.append(("in flight", count(progress.calls.in_flight)))
-    told += [("queue", count(progress.queued)), ("workers", count(progress.workers))]
-    return told
+        pairs.append(("in flight", count(progress.calls.in_flight)))
+    pairs += [("queue", count(progress.queued)), ("workers", count(progress.workers))]
+    return pairs
 
 
 def plain_line(progress: Progress) -> str:
@@ -177,8 +177,8 @@ def plain_line(progress: Progress) -> str:
     't-1 running 5/10 (50 %) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
     """
     done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
-    told = [*decisions(progress.tally, progress.kind), *money(progress)]
-    words = " ".join(f"{word} {number}" for word, number in told)
+    pairs = [*decisions(progress.tally, progress.kind), *money(progress)]
+    words = " ".join(f"{word} {number}" for word, number in pairs)
     rest = " ".join(f"{word} {number}" for word, number in figures(progress))
     line = f"{progress.run} {progress.state} {done} {words} | {rest}"
     line += "".join(f" | limit {limit}" for limit in progress.calls.limits)

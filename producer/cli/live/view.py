@@ -3,7 +3,7 @@
 from time import monotonic
 from typing import Final, Protocol
 
-from producer.cli.live.progress import Progress, plain_line, what_waits
+from producer.cli.live.progress import Progress, plain_line, without_numbers
 from producer.cli.output import Output, printable
 from producer.text import plural
 
@@ -17,7 +17,7 @@ class View(Protocol):
     def loading(self, source: str, items: int) -> None:
         """Shows how much of the input was read."""
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Tells something once."""
 
     def show(self, progress: Progress) -> None:
@@ -33,7 +33,7 @@ class NoView:
     def loading(self, source: str, items: int) -> None:
         """Shows nothing."""
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Tells nothing."""
 
     def show(self, progress: Progress) -> None:
@@ -49,8 +49,8 @@ class PlainView:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._last_s = monotonic()
-        self._said: tuple[str, str] = ("", "")
-        self._told: dict[tuple[str, str], float] = {}
+        self._last_reason: tuple[str, str] = ("", "")
+        self._shown_at: dict[tuple[str, str], float] = {}
 
     def loading(self, source: str, items: int) -> None:
         """Writes how much was read, each ten seconds."""
@@ -58,19 +58,21 @@ class PlainView:
             self._last_s = monotonic()
             self._output.note(f"reading {printable(source)}: {plural(items, 'item')} so far")
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Writes a line."""
         self._output.note(text)
 
     def show(self, progress: Progress) -> None:
         """Writes a line when the state or the reason to wait is new, or ten seconds have gone."""
-        said, now_s = (progress.state, what_waits(progress.why)), monotonic()
-        # A limit holds and lets go many times a minute: one line tells it for a while.
-        is_new = said != self._said and now_s - self._told.get(said, -LINE_EVERY_S) >= LINE_EVERY_S
+        reason, now_s = (progress.state, without_numbers(progress.why)), monotonic()
+        # A limit may block and release many times a minute: one line is enough for a while.
+        is_new = (
+            reason != self._last_reason and now_s - self._shown_at.get(reason, -LINE_EVERY_S) >= LINE_EVERY_S
+        )
         if not is_new and now_s - self._last_s < LINE_EVERY_S:
             return
-        self._said = said
-        self._told[said] = self._last_s = now_s
+        self._last_reason = reason
+        self._shown_at[reason] = self._last_s = now_s
         self._output.note(printable(plain_line(progress)))
 
     def close(self) -> None:

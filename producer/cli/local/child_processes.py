@@ -180,14 +180,14 @@ class Child:
         *,
         grace_s: float,
         log: Path | None,
-        gives_back: bool,
+        returns_items: bool,
     ) -> None:
         self.name = name
         self.process = process
         self.log = log
         self._grace_s = grace_s
-        self._gives_back = gives_back
-        self._is_asked = False
+        self._returns_items = returns_items
+        self._is_stopping = False
 
     @classmethod
     def start(
@@ -200,7 +200,7 @@ class Child:
         log: tuple[Path, IO[bytes]] | None = None,
         cwd: Path | None = None,
         with_parent: bool = False,
-        gives_back: bool = False,
+        returns_items: bool = False,
     ) -> "Child":
         """Starts a program.
 
@@ -212,7 +212,7 @@ class Child:
             log: where its output goes; None: to a pipe that the caller reads.
             cwd: its folder; None: ours.
             with_parent: it reads a pipe that ends with us, rather than nothing.
-            gives_back: SIGQUIT makes it return its running items to the queue and end.
+            returns_items: SIGQUIT makes it return its running items to the queue and end.
 
         Raises:
             InfrastructureError: the program cannot be started.
@@ -233,7 +233,7 @@ class Child:
             if log is not None:
                 log[1].close()
         path = None if log is None else log[0]
-        return cls(name, process, grace_s=grace_s, log=path, gives_back=gives_back)
+        return cls(name, process, grace_s=grace_s, log=path, returns_items=returns_items)
 
     @property
     def exit_code(self) -> int | None:
@@ -242,8 +242,8 @@ class Child:
 
     def ask_to_stop(self) -> None:
         """Sends SIGTERM, once: finish or give back what is running, then end."""
-        if not self._is_asked and self.process.poll() is None:
-            self._is_asked = True
+        if not self._is_stopping and self.process.poll() is None:
+            self._is_stopping = True
             self.process.terminate()
 
     def ends_within(self, within_s: float) -> bool:
@@ -260,15 +260,15 @@ class Child:
         if not self.ends_within(self._grace_s + KILL_AFTER_S):
             self.kill()
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Ends the child without waiting for running items, which go back to the queue; SIGKILL comes last.
 
         Ctrl-C meanwhile kills it.
         """
         try:
-            if self._gives_back and self.process.poll() is None:
+            if self._returns_items and self.process.poll() is None:
                 self.process.send_signal(signal.SIGQUIT)
-            if not (self._gives_back and self.ends_within(KILL_AFTER_S)):
+            if not (self._returns_items and self.ends_within(KILL_AFTER_S)):
                 self.kill()
         except KeyboardInterrupt:
             self.kill()
@@ -341,22 +341,22 @@ class ProcessGroup:
                 reader.join(1.0)
         except KeyboardInterrupt:
             self._output.note("ending at once: running items go back to the queue; Ctrl-C again kills all")
-            self._hurry()
+            self._stop_now()
             raise
         finally:
             self._children.clear()
 
-    def _hurry(self) -> None:
+    def _stop_now(self) -> None:
         try:
             for child in self._children:
-                child.hurry()
+                child.stop_now()
         except KeyboardInterrupt:
             for child in self._children:
                 child.kill()
             raise
 
 
-def last_words(path: Path) -> str:
+def last_log_line(path: Path) -> str:
     """Returns the last line of a log file, for an error message; empty when there is none."""
     try:
         with path.open("rb") as log:
@@ -364,10 +364,10 @@ def last_words(path: Path) -> str:
             text = log.read().decode(errors="replace")
     except OSError:
         return ""
-    return next((_as_told(line.strip()) for line in reversed(text.splitlines()) if line.strip()), "")
+    return next((_readable(line.strip()) for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def _as_told(line: str) -> str:
+def _readable(line: str) -> str:
     """Returns a line of a log for people.
 
     >>> _as_told('{"event": "worker gives up", "reason": "Redis does not answer"}'), _as_told("error: no")

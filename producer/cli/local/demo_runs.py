@@ -59,7 +59,7 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
             with in_background() as url:
                 code = _evaluate(own, url, reports) or code
                 code = _validate(own, url, reports) or code
-            _tell_the_way(own, reports)
+            _print_next_steps(own, reports)
         if keep:
             own.output.note(f"kept: PROCTOR_DATA_DIR={settings.data_dir} proctor runs")
         return code
@@ -99,21 +99,21 @@ def _validate(session: Session, url: str, reports: Path | None) -> int:
     """Runs the packaged benches with the sample API's models; that the hasty one fails cases is the point."""
     choice = SubmitChoice(models=ModelOptions(api_base=f"{url}/v1"))
     codes = []
-    for name, told in (
+    for name, note in (
         ("bench.config.yaml", "validating what two sample models answer; one of them is hasty, and fails"),
         ("freeform.yaml", "showing what they answer side by side"),
     ):
-        _begin(session, told)
+        _begin(session, note)
         with _example(".") as folder:
             codes.append(_run(session, folder / name, reports, choice=choice)[0])
     return next((code for code in codes if code not in (EXIT_DONE, EXIT_NOT_GOOD)), EXIT_DONE)
 
 
-def _begin(session: Session, told: str) -> None:
+def _begin(session: Session, note: str) -> None:
     """Says what comes next."""
     if not session.options.quiet:
         session.output.data("")
-    session.output.note(told)
+    session.output.note(note)
 
 
 def _example(*parts: str) -> AbstractContextManager[Path]:
@@ -143,7 +143,7 @@ def _run(
     return work(session, submission.kind(), WorkOptions(processes, files=written), begin), run
 
 
-def _tell_the_way(session: Session, reports: Path | None) -> None:
+def _print_next_steps(session: Session, reports: Path | None) -> None:
     """Says what to do next."""
     if session.options.quiet:
         return

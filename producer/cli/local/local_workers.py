@@ -3,7 +3,13 @@
 from time import monotonic
 from typing import Final
 
-from producer.cli.local.child_processes import Child, child_environment, last_words, open_log, worker_command
+from producer.cli.local.child_processes import (
+    Child,
+    child_environment,
+    last_log_line,
+    open_log,
+    worker_command,
+)
 from producer.cli.output import printable
 from producer.cli.session import Session
 from producer.text import plural
@@ -66,13 +72,13 @@ class LocalWorkers:
             grace_s=settings.grace_s,
             log=open_log(settings, NAME),
             with_parent=True,
-            gives_back=True,
+            returns_items=True,
         )
         self._session.output.detail(
             f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"
         )
 
-    def keep_staffed(self, workers: int | None = None) -> None:
+    def ensure_running(self, workers: int | None = None) -> None:
         """Starts workers once none has been alive for `ALONE_FOR_S`; to be called again and again.
 
         Workers that were there at the beginning may belong to another run, and leave with it.
@@ -123,9 +129,9 @@ class LocalWorkers:
             return
         log = self._child.log
         self._child = None
-        words = printable(last_words(log)) if log else ""
+        line = printable(last_log_line(log)) if log else ""
         message = f"the workers started here ended by themselves with exit code {code}"
-        raise InfrastructureError(f"{message}: {words}" if words else message, hint=f"their log is {log}")
+        raise InfrastructureError(f"{message}: {line}" if line else message, hint=f"their log is {log}")
 
     def ask_to_stop(self) -> None:
         """Asks what was started here to end, without waiting for it."""
@@ -146,10 +152,10 @@ class LocalWorkers:
             return
         try:
             child.ask_to_stop()
-            if not child.ends_within(CALLS_END_S) and not self._is_lent(besides=run):
-                child.hurry()
+            if not child.ends_within(CALLS_END_S) and not self._is_used_by_others(besides=run):
+                child.stop_now()
         except KeyboardInterrupt:
-            child.hurry()
+            child.stop_now()
             raise
 
     def stop(self) -> None:
@@ -162,17 +168,17 @@ class LocalWorkers:
         child, self._child = self._child, None
         try:
             child.ask_to_stop()
-            if not child.ends_within(NOTE_AFTER_S) and self._is_lent():
+            if not child.ends_within(NOTE_AFTER_S) and self._is_used_by_others():
                 grace_s = self._session.settings.grace_s
                 self._session.output.note(
                     f"waiting up to {grace_s:g} s for running items of other runs; Ctrl-C ends them at once"
                 )
             child.stop()
         except KeyboardInterrupt:
-            child.hurry()
+            child.stop_now()
             raise
 
-    def _is_lent(self, *, besides: str = "") -> bool:
+    def _is_used_by_others(self, *, besides: str = "") -> bool:
         """Whether a run goes on, besides one, that the workers started here may be working on."""
         try:
             running = self._session.impatient_store.list(limit=2, kind=self._kind, state=RunState.RUNNING)

@@ -11,7 +11,7 @@ from producer.cli.local.child_processes import (
     ProcessGroup,
     child_environment,
     flower_command,
-    last_words,
+    last_log_line,
     open_log,
     worker_command,
 )
@@ -90,9 +90,9 @@ def test_large_log_steps_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_last_words(tmp_path: Path) -> None:
     """The last line that says something is what an error message shows of a log."""
     log = tmp_path / "log"
-    assert last_words(log) == ""
+    assert last_log_line(log) == ""
     log.write_text("one\nTypeError: two\n\n")
-    assert last_words(log) == "TypeError: two"
+    assert last_log_line(log) == "TypeError: two"
 
 
 GIVES_BACK = """
@@ -120,8 +120,8 @@ def test_second_ctrl_c_of_up_gives_items_back(capfd: pytest.CaptureFixture[str])
     together = ProcessGroup(Output(GlobalOptions()))
     command = [sys.executable, "-c", GIVES_BACK]
     workers, other = (
-        kind.start(name, command, environment={}, grace_s=60, gives_back=gives_back)
-        for kind, name, gives_back in ((Child, "workers", True), (ImpatientlyStopped, "flower", False))
+        kind.start(name, command, environment={}, grace_s=60, returns_items=returns_items)
+        for kind, name, returns_items in ((Child, "workers", True), (ImpatientlyStopped, "flower", False))
     )
     for child in (workers, other):
         assert child.process.stdout is not None

@@ -140,5 +140,5 @@ def test_every_part_of_a_declaration_can_be_loaded(kind: Kind) -> None:
     """Parts are named in text, which no type checker follows: each is there."""
     declaration = kinds.of(kind)
     values = [getattr(declaration, each.name) for each in fields(declaration)]
-    parts = [*declaration.formats.values(), *(value for value in values if isinstance(value, kinds.Late))]
+    parts = [*declaration.formats.values(), *(value for value in values if isinstance(value, kinds.Lazy))]
     assert all(part.load() is not None for part in parts)
