@@ -1,7 +1,7 @@
 """Estimates how many calls of a model the turns of a file will take, before anything is sent."""
 
 from shared.contracts.turn_vocabulary import Live, Role
-from worker.breakpoint.live_decisions import WORTH
+from worker.breakpoint.live_decisions import CALLED_DECISIONS
 from worker.breakpoint.memento import FROM_REQUEST
 from worker.breakpoint.orchestrator import accepted_signals, decide
 from worker.breakpoint.turn_wire import decode_turns
@@ -19,9 +19,9 @@ def calls_of(lines: bytes, live: Live) -> int:
     >>> calls_of(b'{"threadId":"t","message":"Rome?"}\n{"threadId":"t","message":"ok"}', Live.SHOULD)
     1
     """
-    worth = WORTH[live]
+    called_decisions = CALLED_DECISIONS[live]
     return sum(
-        decide(turn, accepted_signals(turn, FROM_REQUEST)).decision in worth
+        decide(turn, accepted_signals(turn, FROM_REQUEST)).decision in called_decisions
         for turn in decode_turns(lines)
         if turn is not None and turn.role is Role.USER and turn.model_shape is None
     )

@@ -82,7 +82,7 @@ class LineWriter:
         self._left: MementoParts | None = None
         self._whys: dict[Why, int] = {}
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Lets the next line stand on its own."""
         self._left = None
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.support.conversations import POLICY, batch, felt, shape, signals, turn
 from tests.support.live_thread import CALL, Thread, codes, rows
-from worker.breakpoint.context import Said, remember, retrieve_context
+from worker.breakpoint.context import RecentMessage, append_recent, retrieve_context
 from worker.breakpoint.engine import BreakpointDecision
-from worker.breakpoint.live_decisions import WORTH, Heard
+from worker.breakpoint.live_decisions import CALLED_DECISIONS, ModelAnswer
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.model_reply import read_reply
 from worker.breakpoint.orchestrator import Reply, RunPolicy, TurnResult, run_turn
@@ -33,7 +33,7 @@ def answer_to(prompt: str) -> str:
 class AtOnce:
     """A model that answers while the flow waits."""
 
-    def __init__(self, worth: frozenset[str], said: Sequence[Said]) -> None:
+    def __init__(self, worth: frozenset[str], said: Sequence[RecentMessage]) -> None:
         self.worth, self.said = worth, said
 
     def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
@@ -52,13 +52,15 @@ class AtOnce:
 
 def at_once(turns: Sequence[dict[str, Any]], policy: RunPolicy) -> list[tuple[str, bool, str | None, str]]:
     """Decision, summary updated, response and arc of each turn, without a stop."""
-    thread, said, told = Conversation("t"), list[Said](), []
+    thread, said, told = Conversation("t"), list[RecentMessage](), []
     lines = b"\n".join(json.dumps(one).encode() for one in turns)
     for index, one in enumerate(decode_turns(lines)):
         assert one is not None
-        result = run_turn(one, thread, policy, f"t#{index}", model=AtOnce(WORTH[policy.live], said))
+        result = run_turn(
+            one, thread, policy, f"t#{index}", model=AtOnce(CALLED_DECISIONS[policy.live], said)
+        )
         assert isinstance(result, TurnResult)
-        said = remember(said, (one.role.value, one.message), *_answer(result))
+        said = append_recent(said, (one.role.value, one.message), *_answer(result))
         arc = result.latest.shape.arc
         told.append((str(result.verdict.decision), result.summary_updated, result.response, arc))
     return told
@@ -96,7 +98,7 @@ def test_stopping_at_each_question_changes_nothing(
         else:
             assert step.question is not None
             asked += 1
-            step = thread.step(Heard(answer_to(step.question.prompt.user), CALL))
+            step = thread.step(ModelAnswer(answer_to(step.question.prompt.user), CALL))
         for code, row in zip(codes(step), rows(step), strict=True):
             told.append((row["decision"], "u" in code, row["response"], row["memento"]["arc"]))
     assert told == at_once(turns, policy)

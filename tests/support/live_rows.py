@@ -9,7 +9,7 @@ from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import POLICY, batch, turn
 from tests.support.run_infos import info
 from worker.breakpoint.codec import Refusal
-from worker.breakpoint.live_decisions import Heard, decide_live
+from worker.breakpoint.live_decisions import ModelAnswer, decide_live
 from worker.breakpoint.trace import Call
 
 LIVE: Final = replace(POLICY, live="should")
@@ -18,11 +18,11 @@ FREE: Final = Call("m", latency_ms=40)
 CACHED: Final = Call("m", cached=True, latency_ms=40, cost_usd=0.25, prompt_tokens=10)
 
 
-def rows_of(*steps: tuple[dict[str, Any], Call | Heard | Refusal | None]) -> list[TurnRow]:
+def rows_of(*steps: tuple[dict[str, Any], Call | ModelAnswer | Refusal | None]) -> list[TurnRow]:
     """Rows of turns, with what was answered to each that is asked."""
     rows, state, known = list[TurnRow](), b"", dict[str, bytes]()
     for at, (said, answer) in enumerate(steps):
-        heard = Heard('{"response": "<b>Yes</b>"}', answer) if isinstance(answer, Call) else answer
+        heard = ModelAnswer('{"response": "<b>Yes</b>"}', answer) if isinstance(answer, Call) else answer
         outcome = decide_live(
             thread="t", state=state, batches=[batch([said], LIVE, at)], known=known, answer=heard
         ).outcome

@@ -8,7 +8,7 @@ from typing import Any
 from shared.codecs.turn_lines import expand
 from tests.support.conversations import POLICY, batch
 from worker.breakpoint.codec import Batch, Refusal
-from worker.breakpoint.live_decisions import Heard, LiveOutcome, decide_live
+from worker.breakpoint.live_decisions import LiveOutcome, ModelAnswer, decide_live
 from worker.breakpoint.trace import Call
 
 SHOULD = replace(POLICY, live="should")
@@ -17,9 +17,9 @@ ALL = replace(POLICY, live="all")
 CALL = Call("m", latency_ms=40, cost_usd=0.25, prompt_tokens=10, completion_tokens=5)
 
 
-def heard(response: str = "Yes.", **keys: Any) -> Heard:
+def heard(response: str = "Yes.", **keys: Any) -> ModelAnswer:
     """A reply of the model."""
-    return Heard(json.dumps({"response": response, **keys}), CALL)
+    return ModelAnswer(json.dumps({"response": response, **keys}), CALL)
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Thread:
     state: bytes = b""
     known: MutableMapping[str, bytes] | None = None
 
-    def step(self, answer: Heard | Refusal | None = None) -> LiveOutcome:
+    def step(self, answer: ModelAnswer | Refusal | None = None) -> LiveOutcome:
         """Decides as far as the next question; takes over what was decided."""
         known = self.known if self.known is not None else {}
         step = decide_live(thread="t", state=self.state, batches=self.batches, known=known, answer=answer)

@@ -1,6 +1,6 @@
-"""The emotional arc of a thread: points on user messages, and what they roll up to.
+"""The emotional arc of a thread: points on user messages, and the rollup derived from them.
 
-Times are given, never read from a clock: a replay of the same turns gives the same phases.
+Times are arguments and never read from a clock: a replay of the same turns gives the same phases.
 
     points           phase
     none             settled
@@ -30,18 +30,18 @@ SLOPE_E9: Final = 100_000_000
 NEUTRAL: Final = "neutral"
 LABELS: Final = frozenset({"overwhelm", "insight", "gratitude", "resolve", "curiosity", NEUTRAL})
 
-# Members of an Enum cost a lookup at each use; these are read for every emotion.
+# Accessing an Enum member costs a lookup; these are read for every affect signal.
 _PEAK, _RISING = AffectPhase.PEAK, AffectPhase.RISING
 _DOWNSHIFT, _SETTLED = AffectPhase.DOWNSHIFT, AffectPhase.SETTLED
 _LOW, _MED, _HIGH = IntensityBucket.LOW, IntensityBucket.MED, IntensityBucket.HIGH
 _MODEL: Final = PointSource.MODEL.value
 _CONFIDENCE_WORDS: Final = frozenset(word.value for word in Confidence)
 _epoch_ms: Final = lru_cache(maxsize=64)(parse_iso_ms)
-"""Turns without a time of their own all have that of their run's submit."""
+"""Turns without `ts` all have the time of their run's submit."""
 
 
 class Rolled(NamedTuple):
-    """What a series of intensities comes to."""
+    """The rollup of a series of intensities."""
 
     phase: AffectPhase
     """Where the emotion is heading."""
@@ -50,7 +50,7 @@ class Rolled(NamedTuple):
 
 
 def rollup(intensities: Sequence[float]) -> Rolled:
-    """Sums up intensities.
+    """Computes phase and bucket of a series of intensities.
 
     Args:
         intensities: 0 to 1, oldest first.
@@ -81,7 +81,7 @@ def point_of(signal: AffectSignal, message_id: str) -> AffectPoint:
 def with_point(
     affect: Affect, times_ms: Sequence[int], point: AffectPoint, now_iso: str
 ) -> tuple[Affect, tuple[int, ...]]:
-    """Adds a point and rolls up anew what lies in the window.
+    """Adds a point and computes the rollup of the points in the window.
 
     Args:
         affect: the state so far.
@@ -138,7 +138,7 @@ def _clamped(value: object) -> float:
 
 
 def _phase(last: float, previous: float | None) -> AffectPhase:
-    """Tells where the emotion is heading, from the last two intensities."""
+    """Returns the phase, from the last two intensities."""
     if previous is None:
         return _PEAK if last >= HIGH_FROM else _SETTLED
     delta_e9 = round((last - previous) * 1e9)
@@ -150,7 +150,7 @@ def _phase(last: float, previous: float | None) -> AffectPhase:
 
 
 def _bucket(intensity: float) -> IntensityBucket:
-    """Sorts a number into one of three buckets."""
+    """Returns the bucket of an intensity."""
     if intensity >= HIGH_FROM:
         return _HIGH
     return _MED if intensity >= MED_FROM else _LOW

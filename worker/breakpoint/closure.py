@@ -42,7 +42,7 @@ def render_closure_signals(items: Sequence[SignalItem], flagged: Container[str] 
 
 
 class _Everything:
-    """Contains whatever is looked for."""
+    """A container that contains every value."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -63,7 +63,7 @@ def flagged_messages(meta: Any) -> Container[str]:
 
 
 def _is_closure(item: SignalItem, flagged: Container[str]) -> bool:
-    """Tells whether a signal belongs into the prompt."""
+    """Returns whether a signal belongs in the prompt."""
     return item.kind == ThreadMementoSignalKind.OPEN_LOOP_RESOLVED or item.end_message_id in flagged
 
 

@@ -1,13 +1,13 @@
 r"""Decides threads in bulk: batches of input lines in, blocks of result lines and the thread's state out.
 
 This is the hot path of turns, some microseconds each: lines are decoded and encoded by msgspec, and of a
-memento only what changed is encoded. What is decided is `worker.breakpoint.orchestrator`'s alone.
+memento only what changed is encoded. The decisions are made by `worker.breakpoint.orchestrator` alone.
 
     decided turn   {"threadId": …, "messageId": …, "decision": …, …, "memento": {…}, "response": null}, which
                    is stored in the short form of `shared.codecs.turn_lines`
     refused turn   {"error": {"code": …, "message": …}, "result": {…, "decision": null, "rule": null, …}}
     thread         {"count": 3, "memento": {…}, "pointTimesMs": […]}, empty for a new thread; after live turns
-                   also "recent", which is handed on untouched here
+                   also "recent", which is passed through unchanged here
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -48,7 +48,7 @@ class Batch:
     """Turns of one thread in one chunk of one run."""
 
     policy: RunPolicy
-    """What their run says."""
+    """Settings of their run."""
     offset: int
     """How many of them are decided already."""
     payload: bytes
@@ -58,7 +58,7 @@ class Batch:
 
 
 class DecidedBlock(NamedTuple):
-    """What became of a batch, to be packed with the worker's times."""
+    """The results of a batch, to be packed with the worker's times."""
 
     offset: int
     """Position in the batch of the first turn."""
@@ -75,7 +75,7 @@ class DecidedBlock(NamedTuple):
 
 
 class ThreadOutcome(NamedTuple):
-    """What a visit to a thread came to."""
+    """The results of deciding a thread's waiting turns."""
 
     state: bytes
     """The thread's state to be stored."""
@@ -85,17 +85,17 @@ class ThreadOutcome(NamedTuple):
     """`clientRequestId`s answered for the first time, with what a repetition is answered from."""
 
 
-_UNSAID: Final = msgspec.Raw()
-"""Of a thread of which nothing was said live."""
+_NO_RECENT: Final = msgspec.Raw()
+"""A thread without live turns."""
 
 
 class _State(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
-    """What is stored of a thread."""
+    """The stored state of a thread."""
 
     count: int
     memento: msgspec.Raw
     point_times_ms: list[int]
-    recent: msgspec.Raw = _UNSAID
+    recent: msgspec.Raw = _NO_RECENT
 
 
 _decode_state: Final = msgspec.json.Decoder(_State).decode
@@ -109,7 +109,7 @@ CODES: Final = {
     for applied in (False, True)
 }
 """The code of every possible outcome, by rule, frozen and applied as one number."""
-TALLY_WORDS: Final[Mapping[str, str]] = {
+TALLY_COUNTERS: Final[Mapping[str, str]] = {
     **{letter: decision for decision, letter in CODE_OF_DECISION.items()},
     "x": "error",
     "f": "frozen",
@@ -126,14 +126,14 @@ def decide_thread(
 
     Args:
         thread: which conversation.
-        state: its state as the last visit left it; empty for a new thread.
-        batches: its inbox, oldest first; turns of several runs may stand in it.
-        known: requests that the namespace has answered, of those that `request_ids` finds in the batches;
-            what is answered now is added.
+        state: its stored state; empty for a new thread.
+        batches: its inbox, oldest first; it may contain turns of several runs.
+        known: answered requests of the namespace, among those that `request_ids` finds in the batches;
+            requests answered by this call are added.
     """
-    visit = Visit(load_thread(thread, state), Requests(known))
-    blocks = [_decide_batch(visit, batch) for batch in batches]
-    return ThreadOutcome(visit.state() or state, blocks, visit.requests.new)
+    decider = ThreadDecider(load_thread(thread, state), Requests(known))
+    blocks = [_decide_batch(decider, batch) for batch in batches]
+    return ThreadOutcome(decider.state() or state, blocks, decider.requests.new)
 
 
 def public_state(state: bytes) -> tuple[str, bytes]:
@@ -143,7 +143,7 @@ def public_state(state: bytes) -> tuple[str, bytes]:
 
 
 def refused_line(thread: str, message_id: str, refusal: Refusal, *, state: bytes, now_ms: int) -> bytes:
-    """Writes the line of a turn that was never decided, for whoever has to answer for it.
+    """Writes the result line of a turn that was never decided.
 
     Args:
         thread: which conversation.
@@ -156,27 +156,27 @@ def refused_line(thread: str, message_id: str, refusal: Refusal, *, state: bytes
     return error_line(thread, message_id, *refusal, etag=etag, memento=msgspec.Raw(memento))
 
 
-def _decide_batch(visit: "Visit", batch: Batch) -> DecidedBlock:
+def _decide_batch(decider: "ThreadDecider", batch: Batch) -> DecidedBlock:
     """Decides the turns of one batch, or as many of them as it allows."""
     indexes, body = unpack_batch(batch.payload)
     if batch.offset or batch.limit is not None:
         end = None if batch.limit is None else batch.offset + batch.limit
         indexes = indexes[batch.offset : end]
         body = b"\n".join(body.split(b"\n")[batch.offset : end])
-    policy, answer = batch.policy, visit.answer
-    visit.lines = LineWriter()  # a block is read on its own
+    policy, answer = batch.policy, decider.answer
+    decider.lines = LineWriter()  # a block is read on its own
     answers = [answer(turn, index, policy) for turn, index in zip(decode_turns(body), indexes, strict=True)]
     codes = [code for code, _ in answers]
     letters = "".join(codes)
     dead = (
         [batch.offset + at for at, code in enumerate(codes) if code == ERROR_CODE] if "x" in letters else []
     )
-    tally = {word: count for letter, word in TALLY_WORDS.items() if (count := letters.count(letter))}
+    tally = {word: count for letter, word in TALLY_COUNTERS.items() if (count := letters.count(letter))}
     return DecidedBlock(batch.offset, indexes, codes, [line for _, line in answers], dead, tally)
 
 
 def load_thread(thread_id: str, state: bytes) -> Thread:
-    """Reads a thread as the last visit left it."""
+    """Reads the stored state of a thread."""
     if not state:
         return Thread(thread_id)
     stored = _decode_state(state)
@@ -184,8 +184,8 @@ def load_thread(thread_id: str, state: bytes) -> Thread:
     return Thread(thread_id, stored.count, latest, stored.recent)
 
 
-class Visit:
-    """Answers the turns of one thread, one after the other."""
+class ThreadDecider:
+    """Decides the turns of one thread, one after the other."""
 
     __slots__ = ("_encoded", "_latest", "lines", "requests", "thread")
 
@@ -204,28 +204,30 @@ class Visit:
         if turn.client_request_id is None:
             return self._decided(turn, index, policy)
         item = f"{policy.run}:{index}"
-        earlier = self.requests.answered(turn, item)
+        earlier = self.requests.find(turn, item)
         if isinstance(earlier, Refusal):
             message_id = turn.message_id or f"{turn.thread_id}#{index}"
             return self._refused(message_id, turn.ts or policy.submitted_at, earlier)
         if earlier is None:
             earlier = self._decided(turn, index, policy, in_full=True)
             if earlier[0] != ERROR_CODE:
-                self.requests.remember(turn, item, earlier)
+                self.requests.store(turn, item, earlier)
         return earlier
 
     def state(self) -> bytes:
-        """Writes the thread for its next visit; empty when it has no memento yet."""
+        """Encodes the thread's state for storage; empty if it has no memento yet."""
         latest = self.thread.latest
         if latest is None:
             return b""
         thread = self.thread
         return encode(
-            _State(thread.count, self._memento(latest), list(latest.point_times_ms), thread.recent or _UNSAID)
+            _State(
+                thread.count, self._memento(latest), list(latest.point_times_ms), thread.recent or _NO_RECENT
+            )
         )
 
     def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
-        """Takes a turn through the flow; an answer that others are to be given is written in full."""
+        """Takes a turn through the flow; a result that duplicates will receive is written in full."""
         thread = self.thread
         message_id = turn.message_id or f"{turn.thread_id}#{index}"
         result = run_turn(turn, thread, policy, message_id)
@@ -237,7 +239,7 @@ class Visit:
         if not in_full and result.response is None:
             why = code, reason, result.source
             return code, self.lines.line(message_id, why, thread.count, result.previous, result.latest)
-        self.lines.forget()
+        self.lines.reset()
         line = ResultLine(
             thread.thread_id,
             message_id,
@@ -254,7 +256,7 @@ class Visit:
         return code, encode(line)
 
     def _refused(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
-        """Writes why a turn has no decision, with the thread's state as it stays."""
+        """Writes why a turn has no decision, with the unchanged state of the thread."""
         thread = self.thread
         memento = self._memento(thread.latest or seed(thread.thread_id, now_iso))
         code, message = refusal

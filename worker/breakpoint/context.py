@@ -1,8 +1,8 @@
-"""What a live turn is told of its thread: the latest memento as six labelled lines, then the last turns.
+"""Builds the context of a live turn: the latest memento as six labelled lines, then the last turns.
 
-The last turns are those that were decided live; they are kept with the thread's state, the newest within a
-bound, so that a state of any age stays a few kilobytes and a prompt does too. Both are texts of other people:
-the memento stands on one line a field, each turn in quotes, so that none can pass for a part of the prompt.
+Only turns that were decided live are included; they are stored with the thread's state, up to a bound, so
+that state and prompt stay within a few kilobytes. Both contain untrusted text: each field of the memento is
+put on one line and each turn in quotes, so that neither can be mistaken for a part of the prompt.
 """
 
 import json
@@ -14,71 +14,72 @@ import msgspec
 from worker.breakpoint.closure import on_one_line
 from worker.breakpoint.memento import Memento
 
-SAID_MOST: Final = 12
-"""Messages and answers that are remembered of a thread."""
-SAID_CHARS: Final = 6_000
+MAX_RECENT: Final = 12
+"""Messages and answers stored per thread."""
+RECENT_CHARS: Final = 6_000
 """Characters of all of them together; the newest one is kept whatever its length."""
 TEXT_CHARS: Final = 2_000
 """Characters of one; a longer one is cut."""
 CUT: Final = "…"
 NONE: Final = "(none)"
 MEMENTO_HEADING: Final = "What the conversation came to so far:"
-SAID_HEADING: Final = "Its last turns, oldest first:"
+RECENT_HEADING: Final = "Its last turns, oldest first:"
 
 
-class Said(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class RecentMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One message or answer."""
 
     role: str
     """`user` or `assistant`."""
     text: str
-    """What was said, cut."""
+    """The text, shortened if it is too long."""
 
 
-_decode: Final = msgspec.json.Decoder(list[Said]).decode
+_decode: Final = msgspec.json.Decoder(list[RecentMessage]).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def said_so_far(stored: msgspec.Raw | None) -> list[Said]:
-    """Reads what was stored of a thread; nothing of a thread without live turns."""
+def decode_recent(stored: msgspec.Raw | None) -> list[RecentMessage]:
+    """Reads the stored messages of a thread; empty for a thread without live turns."""
     return _decode(stored) if stored and bytes(stored) else []
 
 
-def stored_form(said: Sequence[Said]) -> msgspec.Raw:
-    """Writes what is to be stored of a thread."""
-    return msgspec.Raw(_encode(said))
+def encode_recent(recent: Sequence[RecentMessage]) -> msgspec.Raw:
+    """Encodes the messages to be stored with a thread."""
+    return msgspec.Raw(_encode(recent))
 
 
-def remember(said: Sequence[Said], *more: tuple[str, str]) -> list[Said]:
-    """Adds what was said in a turn and forgets the oldest that no longer fits.
+def append_recent(recent: Sequence[RecentMessage], *more: tuple[str, str]) -> list[RecentMessage]:
+    """Appends the messages of a turn and drops the oldest ones that no longer fit.
 
     Args:
-        said: so far, oldest first.
+        recent: the stored messages, oldest first.
         more: role and text, in order.
 
-    >>> [each.text for each in remember([Said("user", "x" * 6000)], ("user", "hi"), ("assistant", "ho"))]
+    >>> recent = append_recent([RecentMessage("user", "x" * 6000)], ("user", "hi"), ("assistant", "ho"))
+    >>> [each.text for each in recent]
     ['hi', 'ho']
     """
-    kept, left = list[Said](), SAID_CHARS
-    for each in reversed([*said, *(Said(role, _cut(text)) for role, text in more)]):
+    kept, left = list[RecentMessage](), RECENT_CHARS
+    for each in reversed([*recent, *(RecentMessage(role, _cut(text)) for role, text in more)]):
         left -= len(each.text)
-        if len(kept) == SAID_MOST or (kept and left < 0):
+        if len(kept) == MAX_RECENT or (kept and left < 0):
             break
         kept.append(each)
     return kept[::-1]
 
 
-def retrieve_context(memento: Memento, said: Sequence[Said]) -> list[str]:
-    """Lists what the prompt is to say of the thread, a paragraph an item.
+def retrieve_context(memento: Memento, recent: Sequence[RecentMessage]) -> list[str]:
+    """Returns the paragraphs about the thread that the prompt contains.
 
     Args:
         memento: the one that the turn builds on.
-        said: its last live turns.
+        recent: its last live turns.
     """
     items = ["\n".join([MEMENTO_HEADING, *memento_lines(memento)])]
-    if said:
-        turns = (f"{each.role}: {json.dumps(each.text, ensure_ascii=False)}" for each in said)
-        items.append("\n".join([SAID_HEADING, *turns]))
+    if recent:
+        turns = (f"{each.role}: {json.dumps(each.text, ensure_ascii=False)}" for each in recent)
+        items.append("\n".join([RECENT_HEADING, *turns]))
     return items
 
 

@@ -1,7 +1,7 @@
-"""Decides what a turn is worth: `must`, `should` or `skip`, and whether the summary freezes at a peak.
+"""Decides how a turn is processed: `must`, `should` or `skip`, and whether the summary is frozen at a peak.
 
-Six rules, first match wins; the same input always gives the same answer. Nothing here knows a clock, a store
-or a network, so that the rules can be proved by table.
+Six rules, first match wins. The functions are deterministic and use no clock, store or network, so that the
+rules can be tested exhaustively.
 
     rule  condition                                  decision
     1     the summary was changed from outside       must
@@ -69,7 +69,7 @@ class Verdict(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Everything that the engine says about one message."""
+    """All results of the engine for one message."""
 
     decision: BreakpointDecision
     """What the message is worth."""
@@ -83,7 +83,7 @@ class Explanation(NamedTuple):
     """Whether the peak guardrail would freeze the summary."""
 
 
-# Members of an Enum cost a lookup at each use; these are read for every turn.
+# Accessing an Enum member costs a lookup; these are read for every turn.
 _MUST: Final = BreakpointDecision.MUST
 _ACK_ONLY: Final = BreakpointSignalKind.ACK_ONLY
 _PEAK: Final = AffectPhase.PEAK
@@ -101,7 +101,7 @@ DECISION_OF_RULE: Final = {
 
 
 def _verdict(rule: int, reason: str) -> Verdict:
-    """Gives the verdict of a rule."""
+    """Returns the verdict of a rule."""
     return Verdict(DECISION_OF_RULE[rule], rule, reason)
 
 
@@ -122,9 +122,9 @@ _DEFAULT: Final = _verdict(6, "no other rule matched")
 
 
 def is_ack_only_message(message: str) -> bool:
-    """Tells whether every word of a message is an acknowledgment.
+    """Returns whether every word of a message is an acknowledgment.
 
-    Punctuation `.,!?` parts words, as white space does; a message without words acknowledges nothing.
+    Punctuation `.,!?` separates words like white space; a message without words is no acknowledgment.
 
     >>> is_ack_only_message("Sounds good!"), is_ack_only_message("ok let's do it"), is_ack_only_message("!!!")
     (True, False, False)
@@ -140,7 +140,7 @@ def decide_with_rule(
     drift_risk: bool = False,
     summary_changed: bool = False,
 ) -> Verdict:
-    """Decides a turn and says which rule did; see `decide_breakpoint_action` for the arguments.
+    """Decides a turn and names the rule that matched; see `decide_breakpoint_action` for the arguments.
 
     The kinds are taken as they are: turns of a file were checked when they were loaded.
 
@@ -174,7 +174,7 @@ def decide_breakpoint_action(
     """Classifies one turn.
 
     Args:
-        message: what was said.
+        message: the text of the turn.
         signal_kinds: kinds of the signals that came with it, as members or plain text; None for none.
         context_window_pressure: the context window is getting full.
         drift_risk: the conversation may be drifting.
@@ -264,7 +264,7 @@ def explain(
     phase: str | None = None,
     intensity_bucket: str | None = None,
 ) -> Explanation:
-    """Decides one message and says why, for people who try the rules out.
+    """Decides one message and explains the result, for `proctor decide`.
 
     Raises:
         ValueError: a signal is of none of the eight kinds.

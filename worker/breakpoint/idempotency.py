@@ -1,6 +1,6 @@
 """Answers a repeated `clientRequestId` with its first result, and refuses it for other content.
 
-Ids are unique in a namespace. Only decided turns are remembered: a turn that was refused may come again.
+Ids are unique in a namespace. Only decided turns are stored: a refused turn may be sent again.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ IDEMPOTENCY_CONFLICT: Final = "idempotency_conflict"
 
 _KEY: Final = b"clientRequestId"
 _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
-"""JSON allows to write the key's letters so."""
+"""JSON allows the letters of the key to be written as escapes."""
 
 
 Answer = tuple[str, bytes]
-"""What a turn came to: its code as in `shared.codecs.turn_batches`, and the JSON document of its result."""
+"""The result of a turn: its code as in `shared.codecs.turn_batches`, and the JSON document of its result."""
 
 
-class _Remembered(msgspec.Struct, gc=False):
-    """What is stored of an answered request."""
+class _StoredRequest(msgspec.Struct, gc=False):
+    """The stored form of an answered request."""
 
     content: str
     item: str
@@ -36,41 +36,41 @@ class _Remembered(msgspec.Struct, gc=False):
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_remembered: Final = msgspec.json.Decoder(_Remembered).decode
+_decode_stored: Final = msgspec.json.Decoder(_StoredRequest).decode
 
 
 class Requests:
-    """The requests that a namespace has answered, as far as the turns at hand need them."""
+    """Answered requests of a namespace, restricted to those that the current turns refer to."""
 
     def __init__(self, known: MutableMapping[str, bytes]) -> None:
         self._known = known
         self.new: list[tuple[str, bytes]] = []
 
-    def answered(self, turn: Turn, item: str) -> Answer | Refusal | None:
-        """Looks for an earlier answer.
+    def find(self, turn: Turn, item: str) -> Answer | Refusal | None:
+        """Returns the earlier answer to a repeated request.
 
         Args:
             turn: a turn with a `clientRequestId`.
-            item: which item asks; the item that was answered first is no duplicate of itself.
+            item: the item of the turn; the item that was answered first is no duplicate of itself.
 
         Returns:
-            The first answer, flagged as a duplicate; why there is none; or None when the id is new.
+            The first answer, flagged as a duplicate; a refusal for other content; or None if the id is new.
         """
         name = turn.client_request_id or ""
         value = self._known.get(name)
         if value is None:
             return None
-        first = _remembered(value)
+        first = _decode_stored(value)
         if first.content != content_digest(turn):
             return Refusal(IDEMPOTENCY_CONFLICT, f"clientRequestId {name[:80]!r} was used for other content")
         flag = "" if first.item == item else DUPLICATE
         return first.code + flag, bytes(first.line)
 
-    def remember(self, turn: Turn, item: str, answer: Answer) -> None:
-        """Keeps the first answer to a turn with a `clientRequestId`."""
+    def store(self, turn: Turn, item: str, answer: Answer) -> None:
+        """Stores the first answer to a turn with a `clientRequestId`."""
         name = turn.client_request_id or ""
         code, line = answer
-        value = _encode(_Remembered(content_digest(turn), item, code, msgspec.Raw(line)))
+        value = _encode(_StoredRequest(content_digest(turn), item, code, msgspec.Raw(line)))
         self._known[name] = value
         self.new.append((name, value))
 
@@ -91,12 +91,12 @@ def request_ids(payloads: Iterable[bytes]) -> set[str]:
 
 
 def content_digest(turn: Turn) -> str:
-    """Names what a turn says, whatever the order of its keys and the space between them.
+    """Returns a digest of a turn's content, independent of key order and white space.
 
-    When it was sent (`ts`) and on which state (`thread_memento_etag`) are no part of that: a client that
-    repeats a request stamps it anew, and may have read the thread's token again.
+    The time (`ts`) and the token (`thread_memento_etag`) are not part of it: a client that repeats a request
+    may send a new time and a newer token.
     """
     meta = json.dumps(json.loads(bytes(turn.meta)), sort_keys=True).encode() if turn.meta else b""
     bare = msgspec.structs.replace(turn, meta=msgspec.Raw(b"null"), ts=None, thread_memento_etag=None)
-    said = _encode(bare)
-    return hashlib.sha256(said + meta).hexdigest()
+    content = _encode(bare)
+    return hashlib.sha256(content + meta).hexdigest()

@@ -1,4 +1,4 @@
-"""The JSON line that a turn leaves behind: its result, or why it has none."""
+"""The JSON line of a turn: its result, or its error."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from worker.breakpoint.trace import Call, Event
 
 
 class ResultLine(msgspec.Struct, gc=False, rename="camel"):
-    """The `result` of a turn, as users read it."""
+    """The public `result` of a turn."""
 
     thread_id: str
     message_id: str
@@ -25,7 +25,7 @@ class ResultLine(msgspec.Struct, gc=False, rename="camel"):
 
 
 class LiveLine(ResultLine, rename="camel"):
-    """The `result` of a turn of a run with a model, with what other readers make of it."""
+    """The `result` of a turn of a run with a model, with its call and events for other readers."""
 
     call: Call | msgspec.UnsetType = msgspec.UNSET
     events: Sequence[Event] | msgspec.UnsetType = msgspec.UNSET
@@ -51,7 +51,7 @@ encode = msgspec.json.Encoder().encode
 def error_line(
     thread_id: str, message_id: str, code: str, message: str, *, etag: str, memento: msgspec.Raw
 ) -> bytes:
-    """Writes why a turn has no decision, with the thread's state as it stays.
+    """Writes why a turn has no decision, with the unchanged state of the thread.
 
     >>> line = error_line("t", "t#0", "etag_conflict", "stale", etag="4", memento=msgspec.Raw(b"{}"))
     >>> line.startswith(b'{"error":{"code":"etag_conflict","message":"stale"},"result":{"threadId":"t",')

@@ -1,10 +1,11 @@
-"""Decides threads whose turns are answered by a model: as far as the next question, and from its answer on.
+"""Decides threads whose turns a model answers: up to the next question, then on from its answer.
 
     state, inbox ──► decided turns, a question ──► (the model) ──► the answer, with the same ──► …
 
-It is as pure as the rest. The flow is `worker.breakpoint.orchestrator`'s, with a model that has at most one
-answer: where it has none, the flow is left before anything has changed, and what it would have asked is
-handed out. So whoever asks may take its time, park, or die: the same state gives the same question again.
+It is as pure as the rest of the engine. It runs the flow of `worker.breakpoint.orchestrator` with a model
+that has at most one answer. Where the answer is missing, the flow stops before anything has changed and
+returns the question. The caller may take any time, park the thread, or crash: the same state gives the same
+question again.
 """
 
 from collections import Counter
@@ -20,14 +21,20 @@ from shared.contracts.turn_vocabulary import Live, Role
 from worker.breakpoint.codec import (
     CODES,
     ERROR_CODE,
-    TALLY_WORDS,
+    TALLY_COUNTERS,
     Batch,
     DecidedBlock,
+    ThreadDecider,
     ThreadOutcome,
-    Visit,
     load_thread,
 )
-from worker.breakpoint.context import Said, remember, retrieve_context, said_so_far, stored_form
+from worker.breakpoint.context import (
+    RecentMessage,
+    append_recent,
+    decode_recent,
+    encode_recent,
+    retrieve_context,
+)
 from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.idempotency import Answer, Requests
 from worker.breakpoint.lines import LiveLine, encode
@@ -40,46 +47,46 @@ from worker.breakpoint.turn_wire import Turn, decode_turns
 
 INTERNAL: Final = "internal"
 """The error code of a turn on which the engine itself failed."""
-WORTH: Final[Mapping[str, frozenset[str]]] = {
+CALLED_DECISIONS: Final[Mapping[str, frozenset[str]]] = {
     Live.MUST: frozenset({"must"}),
     Live.SHOULD: frozenset({"must", "should"}),
     Live.ALL: frozenset({"must", "should", "skip"}),
 }
-"""Decisions that are worth a call, by what the run says."""
-LIVE_WORDS: Final[Mapping[str, str]] = {ASKED: "asked", CACHED: "from_cache", AVOIDED: "avoided"}
+"""Decisions for which the model is called, by the `--live` setting of the run."""
+LIVE_COUNTERS: Final[Mapping[str, str]] = {ASKED: "asked", CACHED: "from_cache", AVOIDED: "avoided"}
 """Names of progress counters, by the letter of a code that they count."""
 
 
 class Question(NamedTuple):
-    """What the model is to be asked for a turn."""
+    """The question to the model for one turn."""
 
     batch: int
-    """Which of the batches the turn stands in."""
+    """Position of the batch that contains the turn."""
     offset: int
-    """Its position there."""
+    """Position of the turn in the batch."""
     prompt: Prompt
-    """The words."""
+    """The prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What the model said."""
+class ModelAnswer:
+    """The model's answer."""
 
     text: str
-    """Its words."""
+    """Its text."""
     call: Call
-    """What they cost."""
+    """Its cost and latency."""
 
 
 class LiveOutcome(NamedTuple):
-    """How far a thread came."""
+    """The progress of a thread up to the next question."""
 
     outcome: ThreadOutcome
     """The turns that are decided, possibly none."""
     question: Question | None
-    """What has to be answered before the next one is; None when there is none left."""
+    """The question to be answered before the next turn can be decided; None if no turn is left."""
     failures: list[Exception]
-    """What the engine failed with; its turns ended in the error `internal`."""
+    """Exceptions of the engine; their turns ended in the error `internal`."""
 
 
 def decide_live(
@@ -88,41 +95,41 @@ def decide_live(
     state: bytes,
     batches: Sequence[Batch],
     known: MutableMapping[str, bytes],
-    answer: Heard | Refusal | None = None,
+    answer: ModelAnswer | Refusal | None = None,
 ) -> LiveOutcome:
-    """Decides the waiting turns of a thread up to the first that has to be answered.
+    """Decides the waiting turns of a thread up to the first one that the model has to answer.
 
     Args:
         thread: which conversation.
-        state: its state as the last visit left it; empty for a new thread.
-        batches: its inbox, oldest first; turns of runs without a model may stand in it too.
+        state: its stored state; empty for a new thread.
+        batches: its inbox, oldest first; it may also contain turns of runs without a model.
         known: as in `worker.breakpoint.codec.decide_thread`.
-        answer: to the question that the same state and batches gave; a refusal gives the turn that error.
+        answer: to the question returned for the same state and batches; a refusal becomes the turn's error.
     """
-    visit = _LiveVisit(load_thread(thread, state), Requests(known), answer)
+    decider = _LiveThreadDecider(load_thread(thread, state), Requests(known), answer)
     blocks, question = list[DecidedBlock](), None
     for place, batch in enumerate(batches):
-        block, prompt = _decide_batch(visit, batch)
+        block, prompt = _decide_batch(decider, batch)
         if block.lines:
             blocks.append(block)
         if prompt is not None:
             question = Question(place, batch.offset + len(block.lines), prompt)
             break
-    outcome = ThreadOutcome(visit.state() or state, blocks, visit.requests.new)
-    return LiveOutcome(outcome, question, visit.failures)
+    outcome = ThreadOutcome(decider.state() or state, blocks, decider.requests.new)
+    return LiveOutcome(outcome, question, decider.failures)
 
 
-def _decide_batch(visit: "_LiveVisit", batch: Batch) -> tuple[DecidedBlock, Prompt | None]:
+def _decide_batch(decider: "_LiveThreadDecider", batch: Batch) -> tuple[DecidedBlock, Prompt | None]:
     """Decides the turns of a batch up to the first question."""
     indexes, body = unpack_batch(batch.payload)
     end = None if batch.limit is None else batch.offset + batch.limit
     window = slice(batch.offset, end)
     turns = decode_turns(b"\n".join(body.split(b"\n")[window]))
-    visit.lines = LineWriter()  # a block is read on its own
+    decider.lines = LineWriter()  # a block is read on its own
     answers, prompt = list[Answer](), None
     for turn, index in zip(turns, indexes[window], strict=True):
         try:
-            answers.append(visit.settle(turn, index, batch.policy))
+            answers.append(decider.decide_or_fail(turn, index, batch.policy))
         except _UnansweredError as unanswered:
             prompt = unanswered.prompt
             break
@@ -130,13 +137,13 @@ def _decide_batch(visit: "_LiveVisit", batch: Batch) -> tuple[DecidedBlock, Prom
     dead = [batch.offset + at for at, code in enumerate(codes) if code.startswith(ERROR_CODE)]
     lines = [line for _, line in answers]
     block = DecidedBlock(
-        batch.offset, indexes[window][: len(lines)], codes, lines, dead, visit.tally_of(codes)
+        batch.offset, indexes[window][: len(lines)], codes, lines, dead, decider.tally_of(codes)
     )
     return block, prompt
 
 
 class _UnansweredError(Exception):
-    """The flow needs an answer that is not there."""
+    """The flow needs an answer of the model that is not available yet."""
 
     def __init__(self, prompt: Prompt) -> None:
         super().__init__()
@@ -144,7 +151,7 @@ class _UnansweredError(Exception):
 
 
 class _GivenUpError(Exception):
-    """There will be no answer."""
+    """The model call was given up; there will be no answer."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__()
@@ -152,22 +159,22 @@ class _GivenUpError(Exception):
 
 
 @dataclass(slots=True)
-class _OneAnswer:
+class _SingleAnswerModel:
     """The orchestrator's model for one turn."""
 
-    worth: frozenset[str]
-    said: Sequence[Said]
-    answer: Heard | Refusal | None
+    called_decisions: frozenset[str]
+    recent: Sequence[RecentMessage]
+    answer: ModelAnswer | Refusal | None
     is_avoided: bool = False
-    heard: Heard | None = None
+    model_answer: ModelAnswer | None = None
     read: ReadReply | None = None
     context: Sequence[str] = ()
 
     def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
-        """Answers user turns that bring no recorded answer."""
+        """Returns whether a user turn without a recorded answer is to be answered."""
         if turn.role is not Role.USER or turn.model_shape is not None:
             return False
-        self.is_avoided = decision not in self.worth
+        self.is_avoided = decision not in self.called_decisions
         return not self.is_avoided
 
     def retrieve_context(
@@ -177,34 +184,34 @@ class _OneAnswer:
         request_thread_memento: Memento,
     ) -> Sequence[str]:
         """Collects memento and last turns."""
-        self.context = retrieve_context(request_thread_memento, self.said)
+        self.context = retrieve_context(request_thread_memento, self.recent)
         return self.context
 
     def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
-        """Gives the answer, or leaves the flow."""
+        """Returns the answer, or stops the flow with an exception."""
         answer = self.answer
         if answer is None:
             raise _UnansweredError(prompt_of(turn.message, context, closure))
         if isinstance(answer, Refusal):
             raise _GivenUpError(answer)
-        self.heard = answer
+        self.model_answer = answer
         self.read = read = read_reply(answer.text)
         return Reply(read.shape, turn.affect_signal or read.affect_signal, read.response)
 
 
-class _LiveVisit(Visit):
-    """Answers the turns of one thread, with an answer of the model to the first that needs one."""
+class _LiveThreadDecider(ThreadDecider):
+    """Decides the turns of one thread, with a model answer for the first that needs one."""
 
     __slots__ = ("_answer", "_figures", "failures")
 
-    def __init__(self, thread: Thread, requests: Requests, answer: Heard | Refusal | None) -> None:
+    def __init__(self, thread: Thread, requests: Requests, answer: ModelAnswer | Refusal | None) -> None:
         super().__init__(thread, requests)
         self.failures = list[Exception]()
         self._answer = answer
         self._figures = Counter[str]()
 
-    def settle(self, turn: Turn | None, index: int, policy: RunPolicy) -> Answer:
-        """Decides a turn; one on which the engine fails becomes an error and no more."""
+    def decide_or_fail(self, turn: Turn | None, index: int, policy: RunPolicy) -> Answer:
+        """Decides a turn; if the engine fails, only this turn becomes an error."""
         thread = self.thread
         before = thread.count, thread.latest, thread.recent
         try:
@@ -213,41 +220,41 @@ class _LiveVisit(Visit):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the thread's other turns
             thread.count, thread.latest, thread.recent = before
-            self.lines.forget()
+            self.lines.reset()
             self.failures.append(error)
             message_id = (turn.message_id if turn else None) or f"{thread.thread_id}#{index}"
             refusal = Refusal(INTERNAL, f"the engine failed: {type(error).__name__}")
             return self._refused(message_id, (turn and turn.ts) or policy.submitted_at, refusal)
 
     def tally_of(self, codes: Sequence[str]) -> dict[str, int]:
-        """Counts for progress displays; forgets what it has counted."""
+        """Counts outcomes for progress displays and resets the counters."""
         letters = "".join(codes)
         first = "".join(code for code in codes if DUPLICATE not in code)
-        tally = {word: letters.count(letter) for letter, word in TALLY_WORDS.items()}
-        tally |= {word: first.count(letter) for letter, word in LIVE_WORDS.items()}
+        tally = {word: letters.count(letter) for letter, word in TALLY_COUNTERS.items()}
+        tally |= {word: first.count(letter) for letter, word in LIVE_COUNTERS.items()}
         tally |= self._figures
         self._figures.clear()
         return {word: count for word, count in tally.items() if count}
 
     def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
-        """Takes a turn through the flow with the model; turns of runs without one as ever."""
+        """Takes a turn through the flow with the model; turns of runs without a model as usual."""
         if not policy.live:
             return super()._decided(turn, index, policy, in_full=in_full)
         thread, message_id = self.thread, turn.message_id or f"{turn.thread_id}#{index}"
-        said = said_so_far(thread.recent)
-        model = _OneAnswer(WORTH[policy.live], said, self._answer)
+        recent = decode_recent(thread.recent)
+        model = _SingleAnswerModel(CALLED_DECISIONS[policy.live], recent, self._answer)
         try:
             result = run_turn(turn, thread, policy, message_id, model=model)
-        except _GivenUpError as given_up:
+        except _GivenUpError as refused:
             self._answer = None
-            return self._refused(message_id, turn.ts or policy.submitted_at, given_up.refusal)
+            return self._refused(message_id, turn.ts or policy.submitted_at, refused.refusal)
         if isinstance(result, Refusal):
             return self._refused(message_id, turn.ts or policy.submitted_at, result)
         more = [("assistant", result.response)] if result.response is not None else []
-        thread.recent = stored_form(remember(said, (turn.role.value, turn.message), *more))
+        thread.recent = encode_recent(append_recent(recent, (turn.role.value, turn.message), *more))
         _, rule, reason = result.verdict
         code = CODES[4 * rule + 2 * result.peak_guardrail_active + result.summary_updated]
-        if model.heard is not None:
+        if model.model_answer is not None:
             self._answer = None
             return self._answered(code, message_id, result, model)
         if model.is_avoided:
@@ -257,11 +264,11 @@ class _LiveVisit(Visit):
             return code, self.lines.line(message_id, why, thread.count, result.previous, result.latest)
         return code, self._in_full(message_id, result, None, [])
 
-    def _answered(self, code: str, message_id: str, result: TurnResult, model: _OneAnswer) -> Answer:
-        """Writes the line of a turn that the model answered."""
-        assert model.heard is not None  # noqa: S101 - the caller has looked
+    def _answered(self, code: str, message_id: str, result: TurnResult, model: _SingleAnswerModel) -> Answer:
+        """Encodes the result of a turn that the model answered."""
+        assert model.model_answer is not None  # noqa: S101 - the caller has looked
         read = model.read
-        call = model.heard.call
+        call = model.model_answer.call
         if read is not None:
             call = msgspec.structs.replace(call, unread=read.is_unread, invalid_shape=read.has_bad_shape)
         word = "applied" if result.summary_updated else "none"
@@ -278,8 +285,8 @@ class _LiveVisit(Visit):
     def _in_full(
         self, message_id: str, result: TurnResult, call: Call | None, events: Sequence[Event]
     ) -> bytes:
-        """Writes a result that stands on its own."""
-        self.lines.forget()
+        """Encodes a result without reference to the one before it."""
+        self.lines.reset()
         decision, rule, reason = result.verdict
         thread = self.thread
         line = LiveLine(

@@ -1,4 +1,4 @@
-"""A thread's memory: where a turn starts from, and what it leaves behind.
+"""The memento of a thread: the state a turn starts from, and the state after it.
 
 Two forms exist. **v0.2** comes with requests; **v0.1** is what we store and answer: `sentinel` became
 `server`, signals are not kept, `id` and `createdAt` repeat `mementoId` and `createdTs`. When each affect
@@ -47,7 +47,7 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
     memento_id: str
     """Never changes, like the thread and the time of creation."""
     thread_id: str
-    """Whose it is."""
+    """The thread it belongs to."""
     created_ts: str
     """When the thread's first memento was made."""
     updated_at: str
@@ -66,7 +66,7 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def memento(self) -> Memento:
-        """What everybody may see."""
+        """The public form."""
         shape = self.shape
         return Memento(
             self.memento_id,
@@ -121,18 +121,18 @@ def from_request(memento: RequestMemento) -> Latest:
 
 
 def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> tuple[Latest, str]:
-    """Chooses what a turn starts from.
+    """Chooses the memento that a turn starts from.
 
     In this order: the stored memento when the request's reference names it; the request's own memento when it
     belongs to the thread; the stored memento; an empty seed.
 
     Args:
-        turn: the turn, with what the client knows of the thread.
+        turn: the turn, with the context that the client sent.
         stored: the thread's latest memento, if it has one.
         now_iso: the turn's time, for the seed.
 
     Returns:
-        The memento that the guardrail reads and the update builds on, and its source in the trace's words.
+        The memento that the guardrail reads and the update is applied to, and its source as named in traces.
     """
     if turn.context is not None:
         ref, memento = turn.context.thread_memento_ref, turn.context.thread_memento
@@ -149,20 +149,20 @@ def resolve_baseline(turn: Turn, stored: Latest | None, now_iso: str) -> tuple[L
 
 
 def updated(
-    previous: Latest, shape: Shape | None, felt: AffectSignal | None, message_id: str, now_iso: str
+    previous: Latest, shape: Shape | None, affect_signal: AffectSignal | None, message_id: str, now_iso: str
 ) -> Latest:
-    """Writes a turn into a memento; identity and creation time stay for ever.
+    """Applies a turn to a memento; identity and creation time never change.
 
     Args:
         previous: what the turn started from.
         shape: the accepted summary, taken exactly as given; None keeps the previous five fields.
-        felt: the emotion of the user's turn; None keeps the emotional state.
+        affect_signal: the emotion of the user's turn; None keeps the emotional state.
         message_id: the turn that the emotion is anchored to.
         now_iso: the turn's time.
     """
     affect, times = previous.affect, previous.point_times_ms
-    if felt is not None:
-        affect, times = with_point(affect, times, point_of(felt, message_id), now_iso)
+    if affect_signal is not None:
+        affect, times = with_point(affect, times, point_of(affect_signal, message_id), now_iso)
     elif shape is None and previous.updated_at == now_iso:
         return previous
     kept = previous.shape if shape is None else shape

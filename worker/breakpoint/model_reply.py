@@ -1,4 +1,4 @@
-"""Reads a model's reply, which may be anything: an object with response, affect_signal and shape, or text.
+"""Parses a model's reply, which may be an object with response, affect_signal and shape, or plain text.
 
     reply                          response        affect_signal, shape
     a JSON object                  its response    as far as they are valid, each by itself
@@ -20,12 +20,12 @@ from worker.validation.extraction import ExtractionError, extract_json_object
 
 
 class ReadReply(NamedTuple):
-    """What a reply says."""
+    """A parsed reply."""
 
     response: str
-    """To the user."""
+    """The answer to the user."""
     affect_signal: AffectSignal | None
-    """The emotion that the model heard."""
+    """The emotion that the model recognised."""
     shape: Shape | None
     """The summary that it proposes."""
     has_bad_shape: bool = False
@@ -56,7 +56,7 @@ def read_reply(text: str) -> ReadReply:
     >>> read_reply("Just text").response
     'Just text'
     """
-    # Half a surrogate pair can be in a text and can be written nowhere.
+    # A lone surrogate is valid in a Python text but cannot be encoded as UTF-8.
     text = text.encode("utf-8", "replace").decode()
     found = _object_in(text)
     if found is None:

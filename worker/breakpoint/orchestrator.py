@@ -2,8 +2,8 @@
 
     request -> extract -> decide -> guardrail -> trace -> retrieve -> generate -> update -> respond
 
-It is pure: the caller brings the thread and stores it again, time comes with the turn, and the model is a
-port. `worker.breakpoint.codec` feeds it whole batches; there is no second path for anything.
+It is pure: the caller loads and stores the thread, the time comes with the turn, and the model is an
+interface. `worker.breakpoint.codec` passes it whole batches; every turn takes this path.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,16 +32,16 @@ USER: Final = Role.USER
 
 @dataclass(frozen=True)
 class RunPolicy:
-    """What a run's settings say about deciding its turns."""
+    """The settings of a run that affect how its turns are decided."""
 
     run: str
     """The run's id."""
     submitted_ms: int
-    """When it was submitted: the time of its turns that bring none, epoch milliseconds."""
+    """When it was submitted, epoch milliseconds; used as the time of turns without `ts`."""
     summary_policy: str = SummaryPolicy.GUARDRAIL
     """What keeps a proposed summary out: `guardrail` or `breakpoints`."""
     live: str = ""
-    """Which decisions are worth a call of the model: `must`, `should`, `all`; empty: answers are recorded."""
+    """For which decisions the model is called: `must`, `should`, `all`; empty: answers are recorded."""
 
     @cached_property
     def submitted_at(self) -> str:
@@ -49,7 +49,7 @@ class RunPolicy:
         return iso_utc(self.submitted_ms)
 
     def blocks_summary(self, decision: BreakpointDecision) -> bool:
-        """Tells whether the policy keeps the summary as it is, also away from peaks."""
+        """Returns whether the policy rejects a proposed summary independently of peaks."""
         return decision is SKIP and self.summary_policy == SummaryPolicy.BREAKPOINTS
 
 
@@ -64,7 +64,7 @@ class Thread:
     latest: Latest | None = None
     """Its memento, once it has one."""
     recent: msgspec.Raw | None = None
-    """What was said in its last live turns, as `worker.breakpoint.context` keeps it."""
+    """Messages of its last live turns, as encoded by `worker.breakpoint.context`."""
 
     @property
     def etag(self) -> str:
@@ -72,19 +72,19 @@ class Thread:
         return str(self.count)
 
     def commit(self, latest: Latest) -> Latest:
-        """Takes the state that a decided turn leaves behind."""
+        """Stores the state after a decided turn."""
         self.latest = latest
         self.count += 1
         return latest
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """What the model says to a turn."""
+    """The reply of the model to a turn."""
 
     shape: Shape | None
     """The summary it proposes."""
     affect_signal: AffectSignal | None
-    """The emotion it heard in the turn."""
+    """The emotion that it recognised in the turn."""
     response: str | None = None
     """The answer itself; None when the turn was not answered live."""
 
@@ -93,15 +93,15 @@ class Model(Protocol):
     """Answers turns live; without one, the recorded shape of a turn is its answer."""
 
     def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
-        """Tells whether the turn is to be answered."""
+        """Returns whether the turn is to be answered by the model."""
 
     def retrieve_context(
         self, thread_id: str, message: str, request_thread_memento: Memento
     ) -> Sequence[str]:
-        """Collects what the prompt should know of the thread."""
+        """Returns the paragraphs about the thread that the prompt contains."""
 
     def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
-        """Asks the model."""
+        """Calls the model and returns its reply."""
 
 
 class Refusal(NamedTuple):
@@ -114,7 +114,7 @@ class Refusal(NamedTuple):
 
 
 class TurnResult(msgspec.Struct, frozen=True, gc=False):
-    """What a turn came to."""
+    """The result of a turn."""
 
     verdict: Verdict
     """Decision, rule and reason."""
@@ -136,7 +136,7 @@ Trace = Callable[[BreakpointDecision, bool, str], None]
 """Takes the decision, whether the guardrail is active, and the baseline's source."""
 
 
-def traced_by_result(decision: BreakpointDecision, peak_guardrail_active: bool, source: str) -> None:  # noqa: FBT001 - a Trace that does nothing
+def no_trace(decision: BreakpointDecision, peak_guardrail_active: bool, source: str) -> None:  # noqa: FBT001 - a Trace that does nothing
     """Leaves the event to the committed result, from which `worker.breakpoint.trace` derives it."""
 
 
@@ -147,7 +147,7 @@ def run_turn(
     message_id: str,
     *,
     model: Model | None = None,
-    trace: Trace = traced_by_result,
+    trace: Trace = no_trace,
 ) -> TurnResult | Refusal:
     """Takes one turn through the flow.
 
@@ -156,12 +156,12 @@ def run_turn(
     Args:
         turn: a validated turn.
         thread: its conversation; changed when the turn is decided, untouched when it is refused.
-        policy: what the turn's run says.
+        policy: the settings of the turn's run.
         message_id: the turn's identity, its own or the default.
         model: answers live; None for recorded shapes only.
         trace: takes the breakpoint event, before anything is retrieved or generated.
     """
-    # 1. The request arrives: a stale token ends it here; the memento it builds on is resolved.
+    # 1. Request: a stale token is refused; the memento that the turn starts from is resolved.
     if turn.thread_memento_etag is not None and turn.thread_memento_etag != thread.etag:
         return Refusal(ETAG_CONFLICT, f"thread_memento_etag is stale: the thread is at {thread.etag}")
     now = turn.ts or policy.submitted_at
@@ -173,34 +173,35 @@ def run_turn(
     # 3. The engine decides what the turn is worth.
     verdict = decide(turn, signals)
 
-    # 4. The guardrail looks at where the thread stood before the turn: once, for trace and update alike.
+    # 4. The guardrail reads the state before the turn, once for both trace and update.
     peak_guardrail_active = is_summary_frozen(previous, verdict.decision)
 
     # 5. The decision is traced.
     trace(verdict.decision, peak_guardrail_active, source)
 
-    # 6. and 7. A recorded answer is taken as it is; else context is retrieved and the model generates one.
+    # 6. and 7. A recorded answer is used unchanged; else context is retrieved and the model generates one.
     if model is None or not model.is_worth_a_call(turn, verdict.decision):
         reply = Reply(turn.model_shape, turn.affect_signal)
     else:
         context = model.retrieve_context(turn.thread_id, turn.message, previous.memento)
         reply = model.generate(turn, context, closure_of(turn, signals))
 
-    # 8. The summary is updated, unless it is frozen. Emotions are the user's, and they move at a peak too.
+    # 8. The summary is updated, unless it is frozen. Affect is the user's, and is updated at a peak too.
     shape = None if peak_guardrail_active or policy.blocks_summary(verdict.decision) else reply.shape
-    felt = reply.affect_signal if turn.role is USER else None
-    latest = thread.commit(updated(previous, shape, felt, message_id, now))
+    affect_signal = reply.affect_signal if turn.role is USER else None
+    latest = thread.commit(updated(previous, shape, affect_signal, message_id, now))
 
-    # 9. The response carries the decision and the thread's new state.
+    # 9. The response contains the decision and the thread's new state.
     return TurnResult(
         verdict, peak_guardrail_active, shape is not None, source, previous, latest, reply.response
     )
 
 
 def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:
-    """Lists the signals that count: the turn's own, else those of its memento when that is the baseline.
+    """Returns the signals that apply: those of the turn, else those of its memento if that is the baseline.
 
-    A memento that was ignored, because it belongs to another thread or the reference won, says nothing.
+    Signals of an ignored memento, which belongs to another thread or lost against the reference, do not
+    count.
     """
     signals = turn.signals
     if signals is None and source == FROM_REQUEST and turn.context and turn.context.thread_memento:
@@ -209,7 +210,7 @@ def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:
 
 
 def decide(turn: Turn, signals: Sequence[SignalItem]) -> Verdict:
-    """Puts a turn to the engine."""
+    """Applies the rules of the engine to a turn."""
     return decide_with_rule(
         message=turn.message,
         signal_kinds=[item.kind for item in signals],
@@ -220,7 +221,7 @@ def decide(turn: Turn, signals: Sequence[SignalItem]) -> Verdict:
 
 
 def is_summary_frozen(previous: Latest | Memento, decision: BreakpointDecision) -> bool:
-    """Puts the thread's emotional state before the turn to the guardrail."""
+    """Applies the peak guardrail to the thread's state before the turn."""
     rollup = previous.affect.rollup
     return should_freeze_summary_at_peak(
         phase=rollup.phase, intensity_bucket=rollup.intensity_bucket, decision=decision
@@ -228,6 +229,6 @@ def is_summary_frozen(previous: Latest | Memento, decision: BreakpointDecision) 
 
 
 def closure_of(turn: Turn, signals: Sequence[SignalItem]) -> str:
-    """Renders what the prompt says about closed loops."""
+    """Renders the part of the prompt about closed loops."""
     meta = msgspec.json.decode(turn.meta) if turn.meta else None
     return render_closure_signals(signals, flagged_messages(meta))

@@ -1,4 +1,4 @@
-"""Writes the prompt of a live turn: who answers and in which form, then what is known, then the message."""
+"""Builds the prompt of a live turn: instructions and form of the reply, context, message."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -35,7 +35,7 @@ def prompt_of(message: str, context: Sequence[str], closure: str) -> Prompt:
     Args:
         message: the user's.
         context: as `worker.breakpoint.context` retrieved it.
-        closure: what was closed, as `worker.breakpoint.closure` renders it; empty when nothing was.
+        closure: closed loops, as rendered by `worker.breakpoint.closure`; empty if there are none.
 
     >>> prompt_of("Hi", ["Arc: trip"], "").user
     'Arc: trip\n\nThe latest message:\nHi'

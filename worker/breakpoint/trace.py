@@ -1,8 +1,8 @@
-"""The trace events of a turn: of its breakpoint decision, and of what a live turn does beside.
+"""The trace events of a turn: its breakpoint decision, and for a live turn retrieval and model call.
 
-A result is committed exactly once, whatever died and was delivered again in between; an event that is derived
-from it exists exactly once too. An event that was appended somewhere else while the turn ran would not. So
-the breakpoint event is made from the committed result, and the others are committed with it.
+A result is committed exactly once, regardless of crashes and repeated deliveries, so an event derived from it
+also exists exactly once. An event that is appended elsewhere during the turn would not. Therefore the
+breakpoint event is derived from the committed result, and the other events are committed with it.
 
     breakpoint completed · retrieval started · retrieval completed · model_call completed
 """
@@ -28,15 +28,15 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     """What the answer to a live turn cost; None is unknown, never zero."""
 
     model: str
-    """Who was asked."""
+    """The model that was called."""
     attempts: int = 1
     """Calls that were made for it."""
     cached: bool = False
-    """Whether it was answered before, to an equal question: the figures are those of that answer."""
+    """Whether the answer came from the cache: the figures are those of the original call."""
     latency_ms: int = 0
     """From sending to the last byte."""
     cost_usd: float | None = None
-    """As the provider's prices have it."""
+    """Cost by the provider's prices."""
     prompt_tokens: int | None = None
     """As the provider counts them."""
     completion_tokens: int | None = None
@@ -61,7 +61,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class BreakpointMetadata(TypedDict):
-    """What was decided, for programs."""
+    """The decision in machine-readable form."""
 
     kind: str
     decision: str
@@ -157,16 +157,16 @@ def all_events(breakpoint_: BreakpointEvent, stored: Iterable[Event]) -> list[di
 
     Args:
         breakpoint_: of the decision; the run, the turn and the time are the same for all.
-        stored: those that were committed with the result. They stand behind it in their order: the document's
-            flow decides first, and retrieves then.
+        stored: those that were committed with the result; they follow in their order, because the flow
+            decides before it retrieves.
     """
     shared = {name: value for name, value in breakpoint_.items() if name in SHARED}
     events: list[dict[str, Any]] = [dict(breakpoint_)]
     for event in stored:
-        told = {
+        fields = {
             **shared,
             "actor": "model" if event.phase == MODEL_CALL else ACTOR,
             **msgspec.structs.asdict(event),
         }
-        events.append({name: told[name] for name in breakpoint_})
+        events.append({name: fields[name] for name in breakpoint_})
     return events

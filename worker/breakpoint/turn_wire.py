@@ -1,7 +1,7 @@
-"""What travels: a validated turn on its way in, a result line on its way out.
+"""Wire structures of a validated turn and of its result line.
 
 The structures mirror `shared.contracts.turns` and `shared.contracts.mementos` for the one place where speed
-matters. They decode and do not judge: every turn was checked against the contract before it entered the
+matters. They decode without validation: every turn was checked against the contract before it entered the
 ledger. An absent key is None or its default. tests/property/test_breakpoint_wire.py keeps the two equal.
 """
 
@@ -28,7 +28,7 @@ class Signals(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Rollup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What the affect points come to."""
+    """Phase and intensity derived from the affect points."""
 
     phase: str
     intensity_bucket: str
@@ -46,7 +46,7 @@ class AffectPoint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Affect(msgspec.Struct, frozen=True, gc=False):
-    """The emotional state of a thread: its latest points, oldest first, and what they come to."""
+    """The emotional state of a thread: its latest points, oldest first, and their rollup."""
 
     points: tuple[AffectPoint, ...]
     rollup: Rollup
@@ -63,7 +63,7 @@ class Shape(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestMemento(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A client's memento: v0.2, or v0.1 without what that repeats (`id`, `createdAt`) and `updatedAt`."""
+    """A client's memento: v0.2, or v0.1 without its redundant fields (`id`, `createdAt`) and `updatedAt`."""
 
     memento_id: str
     thread_id: str
@@ -87,7 +87,7 @@ class MementoRef(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Context(msgspec.Struct, frozen=True, gc=False):
-    """What the client knows of the thread."""
+    """The context that a client sends with a turn."""
 
     thread_memento: RequestMemento | None = None
     thread_memento_ref: MementoRef | None = None
@@ -149,7 +149,7 @@ def decode_turns(lines: bytes) -> list[Turn | None]:
 
 
 def _decode_turn(line: bytes) -> Turn | None:
-    """Reads one line, or finds that it is no turn."""
+    """Decodes one line; None if it is not a turn."""
     try:
         return _TURNS.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
-"""Leads one chunk of any kind through its life in this process: slot, lease, work, and what if it fails.
+"""Processes one chunk of any kind: slot, lease, work, and the handling of failures.
 
-A Celery task never fails here, since a failed task says nothing that the ledger does not know better. A chunk
-whose work raises is given back and tried again later and later; after some tries in this process its lease is
-left to run out, so that the ledger's poison rule counts it, takes it apart, and ends it as an error.
+A Celery task never fails, because the ledger is the record of failures. A chunk whose work raises is given
+back and retried with growing delays. After some failures in this process its lease is left to expire, so that
+the poison rule of the ledger counts it, splits it into single items and ends the bad one as an error.
 """
 
 import logging
@@ -26,9 +26,9 @@ FIRST_DELAY_MS: Final = 1_000
 MOST_FAILURES: Final = 5
 """After so many failures in this process a chunk is left to the poison rule."""
 REMEMBERED: Final = 1_000
-"""Chunks whose failures are remembered; the oldest are forgotten."""
+"""Chunks whose failures are counted; the oldest are dropped."""
 RUNS: Final = 256
-"""Runs whose traces a process remembers."""
+"""Runs whose trace contexts a process caches."""
 PREFIX: Final = "proctor."
 """Of our own attributes of spans."""
 
@@ -62,7 +62,7 @@ class ChunkRunner:
     Args:
         process: the process.
         executors: for each of its kinds.
-        parent_of: finds the context of a run's trace; asked only where tracing is on.
+        parent_of: finds the context of a run's trace; called only where tracing is on.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ChunkRunner:
         self._failures: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def run(self, wake: Wake) -> Summary:
-        """Works on one chunk and says in a few words what came of it."""
+        """Processes one chunk and returns a short summary for Flower."""
         with (
             structlog.contextvars.bound_contextvars(run=wake.run, chunk=wake.chunk),
             self._span(wake) as span,
@@ -104,7 +104,8 @@ class ChunkRunner:
         kind = kind_named(wake.kind)
         with self._process.slot(kind) as is_free:
             if not is_free:
-                # The process ends: the wake-up call goes to another at once instead of when it is overdue.
+                # The process ends: the wake-up is returned at once, rather than republished when it is
+                # overdue.
                 self._process.publish([wake])
                 return {"chunk": wake.chunk, "decided": 0, "status": "left to another worker"}
             lease = self._process.leases.open(wake.run, wake.chunk, wake)
@@ -113,7 +114,7 @@ class ChunkRunner:
             except RedisUnreachableError as error:
                 self._process.exit_with(error)
                 raise
-            except Exception as error:  # noqa: BLE001 - a task that fails tells nobody; the ledger tries again
+            except Exception as error:  # noqa: BLE001 - a failed task would record nothing; the ledger retries
                 return self._failed(lease, error)
             else:
                 self._failures.pop((lease.run, lease.chunk), None)
@@ -158,7 +159,7 @@ def _describe(span: tracing.Span, summary: Summary) -> None:
 
 
 def claim_chunk(process: WorkerProcess, lease: Lease) -> Claim:
-    """Asks the ledger for a chunk and publishes what it has to be told of; a chunk that we get is held."""
+    """Claims a chunk, publishes wake-ups that follow, and adds the lease to the lease table."""
     with tracing.span("claim") as span:
         claim = process.ledger.claim(lease.run, lease.chunk, lease.token, process.name)
         span.set({f"{PREFIX}status": claim.status})
@@ -181,7 +182,7 @@ def trace_parents(store: RunStore) -> Callable[[str], str]:
     def parent_of(run: str) -> str:
         try:
             return known(run)
-        except ProctorError:  # removed, or Redis is away: the claim says so
+        except ProctorError:  # removed, or Redis is away: the claim will fail with the reason
             return ""
 
     return parent_of

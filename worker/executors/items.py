@@ -4,8 +4,9 @@
     claim                  ──►  one task an item: work, wait, work
     evaluate, commit       ◄──  what ended within a few milliseconds, together
 
-What is particular to a kind is its **engine**: how an item gets its answer (on the loop), how the answer is
-evaluated (in the chunk's thread), what a result without an answer looks like. Everything else is here, once:
+Each kind supplies an **engine**: how an item gets its answer (on the loop), how the answer is evaluated (in
+the chunk's thread), and what a result without an answer looks like. Everything else is implemented here,
+once:
 
     pause, drain    nothing new begins, calls in flight end and are committed, the rest is given back
     cancel, lost    everything is released at once
@@ -73,7 +74,7 @@ class Released:
 
 
 class PoolItem:
-    """What a pool runs: one task on the loop."""
+    """One task of a pool on the loop."""
 
     __slots__ = ("_calls", "started_ms", "task")
 
@@ -306,7 +307,7 @@ class ItemsExecutor:
         """Executes what is due of the chunk; the last commit gives the chunk back."""
         process = self._process
         if not process.in_flight.acquire(lease.items, lambda: process.leases.is_draining):
-            # The process ends: the wake-up call goes to another at once instead of when it is overdue.
+            # The process ends: the wake-up is returned at once, rather than republished when it is overdue.
             process.publish([lease.wake] if lease.wake else [])
             return {"chunk": lease.chunk, "decided": 0, "status": "left to another worker"}
         try:
@@ -473,7 +474,7 @@ def _end_span(item: Item, result: ItemResult) -> None:
 
 
 def _micros(usd: float) -> int:
-    """Writes dollars as progress counts them; an absurd price must not burst the ledger's counter.
+    """Converts dollars to the unit of progress counters; an absurd price must not overflow the counter.
 
     >>> _micros(0.25), _micros(1e305)
     (250000, 1000000000000)

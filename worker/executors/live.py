@@ -4,10 +4,10 @@
     decide up to the next question, commit      ──►  call: cache, budget, limits, retry
     decide with the answer, commit              ◄──  answers that came within a few milliseconds
 
-Threads wait for nothing but their own question. A thread stays locked from one of its turns to the next; what
-ends it early (a stop, a wait too long for the chunk, a refused commit) leaves the rest to the next claim.
-A wait is stored with its attempts, so that no crash forgets them, and resumed here if the chunk still has
-other work when it is over. After some seconds a chunk makes no further calls and is returned, so that other
+Threads wait only for their own question. A thread stays locked from one of its turns to the next; if it ends
+early (a stop, a wait too long for the chunk, a refused commit), the next claim continues with the rest. A
+wait is stored with its attempts, so that they survive a crash, and resumed here if the chunk still has other
+work when the wait is over. After some seconds a chunk makes no further calls and is returned, so that other
 runs have their turn.
 """
 
@@ -24,7 +24,7 @@ from shared.errors import RedisUnreachableError
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
 from shared.names import RunState
 from worker.breakpoint.codec import Batch, Refusal, ThreadOutcome
-from worker.breakpoint.live_decisions import INTERNAL, Heard, LiveOutcome, Question, decide_live
+from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer, Question, decide_live
 from worker.breakpoint.prompt import Prompt
 from worker.breakpoint.trace import Call
 from worker.executors.items import (
@@ -55,7 +55,7 @@ class LiveThread(PoolItem):
 
     Args:
         claimed: as the ledger handed it out.
-        refs: the batches to work on, of those that were claimed.
+        refs: which of the claimed batches to work on.
         batches: the same, for the engine.
         known: requests that were answered before; a copy, since other threads are not committed with it.
     """
@@ -232,7 +232,7 @@ class LiveClaim:
             on_send=thread.calling,
         )
 
-    def _decide(self, thread: LiveThread, answer: Heard | Refusal | None) -> None:
+    def _decide(self, thread: LiveThread, answer: ModelAnswer | Refusal | None) -> None:
         """Decides a thread up to its next question."""
         step = decide_live(
             thread=thread.name, state=thread.state, batches=thread.batches, known=thread.known, answer=answer
@@ -252,7 +252,8 @@ class LiveClaim:
         match result:
             case Answered(reply, history):
                 self._decide(
-                    thread, Heard(reply.text, call_of(self._settings_of(thread.batch.run), reply, history))
+                    thread,
+                    ModelAnswer(reply.text, call_of(self._settings_of(thread.batch.run), reply, history)),
                 )
             case CallFailed(error, _):
                 if error.ends_run:

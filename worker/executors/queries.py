@@ -36,9 +36,9 @@ from worker.upstream.telemetry import http_attributes, log_failure
 SHORT_WAIT_S: Final = 2.0
 """Longer waits free the slot."""
 GRACE_S: Final = 5.0
-"""The client's own time limit, which has the document's text, comes so much before the gate's."""
+"""How much earlier than the gate the client, whose error has the document's text, times out."""
 RUNS: Final = 256
-"""Runs whose settings a process remembers."""
+"""Runs whose settings a process caches."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -50,7 +50,7 @@ class QueriesEngine:
         name: the run's id.
         run: its settings.
         loop: the process's.
-        gate: keeps to the limits of the fleet.
+        gate: applies the limits of the fleet.
     """
 
     def __init__(self, name: str, run: QueryRun, loop: Loop, gate: Gate) -> None:
@@ -70,7 +70,7 @@ class QueriesEngine:
         self._request: QueryRequest | None = None
 
     async def answer(self, item: Item) -> Reply | ParkedItem | ConfigError:
-        """Sends a query, again where the policy says so, until its reply stands or is long in coming."""
+        """Sends a query, with retries by policy, until its reply is final or the next attempt is far away."""
         query = msgspec.json.decode(item.payload)["query"]
         failure = decode_parked(item.claimed.error).history.code if item.claimed.error else ""
         while True:

@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 def policy_of(run: str, snapshot: dict[str, Any]) -> RunPolicy:
-    """Reads what a run's snapshot says about deciding its turns.
+    """Reads the settings for deciding turns from a run's snapshot.
 
     >>> policy_of("r1", {"v": 1, "submitted_ms": 5, "summary_policy": "breakpoints"}).summary_policy
     'breakpoints'
@@ -127,7 +127,7 @@ class TurnsExecutor:
         known: Mapping[str, bytes],
         summary: Summary,
     ) -> tuple[int, bool]:
-        """Has models answer; returns when the first parked thread is due, and whether any committed."""
+        """Executes live threads; returns the earliest due time, and whether any turn was committed."""
         write = partial(commit_threads, self._process, lease, summary)
         live_claim = LiveClaim(self._process, self._live_settings, lease, write)
         threads = [
@@ -182,9 +182,9 @@ def decide_one_by_one(
 ) -> ThreadOutcome:
     """Decides the turns of a thread one at a time, and refuses those on which the engine fails.
 
-    An engine that raises does so each time it sees the same turn, so that another attempt mends nothing: the
-    turn ends with the error code `internal` and stands in the dead set, from where `retry` takes it up after
-    the mend. It leaves the thread's state as it was, like every turn that ended in an error.
+    The engine is deterministic and would raise again on the same turn, so another attempt is pointless: the
+    turn ends with the error code `internal` and enters the dead set, from which `retry` takes it after the
+    bug is fixed. It leaves the thread's state unchanged, like every turn that ended in an error.
 
     Args:
         claimed: the thread.

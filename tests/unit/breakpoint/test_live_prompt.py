@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.conversations import batch, decide, memento, signals, turn, with_memento
 from tests.support.live_thread import SHOULD, Thread, heard, live, prompt
-from worker.breakpoint.context import SAID_CHARS, SAID_MOST, TEXT_CHARS
+from worker.breakpoint.context import MAX_RECENT, RECENT_CHARS, TEXT_CHARS
 from worker.breakpoint.prompt import SYSTEM
 
 GOLDEN = """\
@@ -79,13 +79,13 @@ def test_the_context_is_bounded() -> None:
     while step.question is not None:
         step = many.step(heard("y" * 300))
     assert len(many.state) < 12_000
-    assert many.state.count(b'["user"') + many.state.count(b'["assistant"') <= SAID_MOST
+    assert many.state.count(b'["user"') + many.state.count(b'["assistant"') <= MAX_RECENT
     long = live(turn("z" * 20_000), turn("Again?"))
     long.step()
     text = prompt(long.step(heard("w" * 20_000)))
     assert "z" * (TEXT_CHARS + 1) not in text
     assert "w" * (TEXT_CHARS + 1) not in text
-    assert len(text) < SAID_CHARS + 1_000
+    assert len(text) < RECENT_CHARS + 1_000
 
 
 def test_turns_of_runs_without_a_model_hand_on_what_was_said() -> None:

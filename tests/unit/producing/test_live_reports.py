@@ -19,7 +19,7 @@ from shared.runs import TurnRow
 from tests.support.conversations import turn
 from tests.support.live_rows import CACHED, FREE, PAID, ROWS, live_info, rows_of
 from tests.support.run_infos import info
-from worker.breakpoint.live_decisions import Heard
+from worker.breakpoint.live_decisions import ModelAnswer
 
 CALLS: Final = {
     "made": 2,
@@ -131,7 +131,10 @@ def test_csv_has_the_same_columns_for_live_turns() -> None:
 
 def test_what_could_not_be_read_is_told_everywhere() -> None:
     """Replies without an object and summaries that break the contract are counted, and shown to people."""
-    prose, bad = Heard("No, just text.", PAID), Heard('{"response": "Hi", "shape": {"arc": ""}}', CACHED)
+    prose, bad = (
+        ModelAnswer("No, just text.", PAID),
+        ModelAnswer('{"response": "Hi", "shape": {"arc": ""}}', CACHED),
+    )
     rows = rows_of((turn("Rome?"), prose), (turn("When?"), bad), (turn("Where?"), FREE))
     calls = document(rows)["summary"]["calls"]
     assert (calls["unread"], calls["invalid_shapes"]) == (1, 1)
