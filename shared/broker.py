@@ -1,8 +1,8 @@
-"""Carries wake-up calls: the Celery app's settings, and publishing in batches.
+"""Publishes wake-ups: the settings of the Celery app, and publishing in batches.
 
-Celery delivers, the ledger decides. A message only says "look at this chunk"; one that is lost is found by
-the ledger's overdue rule, one that comes twice finds nothing to do. So publishing never fails a caller:
-what the broker does not take now is kept and sent with the next batch.
+Celery delivers, the ledger decides. A message only names a chunk; a lost one is repeated by the overdue rule
+of the ledger, and a duplicate has no effect. Therefore publishing never raises while the broker is
+unavailable: wake-ups that it does not accept are kept and sent with the next batch.
 """
 
 import logging
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from shared.server.client import BrokerTarget
 
 KEPT_WAKES: Final = 10_000
-"""Wake-up calls kept while the broker is away; older ones are left to the overdue rule."""
+"""Wake-ups kept while the broker is unavailable; older ones are left to the overdue rule."""
 RETRY_S: Final = 0.2
 """Pause between two attempts of a caller that waits."""
 
 logger = logging.getLogger(__name__)
-logger.addHandler(logging.NullHandler())  # commands say it in their own way; workers have a handler
+logger.addHandler(logging.NullHandler())  # commands report it themselves; workers have a handler
 
 
 class App(Celery):
@@ -113,7 +113,7 @@ class _Kept(NamedTuple):
 
 
 class Publisher:
-    """Sends wake-up calls, many in one round trip; safe to share between threads.
+    """Publishes wake-ups, many in one round trip; safe to share between threads.
 
     Args:
         app: made by `make_app`.
@@ -134,7 +134,7 @@ class Publisher:
     def publish(self, wakes: "Sequence[Wake]") -> None:
         """Publishes wake-up calls, also those that earlier calls could not.
 
-        Never raises for a broker that is away: the ledger publishes again what nobody claimed.
+        Never raises for an unavailable broker: the ledger publishes unclaimed wake-ups again.
 
         Args:
             wakes: as a ledger call returned them.
@@ -170,9 +170,9 @@ class Publisher:
         return True
 
     def forget_deliveries(self, older_than_s: float) -> int:
-        """Removes what the broker keeps of messages that no worker acknowledged; see `Queues`.
+        """Removes stored deliveries that no worker acknowledged; see `Queues`.
 
-        Never raises for a broker that is away: the next call does it.
+        Never raises for an unavailable broker: the next call does it.
         """
         try:
             return self._app.wake_queues.forget_deliveries(older_than_s)

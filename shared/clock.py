@@ -1,4 +1,4 @@
-"""Wall-clock time in the two forms we store: epoch milliseconds and ISO 8601 UTC."""
+"""Wall-clock time in the two stored forms: epoch milliseconds and ISO 8601 UTC."""
 
 from datetime import UTC, datetime
 from time import time

@@ -1,6 +1,6 @@
-"""The error tree: every failure that a person may see, with its exit code and whether a retry can help.
+"""The error tree: every failure that is shown to users, with its exit code and whether a retry can help.
 
-A message says what happened, which value, where; `hint` says how to mend it.
+A message contains what happened, the value and the place; `hint` is how to fix it.
 """
 
 import errno
@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 DENIED_HINT: Final = "`proctor doctor --acl` prints the rights that Proctor's user needs"
-"""What mends a `RedisDeniedError`."""
+"""How to fix a `RedisDeniedError`."""
 DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Numbers of system errors of a disk that takes no more: no fault of the command line."""
+"""System errors of a full disk, which are no usage errors."""
 FULL_HINT: Final = (
     "make room: `proctor runs rm RUN` (a running one: `proctor cancel RUN` first), `proctor cache clear`, "
     "or raise maxmemory"
 )
-"""What mends a `RedisFullError`."""
+"""How to fix a `RedisFullError`."""
 REFUSING_HINTS: Final[Mapping[str, str]] = {
     "OOM": FULL_HINT,
     "MISCONF": "make room on the disk of the server, or mend its rights there; `proctor doctor` looks at it",
     "NOREPLICAS": "its min-replicas-to-write asks for a replica that is in step: start one",
     "READONLY": "it is a replica: name the primary server in the URL, or its sentinels",
 }
-"""What mends a server that takes no writes, by the first word of its answer."""
+"""How to fix a server that refuses writes, by the first word of its error."""
 
 
 class ProctorError(Exception):
@@ -31,9 +31,9 @@ class ProctorError(Exception):
     code: ClassVar[str] = "internal"
     """Stable word for programs, printed in `--json` errors and stored in results."""
     exit_code: ClassVar[int] = 70
-    """What the command line exits with when this error ends it."""
+    """Exit code of a command that this error ends."""
     retryable: ClassVar[bool] = False
-    """Whether the same call may succeed later without anybody changing anything."""
+    """Whether the same call may succeed later without any change."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class ProctorError(Exception):
 
 
 class UsageError(ProctorError):
-    """The command line or the environment asks for something that cannot be done."""
+    """The command line or the environment requests something that is not possible."""
 
     code = "usage"
     exit_code = 2
@@ -61,13 +61,13 @@ class InputError(UsageError):
 
 
 class ValidatorSecurityError(InputError):
-    """A validators file does what validators may not; the message names line, column, what and the rule."""
+    """A validators file violates the policy; the message names line, column, construct and rule."""
 
     code = "validator_security"
 
 
 class CheckUnusableError(ProctorError):
-    """A pattern or validator cannot be run, whatever the output: it says nothing about the model."""
+    """A pattern or validator cannot be run for any output, so that nothing follows for the model."""
 
     code = "check_unusable"
 
@@ -90,7 +90,7 @@ class UnknownItemError(UsageError):
 
 
 class RunStateError(UsageError):
-    """The run's state does not allow what was asked."""
+    """The run's state does not allow the requested action."""
 
     code = "run_state"
 
@@ -102,7 +102,7 @@ class IdempotencyConflictError(UsageError):
 
 
 class InfrastructureError(ProctorError):
-    """Something that Proctor stands on is missing or does not answer."""
+    """A dependency is missing or does not answer."""
 
     code = "infrastructure"
     exit_code = 3
@@ -116,20 +116,20 @@ class RedisUnreachableError(InfrastructureError):
 
 
 class RedisDeniedError(RedisUnreachableError):
-    """Redis answers, and its access rules (ACL) refuse our user a command, key or channel."""
+    """The access rules (ACL) of Redis deny our user a command, key or channel."""
 
     code = "redis_denied"
     retryable = False
 
 
 class RedisRefusingError(RedisUnreachableError):
-    """Redis answers, and takes no writes for now: its disk is full, or its replicas are away."""
+    """Redis answers but refuses writes: its disk is full, or its replicas are away."""
 
     code = "redis_refuses"
 
 
 class RedisFullError(RedisRefusingError):
-    """Redis has used all the memory that it may have, and takes only writes that free some."""
+    """Redis has reached its memory limit, and accepts only writes that free memory."""
 
     code = "redis_full"
 
@@ -155,7 +155,7 @@ class BrokerUnsuitableError(InfrastructureError):
 
 
 class NoServerError(InfrastructureError):
-    """No Redis or Valkey server program is to be had on this machine."""
+    """There is no Redis or Valkey server program on this machine."""
 
     code = "no_server"
     retryable = False
@@ -175,13 +175,13 @@ class RunLostError(InfrastructureError):
 
 
 class LoadLostError(InfrastructureError):
-    """The loading run is not ours any more: its lease ran out, or the server lost what was confirmed."""
+    """This loader no longer owns the loading run: its lease expired, or the server lost confirmed writes."""
 
     code = "load_lost"
 
 
 class IncompleteError(ProctorError):
-    """The run ended before all its items had results; what is there is kept."""
+    """The run ended before all its items had results; existing results are kept."""
 
     code = "incomplete"
     exit_code = 4

@@ -1,9 +1,9 @@
-"""Says to a probe, without asking Redis, that the worker processes of this machine are at work.
+"""Heartbeat files of the worker processes of this machine, for health checks that do not use Redis.
 
-Each process holds a lock on one small file; its steward touches the file on every tick that reached Redis.
-A probe reads the oldest: one process that hangs is enough to be called unwell. A file without lock belonged
-to a process that is gone (`kill -9`): the next one that starts here sweeps it, and ends at once what the dead
-one held. (A process id in the file would not do: in a container the next process may have the same.)
+Each process holds a lock on one small file; its steward touches the file on every tick that reached Redis. A
+probe reads the oldest: one hanging process makes the check fail. A file without a lock belonged to a process
+that is gone (`kill -9`): the next process that starts here removes it and ends the leases of the dead one at
+once. (A process id in the file would not do: in a container the next process may have the same.)
 
     workers/turns-1.4711@host.alive     touched each second
 """
@@ -24,7 +24,7 @@ SUFFIX: Final = ".alive"
 class Heartbeat:
     """The file of one worker process.
 
-    A data folder that cannot be written costs the probe, never the work: no method raises for it.
+    A data folder that cannot be written disables the probe but not the work: no method raises for it.
 
     Args:
         data_dir: the data folder of this machine's Proctor.
@@ -36,14 +36,14 @@ class Heartbeat:
         self._held: int | None = None
 
     def beat(self) -> None:
-        """Notes that the process is at work now."""
+        """Touches the file."""
         with suppress(OSError):
             if self._held is None or not self._path.exists():
                 self._open()
             os.utime(self._path)
 
     def stop(self) -> None:
-        """Removes the file: the process has ended in good order."""
+        """Removes the file at an orderly shutdown."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
         self._close()
@@ -64,7 +64,7 @@ class Heartbeat:
 
 
 def oldest_beat_s(data_dir: Path) -> float | None:
-    """Tells how long ago the quietest live worker process of this data folder reached Redis.
+    """Returns how long ago the least recent live worker process of this data folder reached Redis.
 
     Args:
         data_dir: the data folder.

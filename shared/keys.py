@@ -1,4 +1,4 @@
-"""Spells every Redis key once, for Python and (rendered by `lua_source`) for the ledger's Lua scripts.
+"""Defines every Redis key once, for Python and (rendered by `lua_source`) for the ledger's Lua scripts.
 
 A run's keys end with the run, a namespace's with the last run that uses it, chunk records with their chunk.
 
@@ -30,7 +30,7 @@ CLOCK_KEY: Final = PREFIX + "clock"
 """Hash: `at` Redis time of the last tick, `lc` ledger clock then, `lease` how long a lease of that worker
 lasts, `seq` the serial number last given out."""
 BUSY_KEY: Final = PREFIX + "busy"
-"""Set: runs that are loading or cancelling; what a tick looks after."""
+"""Set: runs that are loading or cancelling, which a tick handles."""
 OPEN_KEY: Final = PREFIX + "open"
 """Set: runs that are sealed and not final; the backlog is their sum."""
 RUNS_KEY: Final = PREFIX + "runs"
@@ -42,11 +42,11 @@ SUSPECTS_KEY: Final = PREFIX + "suspects"
 DEAD_KEY: Final = PREFIX + "dead"
 """Sorted set: `run index` of items that ended in error, by epoch milliseconds."""
 DEAD_ITEMS_KEY: Final = PREFIX + "dead:items"
-"""Hash: `run index` to what is needed to look into an item that ended in error."""
+"""Hash: `run index` to the details of an item that ended in error."""
 
 
 def idem_key(key: str) -> str:
-    """String: the run that an idempotency key stands for."""
+    """String: the run of an idempotency key."""
     return f"{PREFIX}idem:{key}"
 
 
@@ -85,7 +85,7 @@ def results_key(run: str) -> str:
 
 
 def redo_key(run: str) -> str:
-    """Hash: index to the generation that `retry` asks for, until that result is in."""
+    """Hash: index to the generation that `retry` requested, until that result is committed."""
     return f"{PREFIX}run:{run}:redo"
 
 
@@ -105,7 +105,7 @@ def threads_key(run: str) -> str:
 
 
 def run_dead_key(run: str) -> str:
-    """Set: indexes of a run's items that stand in the dead set."""
+    """Set: indexes of a run's items that are in the dead set."""
     return f"{PREFIX}run:{run}:dead"
 
 
@@ -119,7 +119,7 @@ def chunk_key(run: str, chunk: str) -> str:
 
 
 def live_key(kind: str) -> str:
-    """Sorted set: `run chunk`, published or leased, by the ledger time at which the steward looks at it."""
+    """Sorted set: `run chunk`, published or leased, by the ledger time at which the steward checks it."""
     return f"{PREFIX}kind:{kind}:live"
 
 
@@ -187,7 +187,7 @@ CACHE_HITS_KEY: Final = PREFIX + "cache:hits"
 
 
 COUNTERS_KEY: Final = PREFIX + "counters"
-"""Hash: what has happened in the ledger, by the names of `shared.observability.counters`; only grows."""
+"""Hash: counters of the ledger, by the names of `shared.observability.counters`; only grows."""
 CALL_COUNTERS_KEY: Final = PREFIX + "counters:calls"
 """Hash: the same for calls to upstreams, `upstream counter [label]`; only grows."""
 COUNTED_KEY: Final = PREFIX + "counters:upstreams"
@@ -200,7 +200,7 @@ def counted_batch_key(process: str) -> str:
 
 
 def scope_key(scope: str) -> str:
-    """Hash: what the limits of a scope have come to; `worker/upstream/lua/lib/scope.lua` has its fields."""
+    """Hash: current state of a scope's limits; its fields are in `worker/upstream/lua/lib/scope.lua`."""
     return f"{PREFIX}limit:{scope}"
 
 
@@ -225,7 +225,7 @@ def answer_key(digest: str) -> str:
 
 
 def flight_key(digest: str) -> str:
-    """String: `token until`: who asks a model for this answer now, and until when alone (ledger time)."""
+    """String: `token until`: the call in flight for this answer, and the end of its lease (ledger time)."""
     return f"{PREFIX}cache:f:{digest}"
 
 

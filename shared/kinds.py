@@ -1,8 +1,8 @@
-"""Declares the kinds of work: turns, cases and queries, and whatever else is registered.
+"""Declares the kinds of work: turns, cases and queries, and registers further ones.
 
-All that differs between kinds on this side is data of a `Kind`: tables are made from it, and nothing asks
-which kind it is. The worker and the producer have a declaration of their own beside it. Every command imports
-this file, so it imports nothing heavy.
+Everything that differs between kinds in `shared` is a field of `Kind`; there are no branches on a kind.
+Worker and producer have declarations of their own (`worker/kinds.py`, `producer/kinds/`). Every command
+imports this file, so it has no heavy imports.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ VARIABLE: Final = f"{ENVIRONMENT_PREFIX}KINDS"
 
 
 class Storage(StrEnum):
-    """How the items of a run lie in the ledger."""
+    """How the items of a run are stored in the ledger."""
 
     MAILBOXES = "mailboxes"
     """In the inboxes of threads: in order within a thread, and a chunk names threads."""
@@ -29,17 +29,17 @@ class Storage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a run consists of."""
+    """A kind of work."""
 
     name: str
-    """In documents and in the ledger, such as `turns`; also the name of its queue."""
+    """Its name in documents and in the ledger, such as `turns`; also the name of its queue."""
     noun: str = field(repr=False)
-    """One item of it, such as `turn`."""
+    """The noun for one item, such as `turn`."""
     task: str = field(repr=False)
     """The Celery task that works on its chunks."""
     storage: Storage = field(repr=False)
     outcomes: tuple[str, ...] = field(repr=False)
-    """How its items end, as the ledger counts them."""
+    """Possible outcomes of its items, as counted by the ledger."""
 
     def __str__(self) -> str:
         return self.name
@@ -74,7 +74,7 @@ _registry: Final[dict[str, Kind]] = {kind.name: kind for kind in (TURNS, CASES, 
 
 
 def all_kinds() -> tuple[Kind, ...]:
-    """Returns every registered kind; ask for it when it is needed, since more may be registered at start-up.
+    """Returns every registered kind; call it when needed, since more may be registered at start-up.
 
     >>> [kind.name for kind in all_kinds()][:3]
     ['turns', 'cases', 'queries']

@@ -1,4 +1,4 @@
-"""Names that both sides spell the same way: states and outcomes."""
+"""Names used by producer and worker: states and outcomes."""
 
 from enum import StrEnum
 from typing import Final
@@ -8,10 +8,10 @@ ENVIRONMENT_PREFIX: Final = "PROCTOR_"
 
 
 class RunState(StrEnum):
-    """Where a run stands; drawn in docs/architecture.md."""
+    """The states of a run; diagram in docs/architecture.md."""
 
     LOADING = "loading"
-    """Its items are being written; nothing of it is published."""
+    """Its items are being written; nothing is published yet."""
     RUNNING = "running"
     """Sealed; chunks are handed out."""
     PAUSED = "paused"
@@ -21,7 +21,7 @@ class RunState(StrEnum):
     FINISHED = "finished"
     """Every item has a result."""
     CANCELLED = "cancelled"
-    """A person ended it."""
+    """Ended by a user."""
     ABORTED = "aborted"
     """The upstream was unreachable or refused our credentials."""
     INCOMPLETE = "incomplete"

@@ -80,7 +80,7 @@ def read_bounds(caller: ScriptCaller, key: str | None) -> list[Bounds]:
 def set_values(limits: Limits) -> dict[str, float]:
     """Returns the limits that are set, by name.
 
-    >>> said(Limits(rpm=60))
+    >>> set_values(Limits(rpm=60))
     {'rpm': 60}
     """
     values = {each.name: getattr(limits, each.name) for each in fields(limits)}
@@ -129,7 +129,7 @@ def number(value: float | None) -> str:
 def state_text(state: ScopeState | None) -> str:
     """Says in words where a scope stands.
 
-    >>> standing(None), standing(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
+    >>> state_text(None), state_text(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
     ('not called', 'ok, adaptive limit 3')
     """
     if state is None:

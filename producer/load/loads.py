@@ -101,7 +101,7 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
 def _describe_choice(choice: QueryChoice, chosen: int, of: int) -> str:
     """Says what a run leaves out of its file.
 
-    >>> _said(QueryChoice(first=3), 3, 50), _said(QueryChoice(), 50, 50)
+    >>> _describe_choice(QueryChoice(first=3), 3, 50), _describe_choice(QueryChoice(), 50, 50)
     ('3 of 50 queries, chosen with --first 3', '')
     """
     return f"{chosen} of {of} queries, chosen with {choice}" if str(choice) else ""

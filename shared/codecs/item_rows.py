@@ -1,9 +1,9 @@
-r"""How the result of a case or a query is stored: a header line that counts need no more than, and its JSON.
+r"""How the result of a case or a query is stored: a header line, which is enough for counting, and its JSON.
 
     p|1760000000000|1760000000412|1|398|-\n{"id":"Q-01",…}
     code | started ms | finished ms | attempts | latency ms | cost in USD, or -
 
-A **code** tells the outcome: `p`assed, `f`ailed, or `x` for an error, whose line is
+A **code** is the outcome: `p`assed, `f`ailed, or `x` for an error, whose line is
 `{"error":{"code","message"},"result":{…}}`; then flags: `c` answered from the cache, `j` a judge was needed
 and could not be reached, `p` poisoned: no worker survived it, so there is no line of its own and readers put
 the item's input in its place.
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from shared.names import Outcome
 
 POISON_VALUE: Final = b"poison"
-"""What the ledger's poison rule writes in place of a result."""
+"""Value that the ledger's poison rule writes in place of a result."""
 POISON_CODE: Final = "xp"
 """Code of an item that no worker survived."""
 POISON_ERROR: Final = ("poison", "no worker survived it")
@@ -22,7 +22,7 @@ POISON_ERROR: Final = ("poison", "no worker survived it")
 CACHED: Final = "c"
 """Flag of a result that came from the cache."""
 UNJUDGED: Final = "j"
-"""Flag of a result that stands without the judge it needed: `retry` asks for it again."""
+"""Flag of a result without the judge that it needed: `retry` evaluates it again."""
 ABSENT: Final = "-"
 CODE_OF_OUTCOME: Final = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.ERROR: "x"}
 OUTCOME_OF_CODE: Final = {code: outcome for outcome, code in CODE_OF_OUTCOME.items()}
@@ -31,7 +31,7 @@ OUTCOME_OF_CODE: Final = {code: outcome for outcome, code in CODE_OF_OUTCOME.ite
 class ItemRow(NamedTuple):
     """The result of one case or query, or the lack of one."""
 
-    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a row
+    index: int  # type: ignore[assignment] # hides tuple.index, which is not used
     """Position in the input, from 0."""
     code: str
     """How it ended, as above; empty for an item that the run ended without."""

@@ -16,7 +16,7 @@ import msgspec
 MOST_DIGITS: Final = 15
 """Of a number in a text of an earlier version: Python reads no number of 5,000 digits."""
 _JUDGE: Final = "judge "
-"""How texts about judges began; then attempts and history of each, with `|` between them."""
+"""Prefix of texts about judges; then attempts and history of each, separated by `|`."""
 _RATE_LIMITED: Final = ("Rate limited (429)", "api_rate_limited")
 """What was stored of a query that the API had rejected, and its error code."""
 
@@ -41,7 +41,7 @@ class WaitReason(StrEnum):
     LEASE_MOVED = "taken"
     """Another worker holds the chunk by now."""
     UNKNOWN = ""
-    """Nothing is known: a newer version, or one before reasons were stored."""
+    """Unknown: stored by a newer version, or by one before reasons were stored."""
 
     @classmethod
     def _missing_(cls, _value: object) -> "WaitReason":
@@ -65,13 +65,13 @@ class ParkedState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an item waits."""
 
     reason: WaitReason
-    """What for; always stored, so that no JSON that an API sent is taken for a state."""
+    """The reason; always stored, so that JSON sent by an API is not mistaken for a state."""
     history: History = History()
     """Of the model under test, or of the API."""
     judges: tuple[History, ...] = ()
     """Of each judge in the order of the panel; empty unless the item waits for its judges."""
     text: str = ""
-    """What an earlier version stored, where it cannot be read; perhaps an API's own words: hostile."""
+    """Text of an earlier version that cannot be parsed; may come from an API, so untrusted."""
 
 
 _encoder: Final = msgspec.json.Encoder()

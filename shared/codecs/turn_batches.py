@@ -1,4 +1,4 @@
-r"""How a thread's turns travel: a batch of input lines to the worker, a block of result lines back.
+r"""Encoding of a thread's turns: a batch of input lines for the worker, a block of result lines back.
 
 One ledger field holds all turns of one thread in one chunk, because a field per turn costs five times as
 much. Both forms are text with a header line, so that Lua can cut one poisoned turn out of a batch and the
@@ -10,7 +10,7 @@ reader can count decisions without parsing a single result.
 
 Consecutive indexes, as they are in most files, are written `3-5`.
 
-A **code** tells one turn's outcome: decision `m`ust, `s`hould, s`k`ip or `x` for an error, the rule's
+A **code** is one turn's outcome: decision `m`ust, `s`hould, s`k`ip or `x` for an error, the rule's
 number (errors: `0`), then flags: `f` the peak guardrail was active, `u` a summary shape was applied,
 `d` a repeated `clientRequestId` (the first result again, without a second trace), `p` poisoned: the lines
 hold the thread's stored state instead of a result, because no worker survived to write one. In runs with a
@@ -27,7 +27,7 @@ ASKED: Final = "l"
 CACHED: Final = "c"
 """Flag of a turn whose answer came from the cache."""
 AVOIDED: Final = "a"
-"""Flag of a turn whose decision was not worth a call."""
+"""Flag of a turn whose decision avoided the call."""
 DUPLICATE: Final = "d"
 """Flag of a repeated request."""
 CODE_OF_DECISION: Final = {"must": "m", "should": "s", "skip": "k"}

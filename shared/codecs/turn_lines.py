@@ -1,20 +1,20 @@
-r"""How the result lines of a block stand in the ledger: each says only what the lines before it do not.
+r"""Encoding of the result lines of a block in the ledger: each contains only what the lines before it do not.
 
-A result is 1,000 bytes, nearly all of them the thread's memento, of which a turn changes a field or two, if
-any. And each stored byte costs: it is copied by worker, server, append-only file and reader. So a line is a
-JSON array of what is new, 150 bytes on average, and whoever reads it composes the result from it, byte by
-byte the one that a plain encoding gives, without parsing anything.
+A result has 1,000 bytes, nearly all of them the thread's memento, of which a turn changes a field or two, if
+any. Each stored byte is copied by worker, server, append-only file and reader. Therefore a line is a JSON
+array of what is new, 150 bytes on average. The reader composes the result from it without parsing, byte by
+byte the one that a plain encoding gives.
 
     ["m1",["MUST signal pivot","stored_latest"],[1,"memento_latest_t","t",…]]
     ["m2",["no other rule matched","stored_latest"]]
     ["m3",0,{"shape":{…},"affect":[0,{…},{…}]}]
     {"error":{"code":…,"message":…},"result":{…}}
 
-The columns of a line: messageId; reason and source, or the number of an earlier line of the same code, as
-they appear; and what is new: nothing, the parts of the memento that the turn changed, or, where the lines
-before it do not say what it builds on, the etag and the whole memento. Of the affect it says how many points
-fell away, the new point and the rollup. A line that is an object stands there as it is: errors, and results
-that are kept elsewhere too. Decision, rule and flags are in the block's codes (`shared.codecs.turn_batches`).
+The columns of a line: messageId; reason and source, or the number of an earlier line of the same code; and
+what is new: nothing, the parts of the memento that the turn changed, or, if the lines before it do not
+contain its baseline, the etag and the whole memento. For the affect: how many points were dropped, the new
+point and the rollup. A line that is an object is stored unchanged: errors, and results that are also stored
+elsewhere. Decision, rule and flags are in the block's codes (`shared.codecs.turn_batches`).
 """
 
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ class LineWriter:
         self._whys: dict[Why, int] = {}
 
     def reset(self) -> None:
-        """Lets the next line stand on its own."""
+        """Makes the next line independent of the lines before it."""
         self._left = None
 
     def line(self, message_id: str, why: Why, count: int, before: MementoParts, after: MementoParts) -> bytes:
@@ -93,8 +93,8 @@ class LineWriter:
             message_id: which turn.
             why: code, reason and source.
             count: the thread's turns so far, this one included: its etag.
-            before: the memento that the turn built on.
-            after: the memento that it left; of the same identity.
+            before: the baseline memento of the turn.
+            after: the memento after it, with the same identity.
         """
         new: object = None
         if before is not self._left or (before is not after and (new := _change(before, after)) is None):
@@ -182,7 +182,7 @@ def _whole(count: int, memento: MementoParts) -> tuple[object, ...]:
 
 
 def _change(before: MementoParts, after: MementoParts) -> dict[str, object] | None:
-    """Lists the parts that changed, as in `_Change`; None when they cannot say it."""
+    """Lists the parts that changed, as in `_Change`; None if a whole memento is needed."""
     new: dict[str, object] = {}
     if after.shape is not before.shape:
         new["shape"] = after.shape
@@ -198,12 +198,12 @@ def _change(before: MementoParts, after: MementoParts) -> dict[str, object] | No
 
 
 class _Known:
-    """The memento as the lines so far have said it: the text around what they change."""
+    """The memento after the lines so far: the text around the changing parts."""
 
     __slots__ = ("_affect", "_identity", "_points", "_shape", "_stamp", "_version", "head", "memento")
 
     def begin(self, whole: _Whole) -> int:
-        """Takes a memento as it is; returns the etag."""
+        """Sets a whole memento; returns the etag."""
         count, memento_id, thread_id, created_ts, updated_at, version, shape, points, rollup = whole
         self.head = b'{"threadId":%b,"messageId":' % thread_id
         named = b'","memento":{"mementoId":%b,"id":%b,"threadId":%b,' % (memento_id, memento_id, thread_id)
@@ -216,7 +216,7 @@ class _Known:
         return count
 
     def change(self, new: _Change) -> None:
-        """Takes over what a line says anew."""
+        """Applies the changes of a line."""
         if new.shape is not _ABSENT:
             self._shape = bytes(new.shape)[1:-1]
         if new.affect is not None:
@@ -227,7 +227,7 @@ class _Known:
         self.memento = b"".join((self._stamp, self._shape, self._affect))
 
     def _feel(self, points: list[_Raw], rollup: _Raw) -> None:
-        """Writes the affect, and what ends a result."""
+        """Writes the affect and the end of a result."""
         self._points = points
         said = b",".join(points)
         self._affect = b"".join((b',"affect":{"points":[', said, b'],"rollup":', rollup, _END))
@@ -235,7 +235,7 @@ class _Known:
 
 @lru_cache(4096)
 def _verdict(code: str, reason: bytes, source: bytes) -> bytes:
-    """Writes what a result says between its message and its etag."""
+    """Writes the part of a result between its message and its etag."""
     flags = code[2:]
     fields: tuple[tuple[str, Any], ...] = (
         ("decision", DECISION_OF_CODE[code[0]]),

@@ -1,9 +1,9 @@
-"""The truth about runs, chunks and items in Redis, changed only by small Lua scripts.
+"""The state of runs, chunks and items in Redis, changed only by small Lua scripts.
 
 producer   open, load…, seal, wait_durable, publish the wakes
 worker     per wake-up: claim, work, commit… (the last one gives the chunk back), publish the wakes
 steward    one thread in each worker: tick every second, publish the wakes; renew every third of a lease
-people     control, retry, remove, forget
+commands   control, retry, remove, forget
 """
 
 from shared.ledger.ledger import Ledger

@@ -6,17 +6,17 @@ from typing import Final
 from shared.kinds import all_kinds
 
 KINDS: Final = "KINDS"
-"""Lua name of the kinds that a tick looks after: all that are registered when the scripts are composed."""
+"""Lua name of the kinds that a tick handles: all that are registered when the scripts are composed."""
 LAYOUT: Final = 1
-"""Version of the key layout; a worker that meets another one leaves the run alone."""
+"""Version of the key layout; workers ignore runs with another one."""
 OVERDUE_FACTOR: Final = 3
 """A wake-up counts as lost after this many times the usual chunk time, if that is more."""
 MOST_DOUBLINGS: Final = 6
 """How often the time to the next repetition of a wake-up doubles."""
 SUSPECT_STRIKES: Final = 2
-"""Leases of a chunk that ran out before its items are taken apart and watched one by one."""
+"""Expired leases of a chunk after which it is split into single items."""
 POISON_STRIKES: Final = 5
-"""Leases of a single item that ran out before it is given up as poison."""
+"""Expired leases of a single item after which it is given up as poison."""
 WINDOW_FLOOR: Final = 2
 """Chunks in the broker without any worker, so that scaling by queue length can start a fleet."""
 WINDOW_FACTOR: Final = 2
@@ -26,7 +26,7 @@ TOP_UP: Final = 50
 TICK_TOP_UP: Final = 500
 """Most chunks of a kind that one tick publishes."""
 BULK: Final = 100
-"""Most chunks that one call drops or one tick heals, so that no script holds the server for long."""
+"""Most chunks that one call drops or one tick repairs, so that no script blocks the server for long."""
 WIPE_BULK: Final = 20
 """Most expired runs that one tick clears away."""
 INBOX_DEPTH: Final = 10

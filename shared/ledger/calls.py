@@ -1,9 +1,7 @@
-"""Runs scripts on the server, patiently: sends again while Redis is away, loads what a restart forgot.
+"""Runs scripts on the server with retries while Redis is unavailable, and reloads scripts after a restart.
 
-Every script may run twice with the same arguments, because a reply can be lost after the script ran; so a
-call that got no answer is simply sent again.
-
-How each answer of a server is read stands with the calls that act on it.
+Every script is idempotent, because a reply can be lost after the script ran; a call without an answer is
+simply sent again. Errors of the server are classified in this file as well.
 """
 
 import logging
@@ -40,11 +38,11 @@ PASSING: Final = (
     exceptions.OutOfMemoryError,  # results expire, runs are removed
 )
 PASSING_WORDS: Final = ("BUSY ", "TRYAGAIN ")
-"""Beginnings of other answers that pass: a long script runs, keys are being moved."""
+"""Prefixes of other transient errors: a long script is running, keys are being moved."""
 REFUSING: Final = compile_pattern(r"(?:^|-)(OOM|MISCONF|NOREPLICAS|READONLY) ")
-"""Why a server takes no writes for now; before Redis 7 the word stands in the middle of a script's error."""
+"""Errors of a server that refuses writes; before Redis 7 the word is in the middle of a script's error."""
 WAITED_FOR: Final = frozenset({"MISCONF", "NOREPLICAS"})
-"""Refusals that may pass without anybody doing something with Proctor."""
+"""Refusals that may end without any change to Proctor."""
 IN_SCRIPT: Final = compile_pattern(
     r"^Error running script.*?-(?=[A-Z])| script: ([0-9a-f]+, )?on @user_script.*$"
 )
@@ -52,21 +50,21 @@ IN_SCRIPT: Final = compile_pattern(
 REFUSED_AGAIN_S: Final = 60.0
 """A refusal is logged again when the last one that was logged is longer ago than this."""
 DENIED_WORDS: Final = ("ACL failure in script", "The user executing the script can't")
-"""In answers to a script that may not do what it does; the second ones are those before Redis 7.2."""
+"""In errors of a script that lacks a right; the second ones are those before Redis 7.2."""
 REFUSED: Final = (
     exceptions.AuthenticationError,
     exceptions.AuthorizationError,
 )
-"""Connection errors that no waiting mends."""
+"""Connection errors that waiting does not resolve."""
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-logger.addHandler(logging.NullHandler())  # commands say it in their own way; workers have a handler
+logger.addHandler(logging.NullHandler())  # commands report it themselves; workers have a handler
 
 
 class Outage:
-    """Logs once that the server is away and once that it is back, whichever thread notices."""
+    """Logs once that the server is unavailable and once that it is back, for all threads together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,7 +72,7 @@ class Outage:
         """When it began, by the monotonic clock; 0 while the server answers."""
 
     def begin(self, error: Exception) -> None:
-        """Notes a call that got no answer."""
+        """Records a call without an answer."""
         with self._lock:
             if self.since_s:
                 return
@@ -82,7 +80,7 @@ class Outage:
         logger.warning("redis away", extra={"reason": str(error)})
 
     def end(self) -> None:
-        """Notes an answer."""
+        """Records an answer."""
         with self._lock:
             since_s, self.since_s = self.since_s, 0.0
         if since_s:
@@ -90,7 +88,7 @@ class Outage:
 
 
 class Refusals:
-    """Logs that the server takes no writes, once a minute at most, and once that it takes them again."""
+    """Logs that the server refuses writes, once a minute at most, and once that it accepts them again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -100,7 +98,7 @@ class Refusals:
         """When it began, by the monotonic clock; 0 while the server takes writes."""
 
     def begin(self, error: Exception) -> None:
-        """Notes a refusal."""
+        """Records a refusal."""
         now_s = monotonic()
         with self._lock:
             self.since_s, self._by = self.since_s or now_s, refusal_of(error)
@@ -110,11 +108,11 @@ class Refusals:
         logger.warning("redis refuses writes", extra={"reason": plain(error)})
 
     def end(self, *, was_refused: bool) -> None:
-        """Notes a write that was taken.
+        """Records a successful write.
 
         Args:
-            was_refused: whether the same call was refused before. A full server takes writes that need no
-                memory: one of those does not say that there is room again.
+            was_refused: whether the same call was refused before. A full server accepts writes that need no
+                memory, so that such a success does not prove that there is room again.
         """
         with self._lock:
             if not was_refused and self._by == "OOM":
@@ -129,14 +127,14 @@ _refusals = Refusals()
 
 
 class ScriptCaller:
-    """The scripts of the ledger on one server; each thread takes a connection of its own.
+    """The scripts of the ledger on one server; each thread uses its own connection.
 
     Args:
         client: of the server.
         patience_s: how long a call waits for a server that is away.
         scripts: by name.
-        refused_s: how long it waits for one that answers and takes no writes; None as long as for one away.
-        full_s: the same where memory is the reason, which rarely passes by itself; None as `refused_s`.
+        refused_s: how long it waits for a server that refuses writes; None: as for one that is away.
+        full_s: the same if memory is the reason, which rarely resolves by itself; None: as `refused_s`.
         on_refusal: called with the reason when a call begins to wait because of it.
     """
 
@@ -158,7 +156,7 @@ class ScriptCaller:
         self._scripts = scripts
         self._pause = Event()
         self._loaded: set[str] = set()
-        """Scripts that were loaded once; a restarted server has forgotten them."""
+        """Scripts that were loaded; a restarted server has to load them again."""
 
     def sharing(self, scripts: Mapping[str, Script]) -> "ScriptCaller":
         """Makes a caller of other scripts on the same server, with the same patience."""
@@ -249,7 +247,7 @@ class ScriptCaller:
             except exceptions.RedisError as error:
                 refused_by = self._note(error)
                 if not began_s or bool(refused_by) != bool(refused_for):
-                    began_s = monotonic()  # to be away and to refuse have each a patience of their own
+                    began_s = monotonic()  # unavailability and refusals have separate time limits
                     if refused_by in WAITED_FOR and is_patient:
                         self._on_refusal(plain(error))
                 refused_for = refused_by
@@ -266,7 +264,7 @@ class ScriptCaller:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _note(self, error: exceptions.RedisError) -> str:
-        """Logs what may pass, and returns the word for a refusal; raises what does not pass."""
+        """Logs a transient error and returns its word if it is a refusal; raises any other error."""
         refused_by = refusal_of(error)
         if is_denial(error):
             raise denied(error) from error
@@ -287,7 +285,7 @@ class ScriptCaller:
         return self.refused_s if refused_by in WAITED_FOR else self.patience_s
 
     def _over(self, error: Exception, refused_by: str) -> RedisUnreachableError:
-        """Words why the waiting is over."""
+        """Builds the error raised when the time limit has passed."""
         if not refused_by:
             return unreachable(error)
         if refused_by == "OOM":
@@ -296,9 +294,9 @@ class ScriptCaller:
 
 
 def let_go(client: Any, refused_by: str) -> None:
-    """Closes idle connections to a server that may have been replaced: new ones are to who is master now.
+    """Closes idle connections to a server that may have been replaced: new ones go to the current master.
 
-    Sentinels are asked again then, and names are looked up again.
+    New connections query the sentinels and resolve names again.
     """
     if refused_by == "READONLY" or hasattr(client.connection_pool, "sentinel_manager"):
         close_idle(client)
@@ -321,7 +319,7 @@ def refused_write(client: "redis.Redis") -> str:
 
 
 def plain(error: Exception) -> str:
-    """Words an error of the server without the place in a script.
+    """Formats an error of the server without the position in a script.
 
     >>> plain(exceptions.ResponseError("NOREPLICAS None is good. script: 0a1f, on @user_script:9."))
     'NOREPLICAS None is good.'
@@ -330,7 +328,7 @@ def plain(error: Exception) -> str:
 
 
 def refusal_of(error: Exception) -> str:
-    """The word by which a server that answers takes no writes for now; empty for other errors.
+    """Returns the error word of a server that refuses writes; empty for other errors.
 
     >>> refusal_of(exceptions.ResponseError("MISCONF Errors writing to the AOF file: No space left"))
     'MISCONF'
@@ -346,7 +344,7 @@ def refusal_of(error: Exception) -> str:
 
 
 def passes(error: Exception) -> bool:
-    """Tells whether an error may pass by itself.
+    """Returns whether an error is transient.
 
     >>> passes(exceptions.ResponseError("BUSY Redis is busy running a script.")), passes(ValueError())
     (True, False)
@@ -355,7 +353,7 @@ def passes(error: Exception) -> bool:
 
 
 def is_denial(error: Exception) -> bool:
-    """Whether the server's access rules (ACL) refused a command, also one inside a script or a batch.
+    """Returns whether the server's access rules (ACL) refused a command, also inside a script or a batch.
 
     >>> is_denial(exceptions.NoPermissionError("User a has no permissions to run the 'ping' command"))
     True
@@ -364,7 +362,7 @@ def is_denial(error: Exception) -> bool:
 
 
 def _denial_in(error: BaseException | None) -> BaseException | None:
-    """Finds what the server said among an error and its causes."""
+    """Finds the denial of the server among an error and its causes."""
     while error is not None:
         if isinstance(error, exceptions.NoPermissionError) or any(w in str(error) for w in DENIED_WORDS):
             return error
@@ -373,7 +371,7 @@ def _denial_in(error: BaseException | None) -> BaseException | None:
 
 
 def denied(error: Exception) -> RedisDeniedError:
-    """Says for people that access rules refuse a command; no waiting mends that.
+    """Builds the error for a command that access rules refuse, which waiting does not resolve.
 
     >>> denied(exceptions.NoPermissionError("No permissions to access a key")).message
     'Redis denies our user a right: No permissions to access a key'
@@ -382,7 +380,7 @@ def denied(error: Exception) -> RedisDeniedError:
 
 
 def unreachable(error: Exception) -> RedisUnreachableError:
-    """Says for people why Redis cannot be used.
+    """Builds the error for a Redis that cannot be used.
 
     >>> unreachable(TimeoutError("Timeout reading from socket")).message
     'Redis does not answer: Timeout reading from socket'

@@ -1,7 +1,7 @@
-"""The ledger as Python sees it: one method per script, values in and values out.
+"""The Python interface of the ledger: one method per script, values in and values out.
 
-What the scripts promise stands at the head of each file in `lua/`. Methods that return wakes leave publishing
-them to the caller; one that dies before it did has lost wake-ups, which the steward repeats.
+The guarantees of each script are documented at the head of its file in `lua/`. Methods that return wakes
+leave publishing to the caller; if the caller dies before that, the steward publishes the wake-ups again.
 
 Longer than 500 lines, because it is one interface, and most of them describe its calls.
 """
@@ -82,11 +82,11 @@ class Ledger:
             client: a redis-py client that answers in bytes and does not retry by itself.
             patience_s: how long a call waits for a Redis that is away.
             namespace_ttl_s: how long a shared namespace is kept once no open run uses it; 0 for ever.
-            clock: the caller's clock in epoch milliseconds, which times given to `commit` are of.
-            times: how long leases and the like last; 15 s and what follows from it unless told otherwise.
+            clock: the caller's clock in epoch milliseconds, on which times passed to `commit` are based.
+            times: durations of leases and the like; by default those of leases of 15 s.
             scripts: other scripts than those in `lua/`; tests put their own clock in.
-            refused_s: how long a call waits for a Redis that takes no writes; None as for one that is away.
-            full_s: the same where memory is the reason; None as `refused_s`.
+            refused_s: how long a call waits for a Redis that refuses writes; None: as for one that is away.
+            full_s: the same if memory is the reason; None: as `refused_s`.
             on_refusal: called with the reason when a call begins to wait because of it.
         """
         self.times = times
@@ -102,7 +102,7 @@ class Ledger:
         self.clock = clock
 
     def delay_ms(self, due_ms: int) -> int:
-        """Milliseconds until a time of the caller's clock: a clock that is wrong does no harm in Redis."""
+        """Milliseconds until a time of the caller's clock, so that a wrong clock has no effect in Redis."""
         return max(0, due_ms - self.clock()) if due_ms else 0
 
     # ---- producers: a loading run, of which nothing is published before the seal
@@ -119,14 +119,14 @@ class Ledger:
         ttl_s: int,
         wide: int = 0,
     ) -> Opened:
-        """Begins a run, or finds the one that stands for the same idempotency key.
+        """Begins a run, or finds the one with the same idempotency key.
 
         Args:
             run: id for a new run.
-            kind: name of its kind, which also says how its items lie in the ledger.
-            namespace: where the threads' state lives; empty for the run's own.
+            kind: name of its kind, which determines how its items are stored.
+            namespace: namespace of the threads' state; empty for the run's own.
             key: idempotency key; empty for none.
-            token: names this loader; another one takes over only when this one has been silent for 15 s.
+            token: identifies this loader; another one takes over only when this one's lease has expired.
             snapshot: the run's settings, as the worker needs them.
             ttl_s: how long to keep the run once it is final; 0 for ever.
             wide: most chunks of the run that may be under way at a time in the whole fleet; 0 for no limit.
@@ -150,7 +150,7 @@ class Ledger:
         return Opened(status, found, answer[2].decode() if len(answer) > 2 else "")  # noqa: PLR2004 - digest
 
     def load(self, run: str, token: str, items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) -> int:
-        """Writes a part of a loading run; writing it again changes nothing.
+        """Writes a part of a loading run; idempotent.
 
         Args:
             run: id of the run.
@@ -162,7 +162,7 @@ class Ledger:
             How many items (batches) the run has now.
 
         Raises:
-            LoadLostError: the run is not this loader's any more.
+            LoadLostError: this loader no longer owns the run.
         """
         count = 0
         for some, entries in wire.split_load(items, plan):
@@ -176,7 +176,7 @@ class Ledger:
         """Ends the loading and publishes the first chunks.
 
         Raises:
-            LoadLostError: the run is not this loader's any more, or Redis lost a part of what it confirmed.
+            LoadLostError: this loader no longer owns the run, or Redis lost a part of what it confirmed.
         """
         answer = self.caller.run("seal", run, token, total, digest)
         if answer[0] == b"short":
@@ -191,8 +191,8 @@ class Ledger:
     def unclaimed(self, run: str, kind: str) -> list[Wake]:
         """Reads the wake-ups of chunks that are published and that no worker has taken.
 
-        A producer that died between `seal` and its publishing has sent none of them; the steward sends them
-        again only when they are overdue. A wake-up that comes twice does no harm.
+        A producer that died between `seal` and publishing has sent none of them; the steward publishes them
+        again only when they are overdue. Duplicate wake-ups have no effect.
 
         Args:
             run: id of a sealed run.
@@ -223,7 +223,8 @@ class Ledger:
         """Waits until everything written so far is on the server's disk.
 
         Returns:
-            False where the server cannot tell (before Redis 7.2, no append-only file) or did not in time.
+            False if the server does not support it (before Redis 7.2, no append-only file) or did not answer
+            in time.
         """
         deadline = monotonic() + timeout_s
         while True:
@@ -242,19 +243,19 @@ class Ledger:
                 return False
 
     def discard(self, run: str, token: str) -> None:
-        """Removes the run that this loader was loading; does nothing when it is not its any more."""
+        """Removes the run that this loader was loading; does nothing if it no longer owns the run."""
         self.caller.run("discard", run, token)
 
     # ---- workers and their steward
 
     def claim(self, run: str, chunk: str, token: str, worker: str) -> Claim:
-        """Takes a published chunk. The same token again gets what is left of a chunk that it holds.
+        """Claims a published chunk. The same token again returns the rest of a chunk that it holds.
 
         Args:
             run: id of the run.
             chunk: id of the chunk.
             token: new for each delivery of a wake-up; the lease and all locks carry it.
-            worker: name of the process; it holds at most one suspect chunk at a time.
+            worker: name of the process, which may hold at most one suspect chunk at a time.
         """
         answer = self.caller.run("claim", run, chunk, token, worker)
         status, wakes = answer[0].decode(), wire.wakes_from(answer[1])
@@ -266,10 +267,10 @@ class Ledger:
         return Claim(status, wakes, [], wire.threads_from(rows), suspect, busy, namespace)
 
     def renew(self, held: Sequence[Held]) -> list[str]:
-        """Renews leases for 15 s of the ledger clock; says each run's state, or `lost`.
+        """Renews leases on the ledger clock; returns for each the state of its run, or `lost`.
 
         Raises:
-            RedisRefusingError: Redis takes no writes now; the ledger clock stands still too.
+            RedisRefusingError: Redis refuses writes; the ledger clock stands still as well.
         """
         if not held:
             return []
@@ -294,10 +295,10 @@ class Ledger:
             run: id of the run.
             chunk: id of the chunk.
             token: as claimed.
-            rows: results; one that has a result of its generation already is left alone.
-            back: give the chunk back: it is closed when nothing is left, else it waits to be published again.
+            rows: results; an item that already has a result of its generation keeps it.
+            back: give the chunk back: it is closed if nothing is left, else it waits to be published again.
             due_ms: with `back`, not before this time of the caller's clock; 0 at once.
-            tries: items of the chunk that are to be tried again, and when.
+            tries: parked items of the chunk, with their attempts and due times.
             tally: amounts to add to the run's counters, which are for display only.
         """
         flat: list[wire.Argument] = []
@@ -325,14 +326,14 @@ class Ledger:
         due_ms: int = 0,
         tally: Mapping[str, Mapping[str, int]] | None = None,
     ) -> Committed:
-        """Writes decided turns, each thread as a whole or not at all, and unlocks what was written.
+        """Writes decided turns, each thread as a whole or not at all, and unlocks the written threads.
 
         Args:
             run: id of the run.
             chunk: id of the chunk.
             token: as claimed.
-            threads: what was decided; turns of other runs included, their results go to their runs.
-            back: give the chunk back: it is closed when nothing is left, else it waits to be published again.
+            threads: the decided threads; results of turns of other runs are written to those runs.
+            back: give the chunk back: it is closed if nothing is left, else it waits to be published again.
             hold: leave the threads locked for more of their turns; only while the chunk has some there:
                 a lock ends with the lease for those threads alone.
             due_ms: with `back`, not before this time of the caller's clock; 0 at once.
@@ -351,7 +352,7 @@ class Ledger:
         return committed(answer)
 
     def requests(self, namespace: str, ids: Sequence[str]) -> dict[str, bytes]:
-        """Returns those `clientRequestId`s that the namespace knows, with what they were answered."""
+        """Returns the stored answers of those `clientRequestId`s that the namespace contains."""
         if not ids:
             return {}
         wanted = list(ids)
@@ -359,11 +360,11 @@ class Ledger:
         return {name: value for name, value in zip(wanted, values, strict=True) if value is not None}
 
     def tries(self, run: str, names: Sequence[str]) -> dict[str, Try]:
-        """Returns what is noted of those items of a run that are to be tried again.
+        """Returns the stored attempts and due times of parked items of a run.
 
         Args:
             run: id of the run.
-            names: as `commit` was given them.
+            names: as passed to `commit`.
         """
         if not names:
             return {}
@@ -383,38 +384,38 @@ class Ledger:
         idle: Collection[str] = (),
         is_patient: bool = True,
     ) -> list[Wake]:
-        """Registers a worker for 15 s, and does the steward's work when nobody did in the last second.
+        """Registers a worker for the time of a lease, and repairs the ledger, once a second in all.
 
         Args:
             worker: name of the process.
-            kinds: the queues it listens to.
-            capacity: how many chunks it works on at a time; 0 for a worker that drains, which takes none.
+            kinds: the queues that it consumes.
+            capacity: how many chunks it works on at a time; 0 for a draining worker, which claims none.
             idle: those of the kinds for which it has had a free slot and no message for a while: wake-ups
-                that nobody has claimed for as long are published again.
-            is_patient: whether to wait for a Redis that takes no writes.
+                that have been unclaimed for as long are published again.
+            is_patient: whether to wait for a Redis that refuses writes.
 
         Raises:
-            RedisRefusingError: Redis takes no writes, not even those that a full one takes.
+            RedisRefusingError: Redis refuses writes, even those that a full server accepts.
         """
         looking = " ".join(idle)
         answer = self.caller.run("tick", worker, capacity, looking, *kinds, is_patient=is_patient)
         return wire.wakes_from(answer)
 
     def leave(self, worker: str, *, abrupt: bool = False) -> None:
-        """Takes a worker that shuts down, or that is known to be dead, off the lists.
+        """Removes the registration of a worker that shuts down or is known to be dead.
 
         Args:
             worker: name of the process; nothing happens when it is not registered.
-            abrupt: it ends without giving back what it has: the next tick ends its leases, and sends all
-                wake-ups again that nobody has claimed.
+            abrupt: it ends without giving back its chunks: the next tick ends its leases, and publishes all
+                unclaimed wake-ups again.
 
         Raises:
-            RedisRefusingError: Redis takes no writes now; a registration ends by itself.
+            RedisRefusingError: Redis refuses writes; a registration expires by itself.
         """
         self.caller.run("leave", worker, int(abrupt), is_patient=False)
 
     def has_work(self, kinds: Collection[str]) -> bool:
-        """Whether a run of these kinds loads, runs or is being cancelled; a paused one waits for a person.
+        """Returns whether a run of these kinds is loading, running or being cancelled; not a paused one.
 
         Raises:
             RedisUnreachableError: no answer within the ledger's patience.
@@ -433,7 +434,7 @@ class Ledger:
 
         return self.caller.patiently(look)
 
-    # ---- people: sealed runs
+    # ---- commands: sealed runs
 
     def control(self, run: str, action: str) -> tuple[str, list[Wake]]:
         """Changes a run's state.
@@ -443,7 +444,7 @@ class Ledger:
             action: `pause`, `resume`, or how the run is to end: `cancelled`, `aborted`, `incomplete`.
 
         Returns:
-            The run's state after it, and wakes. A run that loads or is final stays as it is.
+            The run's new state, and wakes. A loading or final run is not changed.
 
         Raises:
             UnknownRunError: no run has this id.
@@ -463,23 +464,23 @@ class Ledger:
         extra: int = 0,
         generation: int | None = None,
     ) -> list[Wake]:
-        """Asks for items again; old results stay until the new ones are in.
+        """Puts items back to work; old results are kept until the new ones are committed.
 
         Args:
             run: id of the run; turns need a final one.
-            operation: names this retry: the same one again changes nothing.
-            chunks: what to ask for. Turns are named by (label, thread, turns[, marks]) and get batch
+            operation: id of this retry; a repetition with the same id has no effect.
+            chunks: what to retry. Turns are given as (label, thread, turns[, marks]) and get batch
                 ids of the new generation, in order.
             items: turns only: batch by label.
             extra: turns only: how many of them already have a result, for parts without marks.
-            generation: the run's generation when the results were read that led to this choice; when another
-                retry has come between, this one is refused. None takes the risk.
+            generation: the run's generation when the results were read; if another retry has happened since,
+                this one is refused. None: no check.
 
         Raises:
             UnknownRunError: no run has this id.
-            RunStateError: the run is loading or being cancelled, turns are asked for while it runs, or
-                another retry has come between.
-            UsageError: nothing of what is asked for can be asked for.
+            RunStateError: the run is loading or being cancelled, turns are retried while it runs, or
+                another retry has happened since.
+            UsageError: none of the items can be retried.
         """
         flat: list[wire.Argument] = []
         for chunk in chunks:
@@ -511,13 +512,13 @@ class Ledger:
                 raise unknown(run)
 
     def remove(self, run: str) -> bool:
-        """Removes a run at once that is final, paused or being cancelled, or whose loader is gone.
+        """Removes a run that is final, paused or being cancelled, or whose loader is gone.
 
         Returns:
             False when no run has this id.
 
         Raises:
-            RunStateError: the run is at work.
+            RunStateError: the run is in progress.
         """
         answer = self.caller.run("remove", run)
         if answer[0] == b"no":
@@ -585,7 +586,7 @@ def checked_name(what: str, name: str) -> str:
 
 
 def lost(run: str) -> LoadLostError:
-    """Says that another loader has the run, or that nobody has.
+    """Builds the error for a run that this loader no longer owns.
 
     >>> lost("r1").code
     'load_lost'
@@ -610,7 +611,7 @@ def committed(answer: Sequence[object]) -> Committed:
 
 
 def unknown(run: str) -> UnknownRunError:
-    """Says that no run has this id.
+    """Builds the error for a run that does not exist.
 
     >>> unknown("r1").message
     'no run is called r1'

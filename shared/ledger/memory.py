@@ -1,4 +1,4 @@
-"""Words a server that is full: what it may use, and which runs hold most of it."""
+"""Describes a full server: its memory limit, and the runs that use most of it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ SIZED: Final = (
 
 
 class Holding(NamedTuple):
-    """What one run holds."""
+    """The memory of one run."""
 
     run: str
     """Its id."""
@@ -41,7 +41,7 @@ def largest_runs(client: Any) -> Sequence[Holding]:
         client: a client that answers in bytes.
 
     Returns:
-        None of them where access rules keep our user from asking.
+        An empty list if access rules deny it.
     """
     names = [name.decode() for name in client.zrevrange(keys.RUNS_KEY, 0, MOST_RUNS - 1)]
     pipeline = client.pipeline(transaction=False)
@@ -62,7 +62,7 @@ def largest_runs(client: Any) -> Sequence[Holding]:
 
 
 def held_text(runs: Sequence[Holding]) -> str:
-    """Words what runs hold; empty when nothing is known.
+    """Formats the memory of runs; empty if there are none.
 
     >>> held_text([Holding("r1", "running", 60_400_000), Holding("r2", "finished", 1_000_000)])
     'r1 (running) holds 60.4 MB, r2 (finished) 1.0 MB'
@@ -72,7 +72,7 @@ def held_text(runs: Sequence[Holding]) -> str:
 
 
 def full(client: Any) -> RedisFullError:
-    """Says how much memory a full server may use, and which runs hold most of it; reading needs none."""
+    """Describes how much memory a full server may use, and which runs use most of it; only reads."""
     memory: Mapping[str, Any] = {}
     held = ""
     with suppress(exceptions.RedisError):
@@ -82,7 +82,7 @@ def full(client: Any) -> RedisFullError:
 
 
 def is_full(memory: Mapping[str, Any]) -> bool:
-    """Whether a server's `INFO memory` says that it has used all it may.
+    """Returns whether a server has reached its memory limit, by its `INFO memory`.
 
     >>> is_full({"used_memory": 2_000_000, "maxmemory": 0})
     False
@@ -91,7 +91,7 @@ def is_full(memory: Mapping[str, Any]) -> bool:
 
 
 def full_text(memory: Mapping[str, Any]) -> str:
-    """Words a full memory.
+    """Formats used memory and limit.
 
     >>> full_text({"used_memory": 105_000_000, "maxmemory": 104_857_600})
     'Redis is full: 105.0 MB are used, and maxmemory is 104.9 MB'

@@ -1,11 +1,11 @@
-"""Puts each Lua script together from its file and only the functions, keys and numbers that it uses.
+"""Composes each Lua script from its file and only the functions, keys and numbers that it uses.
 
-A script or function names what it stands on in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
+A script or function lists its dependencies in its header: `-- uses: now, run_key, LEASE_MS`. A name is a key
 (`shared.keys`), a bound (`shared.ledger.bounds`), a time (`shared.ledger.times`) or a function of a file in
 `lua/lib`. There is one such file for each topic; a blank line ends a function. Every function is a closure
-that is made anew by each call, about 0.08 µs, which is why no script carries what it does not use.
+that is created by each call, about 0.08 µs, which is why no script contains functions that it does not use.
 
-Scripts that live elsewhere are put together in the same way, from a `Library` of their own that stands on the
+Scripts in other packages are composed in the same way, from a `Library` of their own that extends the
 ledger's.
 """
 
@@ -34,7 +34,7 @@ DEFINITION: Final = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
 
 
 class Library(NamedTuple):
-    """Where scripts and what they stand on are found."""
+    """Where scripts and their dependencies are found."""
 
     folders: tuple[Path, ...]
     """The first holds the scripts; functions are in `lib` of any of them, the first one wins."""
@@ -75,7 +75,7 @@ def functions_of(folder: Path) -> Mapping[str, str]:
 
 
 def ledger_library(times: Times) -> Library:
-    """Names what the ledger's scripts are made of, with these times."""
+    """Returns the library of the ledger's scripts, with these times."""
     return Library((FOLDER,), (keys.lua_source, bounds.lua_source, times.lua_source))
 
 
@@ -94,7 +94,7 @@ def _uses(text: str) -> Iterator[str]:
 
 
 def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str], library: Library) -> None:
-    """Adds what `name` stands on, then `name` itself; a Lua local must stand above its use."""
+    """Adds the dependencies of `name`, then `name` itself: a Lua local must be defined above its use."""
     if name in parts:
         return
     text = replaced.get(name) or library.find(name)
@@ -106,7 +106,7 @@ def _add(name: str, parts: dict[str, str], replaced: Mapping[str, str], library:
 
 
 def compose(name: str, library: Library, replaced: Mapping[str, str] | None = None) -> Script:
-    """Reads one script with all it stands on.
+    """Reads one script with its dependencies.
 
     Args:
         name: of one of the library's scripts.
@@ -137,5 +137,5 @@ def ledger_scripts(times: Times) -> Mapping[str, Script]:
 
 @cache
 def _scripts_for(times: Times, _kinds: tuple[Kind, ...]) -> Mapping[str, Script]:
-    """Reads them again for other kinds, which stand in the scripts."""
+    """Reads them again after kinds were registered, which are constants in the scripts."""
     return MappingProxyType(compose_all(times=times))

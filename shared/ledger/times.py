@@ -1,11 +1,10 @@
 """The times of the ledger's protocol: one object, from which its scripts are rendered.
 
-All follow from one number, how long a claim lasts, so that they keep their proportions: a lease outlives many
-renewals, a wake-up counts as lost only after leases would have ended, and the ledger clock never runs further
-past a tick than a worker may be late with one.
+All are derived from one number, the duration of a lease, so that they keep their proportions: a lease spans
+many renewals, a wake-up counts as lost only after leases would have ended, and the ledger clock never
+advances further past a tick than a worker may be late with one.
 
-Every time is written into Redis as a deadline by whoever sets it. So processes with different times may share
-a server: each one's leases last as long as it renews them for.
+Times are stored in Redis as deadlines, so that processes with different settings can share a server.
 """
 
 from dataclasses import astuple, dataclass, fields
@@ -24,17 +23,17 @@ class Times:
     lease_ms: int = 15_000
     """A claim, a renewal or a worker's registration, on the ledger clock."""
     loader_ms: int = 15_000
-    """How long a loading run waits to hear of its loader, on the ledger clock."""
+    """The lease of a loader, on the ledger clock."""
     overdue_ms: int = 30_000
     """The least time after which an unclaimed wake-up counts as lost and is published again."""
     unclaimed_ms: int = 3_000
-    """The same while a worker has had nothing to do for as long; also how often such a worker looks."""
+    """The same while a worker has been idle for as long; also how often an idle worker checks."""
     park_ms: int = 1_000
     """How long a suspect chunk stands aside when its worker already holds one."""
     skew_ms: int = 2_000
-    """How far the ledger clock may run past the last tick."""
+    """How far the ledger clock may advance past the last tick."""
     tick_ms: int = 900
-    """A tick does nothing when another ran less than this ago."""
+    """A tick does nothing if another ran less than this ago."""
     period_ms: int = 1_000
     """Between two ticks, and between two renewals, of one process."""
 

@@ -1,11 +1,11 @@
-"""The values that go into the ledger and come out of it."""
+"""The argument and result types of ledger calls."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
 class Wake(NamedTuple):
-    """A wake-up for a chunk, to be published as a Celery message by whoever got it from the ledger."""
+    """A wake-up for a chunk, to be published as a Celery message by the caller of the ledger."""
 
     kind: str
     """`turns`, `cases` or `queries`: the queue."""
@@ -16,14 +16,14 @@ class Wake(NamedTuple):
     items: int
     """How many items the chunk holds."""
     first: str
-    """What the chunk begins with, for people who look at the queue."""
+    """Name of the first item, shown in Flower."""
 
 
 class ChunkPlan(NamedTuple):
-    """What one chunk is made of."""
+    """The contents of one chunk."""
 
     first: str
-    """What the chunk begins with, for people who look at the queue: a thread, `Q-15`, `case 3 · gpt-4o`."""
+    """Name of the first item, shown in Flower: a thread, `Q-15`, `case 3 · gpt-4o`."""
     parts: Sequence[Any]
     """Indexes as text; for turns (batch, thread, number of turns), one entry per thread.
 
@@ -36,9 +36,9 @@ class Opened(NamedTuple):
     """The answer to `open`."""
 
     status: str
-    """`ok`: load it · `sealed`: the key's run is there · `busy`: another loads it · `exists`: id taken."""
+    """`ok`: load it · `sealed`: the key has a run · `busy`: another loader has it · `exists`: id taken."""
     run: str
-    """The run to load, or the one that stands for the idempotency key."""
+    """The run to load, or the one of the idempotency key."""
     digest: str
     """Digest of the input of a sealed run, else empty."""
 
@@ -49,13 +49,13 @@ class ClaimedItem(NamedTuple):
     index: str  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     """Its place in the input."""
     generation: int
-    """Which asking this is: 0 the load, then one more with each retry; to be given back with the result."""
+    """0 for the load, incremented by each retry; to be returned with the result."""
     payload: bytes
-    """What was loaded for it."""
+    """Its stored input."""
     attempts: int
-    """Attempts that were already made."""
+    """Attempts made so far."""
     error: str
-    """What the last attempt ended with."""
+    """Why it waits, see `shared.codecs.parked_items`."""
 
 
 class ClaimedBatch(NamedTuple):
@@ -66,7 +66,7 @@ class ClaimedBatch(NamedTuple):
     batch: str
     """Its id in that run."""
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
-    """How many turns it holds, those included that are decided already (see `ClaimedThread.offset`)."""
+    """How many turns it contains, including decided ones (see `ClaimedThread.offset`)."""
     payload: bytes
     """`shared.codecs.turn_batches.pack_batch`."""
 
@@ -83,7 +83,7 @@ class ClaimedThread(NamedTuple):
     memento: bytes
     """Its stored state; empty for a new thread."""
     batches: list[ClaimedBatch]
-    """What stands in its inbox, oldest first, at most ten batches (one, when the chunk is a suspect)."""
+    """Its inbox, oldest first, at most ten batches (one if the chunk is a suspect)."""
 
 
 class Claim(NamedTuple):
@@ -98,11 +98,11 @@ class Claim(NamedTuple):
     threads: list[ClaimedThread] = []  # noqa: RUF012 - as above
     """Threads that were free."""
     suspect: bool = False
-    """The chunk has cost workers their lives: decide one turn at a time."""
+    """Workers died while they held the chunk: decide one turn at a time."""
     busy: int = 0
     """How many threads of the chunk are held elsewhere: give the chunk back with a delay."""
     namespace: str = ""
-    """Where the threads' state lives."""
+    """The namespace of the threads' state."""
 
 
 class Held(NamedTuple):
@@ -126,13 +126,13 @@ class Row(NamedTuple):
     value: bytes
     """The result."""
     dead: bool = False
-    """Whether it ended in error and belongs into the dead set."""
+    """Whether it ended in error and is added to the dead set."""
     attempts: int = 1
     """Attempts made in all; kept in the dead set."""
 
 
 class Try(NamedTuple):
-    """An item that is to be tried again later."""
+    """A parked item, to be tried again later."""
 
     index: str  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     """Its place in the input."""
@@ -141,7 +141,7 @@ class Try(NamedTuple):
     not_before_ms: int
     """When it is due, epoch milliseconds of the caller's own clock."""
     error: str
-    """What the last attempt ended with."""
+    """Why it waits, see `shared.codecs.parked_items`."""
 
 
 class PartCommit(NamedTuple):
@@ -158,7 +158,7 @@ class PartCommit(NamedTuple):
 
 
 class ThreadCommit(NamedTuple):
-    """All that was decided for one thread."""
+    """The decided turns of one thread."""
 
     thread: str
     """Its name."""
@@ -167,20 +167,20 @@ class ThreadCommit(NamedTuple):
     memento: bytes
     """The thread's new state."""
     parts: Sequence[PartCommit]
-    """What was decided, in order."""
+    """Decided parts of batches, in order."""
     requests: Sequence[tuple[str, bytes]] = ()
-    """`clientRequestId`s that are new to the namespace, with what they were answered."""
+    """`clientRequestId`s that are new to the namespace, with their answers."""
 
 
 class Committed(NamedTuple):
     """The answer to a commit."""
 
     status: str
-    """`ok`, or `lost`: the chunk is not this worker's any more."""
+    """`ok`, or `lost`: this worker no longer holds the chunk."""
     accepted: list[bool]
-    """For each row or thread whether it was written now; a thread that was not is to be claimed again."""
+    """For each row or thread whether it was written; a thread that was not has to be claimed again."""
     state: str
-    """State of the chunk's run; anything but `running` means: start nothing more and give the chunk back."""
+    """State of the chunk's run; anything but `running` means: start no more items and give the chunk back."""
     wakes: list[Wake]
     """To be published."""
 
@@ -191,14 +191,14 @@ class DeadItem(NamedTuple):
     kind: str
     """Kind of its run."""
     generation: int
-    """Which asking it was."""
+    """Generation of the item."""
     at_ms: int
     """When it ended, epoch milliseconds of Redis."""
     attempts: int
-    """Attempts made, or leases that ran out."""
+    """Attempts made, or expired leases."""
     code: str
-    """`poison` when no worker survived it, else empty: the result says what happened."""
+    """`poison` if no worker survived it, else empty: the result contains the error."""
     payload: bytes
-    """What was loaded for it; of a turn its line."""
+    """Its input; for a turn its line."""
     result: bytes
     """Its result; empty for poison."""

@@ -1,4 +1,4 @@
-"""Turns values into script arguments and script answers into values."""
+"""Encodes script arguments and decodes script replies."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -56,7 +56,7 @@ def items_from(flat: Sequence[Any]) -> list[ClaimedItem]:
 
 
 def try_from(name: str, value: str) -> Try:
-    """Reads what is noted of an item that is to be tried again.
+    """Reads the stored state of a parked item.
 
     >>> try_from("3", "2|1760000000000|Rate limited (429)").attempts
     2
@@ -95,7 +95,7 @@ def plan_entry(kind_is_turns: bool, plan: ChunkPlan) -> bytes:  # noqa: FBT001 -
         total = sum(part[2] for part in parts)
     else:
         parts, total = list(plan.parts), len(plan.parts)
-    # An array of four is one byte and its four values: without that byte Lua can read the head alone.
+    # An array of four is one byte and its four values: without that byte Lua can read the first values alone.
     return _encode((0, plan.first, total, parts))[1:]
 
 
@@ -110,7 +110,7 @@ def wake_of(kind: str, run: str, chunk: str, entry: bytes) -> Wake:
 
 
 def load_arguments(items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) -> list[Argument]:
-    """Builds what `load.lua` takes after run and token."""
+    """Builds the arguments of `load.lua` after run and token."""
     chunks: list[Argument] = []
     batches: list[Argument] = []
     threads: set[str] = set()
@@ -149,7 +149,7 @@ def split_load(
 
 
 def thread_arguments(threads: Sequence[ThreadCommit]) -> list[Argument]:
-    """Builds what `commit_threads.lua` takes of the threads: five columns, then parts and requests."""
+    """Builds the threads argument of `commit_threads.lua`: five columns, then parts and requests."""
     flat: list[Argument] = [row.thread for row in threads]
     flat += [row.pos for row in threads]
     flat += [row.memento for row in threads]
@@ -164,7 +164,7 @@ def thread_arguments(threads: Sequence[ThreadCommit]) -> list[Argument]:
 
 
 def again_marks(parts: Iterable[Sequence[Any]], extra: int) -> list[str]:
-    """Gives each part of a retry its marks; where the caller gave none, the first `extra` turns are marked.
+    """Returns the marks of each part of a retry; by default the first `extra` turns are marked.
 
     >>> again_marks([("a", "t1", 2), ("b", "t2", 3)], 3)
     ['11', '100']

@@ -370,7 +370,7 @@ def last_log_line(path: Path) -> str:
 def _readable(line: str) -> str:
     """Returns a line of a log for people.
 
-    >>> _as_told('{"event": "worker gives up", "reason": "Redis does not answer"}'), _as_told("error: no")
+    >>> _readable('{"event": "worker gives up", "reason": "Redis does not answer"}'), _readable("error: no")
     ('worker gives up: Redis does not answer', 'error: no')
     """
     try:
