@@ -56,6 +56,15 @@ def json_of_body(body: bytes, charset: str | None = "") -> Any:
         raise ValueError(f"no JSON: {error}") from None
 
 
+def without_half_pairs(text: str) -> str:
+    r"""Replaces halves of surrogate pairs, which can be written nowhere.
+
+    >>> without_half_pairs("a\ud800b")
+    'a\ufffdb'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def text_of_body(body: bytes, charset: str | None = "") -> str:
     r"""Reads a body as text; bytes that are none are replaced.
 

@@ -46,6 +46,8 @@ OTHER_NAMES: Final = {
     "PERPLEXITYAI_API_KEY": ("PERPLEXITY_API_KEY",),
     "TOGETHERAI_API_KEY": ("TOGETHER_AI_TOKEN",),
 }
+ENV_PREFIX: Final = "env:"
+"""How the value of a header begins that a worker takes from its environment."""
 SENT_ENDINGS: Final = ("_API_KEY", "_TOKEN")
 """What the names of variables end with that may be sent to an upstream."""
 SENT: Final = frozenset({*PROVIDERS.values(), *(name for names in OTHER_NAMES.values() for name in names)})

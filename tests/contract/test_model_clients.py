@@ -263,9 +263,10 @@ def whole(message: Any, **more: Any) -> Any:
         ({"content": "FAIL", "reasoning_content": "PASS?"}, "FAIL", "PASS?"),
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "ab", ""),
         ({"content": "half \ud800 of it"}, "half \ufffd of it", ""),
-        ({"content": None, "refusal": "I will not."}, "I will not.", ""),
+        ({"content": None, "refusal": "I will not."}, "", ""),
+        ({"content": None, "reasoning_content": "PASS?"}, "", "PASS?"),
     ],
-    ids=["think", "thinking", "no end", "amid", "field", "list", "surrogate", "refusal"],
+    ids=["think", "thinking", "no end", "amid", "field", "list", "surrogate", "refusal", "reasoning"],
 )
 def test_an_answer_in_any_form(
     complete: Complete, server: ModelServer, message: Any, text: str, reasoning: str
@@ -343,16 +344,133 @@ def test_usage_that_makes_no_sense_is_unknown(complete: Complete, server: ModelS
     )
 
 
-def test_calls_of_tools_are_named(complete: Complete, server: ModelServer) -> None:
-    """A reply that calls tools has no text, and the error says why."""
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    server.script = lambda _prompt, _nth: Say(body=whole(message))
-    error = refused(complete)
-    assert (error.reason, error.message) == (
-        FailureReason.INVALID_REPLY,
-        "the reply calls tools, and has no text",
+def call_of(name: str, arguments: Any = "{}", call_id: str = "c1") -> dict[str, Any]:
+    """A call of a tool, as a reply has it."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def in_pieces(*deltas: Any, end: str = "tool_calls") -> Say:
+    """A streamed answer of any pieces."""
+    frame = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": end})
+    events = [json.dumps(frame | {"choices": [choice]}).encode() for choice in choices]
+    body = b"".join(b"data: %s\n\n" % event for event in events) + b"data: [DONE]\n\n"
+    return Say(body=body, headers={"Content-Type": "text/event-stream"})
+
+
+def test_calls_of_tools_are_an_answer(complete: Complete, server: ModelServer) -> None:
+    """They are kept in one form, beside a text or without one, with the arguments as text."""
+    weather, clock = call_of("weather", '{"city": "Zürich"}'), call_of("clock", "", "c2")
+    for content, text in ((None, ""), ("", ""), ("One moment.", "One moment.")):
+        message = {"role": "assistant", "content": content, "tool_calls": [weather, clock]}
+        answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+        server.script = lambda _prompt, _nth, answer=answer: Say(body=answer)  # type: ignore[misc] # the loop's own values
+        reply = complete()
+        assert (reply.text, reply.tool_calls, reply.finish_reason) == (text, [weather, clock], "tool_calls")
+
+
+def test_streamed_calls_of_tools_are_put_together(complete: Complete, server: ModelServer) -> None:
+    """Several calls whose arguments come in pieces, one after the other; the first piece has a time."""
+
+    def piece(index: int, arguments: str, **first: Any) -> dict[str, Any]:
+        """A piece of a call."""
+        name = {"name": first.pop("name")} if "name" in first else {}
+        return {"tool_calls": [{"index": index, **first, "function": {**name, "arguments": arguments}}]}
+
+    server.script = lambda _prompt, _nth: in_pieces(
+        {"role": "assistant", "content": None},
+        piece(0, "", id="c1", type="function", name="weather"),
+        piece(0, '{"city": '),
+        piece(0, '"Zürich"}'),
+        piece(1, "{}", id="c2", type="function", name="clock"),
     )
+    reply = complete(is_streamed=True)
+    assert (reply.text, reply.finish_reason) == ("", "tool_calls")
+    assert reply.tool_calls == [call_of("weather", '{"city": "Zürich"}'), call_of("clock", "{}", "c2")]
+    assert reply.first_token_ms is not None
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_refusal_is_an_answer(complete: Complete, server: ModelServer, *, is_streamed: bool) -> None:
+    """It is kept in a field of its own; the text is empty then."""
+    if is_streamed:
+        server.script = lambda _prompt, _nth: in_pieces(
+            {"refusal": "I will"}, {"refusal": " not."}, end="stop"
+        )
+    else:
+        message = {"role": "assistant", "content": None, "refusal": "I will not."}
+        server.script = lambda _prompt, _nth: Say(body=whole(message))
+    reply = complete(is_streamed=is_streamed)
+    assert (reply.text, reply.refusal, reply.finish_reason) == ("", "I will not.", "stop")
+
+
+HOSTILE_CALLS: Final[dict[str, Any]] = {
+    "no list": {"function": {"name": "f"}},
+    "a text": "f()",
+    "numbers": [1, 2],
+    "no function": [{"id": "c1", "type": "function"}],
+    "no name": [call_of("")],
+    "a number for a name": [call_of(5)],  # type: ignore[arg-type] # that is the point
+    "a long name": [call_of("f" * 600)],
+    "a text for a function": [{"id": "c1", "function": "f"}],
+    "too many": [call_of("f", call_id=f"c{number}") for number in range(200)],
+}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("name", HOSTILE_CALLS)
+def test_calls_that_nobody_can_read_are_refused(
+    complete: Complete, server: ModelServer, name: str, *, is_streamed: bool
+) -> None:
+    """Also beside a text: an answer without one of its calls would be another answer."""
+    message = {"role": "assistant", "content": "Hi", "tool_calls": HOSTILE_CALLS[name]}
+    server.script = lambda _prompt, _nth: in_pieces(message) if is_streamed else Say(body=whole(message))
+    assert refused(complete, is_streamed=is_streamed).reason is FailureReason.INVALID_REPLY
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_arguments_of_tools_are_bounded(
+    complete: Complete, server: ModelServer, *, is_streamed: bool
+) -> None:
+    """As every answer is: 5 MB in one piece, or in as many as one likes."""
+    call = call_of("f", BIG)
+    message = {"role": "assistant", "content": None, "tool_calls": [{"index": 0, **call}]}
+    server.script = lambda _prompt, _nth: in_pieces(message) if is_streamed else Say(body=whole(message))
+    assert refused(complete, is_streamed=is_streamed).reason is FailureReason.TOO_LARGE
+
+
+def test_thousands_of_pieces_of_a_call(complete: Complete, server: ModelServer) -> None:
+    """They are one call, also where a server repeats id and name with each of them and sends no index."""
+    count = 3_000
+    pieces = [{"tool_calls": [call_of("f", "x")]}] * count
+    server.script = lambda _prompt, _nth: in_pieces(*pieces)
+    assert complete(is_streamed=True).tool_calls == [call_of("f", "x" * count)]
+
+
+def test_arguments_that_are_an_object_become_text(complete: Complete, server: ModelServer) -> None:
+    """Some servers do not write them as text, as the protocol has it."""
+    message = {"role": "assistant", "content": None, "tool_calls": [call_of("f", {"a": [1, None]})]}
+    server.script = lambda _prompt, _nth: Say(body=whole(message))
+    assert complete().tool_calls == [call_of("f", '{"a": [1, null]}')]
+
+
+def test_messages_are_sent_as_they_are(complete: Complete, server: ModelServer) -> None:
+    """A conversation with images and calls of tools replaces the two messages."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    messages = (
+        {"role": "system", "content": "Be brief"},
+        {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]},
+        {"role": "assistant", "content": None, "tool_calls": [call_of("look")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a map"},
+    )
+    assert complete("not sent", "not sent", messages=messages).text == "Hello"
+    sent = server.requests[0].body["messages"]
+    assert [said["role"] for said in sent] == ["system", "user", "assistant", "tool"]
+    assert sent[1]["content"] == messages[1]["content"]
+    assert sent[2]["tool_calls"] == messages[2]["tool_calls"]
+    assert sent[3]["tool_call_id"] == "c1"
 
 
 def test_redirects_are_not_followed(complete: Complete, server: ModelServer) -> None:

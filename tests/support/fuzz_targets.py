@@ -157,6 +157,7 @@ def _reply_body(data: bytes) -> None:
     said = read_completion(reply)
     said.text.encode()
     said.reasoning.encode()
+    json.dumps([said.tool_calls, said.refusal], ensure_ascii=False).encode()
 
 
 def _stream(data: bytes) -> None:
@@ -167,6 +168,7 @@ def _stream(data: bytes) -> None:
     parts.feed(b"\n")
     said = whole.finish()
     said.text.encode()
+    json.dumps([said.tool_calls, said.refusal], ensure_ascii=False).encode()
     assert parts.finish() == said
 
 
@@ -234,12 +236,22 @@ COMPLETION: Final = (
     ),
     b'{"error":{"message":"slow down","code":"429"}}',
     b'{"choices":[{"message":{"content":[{"type":"text","text":"Hi"},{"type":"thinking","thinking":[]}]}}]}',
+    (
+        b'{"choices":[{"message":{"content":null,"refusal":"No.","tool_calls":[{"id":"c1","type":"function",'
+        b'"function":{"name":"f","arguments":"{\\"a\\":1}"}}]},"finish_reason":"tool_calls"}]}'
+    ),
 )
 STREAM: Final = (
     b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":null}]}\n\n: ping\r\n'
     b'data: {"choices":[{"delta":{},"finish_reason":"stop"}],'
     b'"usage":{"prompt_tokens":3,"completion_tokens":1}}\n\n'
     b"data: [DONE]\n\n"
+)
+STREAMED_CALLS: Final = (
+    b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1",'
+    b'"function":{"name":"f","arguments":"{"}}]}}]}\n\n'
+    b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}}]}\n\n'
+    b'data: {"choices":[{"delta":{"refusal":"No."},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n'
 )
 VALIDATOR: Final = (
     b'import re\n\ndef good(output: str):\n    return bool(re.search("a", output)), f"{output!r}"\n'
@@ -341,7 +353,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     ),
     "retry-after": Target(_text(_wait), (), WAITS),
     "reply": Target(_reply_body, (UpstreamError,), COMPLETION),
-    "stream": Target(_stream, (UpstreamError,), (STREAM,)),
+    "stream": Target(_stream, (UpstreamError,), (STREAM, STREAMED_CALLS)),
     "query reply": Target(
         _query_reply, (), (b'{"answer": "Yes.", "sources": [{"url": "x"}], "metadata": {"latencyMs": 3}}',)
     ),

@@ -112,4 +112,4 @@ def _vote(judge: str, asked: Answered | CallFailed) -> Vote:
     """Makes a vote of how asking ended."""
     if isinstance(asked, CallFailed):
         return Vote(judge, None, asked.error.message)
-    return Vote(judge, JudgeReply(asked.reply.text, judge_detail(judge, asked.reply)))
+    return Vote(judge, JudgeReply(asked.reply.words, judge_detail(judge, asked.reply)))

@@ -253,7 +253,7 @@ class LiveClaim:
             case Answered(reply, history):
                 self._decide(
                     thread,
-                    ModelAnswer(reply.text, call_of(self._settings_of(thread.batch.run), reply, history)),
+                    ModelAnswer(reply.words, call_of(self._settings_of(thread.batch.run), reply, history)),
                 )
             case CallFailed(error, _):
                 if error.ends_run:

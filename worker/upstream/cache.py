@@ -79,6 +79,10 @@ def digest_of(request: ModelRequest) -> str:
         "stream": request.is_streamed,
         "repeat": request.repeat,
     }
+    if request.messages:
+        identity["messages"] = [*request.messages]
+    if request.headers:  # values of the workers' variables are not part of it, only their names
+        identity["headers"] = sorted((name.lower(), value) for name, value in request.headers.items())
     # Python's own writer takes halves of characters too, which hostile text may hold.
     return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 

@@ -1,7 +1,7 @@
 """Requests to language models and their replies, and how many tokens they are likely to use."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -26,6 +26,8 @@ ANSWER_TOKENS: Final = 1_024
 """Assumed of an answer when the request sets no limit to it."""
 ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Parameters that bound an answer."""
+IMAGE_TOKENS: Final = 1_024
+"""What an image costs, about: its bytes say nothing of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class ModelRequest:
     """The first message; none is sent when it is empty."""
     user: str
     """The second message, unchanged."""
+    messages: Sequence[Mapping[str, Any]] = ()
+    """The whole conversation in the protocol's form; where there is one, it replaces `system` and `user`."""
     temperature: float | None = None
     """None leaves it to the provider."""
     api_base: str = ""
@@ -51,6 +55,8 @@ class ModelRequest:
     """Hard limit of one call."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Other parameters of the request, such as `max_tokens` or `response_format`."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the request: literal, or `env:VARIABLE` of the worker's environment."""
     repeat: int = 0
     """Which repetition it is: repetitions are different questions."""
 
@@ -65,7 +71,7 @@ def served_name(model: str) -> str:
     return model.removeprefix(prefix)
 
 
-class ModelReply(msgspec.Struct, frozen=True, gc=False):
+class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One answer with its figures; None is unknown, never zero."""
 
     text: str
@@ -86,6 +92,19 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False):
     """Whether it was answered before, to an equal request; figures are those of that answer."""
     reasoning: str = ""
     """What the model thought before it answered, as far as it shows it; never judged."""
+    tool_calls: list[dict[str, Any]] = []
+    """The tools that it calls, each `{id, type, function: {name, arguments}}` with the arguments as text."""
+    refusal: str = ""
+    """Why it does not answer, in the provider's field for that; the text is empty then, as a rule."""
+
+    @property
+    def words(self) -> str:
+        """What it says to whoever takes a refusal for an answer too, as judges and conversations do.
+
+        >>> ModelReply("Hi", 5).words, ModelReply("", 5, refusal="I will not.").words
+        ('Hi', 'I will not.')
+        """
+        return self.text or self.refusal
 
 
 class ModelClient(Protocol):
@@ -128,11 +147,44 @@ def estimate_tokens(request: ModelRequest) -> TokenEstimate:
     >>> estimate_tokens(ModelRequest("m", "Be brief.", "Hello you", parameters={"max_tokens": 20}))
     TokenEstimate(prompt=22, answer=20, is_guess=False)
     """
-    texts = [text.encode(errors="surrogatepass") for text in (request.system, request.user) if text]
+    messages = messages_of(request)
+    prompt = sum(_message_tokens(message) for message in messages)
     others = {name: value for name, value in request.parameters.items() if name not in ANSWER_LIMITS}
     if others:  # a schema or tools are part of the question
-        texts.append(json.dumps(others).encode())
-    prompt = sum(-(-len(text) // BYTES_A_TOKEN) + MESSAGE_TOKENS for text in texts)
+        prompt += _tokens(json.dumps(others)) + MESSAGE_TOKENS
     bounds = [request.parameters[name] for name in ANSWER_LIMITS if name in request.parameters]
     bounds = [bound for bound in bounds if isinstance(bound, int) and bound > 0]
     return TokenEstimate(prompt, min(bounds, default=ANSWER_TOKENS), is_guess=not bounds)
+
+
+def messages_of(request: ModelRequest) -> list[Mapping[str, Any]]:
+    """Makes the messages of a request: those it has; else two, or one when nothing is said by the system.
+
+    >>> messages_of(ModelRequest("m", "", "Hi"))
+    [{'role': 'user', 'content': 'Hi'}]
+    """
+    if request.messages:
+        return [*request.messages]
+    system = [{"role": "system", "content": request.system}] if request.system else []
+    return [*system, {"role": "user", "content": request.user}]
+
+
+def _message_tokens(message: Mapping[str, Any]) -> int:
+    """Estimates the tokens of a message with its calls of tools."""
+    content, calls = message.get("content"), message.get("tool_calls")
+    parts: Iterable[Any] = content if isinstance(content, list) else [content or ""]
+    return (
+        MESSAGE_TOKENS
+        + sum(IMAGE_TOKENS if _is_image(part) else _tokens(part) for part in parts)
+        + (_tokens(calls) if calls else 0)
+    )
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "image_url"
+
+
+def _tokens(said: Any) -> int:
+    """Estimates the tokens of a text, or of a value as JSON."""
+    text = said if isinstance(said, str) else json.dumps(said)
+    return -(-len(text.encode(errors="surrogatepass")) // BYTES_A_TOKEN)

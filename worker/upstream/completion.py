@@ -1,17 +1,22 @@
 """Reads chat completions: whole ones, and those that come in pieces as server-sent events.
 
-What is no answer is refused here (`INVALID_REPLY`), so that nothing behind it meets a missing or misshaped
-field. Figures that make no sense are unknown: they do not spoil an answer.
+A text, calls of tools, a refusal and reasoning are answers. What is no answer is refused here
+(`INVALID_REPLY`), so that nothing behind it meets a missing or misshaped field. Figures that make no sense
+are unknown: they do not spoil an answer.
+
+Longer than 300 lines, because whole replies and pieces are read by the same rules.
 """
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from shared.codecs.http_bodies import json_of_body, text_of_body
+from shared.codecs.http_bodies import json_of_body, text_of_body, without_half_pairs
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
+from worker.upstream.chat import ModelReply
 from worker.upstream.failures import UpstreamError
+from worker.upstream.tool_calls import ToolCallAssembler, read_tool_calls
 
 MAX_REPLY_BYTES: Final = 5_000_000
 """A larger reply is not read to its end."""
@@ -33,6 +38,47 @@ class Completion(NamedTuple):
     completion_tokens: int | None
     reasoning: str = ""
     """What the model thought before it answered; no part of the text."""
+    tool_calls: Sequence[dict[str, Any]] = ()
+    """The tools that it calls."""
+    refusal: str = ""
+    """Why it does not answer."""
+
+    def as_reply(
+        self, latency_ms: int, *, first_token_ms: int | None = None, cost_usd: float | None = None
+    ) -> ModelReply:
+        """Adds the figures of the call.
+
+        Args:
+            latency_ms: from sending to the last byte.
+            first_token_ms: from sending to the first piece of a streamed answer.
+            cost_usd: what it cost, if the client says so.
+        """
+        return ModelReply(
+            self.text,
+            latency_ms,
+            first_token_ms=first_token_ms,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cost_usd=cost_usd,
+            finish_reason=self.finish_reason,
+            reasoning=self.reasoning,
+            tool_calls=[*self.tool_calls],
+            refusal=self.refusal,
+        )
+
+
+class Message(NamedTuple):
+    """The texts of a message, or of a piece of one."""
+
+    text: str | None
+    """None where there is none."""
+    reasoning: str = ""
+    refusal: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing at all."""
+        return self.text is None and not self.reasoning and not self.refusal
 
 
 def decoded(body: bytes, charset: str | None = "") -> Any:
@@ -74,33 +120,30 @@ def _said(text: str, reasoning: str) -> tuple[str, str]:
     inner, text = split_reasoning(text)
     reasoning = f"{reasoning}{inner}".strip()
     text = text.lstrip() if reasoning else text
-    return _whole(text), _whole(reasoning)
+    return without_half_pairs(text), without_half_pairs(reasoning)
 
 
-def _whole(text: str) -> str:
-    """Replaces halves of surrogate pairs, which can be written nowhere."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def read_message(message: Any) -> Message:
+    """Finds the texts of a message, or of a piece of one.
 
-
-def text_in(message: Any) -> tuple[str | None, str]:
-    """Finds text and reasoning in a message, or in a piece of one; the text is None where there is none.
-
-    >>> text_in({"content": [{"type": "text", "text": "Hi"}]}), text_in({"content": None, "refusal": "No."})
-    (('Hi', ''), ('No.', ''))
+    >>> read_message({"content": [{"type": "text", "text": "Hi"}]}).text
+    'Hi'
+    >>> read_message({"content": None, "refusal": "No."})
+    Message(text=None, reasoning='', refusal='No.')
     """
     if not isinstance(message, dict):
-        return None, ""
+        return Message(None)
+    refused = message.get("refusal")
+    refusal = refused if isinstance(refused, str) else ""
     told = message.get("reasoning_content") or message.get("reasoning")
     reasoning = told if isinstance(told, str) else ""
     content = message.get("content")
     if isinstance(content, list):
         reasoning += "".join(_part(part, "thinking") for part in content)
+        refusal = refusal or "".join(_part(part, "refusal") for part in content)
         texts = [_part(part, "text") for part in content]
-        return ("".join(texts) if any(map(bool, texts)) else None), reasoning
-    refusal = message.get("refusal")
-    if content is None and isinstance(refusal, str) and refusal:
-        return refusal, reasoning
-    return (content if isinstance(content, str) else None), reasoning
+        return Message("".join(texts) if any(map(bool, texts)) else None, reasoning, refusal)
+    return Message(content if isinstance(content, str) else None, reasoning, refusal)
 
 
 def _part(part: Any, kind: str) -> str:
@@ -119,26 +162,39 @@ def read_completion(reply: Any) -> Completion:
     Raises:
         UpstreamError: it holds no answer.
 
-    >>> read_completion({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]})
-    Completion(text='Hi', finish_reason='stop', prompt_tokens=None, completion_tokens=None, reasoning='')
+    >>> said = read_completion({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]})
+    >>> said.text, said.finish_reason, said.prompt_tokens
+    ('Hi', 'stop', None)
     """
     raise_reported_error(reply)
     choice = _first_choice(reply)
     if choice is None:
         raise UpstreamError(FailureReason.INVALID_REPLY, "the reply has no choices")
-    message = choice.get("message")
-    text, reasoning = text_in(message)
-    reason = _word(choice.get("finish_reason"))
-    if text is None:
-        raise no_text(reason, calls_tools=isinstance(message, dict) and bool(message.get("tool_calls")))
-    text, reasoning = _said(text, reasoning)
-    return Completion(text, reason, *read_usage(reply.get("usage")), reasoning)
+    message = read_message(choice.get("message"))
+    calls = read_tool_calls(choice.get("message"))
+    usage = read_usage(reply.get("usage"))
+    return _completion(message, calls, _word(choice.get("finish_reason")), usage)
 
 
-def no_text(finish_reason: str, *, calls_tools: bool = False) -> UpstreamError:
+def _completion(
+    message: Message,
+    calls: Sequence[dict[str, Any]],
+    finish_reason: str,
+    usage: tuple[int | None, int | None],
+) -> Completion:
+    """Puts an answer together.
+
+    Raises:
+        UpstreamError: it says nothing, refuses nothing and calls no tool.
+    """
+    if message.is_empty and not calls:
+        raise no_text(finish_reason)
+    text, reasoning = _said(message.text or "", message.reasoning)
+    return Completion(text, finish_reason, *usage, reasoning, calls, without_half_pairs(message.refusal))
+
+
+def no_text(finish_reason: str) -> UpstreamError:
     """Says that a reply came without a text."""
-    if calls_tools:
-        return UpstreamError(FailureReason.INVALID_REPLY, "the reply calls tools, and has no text")
     why = f" (finish_reason {finish_reason})" if finish_reason else ""
     return UpstreamError(FailureReason.INVALID_REPLY, f"the reply has no text{why}")
 
@@ -198,16 +254,18 @@ class StreamAssembler:
         self._line = bytearray()
         self._texts: list[str] = []
         self._thoughts: list[str] = []
-        self._calls_tools = False
+        self._refusals: list[str] = []
+        self._calls = ToolCallAssembler()
         self._reason = ""
         self._usage: tuple[int | None, int | None] = (None, None)
         self._had_choice = False
-        self._is_ended = False
+        self.is_ended = False
+        """Whether the end of the answer has come."""
 
     @property
-    def has_text(self) -> bool:
-        """Whether a piece of text has come."""
-        return bool(self._texts)
+    def has_answer(self) -> bool:
+        """Whether a piece of a text, a refusal or a call of a tool has come."""
+        return bool(self._texts or self._refusals or self._calls)
 
     def feed(self, data: bytes) -> None:
         """Takes bytes as they come.
@@ -216,13 +274,13 @@ class StreamAssembler:
             UpstreamError: they are no events of an answer.
         """
         for line in self._lines(data):
-            if self._is_ended:
+            if self.is_ended:
                 return  # what follows the end is no part of the answer
             if not line.startswith(b"data:"):
                 continue  # comments that keep the connection open, names of events, ends of events
             event = line[5:].strip()
             if event == _END:
-                self._is_ended = True
+                self.is_ended = True
             elif event:
                 self.take(decoded(event))
 
@@ -242,14 +300,17 @@ class StreamAssembler:
             return
         self._had_choice = True
         delta = choice.get("delta")
-        text, reasoning = text_in(delta)
+        piece = read_message(delta)
         content = delta.get("content") if isinstance(delta, dict) else None
-        self._calls_tools |= isinstance(delta, dict) and bool(delta.get("tool_calls"))
-        if reasoning:
-            self._thoughts.append(reasoning)
-        if text:
-            self._texts.append(text)
-        elif content is not None and not isinstance(content, str | list):
+        self._calls.take(delta)
+        for said, kept in (
+            (piece.text, self._texts),
+            (piece.reasoning, self._thoughts),
+            (piece.refusal, self._refusals),
+        ):
+            if said:
+                kept.append(said)
+        if content is not None and not isinstance(content, str | list):
             raise UpstreamError(
                 FailureReason.INVALID_REPLY, "an event of the reply has no text where it should be"
             )
@@ -263,14 +324,14 @@ class StreamAssembler:
         """
         if not self._had_choice:
             raise UpstreamError(FailureReason.INVALID_REPLY, "the reply has no choices")
-        if not self._is_ended and not self._reason:
+        if not self.is_ended and not self._reason:
             raise UpstreamError(
                 FailureReason.CONNECTION_LOST, "the connection broke before the answer was complete"
             )
-        if not self._texts:
-            raise no_text(self._reason, calls_tools=self._calls_tools)
-        text, reasoning = _said("".join(self._texts), "".join(self._thoughts))
-        return Completion(text, self._reason, *self._usage, reasoning)
+        text = "".join(self._texts) if self._texts else None
+        message = Message(text, "".join(self._thoughts), "".join(self._refusals))
+        calls = self._calls.finish()
+        return _completion(message, calls, self._reason, self._usage)
 
     def _lines(self, data: bytes) -> Iterator[bytes]:
         """Cuts what has come into whole lines."""

@@ -15,7 +15,7 @@ import msgspec
 
 from shared.upstream.addresses import with_path
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
-from worker.upstream.chat import ModelReply, ModelRequest, served_name
+from worker.upstream.chat import ModelReply, ModelRequest, messages_of, served_name
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -103,15 +103,7 @@ class DirectClient:
                 said, first_ms = await _read_pieces(response, began)
             else:
                 said = read_completion(decoded(await _read(response), response.charset))
-        return ModelReply(
-            said.text,
-            _since_ms(began),
-            first_token_ms=first_ms,
-            prompt_tokens=said.prompt_tokens,
-            completion_tokens=said.completion_tokens,
-            finish_reason=said.finish_reason,
-            reasoning=said.reasoning,
-        )
+        return said.as_reply(_since_ms(began), first_token_ms=first_ms)
 
 
 def body_of(request: ModelRequest) -> dict[str, Any]:
@@ -130,12 +122,6 @@ def body_of(request: ModelRequest) -> dict[str, Any]:
     if request.is_streamed:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     return body
-
-
-def messages_of(request: ModelRequest) -> list[dict[str, str]]:
-    """Makes the messages of a request: two, or one when nothing is said by the system."""
-    system = [{"role": "system", "content": request.system}] if request.system else []
-    return [*system, {"role": "user", "content": request.user}]
 
 
 def place_of(api_base: str) -> str:
@@ -172,7 +158,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[Completion, int | None]:
-    """Reads an answer as it comes; also returns when its first text came."""
+    """Reads an answer as it comes; also returns when its first piece came."""
     reader, size, first_ms = StreamAssembler(), 0, None
     async for piece in response.content.iter_any():
         size += len(piece)
@@ -180,7 +166,7 @@ async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[
             response.close()
             raise too_large()
         reader.feed(piece)
-        if first_ms is None and reader.has_text:
+        if first_ms is None and reader.has_answer:
             first_ms = _since_ms(began)
     reader.feed(b"\n")
     return reader.finish(), first_ms

@@ -21,7 +21,7 @@ from typing import Any, Final
 import aiohttp
 
 from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, FailureReason, reason_of_status
-from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.chat import ModelReply, ModelRequest, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     NOT_JSON,
@@ -33,7 +33,6 @@ from worker.upstream.completion import (
     too_large,
 )
 from worker.upstream.credentials import needed_key
-from worker.upstream.direct_client import messages_of
 from worker.upstream.egress import DEEPEST, egress_error
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.http_exchange import CURRENT_EXCHANGE, OK, HttpExchange, open_guarded_session
@@ -124,15 +123,10 @@ class LitellmClient:
         said = _as_sent(exchange, is_streamed=request.is_streamed) or said
         if said is None:
             raise failure or no_text("")
-        return ModelReply(
-            said.text,
+        return said.as_reply(
             exchange.latency_ms,
             first_token_ms=first_ms,
-            prompt_tokens=said.prompt_tokens,
-            completion_tokens=said.completion_tokens,
             cost_usd=cost if said.prompt_tokens is not None else None,
-            finish_reason=said.finish_reason,
-            reasoning=said.reasoning,
         )
 
 
@@ -272,7 +266,7 @@ def _as_sent(exchange: HttpExchange, *, is_streamed: bool) -> Completion | None:
     Raises:
         UpstreamError: it holds no answer.
     """
-    if exchange.status != OK or not exchange.is_whole:
+    if exchange.status != OK or not (exchange.is_whole or is_streamed):
         return None
     body = bytes(exchange.body)
     try:
@@ -283,7 +277,8 @@ def _as_sent(exchange: HttpExchange, *, is_streamed: bool) -> Completion | None:
             return None
         reader = StreamAssembler()
         reader.feed(body + b"\n")
-        return reader.finish()
+        # litellm stops reading at the end of the answer, which is not always the end of the bytes.
+        return reader.finish() if exchange.is_whole or reader.is_ended else None
     except UpstreamError as error:
         if error.message.startswith(NOT_JSON):
             return None
@@ -293,26 +288,33 @@ def _as_sent(exchange: HttpExchange, *, is_streamed: bool) -> Completion | None:
 def _read(reply: Any) -> Completion:
     """Reads a whole reply."""
     said = read_completion(reply.model_dump(include={"choices", "usage"}, warnings=False))
-    if len(said.text) > MAX_REPLY_BYTES or len(said.text.encode("utf-8", "replace")) > MAX_REPLY_BYTES:
+    texts = [said.text, said.refusal, said.reasoning]
+    texts += [text for call in said.tool_calls for text in call["function"].values()]
+    if sum(len(text.encode("utf-8", "replace")) for text in texts) > MAX_REPLY_BYTES:
         raise too_large()
     return said
 
 
 async def _read_pieces(reply: Any, exchange: HttpExchange) -> tuple[Completion, int | None]:
-    """Reads an answer as it comes; also returns when its first text came."""
+    """Reads an answer as it comes; also returns when its first piece came."""
     reader, size, first_ms = StreamAssembler(), 0, None
     async with aclosing(_pieces(reply)) as pieces:
         async for piece in pieces:
-            for choice in piece.get("choices") or ():
-                size += len((choice.get("delta") or {}).get("content") or "")
+            size += sum(_size(choice.get("delta") or {}) for choice in piece.get("choices") or ())
             if size > MAX_REPLY_BYTES:
                 raise too_large()
             reader.take(piece)
-            if first_ms is None and reader.has_text:
+            if first_ms is None and reader.has_answer:
                 first_ms = _since_ms(exchange.began_s)
-    if not reader.has_text:
-        raise no_text("")
     return reader.finish(), first_ms
+
+
+def _size(delta: Mapping[str, Any]) -> int:
+    """Characters of the texts in a piece of an answer."""
+    texts = [delta.get(name) for name in ("content", "refusal", "reasoning_content", "reasoning")]
+    functions = [call.get("function") or {} for call in delta.get("tool_calls") or ()]
+    texts += [function.get("arguments") for function in functions]
+    return sum(len(text) for text in texts if isinstance(text, str))
 
 
 async def _pieces(reply: Any) -> AsyncGenerator[dict[str, Any], None]:

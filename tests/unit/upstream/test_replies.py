@@ -1,9 +1,14 @@
-"""Numbers of thousands of digits, which Python refuses to read, spoil neither a reply nor a parked item."""
+"""What is read of replies and kept of them: endless numbers, estimates, entries of the version before."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 from shared.codecs.parked_items import History, decode_parked
 from shared.upstream.failure_reasons import FailureReason
+from worker.upstream.cache import digest_of
+from worker.upstream.chat import IMAGE_TOKENS, ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.completion import read_completion
 from worker.upstream.failures import UpstreamError
 
@@ -21,3 +26,42 @@ def test_an_endless_number_in_a_note_is_none() -> None:
     """What a parked item has been through is read as far as it can be."""
     assert decode_parked(f"upstream_timeout {ENDLESS} 1").history.throttled == 0
     assert decode_parked(f"judge {ENDLESS} upstream_timeout 0 350").judges == (History(),)
+
+
+def test_estimates_follow_the_conversation() -> None:
+    """Messages, calls of tools and options count; an image counts as one, however many bytes it has."""
+    texts = (
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello you"},
+    )
+    plain = estimate_tokens(ModelRequest("m", "Be brief.", "Hello you"))
+    assert estimate_tokens(ModelRequest("m", "", "", messages=texts)) == plain
+    called = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f" * 300}}]}
+    assert estimate_tokens(ModelRequest("m", "", "", messages=(*texts, called))).prompt > plain.prompt + 100
+    sizes = {
+        estimate_tokens(ModelRequest("m", "", "", messages=[{"role": "user", "content": [image_of(size)]}]))
+        for size in (1_000, 1_000_000)
+    }
+    assert [size.prompt for size in sizes] == [IMAGE_TOKENS + 8]
+
+
+def image_of(size: int) -> dict[str, object]:
+    """An image, as a part of a message."""
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * size}"}}
+
+
+def test_an_answer_of_the_version_before_is_found() -> None:
+    """It lacks the fields that are new, and is read as it was stored."""
+    before = msgspec.msgpack.encode({"text": "Hi", "latency_ms": 5, "reasoning": "", "is_cached": False})
+    assert msgspec.msgpack.decode(before, type=ModelReply) == ModelReply("Hi", 5)
+    known = "87b8319d461913312f009a998e1128e0"
+    assert digest_of(ModelRequest("openai/gpt-4o", "Be brief.", "Hi", temperature=0.1))[:32] == known
+
+
+def test_what_is_new_in_a_request_is_part_of_its_identity() -> None:
+    """Messages with their images, and headers without case; the value of a worker's variable is not known."""
+    one = ModelRequest("m", "", "Hi", headers={"X-Team": "a", "X-Key": "env:MY_TOKEN"})
+    assert digest_of(one) == digest_of(replace(one, headers={"x-key": "env:MY_TOKEN", "x-team": "a"}))
+    images = [replace(one, messages=[{"role": "user", "content": [image_of(size)]}]) for size in (4, 8)]
+    others = [replace(one, headers={"X-Team": "b"}), replace(one, parameters={"seed": 1}), *images]
+    assert len({digest_of(each) for each in (one, *others)}) == 5
