@@ -10,12 +10,12 @@ from producer.cli.output import named_stdout
 
 
 def _interrupt(number: int, _frame: object) -> None:
-    """Treats the end of the session like Ctrl-C, so that what was started is stopped."""
+    """Handles the end of the session like Ctrl-C, so that started processes are stopped."""
     raise TerminatedError(signal.Signals(number).name)
 
 
 def handle_signals() -> None:
-    """Makes SIGTERM and a lost terminal end the command in order, unless somebody chose to ignore them."""
+    """Makes SIGTERM and SIGHUP end the command in order, unless they are ignored."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)
@@ -24,8 +24,7 @@ def handle_signals() -> None:
 def leave(code: int) -> NoReturn:
     """Ends the process with an exit code.
 
-    What is left is the interpreter's own end, in which a late Ctrl-C would be a death by signal: it is
-    ignored.
+    A Ctrl-C during the shutdown of the interpreter would change the exit code, so it is ignored.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)

@@ -1,9 +1,9 @@
-"""Takes secrets out of texts that are kept, shown or logged: first the secrets, then the length.
+"""Removes secrets from texts that are stored, shown or logged: first the secrets, then the length.
 
 values     of variables that are named like secrets, and passwords of URLs, however they are written
 patterns   userinfo of URLs, bearer tokens, keys of the usual providers, `password=…`
 
-The order matters: a text that is cut first may end in the middle of a key, which then nobody recognises. One
+The order matters: a text that is cut first may end in the middle of a key, which is then not recognised. One
 function for every error that comes from outside, `kept`; log events use the same two lists (`worker.logs`).
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus, unquote
 
 MESSAGE_CHARS: Final = 300
-"""How much of an upstream's own words is kept: enough to understand, too little to fill a store."""
+"""Longest stored text of an upstream: enough to understand it, too little to fill the store."""
 MASK: Final = "***"
 KEY_VARIABLES: Final = "PROCTOR_KEY_VARIABLES"
 SECRET_NAME: Final = re.compile(
@@ -46,11 +46,11 @@ _SHORTEST: Final = 6
 _SHORTEST_PART: Final = 8
 """Characters of a longer secret that are taken out, where somebody else has cut it: these, or half of it."""
 _SECRETS: Final = 256
-"""Secrets whose forms a process remembers."""
+"""Secrets whose forms a process caches."""
 
 
 def kept(text: str, environment: Mapping[str, str], chars: int = MESSAGE_CHARS) -> str:
-    """Makes a text from outside fit to be kept and shown: no secret, one printable line, bounded.
+    """Cleans a text from outside for storage and display: no secret, one printable line, bounded.
 
     >>> kept("bad key abcdefgh, Bearer xyz12345", {"MY_KEY": "abcdefgh"})
     'bad key ***, ***'

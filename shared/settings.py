@@ -1,8 +1,7 @@
 """All settings that come from the environment: read once, each with its unit, default and variable.
 
-One frozen object, so that nobody asks the environment twice and gets two answers. Plain dataclasses and no
-pydantic: every command imports this file, `--help` too.
-Every setting stands in one table beside the functions that read it.
+One frozen object, read once, so that all parts of a process use the same values. Plain dataclasses and no
+pydantic, because every command imports this file, even `--help`.
 
     PROCTOR_REDIS_URL=redis://db.example:6379/0
     PROCTOR_REDIS_URL_FILE=/run/secrets/redis-url      the same, kept out of the environment
@@ -24,10 +23,10 @@ from shared.server.redis_url import MASK, mask_password
 
 DAY_S: Final = 24 * 3600
 CACHE_TTL_S: Final = 30 * DAY_S
-"""How long a model's answer is kept when nothing else is said."""
+"""How long a model's answer is cached by default."""
 MOST_DEFAULT_PROCESSES: Final = 4
 SHORTEST_LEASE_S: Final = 1.0
-"""With shorter leases a busy machine's pauses would count as deaths."""
+"""With shorter leases, pauses of a busy machine would look like dead workers."""
 _HOST: Final = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*|[0-9a-f:]+")
 """A host's name, all hosts below a name, or an address."""
 FROM_DEFAULT: Final = "default"
@@ -124,7 +123,7 @@ def _seconds(text: str) -> float:
 
 
 def default_data_dir(env: Mapping[str, str]) -> Path:
-    """Where this user's data live when nothing is said.
+    """Returns the default data folder of this user.
 
     Raises:
         ConfigError: this user has no home folder.
@@ -179,7 +178,7 @@ def _setting(default: Any, read: Callable[[str], Any], *, mask: Callable[[str], 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says; the variable of a field is `PROCTOR_` and its name in capitals."""
+    """Settings from the environment; the variable of a field is `PROCTOR_` and its name in capitals."""
 
     data_dir: Path = field(metadata={"read": _folder})
     """Folder of the embedded server's data, worker heartbeats and logs."""
@@ -188,7 +187,7 @@ class Settings:
     broker_url: str | None = _setting(None, _text, mask=mask_password)
     """The broker, if it is not the ledger's server: Redis, Valkey or RabbitMQ."""
     grace_s: float = _setting(25.0, _seconds)
-    """How long a worker that is told to stop lets its running items finish."""
+    """How long a stopping worker lets its running items finish."""
     results_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
     """How long a run is kept after its end."""
     namespace_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
@@ -228,7 +227,7 @@ class Settings:
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )
-    """Where the fields that are not defaults come from."""
+    """Origin of the fields that are not defaults."""
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(f'{s.name}={s.value!r}' for s in describe(self))})"
@@ -251,7 +250,7 @@ class Settings:
         return cls(**values, origins=MappingProxyType(origins))
 
     def override(self, origin: str, **values: Any) -> Self:
-        """Returns settings with other values; `origin` says who asked for them, such as `--redis`."""
+        """Returns settings with other values; `origin` is where they come from, such as `--redis`."""
         origins = {**self.origins, **dict.fromkeys(values, origin)}
         return replace(self, **values, origins=MappingProxyType(origins))
 

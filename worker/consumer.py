@@ -55,17 +55,17 @@ class PromptConsumer(Consumer):
 
     def ensure_connected(self, conn: Connection) -> Connection:
         """Waits until the broker answers, for as long as the process lives: the ledger's patience ends it."""
-        is_told = False
+        is_logged = False
 
-        def tell(error: Exception, _pause_s: float) -> None:
-            nonlocal is_told
+        def log_error(error: Exception, _pause_s: float) -> None:
+            nonlocal is_logged
             _end_if_denied(error)
-            if not is_told:
+            if not is_logged:
                 logger.warning("broker away", extra={"reason": f"the broker does not answer ({error})"})
-            is_told = True
+            is_logged = True
 
         conn.ensure_connection(
-            tell,
+            log_error,
             None,  # type: ignore[arg-type] # no limit, which the stubs do not know
             interval_start=FIRST_PAUSE_S,
             interval_step=FIRST_PAUSE_S,

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final
 from uuid import uuid4
 
-from shared.ledger import Held, Wake
+from shared.ledger import HeldLease, Wake
 from shared.names import RunState
 
 LOST = "lost"
@@ -88,16 +88,16 @@ class LeaseTable:
             del self._open[lease.token]
             self._changed.notify_all()
 
-    def held(self) -> list[Held]:
+    def held(self) -> list[HeldLease]:
         """Lists the leases that have to be renewed."""
         with self._changed:
             return [
-                Held(lease.run, lease.chunk, lease.token)
+                HeldLease(lease.run, lease.chunk, lease.token)
                 for lease in self._open.values()
                 if lease.is_held and not lease.is_lost
             ]
 
-    def update(self, held: Sequence[Held], states: Sequence[str], *, asked_s: float) -> None:
+    def update(self, held: Sequence[HeldLease], states: Sequence[str], *, asked_s: float) -> None:
         """Stores what `renew` returned, in the same order.
 
         Args:

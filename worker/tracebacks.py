@@ -104,8 +104,8 @@ def lines_of(error: BaseException) -> Iterator[str]:
         frames = traceback.StackSummary.extract(traceback.walk_tb(each.__traceback__))
         for text in traceback.StackSummary.from_list(frames[-MOST_FRAMES:]).format():
             yield from text.rstrip("\n").splitlines()
-        said = message_of(each)
-        yield f"{type(each).__module__}.{type(each).__qualname__}" + (f": {said}" if said else "")
+        message = message_of(each)
+        yield f"{type(each).__module__}.{type(each).__qualname__}" + (f": {message}" if message else "")
 
 
 def _exception(exc_info: Any) -> BaseException | None:

@@ -1,4 +1,4 @@
-"""Checks a file without sending anything: every problem, or what is in it."""
+"""Checks a file without sending anything, and prints its problems or its contents."""
 
 import json
 from itertools import islice
@@ -18,10 +18,10 @@ SHOWN: Final = 20
 
 
 def print_counts(session: Session, submission: Submission) -> int:
-    """Checks all of a file and tells what is in it.
+    """Checks a whole file and prints what it contains.
 
     Raises:
-        InputError: the file cannot be read, or breaks its contract; every problem is told.
+        InputError: the file cannot be read, or breaks its contract; the error lists every problem.
     """
     source, kind = submission.source, submission.kind()
     handled = kinds.of(kind)
@@ -49,7 +49,7 @@ def print_counts(session: Session, submission: Submission) -> int:
 
 
 def _print(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> None:
-    """Tells what is in a good file."""
+    """Prints the contents of a valid file."""
     if session.options.json:
         document: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-"""Checks a configuration of cases without sending anything, and estimates what a run of it asks and costs."""
+"""Checks a configuration of cases without sending anything, and estimates calls and cost of a run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from producer.options import SubmitOptions
 
 CHARS_A_TOKEN: Final = 4
-"""What a token is where nobody counts, as usual."""
+"""Average length of a token, the usual estimate."""
 ANSWER_TOKENS: Final = 250
-"""Tokens of an answer of which nothing is known."""
+"""Assumed length of an answer without a reference."""
 
 
 class Estimate(NamedTuple):
-    """What a run will ask."""
+    """Expected calls and cost of a run."""
 
     calls: int
-    """Of the models under test; answers that are kept save some."""
+    """Calls of the models under test; cached answers save some."""
     judge_calls: int
     """At most."""
     prompt_tokens: int
@@ -38,11 +38,11 @@ class Estimate(NamedTuple):
 
 
 def print_estimate(session: Session, source: Source, options: SubmitOptions) -> int:
-    """Checks all of a configuration and tells what a run of it is.
+    """Checks a whole configuration and prints the planned run with its estimate.
 
     Raises:
         InputError: it breaks the contract.
-        ProctorError: as `producer.load.case_load.plan_run` says.
+        ProctorError: see `producer.load.case_load.plan_run`.
     """
     plan = plan_run(source, options.cases)
     for warning in plan.warnings:
@@ -56,7 +56,7 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
 
 
 def estimated(plan: PlannedRun) -> Estimate:
-    """Estimates what a run asks of models, before anything is asked."""
+    """Estimates the calls and the cost of a run."""
     run = plan.run
     judged = sum(case.expected is not None for _, case in plan.cases)
     judge_calls = judged * len(run.models) * run.repeat * len(run.judges)
@@ -80,7 +80,7 @@ def _tokens(text: str) -> int:
 
 
 def _answer_tokens(expected: Mapping[str, Any] | None, reference: str | None) -> int:
-    """About how many tokens an answer will have: as many as the one that is wished for."""
+    """Estimates the tokens of an answer: as many as the expected one has."""
     if expected is not None:
         return _tokens(json.dumps(expected))
     return _tokens(reference) if reference else ANSWER_TOKENS

@@ -21,19 +21,19 @@ _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
 
 
 class Side(NamedTuple):
-    """One of the two."""
+    """One side of a comparison."""
 
     name: str
     """The run's id, or the file."""
     source: str
-    """What it was made of; empty when a file does not tell."""
+    """Its input; empty if a report file does not name it."""
     kind: Kind
     items: Items
     is_final: bool
-    """Whether all of it is there."""
+    """Whether it is complete."""
 
     def as_document(self) -> dict[str, str]:
-        """Returns what `--json` tells of it."""
+        """Returns it for `--json`."""
         return {"name": self.name, "source": self.source}
 
 
@@ -107,7 +107,7 @@ def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Line]:
 
 
 def _side(path: Path, kind: Any, lines: Iterable[Line]) -> Side:
-    """Makes sense of the lines of a file."""
+    """Reads the results of a file."""
     if kind not in {known.name for known in all_kinds()}:
         raise InputError(f"{path}: results of an unknown kind, {kind!r}", hint=_HINT)
     try:

@@ -1,4 +1,4 @@
-"""Reads the ledger's dead set, and takes items out of it that nobody wants to see again."""
+"""Reads the ledger's dead set and discards entries of it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Dead(NamedTuple):
 
     @property
     def name(self) -> ItemName:
-        """What people call it."""
+        """Its name for users."""
         return name_of(kind_named(self.item.kind), int(self.place.index), self.item.payload)
 
     @property

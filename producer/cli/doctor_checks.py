@@ -12,14 +12,14 @@ from shared.server.diagnostics import Check, check_machine, check_server_of, che
 from shared.server.requirements import acl_line, server_version
 
 NEWEST_SERVER: Final = (8, 0)
-"""What a server that cannot be asked is taken for."""
+"""Assumed version of a server that cannot be reached."""
 EXIT_WELL: Final = 0
 EXIT_MACHINE: Final = 1
 EXIT_SERVER: Final = 3
 
 
 def access_rules(session: Session) -> str:
-    """Writes the ACL command for the server in use; for a new one when none can be asked."""
+    """Returns the ACL command for the server in use; for a current one if none can be reached."""
     url = session.settings.redis_url
     if url is None:
         return acl_line(NEWEST_SERVER)
@@ -35,7 +35,7 @@ def access_rules(session: Session) -> str:
 
 
 def diagnose(session: Session) -> tuple[list[Check], int]:
-    """Looks at everything and returns what was found with the exit code it stands for."""
+    """Runs all checks and returns them with the exit code."""
     settings = session.settings
     machine = check_machine(settings.data_dir, embedded=settings.redis_url is None)
     server = _look_at_server(session)
@@ -48,7 +48,7 @@ def diagnose(session: Session) -> tuple[list[Check], int]:
 
 
 def _look_at_server(session: Session) -> list[Check]:
-    """Looks at the server in use; one that is unfit is looked at all the same, to tell everything at once."""
+    """Checks the server in use; an unsuitable one is checked completely too, to show everything at once."""
     try:
         connection = session.connection
         workers = {kind.name: session.count_workers(kind) for kind in all_kinds()}
@@ -65,7 +65,7 @@ def _look_at_server(session: Session) -> list[Check]:
 
 
 def _look_at_broker(session: Session) -> list[Check]:
-    """Looks at a broker of its own; none when the ledger's server is the broker."""
+    """Checks a separate broker; empty if the ledger's server is the broker."""
     broker = session.connection.broker
     if broker == session.connection.target:
         return []
@@ -82,7 +82,7 @@ def _look_at_broker(session: Session) -> list[Check]:
 
 
 def _look_closer(url: str | None) -> list[Check]:
-    """Looks at a server that answers but is unfit."""
+    """Checks a server that answers but is unsuitable."""
     if url is None:
         return []
     try:

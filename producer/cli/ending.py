@@ -1,4 +1,4 @@
-"""Tells how a run stands or ended: report files, the summary or the document, and the exit code."""
+"""Prints the result of a run: report files, the summary or the JSON document, and the exit code."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ def print_ending(
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
 
     Args:
-        session: the way to Redis.
+        session: access to Redis.
         info: the run.
         files: the reports.
         document: of the run, if the reports are written already.
-        gates: what must not be true of it.
-        with_text: whether the reports show what was said in turns.
+        gates: conditions that fail the run.
+        with_text: whether reports contain the texts of turns.
 
     Raises:
         InfrastructureError: a disk is full; the message says how to write the reports later.
@@ -70,16 +70,16 @@ def print_ending(
 
 
 def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
-    """Tells where to read why items ended in error, unless each of them is told of above."""
+    """Prints where to find the errors of items, unless they were printed already."""
     is_shown = kinds.of(info.kind).screen.load().details is not None or session.options.json
     if document["counts"]["error"] and not is_shown:
         session.output.note(f"`proctor dead list {info.run}` tells why items ended in error")
 
 
 def _last_error(session: Session, info: RunInfo) -> str:
-    """Finds what the last item that ended in error says: an abort follows at once."""
+    """Returns the message of the last item that ended in error, which caused the abort."""
     if info.kind.storage is Storage.MAILBOXES:
-        return session.store.why(info.run)
+        return session.store.wait_reason(info.run)
     last = b""
     for page in session.store.item_pages(info.run):
         last = next((row.line for row in reversed(page) if row.outcome is Outcome.ERROR), last)
@@ -88,7 +88,7 @@ def _last_error(session: Session, info: RunInfo) -> str:
 
 
 def _print_cost_cap_hint(session: Session, run: str) -> None:
-    """Tells how a run goes on that ended because of its cost cap."""
+    """Prints how to continue a run that ended because of its cost cap."""
     cost = CostBook(session.ledger.caller).read(run)
     if cost.is_over:
         session.output.note(
@@ -98,7 +98,7 @@ def _print_cost_cap_hint(session: Session, run: str) -> None:
 
 
 def print_gates(output: Output, document: Mapping[str, Any]) -> None:
-    """Tells which gates were met and which were missed; the latter also when quiet."""
+    """Prints which gates passed and which failed; the latter also with `--quiet`."""
     for gate in document.get("gates", ()):
         if gate["met"]:
             output.note(gate_line(gate))
@@ -107,18 +107,18 @@ def print_gates(output: Output, document: Mapping[str, Any]) -> None:
 
 
 def print_run(session: Session, info: RunInfo) -> None:
-    """Tells how a run stands, whether it has ended or not."""
+    """Prints the state of a run, whether it has ended or not."""
     document = run_document(session.store, info.run)
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     else:
         session.output.data(colored(session.output, document))
-        if why := session.store.why(info.run):
+        if why := session.store.wait_reason(info.run):
             session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
 
 
 def exit_of_gates(document: Mapping[str, Any]) -> int:
-    """Says how a command exits that only looks at a run: its gates alone decide.
+    """Returns the exit code of a command that only reads a run, which depends on its gates alone.
 
     >>> exit_of_gates({"exit": 1}), exit_of_gates({"gates": [{"met": False}]})
     (0, 1)
@@ -127,7 +127,7 @@ def exit_of_gates(document: Mapping[str, Any]) -> int:
 
 
 def _details(session: Session, info: RunInfo) -> Details | None:
-    """Begins to tell of single items, where somebody reads it."""
+    """Opens the list of single items for the terminal; None where it is not shown."""
     make = kinds.of(info.kind).screen.load().details
     if make is None or session.options.json or session.options.jsonl or session.options.quiet:
         return None
@@ -145,15 +145,15 @@ def write_reports(
 ) -> dict[str, Any]:
     """Writes reports in one pass over the results and returns the run's document.
 
-    A report takes its place when it is complete; until then a file of that name stays as it was.
+    A report appears under its name when it is complete; until then an existing file is kept.
 
     Args:
-        session: the way to Redis.
+        session: access to Redis.
         info: the run.
         files: the reports.
-        more: what else reads the results.
-        gates: what must not be true of it.
-        with_text: whether they show what was said in turns.
+        more: further reports that read the results.
+        gates: conditions that fail the run.
+        with_text: whether they contain the texts of turns.
 
     Raises:
         InfrastructureError: a disk is full; the message says how to write them later.

@@ -1,4 +1,4 @@
-"""Ends the process in order: one line and a hint, or one JSON document, and never a traceback."""
+"""Reports errors of commands: one line and a hint, or one JSON document, and never a traceback."""
 
 import json
 import sys
@@ -22,21 +22,21 @@ SCHEMA_VERSION: Final = 1
 
 
 class InterruptedByUserError(ProctorError):
-    """Ctrl-C: what was started is stopped, what is stored stays."""
+    """Ctrl-C: started processes are stopped, stored results are kept."""
 
     code: ClassVar[str] = "interrupted"
     exit_code: ClassVar[int] = EXIT_INTERRUPTED
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM, or the terminal went away: as Ctrl-C, but nobody may be there to read hints.
+    """SIGTERM, or the terminal was closed: as Ctrl-C, but possibly without a reader of hints.
 
     Its text is the name of the signal.
     """
 
 
 class Failure(NamedTuple):
-    """What a failure looks like from outside."""
+    """An error as shown to users."""
 
     code: str
     message: str
@@ -60,7 +60,7 @@ def _of_click(error: click.ClickException) -> Failure:
 
 
 def _in_a_line(message: str) -> str:
-    """Says in a line and in plain words what click says of a value.
+    """Rewrites a message of click as one line in plain words.
 
     >>> _in_a_line("missing argument. Choose from: bash,  zsh")
     'missing argument. Choose from: bash, zsh'
@@ -76,7 +76,7 @@ def _in_a_line(message: str) -> str:
 
 
 def _of_system(error: OSError) -> Failure:
-    """Reads a failed system call on a file that the person named, or on the machine's own limits."""
+    """Describes a failed system call on a file that the user named, or a limit of the machine."""
     reason = error.strerror or type(error).__name__
     message = reason if error.filename is None else f"{error.filename}: {reason}"
     is_fault_of_machine = error.filename in (None, STDOUT) or error.errno in DISK_ERRORS
@@ -87,7 +87,7 @@ def _of_system(error: OSError) -> Failure:
 
 
 def _of_redis(error: BaseException) -> Failure | None:
-    """Reads an error of the Redis client, if it is one; the client may never have been loaded."""
+    """Describes an error of the Redis client, if it is one; the client may not be loaded."""
     client = sys.modules.get("redis.exceptions")
     if client is None or not isinstance(error, client.RedisError):
         return None
@@ -106,7 +106,7 @@ def _of_redis(error: BaseException) -> Failure | None:
 
 
 def describe(error: BaseException) -> Failure | None:
-    """Returns how an error looks from outside, or None when nobody foresaw it.
+    """Returns an error as shown to users, or None for an unexpected one.
 
     >>> describe(ProctorError("no such thing", hint="try another"))
     Failure(code='internal', message='no such thing', hint='try another', exit=70)
@@ -124,7 +124,7 @@ def describe(error: BaseException) -> Failure | None:
 
 
 def _write_traceback(error: BaseException) -> Path | None:
-    """Keeps a traceback for a bug report in the data folder, else in the temporary one."""
+    """Writes a traceback for a bug report into the data folder, else into the temporary one."""
     text = "".join(traceback.format_exception(error))
     places = [Path(gettempdir())]
     with suppress(ProctorError):  # the settings themselves may be what is broken
@@ -142,7 +142,7 @@ def _write_traceback(error: BaseException) -> Path | None:
 
 
 def _unforeseen(error: BaseException) -> Failure:
-    """Reads a bug: its traceback goes to a file, its name to the person."""
+    """Describes an unexpected error: the traceback goes to a file, its type to the user."""
     path = _write_traceback(error)
     where = f"the traceback is in {path}" if path else "the traceback could not be written"
     what = " ".join(str(error).split())[:200]
@@ -150,7 +150,7 @@ def _unforeseen(error: BaseException) -> Failure:
 
 
 def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str]) -> int:
-    """Tells a failure in the form that was asked for and returns the exit code."""
+    """Prints an error in the requested form and returns the exit code."""
     failure = describe(error) or _unforeseen(error)
     output = Output(options)
     if is_lost(error):
@@ -159,7 +159,7 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
         return failure.exit
     try:
         _print_failure(error, failure, output, arguments)
-    except OSError:  # stdout takes no document: its last place is stderr
+    except OSError:  # stdout cannot be written: use stderr
         drop_if_lost(sys.stdout)
         output.error(failure.message, hint=failure.hint)
     return failure.exit
@@ -168,7 +168,7 @@ def report(error: BaseException, options: GlobalOptions, arguments: Sequence[str
 def _print_failure(error: BaseException, failure: Failure, output: Output, arguments: Sequence[str]) -> None:
     """Writes a failure as a document, as an event, or for people."""
     options, body = output.options, {"code": failure.code, "message": failure.message, "hint": failure.hint}
-    # A usage error may come before `--json` was read, so the words themselves are looked at too.
+    # A usage error may occur before `--json` was parsed, so the arguments are searched too.
     if options.json or "--json" in arguments:
         output.data(json.dumps({"schema_version": SCHEMA_VERSION, "error": body, "exit": failure.exit}))
     elif options.jsonl or "--jsonl" in arguments:

@@ -1,4 +1,4 @@
-"""Estimates how many calls of a model the turns of a file will take, before anything is sent."""
+"""Estimates the number of model calls for the turns of a file, before anything is sent."""
 
 from shared.contracts.turn_vocabulary import Live, Role
 from worker.breakpoint.live_decisions import CALLED_DECISIONS
@@ -8,9 +8,9 @@ from worker.breakpoint.turn_wire import decode_turns
 
 
 def calls_of(lines: bytes, live: Live) -> int:
-    r"""Counts the turns that will be asked about.
+    r"""Counts the turns for which the model will be called.
 
-    Exact but for signals of mementos that turn out not to count, repeated requests and stale tokens.
+    Exact except for signals of mementos that are ignored, repeated requests and stale tokens.
 
     Args:
         lines: checked turns, one a line.

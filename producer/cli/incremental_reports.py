@@ -1,4 +1,4 @@
-"""Counts and writes the results of a turns run while it is worked on: little is left to do at its end."""
+"""Counts and writes the results of a turns run while it is in progress, so that little is left at its end."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
@@ -17,7 +17,7 @@ from shared.runs.growing import GrowingRun
 from shared.runs.pages import Page
 
 ASK_EVERY_S: Final = 0.02
-"""Between two looks for the next chunk."""
+"""Polling interval for the next chunk."""
 
 
 class _UnfinishedError(Exception):
@@ -25,14 +25,14 @@ class _UnfinishedError(Exception):
 
 
 class IncrementalReports:
-    """The reports of a run that goes on.
+    """Reports that are written while the run is in progress.
 
     Args:
         session: the way to Redis.
         info: the run.
         files: what to write.
-        gates: what must not be true of the run.
-        with_text: whether the reports show what was said in turns.
+        gates: conditions that fail the run.
+        with_text: whether reports contain the texts of turns.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class IncrementalReports:
         return cls(session, info, files, gates=gates, with_text=with_text) if can_begin else None
 
     def gather(self, within_s: float) -> None:
-        """Reads what comes in for some time, or until there is nothing more to come.
+        """Reads new results for some time, or until all were read.
 
         A report that cannot be written now does not end the run: all of them are written anew at its end.
 
         Raises:
-            RedisUnreachableError: Redis is away; called again, it goes on where it stood.
+            RedisUnreachableError: Redis is unavailable; the next call continues from the same position.
         """
         deadline = monotonic() + within_s
         while (left_s := deadline - monotonic()) > 0:
@@ -123,7 +123,7 @@ class IncrementalReports:
         return document
 
     def discard(self) -> None:
-        """Leaves no trace of reports that have not been ended."""
+        """Removes reports that are not complete."""
         with suppress(_UnfinishedError, OSError):  # a full disk takes nothing, and is to keep nothing either
             self._stack.__exit__(_UnfinishedError, _UnfinishedError(), None)
 

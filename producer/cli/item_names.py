@@ -28,14 +28,14 @@ SHOWN: Final = 3
 
 
 class ItemName(NamedTuple):
-    """What an item can be called, beside its position."""
+    """The names of an item, in addition to its position."""
 
     position: int
     """In the input, from 0."""
     own: str
     """The id that it has in the file; several items may share it."""
     label: str
-    """The id with what tells the item from others of the same id."""
+    """The id, extended to be unique among items with the same id."""
 
 
 def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
@@ -138,7 +138,7 @@ def position_of(text: str, kind: Kind) -> int | None:
 
 
 def _unknown(text: str, known: Collection[str], where: str) -> UnknownItemError:
-    """Says that there is no item of a name, and which ones are near."""
+    """Builds the error for a name that no item has, with similar names."""
     spelled = {name.lower(): name for name in known}
     near = [spelled[name] for name in get_close_matches(text.lower(), spelled, n=SHOWN)]
     some = ", ".join(islice(dict.fromkeys(known), SHOWN))
@@ -147,7 +147,7 @@ def _unknown(text: str, known: Collection[str], where: str) -> UnknownItemError:
 
 
 def _ambiguous(text: str, found: Mapping[int, str], kind: Kind, where: str) -> UnknownItemError:
-    """Says which items a name may stand for."""
+    """Builds the error for a name that several items have."""
     some = ", ".join(f"{item_id(kind, at)} ({label})" for at, label in islice(found.items(), SHOWN))
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return UnknownItemError(

@@ -1,4 +1,4 @@
-"""Puts limits that are set and what they have come to side by side, for `proctor limits show`."""
+"""Combines configured limits with their current state, for `proctor limits show`."""
 
 from dataclasses import asdict, fields
 from math import floor
@@ -24,9 +24,9 @@ COLUMNS: Final = (
 )
 RIGHT: Final = ("RPM", "TPM", "MAX CONCURRENT", "PACE", "IN FLIGHT", "FREE", "NEXT", "TYPICAL LATENCY")
 SPARE: Final = ("ACCOUNT", "PACE", "TPM", "TYPICAL LATENCY", "FREE", "MAX CONCURRENT")
-"""What a narrow terminal does without, the first ones first; `--json` has all."""
+"""Columns that a narrow terminal omits, in this order; `--json` has all."""
 RUN_PREFIX: Final = "run:"
-"""Before the id of a run whose own bounds a scope stands for."""
+"""Prefix of a run's id in the name of a scope for its own limits."""
 
 
 class Bounds(NamedTuple):
@@ -35,9 +35,9 @@ class Bounds(NamedTuple):
     key: str
     """Model, provider, API URL or `run:ID`."""
     limits: Limits
-    """What was set for it."""
+    """Its configured limits."""
     state: ScopeState | None
-    """What it has come to; None when it was not called in the last hour."""
+    """Its current state; None if it was not called in the last hour."""
 
     @property
     def free(self) -> int | None:
@@ -127,7 +127,7 @@ def number(value: float | None) -> str:
 
 
 def state_text(state: ScopeState | None) -> str:
-    """Says in words where a scope stands.
+    """Formats the state of a scope.
 
     >>> state_text(None), state_text(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
     ('not called', 'ok, adaptive limit 3')

@@ -75,7 +75,7 @@ EXIT_CODES: Final = (
 
 
 class LazyGroup(ProctorGroup):
-    """The program: knows its commands by name and loads the one that is called."""
+    """The program: lists its commands by name and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names in the order of the table."""
@@ -139,8 +139,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except BrokenPipeError:
-        # The reader has gone (`proctor results RUN | head`): nobody is left to tell, and nothing is wrong.
-        # Who told events had a run in hand, which is left as by Ctrl-C: 0 would say that it went well.
+        # The reader has closed the pipe (`proctor results RUN | head`), which is no error. With `--jsonl` the
+        # followed run may not have ended, so exit code 0 would be wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_INTERRUPTED if options.jsonl else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence against tracebacks
@@ -149,13 +149,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str], options: GlobalOptions) -> int:
-    """Runs a command, or answers the shell that asks what could be typed next.
+    """Runs a command, or prints completions for the shell.
 
     By hand rather than by click's `main`, which turns Ctrl-C and broken pipes into exits of its own.
     """
     shell = os.environ.get(COMPLETION_VARIABLE)
     if shell:
-        from click.shell_completion import shell_complete  # noqa: PLC0415 - start-up: only a shell asks
+        from click.shell_completion import shell_complete  # noqa: PLC0415 - start-up: only completion needs it
 
         return shell_complete(proctor, {}, "proctor", COMPLETION_VARIABLE, shell)
     with proctor.make_context("proctor", list(arguments), obj=options) as context:

@@ -103,11 +103,11 @@ def printable(text: str) -> str:
 
 
 def wants_color(
-    stream_is_terminal: bool,  # noqa: FBT001 - the one fact that the answer is about
+    stream_is_terminal: bool,  # noqa: FBT001 - the one fact that the result depends on
     mode: str,
     environment: Mapping[str, str],
 ) -> bool:
-    """Tells whether to colour: the flag first, then `NO_COLOR`, `FORCE_COLOR`, `CI` and the terminal.
+    """Returns whether to colour: the flag first, then `NO_COLOR`, `FORCE_COLOR`, `CI` and the terminal.
 
     >>> wants_color(True, "auto", {"NO_COLOR": "1"}), wants_color(True, "auto", {"TERM": "xterm"})
     (False, True)
@@ -122,7 +122,7 @@ def wants_color(
 
 
 class Output:
-    """The one way by which commands write; knows `-q`, `--json`, `--color` and the terminals."""
+    """Writes the output of commands according to `-q`, `--json`, `--color` and the terminal."""
 
     def __init__(self, options: GlobalOptions) -> None:
         self.options = options
@@ -142,12 +142,12 @@ class Output:
         _write(sys.stdout, text)
 
     def note(self, text: str) -> None:
-        """Tells something worth knowing on stderr, unless quiet."""
+        """Writes a note to stderr, unless quiet."""
         if not self.options.quiet:
             _write_aside(text)
 
     def detail(self, text: str) -> None:
-        """Tells something that only `-v` wants to know."""
+        """Writes a detail to stderr, with `-v` only."""
         if self.options.verbose and not self.options.quiet:
             _write_aside(self.paint(text, "dim", error=True))
 
@@ -156,11 +156,11 @@ class Output:
         _write_aside(f"{self.paint('warning:', 'yellow', error=True)} {text}")
 
     def error(self, text: str, *, hint: str = "") -> None:
-        """Tells a failure on stderr: what happened, then how to mend it."""
+        """Writes an error to stderr, with a hint how to fix it."""
         self.message(f"{self.paint('error:', 'red', error=True)} {text}", hint=hint)
 
     def message(self, text: str, *, hint: str = "") -> None:
-        """Tells something on stderr, also when quiet, and what to do about it."""
+        """Writes a message to stderr, also when quiet, with a hint."""
         _write_aside(text)
         if hint:
             _write_aside(f"{self.paint('hint:', 'cyan', error=True)} {hint}")

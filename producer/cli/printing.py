@@ -14,13 +14,13 @@ from producer.text import count, plural
 from shared.runs import RunInfo
 
 TABLE_ROWS: Final = 50
-"""Rows of a table when nobody says how many."""
+"""Rows of a table by default."""
 WIDE: Final = 110
-"""Cells of a line that hold every column; a narrower terminal gets fewer."""
+"""Width for all columns; a narrower terminal gets fewer."""
 
 
 class ResultFilter(NamedTuple):
-    """Which results are to be printed."""
+    """Which results to print."""
 
     only: str | None = None
     """`failed` for what did not pass, `errors` for what ended in error; None for every outcome."""
@@ -50,9 +50,9 @@ def print_results(
         info: the run.
         name: of the format.
         selection: which results.
-        gates: what must not be true of the run.
-        more: what else reads the results.
-        with_text: whether what was said in turns is shown.
+        gates: conditions that fail the run.
+        more: further reports that read the results.
+        with_text: whether the texts of turns are included.
     """
     out = sys.stdout.buffer
     reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
@@ -67,7 +67,7 @@ def print_results(
 
 
 def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> None:
-    """Prints results as a table, the first ones only unless told otherwise."""
+    """Prints results as a table, by default only the first ones."""
     screen, totals = kinds.of(info.kind).screen.load(), totals_of(info.kind)
     first = selection._replace(first=selection.first or TABLE_ROWS)
     rows = [row for page in _pages(session, info, totals, first) for row in page]
@@ -99,7 +99,7 @@ def _listed(totals: Totals, info: RunInfo, selection: ResultFilter) -> int:
 def _pages(
     session: Session, info: RunInfo, totals: Totals, selection: ResultFilter, *, with_text: bool = False
 ) -> Iterator[Sequence[Any]]:
-    """Yields the rows that were asked for, page by page, and counts all of them."""
+    """Yields the selected rows page by page, and counts all rows."""
     left = selection.first
     codes = ("x",) if selection.only == "errors" else ("x", "f")
     for rows in pages_of(session.store, info, with_text=with_text):

@@ -1,4 +1,4 @@
-"""Which report files are wanted: checked before any work is done, so that a typo costs no run."""
+"""Which report files to write: checked before any work is done, so that a typo costs no run."""
 
 import os
 import shlex
@@ -41,12 +41,12 @@ def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
     """Decides formats and places of the files that were asked for.
 
     Args:
-        paths: values of `-o`; the suffix tells the format unless `export` does.
+        paths: values of `-o`; the suffix determines the format unless `export` is given.
         export: value of `--export`; without a path it means `report.FORMAT` in the current folder, of junit
             `report.xml`.
 
     Raises:
-        UsageError: a suffix says nothing, a folder is not there, or a place cannot be written, or twice.
+        UsageError: a suffix is unknown, a folder is missing, or a path cannot be written or is given twice.
 
     >>> plan_files([], "csv")
     [ReportFile(format='csv', path=PosixPath('report.csv'))]
@@ -79,7 +79,7 @@ def check_formats(files: Sequence[ReportFile], kind: Kind) -> None:
 
 
 def _format_of(path: Path) -> str:
-    """Tells the format from the suffix."""
+    """Returns the format of a suffix."""
     found = _OF_SUFFIX.get(path.suffix.lower())
     if found is None:
         raise UsageError(
@@ -139,7 +139,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def reports_of(run: str, files: Sequence[ReportFile], *, is_final: bool) -> Iterator[None]:
-    """Says of a report that cannot be written which it is, and how to get it later: the run is kept.
+    """Adds to a failed write which report it was, and how to write it later: the run is kept.
 
     Args:
         run: its id.
@@ -158,8 +158,8 @@ def reports_of(run: str, files: Sequence[ReportFile], *, is_final: bool) -> Iter
         words = ["proctor", *command, *as_options(files, "--format" if is_final else "--export")]
         place = error.filename or gettempdir()  # where pages wait until their place in a report is known
         kind = InfrastructureError if is_full else UsageError
-        mend = "free some space" if is_full else "mend that"
+        fix = "free some space" if is_full else "correct that"
         raise kind(
             f"{place} cannot be written: {error.strerror or error}",
-            hint=f"{run} is kept: {mend}, then `{shlex.join(words)}`",
+            hint=f"{run} is kept: {fix}, then `{shlex.join(words)}`",
         ) from error

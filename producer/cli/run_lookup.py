@@ -17,7 +17,7 @@ from shared.runs import RunInfo, RunStore
 
 COLUMNS: Final = ("RUN", "STATE", "DONE", "ITEMS", "SUBMITTED", "TOOK", "SOURCE")
 LOOKED_AT: Final = 200
-"""Runs among which a mistyped id is searched."""
+"""Runs that are searched for a mistyped id."""
 SHOWN: Final = 3
 _REACHED: dict[str, frozenset[str]] = {
     "pause": frozenset({RunState.PAUSED}),
@@ -41,7 +41,7 @@ def find_run(session: Session, run: str) -> RunInfo:
 
 
 def _suggest(session: Session, run: str) -> str:
-    """Names runs that may have been meant."""
+    """Suggests runs with similar ids."""
     known = [info.run for info in session.store.list(limit=LOOKED_AT)]
     if not known:
         return f"there are no runs yet in {session.connection.target.display}"
@@ -52,13 +52,13 @@ def _suggest(session: Session, run: str) -> str:
 
 
 def wait_reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
-    """Reads why runs do not move, by run; only what is under way, or was cut short, has a reason."""
+    """Reads why runs make no progress, by run; only open and incomplete runs have a reason."""
     waiting = [info for info in runs if not info.is_final or info.state == RunState.INCOMPLETE]
-    return {info.run: store.why_of(info, store.standing(info)) for info in waiting}
+    return {info.run: store.wait_reason_of(info, store.upstream_status(info)) for info in waiting}
 
 
 def print_runs(output: Output, runs: Sequence[RunInfo], why: Mapping[str, str]) -> None:
-    """Writes runs as a table to stdout, one line each, and on stderr what those wait for that do not move."""
+    """Prints runs as a table to stdout, and the reasons of waiting runs to stderr."""
     rows = [
         (
             info.run,
@@ -78,14 +78,14 @@ def print_runs(output: Output, runs: Sequence[RunInfo], why: Mapping[str, str]) 
 
 
 def local_time(epoch_ms: int) -> str:
-    """Writes a time as a person reads it: of this machine, with the year only when it is another."""
+    """Formats a time in the local zone, with the year only if it is not the current one."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, UTC).astimezone()
     is_this_year = moment.year == datetime.now(UTC).year
     return moment.strftime("%b %d %H:%M" if is_this_year else "%Y-%m-%d %H:%M")
 
 
 def run_as_dict(info: RunInfo, why: str = "") -> dict[str, Any]:
-    """Returns what is known of a run without its results; totals by outcome are in its own document."""
+    """Returns a run as JSON without its results; totals by outcome are in its own document."""
     return {
         "run_id": info.run,
         "kind": info.kind.name,
@@ -120,7 +120,7 @@ def change_state(session: Session, run: str, *, action: str) -> str:
 
 
 def print_state_change(session: Session, run: str, *, action: str) -> None:
-    """Changes a run's state and tells the new one."""
+    """Changes a run's state and prints the new one."""
     state = change_state(session, run, action=action)
     if session.options.json:
         document = {"schema_version": SCHEMA_VERSION, "run_id": run, "state": state, "exit": 0}

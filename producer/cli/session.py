@@ -1,4 +1,4 @@
-"""One command's way to settings, Redis, ledger and queue, each made when it is first asked for."""
+"""The settings, Redis client, ledger and queue of one command, each created on first use."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 CANNOT_WRITE: Final = "MISCONF"
-"""What a server answers to a write that its disk has no room for."""
+"""Error word of a server whose disk is full."""
 
 FULL_S: Final = 2.0
-"""How long a command waits for a Redis that is full, which rarely passes by itself."""
+"""How long a command waits for a full Redis, which rarely resolves by itself."""
 
 
 class Session:
-    """What a handler works with; closing it lets go of Redis."""
+    """Lazily created resources of one command; closing it releases the connection to Redis."""
 
     def __init__(self, options: GlobalOptions, settings: Settings | None = None) -> None:
         self.options = options
         self.output = Output(options)
         self.seen = set[str]()
-        """Runs that this command has found: one of them that is unknown later has been lost since."""
+        """Runs that this command has found: if one is unknown later, it was lost meanwhile."""
         self._has_warned_of_refusal = False
         if settings is not None:
             self.settings = settings
@@ -68,11 +68,11 @@ class Session:
         """The Redis in use: flag, else environment, else embedded (started when it is not running)."""
         from shared.server.client import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-        # Most commands only look at the ledger, and do so while a broker of its own is away.
+        # Most commands only read the ledger, which works while a separate broker is unavailable.
         return resolve_target(self.settings, redis_flag=self.options.redis, with_broker=False)
 
     def require_broker(self) -> None:
-        """Makes sure that a broker of its own answers, before work is begun that needs it.
+        """Makes sure that a separate broker answers, before work that needs it.
 
         Raises:
             InfrastructureError: it does not answer, or is unfit.
@@ -83,7 +83,7 @@ class Session:
             probe_broker(self.connection.broker, self.settings.connect_patience_s)
 
     def broker_refusal(self) -> str:
-        """Says why a Redis that is only the broker takes no writes; empty when it does, or is none.
+        """Returns why a separate Redis broker refuses writes; empty if it accepts them or is no Redis.
 
         Raises:
             redis.RedisError: it does not answer.
@@ -99,18 +99,18 @@ class Session:
 
     @cached_property
     def client(self) -> redis.Redis:
-        """A client of that Redis, which was looked at: it answers and can carry the ledger."""
+        """A client of that Redis, which was checked: it answers and can carry the ledger."""
         return self.connection.target.client()
 
     @cached_property
     def queues(self) -> Queues:
-        """The broker's queues; the broker is the ledger's server unless the environment says otherwise."""
+        """The broker's queues; the broker is the ledger's server unless a separate one is configured."""
         from shared.queues import queues_on  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         return queues_on(self.connection.broker, client=None if self._has_own_broker else self.client)
 
     def queue_lengths(self) -> dict[Kind, int | None]:
-        """Counts the wake-ups that no worker has taken yet; None while a broker of its own does not answer.
+        """Counts the wake-ups that no worker has taken yet; None while a separate broker does not answer.
 
         Raises:
             redis.RedisError: the broker is the ledger's server, and it does not answer.
@@ -128,7 +128,7 @@ class Session:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The ledger, with the patience of a running command."""
+        """The ledger, with the time limits of a running command."""
         from shared.ledger import Ledger  # noqa: PLC0415 - start-up: `--help` must not load redis
         from shared.ledger.times import Times  # noqa: PLC0415 - same
 
@@ -143,28 +143,28 @@ class Session:
         )
 
     def _warn_of_refusal(self, why: str) -> None:
-        """Says once that a command waits for a Redis that takes no writes."""
+        """Warns once that the command waits for a Redis that refuses writes."""
         if not self._has_warned_of_refusal:
             self._has_warned_of_refusal = True
             self.output.warn(f"Redis takes no writes; waiting up to {self.settings.patience_s:g} s: {why}")
 
     @cached_property
     def store(self) -> RunStore:
-        """The reading side of runs."""
+        """Reads runs and results."""
         from shared.runs import RunStore  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         return RunStore(self.client, patience_s=self.settings.patience_s)
 
     @cached_property
     def impatient_store(self) -> RunStore:
-        """The same for who waits for Redis by itself, and wants to know at once that it is away."""
+        """The same without waiting, for callers that handle an unavailable Redis themselves."""
         from shared.runs import RunStore  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         return RunStore(self.client, patience_s=0.0)
 
     @cached_property
     def publisher(self) -> Publisher:
-        """The way to publish wake-ups for workers."""
+        """Publishes wake-ups for workers."""
         from shared.broker import Publisher, make_app  # noqa: PLC0415 - start-up: Celery costs 80 ms
 
         return Publisher(make_app(self.connection.broker))
@@ -172,8 +172,8 @@ class Session:
     def count_workers(self, kind: Kind) -> int:
         """Counts live workers of a kind.
 
-        Everybody who works on an embedded server is of this machine and holds a heartbeat file, so that a
-        worker which was killed is known to be gone before its registration has run out.
+        All workers of an embedded server are on this machine and hold a heartbeat file, so that a killed
+        worker is detected before its registration has expired.
 
         Raises:
             RedisUnreachableError: Redis is away.
@@ -183,7 +183,7 @@ class Session:
         return len(self.impatient_store.workers(kind))
 
     def unwritable(self) -> str:
-        """Says that the server cannot write its data, and where; empty while it can, or does not say."""
+        """Returns a message if the server cannot write its data; empty if it can, or does not report it."""
         try:
             found = self.client.info("persistence")
         except Exception as error:
@@ -196,25 +196,25 @@ class Session:
 
     @property
     def _disk(self) -> str:
-        """Where the server writes, as far as it is known here."""
+        """The server's disk, as far as known."""
         return f"the disk of {self.settings.data_dir}" if self.connection.embedded else "the server's disk"
 
     def with_disk_hint(self, error: RedisUnreachableError) -> RedisUnreachableError:
-        """Says of an embedded server that cannot write where its data are: no other message does."""
+        """Adds the place of the data to the error of an embedded server with a full disk."""
         if CANNOT_WRITE in error.message and self.connection.embedded:
             error.hint = f"make room on {self._disk}, then run the command again"
         return error
 
     def command(self, *words: str) -> str:
-        """Writes a command that goes on where this one stands: on the same Redis."""
+        """Formats a follow-up command that uses the same Redis."""
         options = ["--redis", self.connection.target.display] if self.options.redis else []
         return shlex.join(["proctor", *words, *options])
 
     def confirm(self, question: str) -> None:
-        """Asks before something is deleted.
+        """Asks for confirmation before something is deleted.
 
         Raises:
-            UsageError: the answer was no, or nobody is there to answer and `--yes` was not given.
+            UsageError: the answer was no, or stdin is no terminal and `--yes` was not given.
         """
         if self.options.yes:
             return
@@ -224,17 +224,17 @@ class Session:
             raise UsageError("nothing was changed")
 
     def revive(self) -> None:
-        """Starts an embedded server again that has gone; clients find it at its old place."""
+        """Restarts an embedded server that has ended; clients reconnect to the same socket."""
         if not self.connection.embedded:
             return
-        with suppress(InfrastructureError):  # whoever waits for Redis has a patience of his own
+        with suppress(InfrastructureError):  # the caller has a time limit of its own
             from shared.server.client import resolve_target  # noqa: PLC0415 - start-up: `--help` must not load redis
 
             before, self.connection = self.connection, resolve_target(self.settings, with_broker=False)
             before.lease.close()
 
     def close(self) -> None:
-        """Lets go of Redis; an embedded server without clients stops by itself."""
+        """Closes the connections; an embedded server without clients stops by itself."""
         queues, connection = self.__dict__.get("queues"), self.__dict__.get("connection")
         if queues is not None:
             queues.close()
@@ -243,7 +243,7 @@ class Session:
 
 
 def _lost(error: UnknownRunError) -> RunLostError:
-    """Says that a run which was there is gone: nobody mistyped its id."""
+    """Builds the error for a run that existed before."""
     return RunLostError(
         f"run {error.run} is gone: somebody removed it, it expired, or Redis lost its data",
         hint="the input is where it was: run it again",
@@ -251,7 +251,7 @@ def _lost(error: UnknownRunError) -> RunLostError:
 
 
 def pass_session(handler: Callable[Concatenate[Session, P], int | None]) -> Callable[P, Any]:
-    """Hands a handler its session and closes it afterwards."""
+    """Passes a session to a command's handler and closes it afterwards."""
 
     @wraps(handler)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> int | None:

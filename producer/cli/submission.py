@@ -23,9 +23,9 @@ class Submission:
     """One file on its way into the queue.
 
     Args:
-        session: names the Redis.
+        session: access to Redis.
         file: path, or `-` for stdin.
-        choice: what the command line says.
+        choice: options of the command line.
     """
 
     def __init__(self, session: Session, file: str, choice: SubmitChoice) -> None:
@@ -34,10 +34,10 @@ class Submission:
         self.source = Source(file)
 
     def kind(self) -> Kind:
-        """What the file describes.
+        """Returns the kind of the file.
 
         Raises:
-            InputError: it cannot be read, or looks like nothing we know.
+            InputError: it cannot be read, or its kind is not recognised.
         """
         named = self._choice.input.kind
         return kind_named(named) if named else detect_kind(self.source)
@@ -63,20 +63,20 @@ class Submission:
         return kinds.of(kind).read_options.load()(common, choice)
 
     def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
-        """Puts all of it into the queue, or nothing.
+        """Submits the whole file, or nothing of it.
 
         Args:
-            view: told how far it is.
-            is_attended: the caller stays until the run has ended, and sees it if Redis crashes within the
-                second that its disk needs: the file is still there. Otherwise that second is waited for.
+            view: shows the progress of loading.
+            is_attended: the caller follows the run and would notice a crash of Redis before the run is on
+                disk, in which case the file can be submitted again. Otherwise the submit waits for the disk.
 
         Raises:
             InputError: the file breaks its contract.
-            ProctorError: as `producer.submit.submit` says.
+            ProctorError: see `producer.submit.submit`.
         """
         session = self._session
         if session.connection.risk:
-            session.output.warn(f"{session.connection.risk}; `proctor doctor` says how to mend it")
+            session.output.warn(f"{session.connection.risk}; `proctor doctor` shows how to fix it")
         options = replace(
             self.options(),
             await_disk=not (is_attended and self.source.repeatable),

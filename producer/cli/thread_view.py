@@ -33,16 +33,16 @@ _memento: Final = Decoder(Memento).decode
 
 
 class ThreadView(NamedTuple):
-    """A thread as it stands."""
+    """The state of a thread."""
 
     namespace: str
     name: str
     turns: int
     """Decided so far; the etag is the same number as text."""
     memento: Memento
-    """As results hold it."""
+    """Its memento."""
     stored: bytes
-    """The same as JSON."""
+    """The memento as JSON."""
 
     @property
     def is_frozen(self) -> bool:
@@ -60,7 +60,7 @@ class ThreadView(NamedTuple):
         return max(0, now_ms() - self.updated_ms) / 1000
 
     def as_dict(self) -> dict[str, Any]:
-        """What programs read in a list."""
+        """Returns the entry of a list for `--json`."""
         rollup = self.memento.affect.rollup
         return {
             "namespace": self.namespace,
@@ -93,7 +93,7 @@ class LastTurn(NamedTuple):
         return self.etag, self.turn.error is not None, row.finished_ms, row.index
 
     def as_dict(self) -> dict[str, Any]:
-        """What programs read of it."""
+        """Returns it for `--json`."""
         result, error = self.turn.result, self.turn.error
         assert result is not None  # noqa: S101 - only turns with a result are collected
         return {
@@ -125,7 +125,7 @@ def newest(store: ThreadStore, namespaces: Iterable[str], most: int) -> list[Thr
 
 
 def last_turns(store: RunStore, view: ThreadView, most: int) -> list[LastTurn]:
-    """Finds the last turns of a thread, oldest first, as far as runs that are kept still hold them.
+    """Finds the last turns of a thread, oldest first, in runs that are still stored.
 
     Args:
         store: reads runs.
@@ -164,7 +164,7 @@ def _turns_of(store: RunStore, view: ThreadView) -> Iterator[LastTurn]:
 
 
 def document_of(view: ThreadView, turns: Sequence[LastTurn], users: Sequence[str]) -> dict[str, Any]:
-    """Returns all that is known of a thread; the memento can be sent back with a turn as it is."""
+    """Returns a thread for `--json`; the memento can be sent with a turn unchanged."""
     return {
         **view.as_dict(),
         "used_by": list(users),

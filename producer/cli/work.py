@@ -1,4 +1,4 @@
-"""Works a run to its end for `run`, `resume`, `retry`, `rescore`, `demo`: workers, progress, summary."""
+"""Runs a run to its end for `run`, `resume`, `retry`, `rescore`, `demo`: workers, progress, summary."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkOptions:
-    """How to work on a run."""
+    """Workers, time limit and reports of a run."""
 
     processes: int | None = None
-    """Worker processes to start when nobody else works; 0 starts none."""
+    """Worker processes to start if none is alive; 0 starts none."""
     in_flight: int | None = None
     """Items in flight per process."""
     timeout_s: float | None = None
     """After this the run is ended as incomplete."""
     files: list[ReportFile] = field(default_factory=list)
-    """What to write when it has ended."""
+    """Reports to write when it has ended."""
     gates: Sequence[Gate] = ()
-    """What must not be true of it then."""
+    """Conditions that fail the run."""
     with_text: bool = True
-    """Whether its reports show what was said in turns."""
+    """Whether reports contain the texts of turns."""
 
 
 def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[View], str]) -> int:
-    """Begins a run, works it to its end, tells how it went, and returns the exit code.
+    """Begins a run, follows it to its end, prints the result, and returns the exit code.
 
     Args:
-        session: names Redis and the data folder.
-        kind: what the run consists of.
+        session: access to Redis and the data folder.
+        kind: kind of the run.
         options: how to work.
-        begin: submits or resumes and returns the run's id; workers start up meanwhile.
+        begin: submits or resumes and returns the run's id, while workers start.
     """
     workers = LocalWorkers(session, kind, processes=options.processes, in_flight=options.in_flight)
     view = open_view(session.output)
@@ -95,19 +95,19 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
             incremental.discard()
         try:
             view.close()
-        finally:  # the terminal may have gone; the workers must go too
+        finally:  # workers must be stopped even if the terminal is gone
             workers.stop()
 
 
 def resume(session: Session, run: str, options: WorkOptions) -> int:
-    """Continues a run that is paused, that nobody works on, or that was cut short, and follows it to its end.
+    """Continues a run that is paused, has no worker, or was cut short, and follows it to its end.
 
-    A run that was cut short goes on with what has no result; of queries also with the one that found nobody
-    at the API.
+    A run that was cut short continues with items without a result; a queries run also with the query that
+    could not connect.
 
     Raises:
         UnknownRunError: there is no such run.
-        UsageError: a gate asks for a number, or a file for a format, that runs of this kind do not have.
+        UsageError: a gate or a report format does not exist for this kind.
     """
     info = find_run(session, run)
     check_gates(options.gates, info.kind)
@@ -130,7 +130,7 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
     """Submits the stored answers of a run with criteria, and works the new run to its end.
 
     Args:
-        session: names the Redis.
+        session: access to Redis.
         run: the run's id.
         config: whose criteria are used; None: the run's own.
         options: how to work, and what to write.
@@ -169,9 +169,9 @@ _NOT_SUBMITTED: Final = "interrupted while the file was read; nothing of it was 
 def _interrupted(
     session: Session, run: str, workers: LocalWorkers, options: WorkOptions, by: str
 ) -> InterruptedByUserError:
-    """Stops what was started, writes reports of what is done, and says how to go on.
+    """Stops started workers, writes reports of finished items, and builds the error with the next command.
 
-    Another Ctrl-C ends the workers at once, and leaves the rest of this out.
+    Another Ctrl-C ends the workers at once and skips the reports.
     """
     if workers.is_working:
         session.output.note(

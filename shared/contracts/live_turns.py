@@ -1,7 +1,7 @@
-"""What a turns run with a model is told: whom to ask, for which decisions, and how; kept in its snapshot.
+"""The settings of a turns run with a model, stored in its snapshot: the model, when and how it is called.
 
-The producer writes it at submit and workers read it, whatever their environment says. A key is no part of it:
-only the name of the worker's variable that holds one.
+The producer writes it at submit and workers read it, independently of their environment. It contains no key,
+only the name of the worker's variable for it.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any, Final
 from shared.contracts.turn_vocabulary import Live
 
 SNAPSHOT_KEY: Final = "asking"
-"""Where it stands in a run's snapshot, beside `model` and `live`."""
+"""Its key in a run's snapshot, beside `model` and `live`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class LiveRun:
     model: str
     """As litellm names it, such as `openai/gpt-4o`, or any name with an `api_base`."""
     live: Live = Live.SHOULD
-    """Which decisions are worth a call."""
+    """For which decisions the model is called."""
     api_base: str = ""
-    """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
+    """URL of an OpenAI-compatible endpoint; empty: the provider's own."""
     api_key_env: str = ""
     """The variable of the worker's environment that holds the key; empty: the provider's usual one."""
     temperature: float | None = None
@@ -31,9 +31,9 @@ class LiveRun:
     max_cost: float | None = None
     """US dollars that the run may cost; None for no limit."""
     use_cache: bool = True
-    """Whether equal questions share an answer."""
+    """Whether identical requests share an answer."""
     concurrency: int | None = None
-    """Calls that may be under way at a time in the whole fleet; None for no limit."""
+    """Maximum concurrent calls, across all workers; None for no limit."""
     timeout_s: float = 120.0
     """Hard limit of one call."""
     prices: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The contracts of a thread's memory: signals, affect, summaries and mementos, strict and frozen.
+"""The contracts of a thread's state: signals, affect, summaries and mementos, strict and frozen.
 
 Fields carry the names of the documents, so that a contract reads like the JSON it describes. An optional key
 may be left out but not be null.
@@ -86,7 +86,7 @@ class ThreadMementoSignalItem(Contract):
     endMessageId: Text
     """The message that the signal is anchored to."""
     kind: Word[ThreadMementoSignalKind]
-    """What it says."""
+    """Its kind."""
     confidence: Word[Confidence]
     """How sure its source is; kept, not weighed."""
     source: Word[SignalSource]
@@ -127,7 +127,7 @@ class RequestAffectPoint(AffectPoint):
 
 
 class AffectRollup(Contract):
-    """What a thread's points come to."""
+    """The rollup of a thread's points."""
 
     phase: Word[AffectPhase]
     """Where the emotion is heading."""
@@ -143,7 +143,7 @@ class StoredAffect(Contract):
     points: Annotated[list[AffectPoint], Field(max_length=MAX_AFFECT_POINTS)]
     """The latest points, oldest first."""
     rollup: AffectRollup
-    """What they come to."""
+    """Their rollup."""
 
 
 class RequestAffect(Contract):

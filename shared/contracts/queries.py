@@ -1,7 +1,7 @@
 """The contracts of the queries workload: one baseline of the input file, one result of a query.
 
-Strict at the door: `"is_oos": "false"` or a string where a list belongs is refused, since both would be taken
-for something else without a word (a non-empty text is true; a string is a list of characters).
+Strict: `"is_oos": "false"` or a string where a list belongs is refused, since both would be silently mistaken
+for something else (a non-empty text is true; a string is a list of characters).
 
 >>> Baseline.model_validate(
 ...     {"id": "Q-01", "category": "sla", "query": "?", "is_oos": False,
@@ -130,7 +130,7 @@ class Latency(_Check):
     """Did the answer come in time?"""
 
     latency_ms: Annotated[int, Field(ge=0)]
-    """What the server said, or the client measured."""
+    """As reported by the server, or measured by the client."""
     threshold_ms: int
     """What it must stay below."""
 
@@ -155,7 +155,7 @@ class Checks(BaseModel):
 
 
 class QueryResult(BaseModel):
-    """What is known of one query when it is done."""
+    """The result of one query."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 

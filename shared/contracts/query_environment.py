@@ -69,7 +69,7 @@ def api_url(flag: str | None, environment: Mapping[str, str], *, default: str = 
 
 
 def _is_http(url: str) -> bool:
-    """Tells whether a URL can be called: scheme, host, a port in range, nothing after the path."""
+    """Returns whether a URL can be called: scheme, host, a port in range, nothing after the path."""
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)

@@ -1,8 +1,8 @@
-"""What a queries run is told: the API, how it is asked, how fast and how often; kept in the run's snapshot.
+"""The settings of a queries run, stored in its snapshot: the API, its request format, rate and repetitions.
 
-The producer writes it at submit and workers read it, so that whoever works on a run asks in the same way,
-whatever the environment of the worker says. Secrets are no part of it: a header's value may name variables
-(`$API_KEY`) of the worker's environment, and a bearer token is always one.
+The producer writes it at submit and workers read it, so that all workers send the same requests,
+independently of their environment. It contains no secrets: a header's value may name variables (`$API_KEY`)
+of the worker's environment, and a bearer token is always a variable.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from typing import Any, Final
 from shared.contracts.query_vocabulary import DEFAULT_API_URL, QUERY_ENDPOINT, REQUEST_TIMEOUT_S
 
 SNAPSHOT_KEY: Final = "queries"
-"""Where it stands in a run's snapshot."""
+"""Its key in a run's snapshot."""
 METHODS: Final = ("POST", "GET", "PUT")
-"""How an API may be asked; GET takes the query as a parameter of the URL."""
+"""Methods of requests; GET sends the query as a parameter of the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class QueryRun:
     delay_s: float = 0.0
     """Seconds between two queries, over the whole fleet; also the base of the waits after status 429."""
     concurrency: int = 1
-    """Queries that may be under way at a time in the whole fleet."""
+    """Maximum concurrent queries, across all workers."""
     together: int = 1
-    """Queries of one chunk that may be under way at a time."""
+    """Maximum concurrent queries of one chunk."""
     retry_errors: int = 0
     """Retries of timeouts, broken connections and status 500 and above."""
     start_from: str = ""
@@ -50,7 +50,7 @@ class QueryRun:
     version: str = "unknown"
     """The baselines' version."""
     repeat: int = 1
-    """How often each query is asked."""
+    """How often each query is sent."""
     chosen: str = ""
     """How many queries of the file were chosen, and with which options; empty when all were."""
     offset: int = 0

@@ -28,7 +28,7 @@ EXPECTED_QUERIES: Final = 50
 MAX_QUERY_CHARS: Final = 20_000
 """A longer query is an input error."""
 MAX_LATENCY_MS: Final = 2**53
-"""A server that claims more than this many milliseconds is not believed: nothing else in JSON is exact."""
+"""Longest latency that is accepted from a server, in milliseconds: larger numbers are not exact in JSON."""
 
 CHECKS: Final = (
     "must_contain",
@@ -124,7 +124,7 @@ def confidence_of(response: Any) -> tuple[str, str]:
 
 
 def failed(result: Mapping[str, Any]) -> bool:
-    """Tells whether a query got no answer that could be judged.
+    """Returns whether a query has no answer that could be checked.
 
     >>> failed({"error": "Timeout after 30s"}), failed({"error": None})
     (True, False)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ThreadMementoSignalKind(StrEnum):
-    """What a signal says about the conversation."""
+    """The kinds of signals about a conversation."""
 
     DECISION_MADE = "decision_made"
     """Somebody committed to a decision that changes the thread's direction."""
@@ -43,7 +43,7 @@ class SignalSource(StrEnum):
 
 
 class PointSource(StrEnum):
-    """Who made an affect point, as the memento that we store and answer says it."""
+    """Who made an affect point, in stored and returned mementos."""
 
     DEVICE_HINT = "device_hint"
     SERVER = "server"
@@ -51,7 +51,7 @@ class PointSource(StrEnum):
 
 
 class RequestPointSource(StrEnum):
-    """Who made an affect point, as a client's memento says it; `sentinel` is stored as `server`."""
+    """Who made an affect point, in a client's memento; `sentinel` is stored as `server`."""
 
     SENTINEL = "sentinel"
     DEVICE_HINT = "device_hint"
@@ -77,7 +77,7 @@ class IntensityBucket(StrEnum):
 
 
 class Role(StrEnum):
-    """Who speaks a turn."""
+    """Author of a turn."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -93,7 +93,7 @@ class SummaryPolicy(StrEnum):
 
 
 class Live(StrEnum):
-    """Which decisions are worth a call of the model."""
+    """For which decisions the model is called."""
 
     MUST = "must"
     """Only `must`."""

@@ -1,4 +1,4 @@
-"""The contract of one line of a turns file, checked at the door: strict, frozen, and without unknown keys.
+"""The contract of one line of a turns file, checked when it is loaded: strict, frozen, no unknown keys.
 
 `worker.breakpoint.turn_wire` decodes the same JSON once more where speed matters;
 tests/property/test_breakpoint_wire.py keeps the two equal.
@@ -70,7 +70,7 @@ def _finite(meta: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class TurnContext(Contract):
-    """What the client knows of the thread."""
+    """The context that a client sends with a turn."""
 
     thread_memento: OptionalKey[AnyMemento] = None
     """The client's memento, v0.2, or one that a result held, v0.1."""
@@ -95,17 +95,17 @@ class Turn(Contract):
     threadId: Text
     """The conversation it belongs to."""
     message: Annotated[str, StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARS)]
-    """What was said."""
+    """The text of the turn."""
     messageId: OptionalKey[Text] = None
     """Its identity; by default made of thread and position."""
     role: Word[Role] = Role.USER
-    """Who spoke."""
+    """Its author."""
     clientRequestId: OptionalKey[Text] = None
     """Idempotency key, unique in the namespace."""
     signals: OptionalKey[ThreadMementoSignals] = None
     """Signals for this turn; may stand in the context's memento instead, not in both."""
     context: OptionalKey[TurnContext] = None
-    """What the client knows of the thread."""
+    """The context that a client sends with a turn."""
     contextWindowPressure: bool = False
     """The context window is getting full."""
     driftRisk: bool = False

@@ -32,7 +32,7 @@ from shared.ledger.types import (
     ChunkPlan,
     Claim,
     Committed,
-    Held,
+    HeldLease,
     Opened,
     Row,
     ThreadCommit,
@@ -266,7 +266,7 @@ class Ledger:
             return Claim(status, wakes, wire.items_from(rows), [], suspect, busy, namespace)
         return Claim(status, wakes, [], wire.threads_from(rows), suspect, busy, namespace)
 
-    def renew(self, held: Sequence[Held]) -> list[str]:
+    def renew(self, held: Sequence[HeldLease]) -> list[str]:
         """Renews leases on the ledger clock; returns for each the state of its run, or `lost`.
 
         Raises:

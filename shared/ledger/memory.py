@@ -23,7 +23,7 @@ SIZED: Final = (
 """Keys that grow with a run; the last two hold its threads, where they are its own."""
 
 
-class Holding(NamedTuple):
+class RunMemory(NamedTuple):
     """The memory of one run."""
 
     run: str
@@ -34,7 +34,7 @@ class Holding(NamedTuple):
     """Memory of its keys, as estimated by the server."""
 
 
-def largest_runs(client: Any) -> Sequence[Holding]:
+def largest_runs(client: Any) -> Sequence[RunMemory]:
     """Measures the newest runs and returns the largest of them, the largest first.
 
     Args:
@@ -55,16 +55,18 @@ def largest_runs(client: Any) -> Sequence[Holding]:
         return []
     width = 1 + len(SIZED)
     found = [
-        Holding(name, (answers[at] or b"").decode(), sum(size or 0 for size in answers[at + 1 : at + width]))
+        RunMemory(
+            name, (answers[at] or b"").decode(), sum(size or 0 for size in answers[at + 1 : at + width])
+        )
         for name, at in zip(names, range(0, len(answers), width), strict=True)
     ]
     return sorted(found, key=lambda each: -each.size_bytes)[:SHOWN]
 
 
-def held_text(runs: Sequence[Holding]) -> str:
+def format_run_memory(runs: Sequence[RunMemory]) -> str:
     """Formats the memory of runs; empty if there are none.
 
-    >>> held_text([Holding("r1", "running", 60_400_000), Holding("r2", "finished", 1_000_000)])
+    >>> format_run_memory([RunMemory("r1", "running", 60_400_000), RunMemory("r2", "finished", 1_000_000)])
     'r1 (running) holds 60.4 MB, r2 (finished) 1.0 MB'
     """
     sizes = [f"{each.run} ({each.state}) {{}}{each.size_bytes / 1e6:,.1f} MB" for each in runs]
@@ -77,7 +79,7 @@ def full(client: Any) -> RedisFullError:
     held = ""
     with suppress(exceptions.RedisError):
         memory = client.info("memory")
-        held = held_text(largest_runs(client))
+        held = format_run_memory(largest_runs(client))
     return RedisFullError(f"{full_text(memory)}{held and '; '}{held}", hint=FULL_HINT)
 
 

@@ -105,7 +105,7 @@ class Claim(NamedTuple):
     """The namespace of the threads' state."""
 
 
-class Held(NamedTuple):
+class HeldLease(NamedTuple):
     """A lease to renew."""
 
     run: str

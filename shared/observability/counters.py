@@ -1,4 +1,4 @@
-"""Names the counters of the fleet, as scripts and workers write them and `proctor metrics` reads them.
+"""Names of the fleet's counters, written by scripts and workers and read by `proctor metrics`.
 
 Counters only grow, and none belongs to a run: a run that is removed takes nothing of them with it.
 
@@ -6,7 +6,7 @@ The ledger's scripts count in the same step as what they count (hash `keys.COUNT
 
     items KIND OUTCOME       results, by outcome; of turns by decision
     runs KIND STATE          runs that have ended, by final state
-    steward KIND ACTION      what the steward has healed
+    steward KIND ACTION      repairs by the steward
     fenced WRITER            writes that were refused because their lease had ended
 
 Workers count calls in memory and send their counts every few seconds (hash `keys.CALL_COUNTERS_KEY`). Here
@@ -58,7 +58,7 @@ class Call(StrEnum):
 
 
 class Action(StrEnum):
-    """What the steward does where something went wrong."""
+    """Repairs by the steward."""
 
     LEASE_ENDED = "lease_ended"
     """A lease ran out: its worker is gone, or too slow to renew it."""

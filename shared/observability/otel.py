@@ -128,10 +128,10 @@ class _Span:
 
 
 def _resource(instance: str) -> Resource:
-    """Describes this process; what the environment says goes before."""
-    told = f"{os.environ.get('OTEL_RESOURCE_ATTRIBUTES', '')},"
+    """Describes this process; variables of the environment take precedence."""
+    configured = f"{os.environ.get('OTEL_RESOURCE_ATTRIBUTES', '')},"
     attributes = {"service.version": __version__, "service.instance.id": instance}
-    if not os.environ.get("OTEL_SERVICE_NAME") and "service.name=" not in told:
+    if not os.environ.get("OTEL_SERVICE_NAME") and "service.name=" not in configured:
         attributes["service.name"] = DISTRIBUTION
     return Resource.create(attributes)
 

@@ -1,9 +1,9 @@
-"""Traces runs with OpenTelemetry where that is asked for; everywhere else each call costs one comparison.
+"""Traces runs with OpenTelemetry if configured; otherwise each call costs one comparison.
 
     submit                     in the producer; its context stands in the run's snapshot
     └─ chunk                   one delivery of a chunk to a worker, in whatever process
        ├─ claim, commit        calls of the ledger
-       └─ item                 one case or query in hand
+       └─ item                 one case or query
           ├─ chat MODEL        one call of a model; `POST` of an API
           └─ validate          stages 0 to 3
 
@@ -104,11 +104,11 @@ _backend: Backend | None = None
 
 
 def start(*, instance: str, on_problem: Callable[[str], object]) -> None:
-    """Switches tracing on, where the environment asks for it.
+    """Switches tracing on, if the environment enables it.
 
     Args:
         instance: names this process in the fleet.
-        on_problem: called with a sentence when tracing is asked for and cannot be had.
+        on_problem: called with a sentence if tracing is enabled but not available.
     """
     global _backend  # noqa: PLW0603 - one for the process, like the handlers of `logging`
     if _backend is not None or not is_wanted(os.environ):
@@ -131,7 +131,7 @@ def start(*, instance: str, on_problem: Callable[[str], object]) -> None:
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Tells whether the environment asks for traces, by OpenTelemetry's own variables.
+    """Returns whether the environment enables traces, by OpenTelemetry's own variables.
 
     >>> is_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}), is_wanted({})
     (True, False)
@@ -144,7 +144,7 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
 
 
 def is_on() -> bool:
-    """Tells whether spans are made, for callers whose attributes cost something."""
+    """Returns whether spans are made, for callers whose attributes are expensive."""
     return _backend is not None
 
 

@@ -2,8 +2,8 @@
 
 What RabbitMQ does by itself, and why no work is lost by it:
 
-    connection lost         its messages come back. The ledger says that there is nothing to do, or that the
-                            chunk's lease has to run out first.
+    connection lost         its messages are redelivered. A claim then finds nothing to do, or that the
+                            chunk's lease has to expire first.
     delivery limit          RabbitMQ 4 drops a message after 20 returns. The ledger's overdue rule publishes
                             another one, and its poison rule ends what kills workers.
     consumer timeout        after 30 minutes without acknowledgement RabbitMQ closes the channel and hands out
@@ -30,7 +30,7 @@ HEARTBEAT_S: Final = 4
 ACKNOWLEDGE_WITHIN_MS: Final = 24 * 3600 * 1000
 """For `x-consumer-timeout`: a chunk is acknowledged when it ends, and it may wait for an upstream."""
 LOOK_AGAIN_S: Final = 5.0
-"""A broker that did not answer is not asked for queue lengths again before."""
+"""Time without further queries for queue lengths after a broker did not answer."""
 NOT_FOUND: Final = 404
 PRECONDITION_FAILED: Final = 406
 
@@ -43,7 +43,7 @@ class RabbitQueues:
     """
 
     declares = True
-    """A message for a queue that nobody has declared is dropped without an error."""
+    """A message for an undeclared queue is dropped without an error."""
 
     def __init__(self, target: AmqpTarget) -> None:
         self._target = target

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shared.server.client import RedisTarget
 
 VISIBILITY_TIMEOUT_S: Final = 3600
-"""After this an unacknowledged message comes again. Above every chunk's time: leases do the recovering."""
+"""After this an unacknowledged message is redelivered. Longer than any chunk: leases do the recovery."""
 UNACKED_KEY: Final = f"{PREFIX}unacked"
 """Hash of the transport: messages that were handed out and are not acknowledged, by delivery tag."""
 UNACKED_INDEX_KEY: Final = f"{PREFIX}unacked_index"

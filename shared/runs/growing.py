@@ -1,6 +1,6 @@
-"""Reads the results of a turns run while they come in, each once and in input order.
+"""Reads the results of a turns run while it is in progress, each once and in input order.
 
-Whoever waits for a run can read and write them meanwhile: little is left to do when it has ended.
+A command that follows a run can write reports meanwhile, so that little is left to do when it has ended.
 """
 
 from collections import deque
@@ -11,11 +11,11 @@ from shared.runs.pages import ChunkFields, Page
 
 
 class GrowingRun:
-    """Where the reading stands.
+    """The position of the reader.
 
     Args:
         run: id of a turns run that has been sealed.
-        with_payload: whether each row brings its turn's line of the input.
+        with_payload: whether rows contain the turn's line of the input.
     """
 
     def __init__(self, run: str, *, with_payload: bool = False) -> None:
@@ -31,12 +31,12 @@ class GrowingRun:
         """Returns the pages of the next chunk; None as long as it is not decided, and at the end.
 
         Raises:
-            RedisUnreachableError: Redis is away; asked again, it goes on where it stood.
+            RedisUnreachableError: Redis is unavailable; the next call continues from the same position.
         """
         left = self._chunks(store)
         if not left or store.is_open(self._run, left[0]):
             return None
-        # A chunk that was given up, by a cancel, is closed too.
+        # A chunk that was dropped by a cancel is closed too.
         reader = store.reader(self._run, with_open=False, with_payload=self._with_payload)
         pages = reader.complete(left[0])
         if pages is not None:
@@ -48,13 +48,13 @@ class GrowingRun:
 
         Args:
             store: reads the run.
-            info: a look at it.
+            info: its state.
 
         Raises:
             RedisUnreachableError: Redis stays away.
         """
         if info.generation:
-            return None  # turns were asked for again meanwhile, and may have been read before
+            return None  # turns were retried meanwhile, and may have been read before
         reader = store.reader(self._run, with_open=info.is_final, with_payload=self._with_payload)
         return reader.pages(self._chunks(store))
 

@@ -1,4 +1,4 @@
-"""What is known of a run without looking at its results, and the store that reads both."""
+"""State and settings of runs, and the store that reads runs and results."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from shared.codecs.item_rows import ItemRow
 
 PATIENCE_S: Final = 60.0
-"""How long reading goes on while Redis is away."""
+"""How long reads are retried while Redis is unavailable."""
 TALLY_PREFIX: Final = "n:"
-"""Before the words of a run's progress counters."""
+"""Prefix of a run's progress counters."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """One look at a run."""
+    """A snapshot of a run."""
 
     run: str
     """Its id."""
     kind: Kind
-    """What its items are."""
+    """Its kind."""
     state: RunState
-    """Where it stands."""
+    """Its state."""
     namespace: str
-    """Where the state of its threads lives: the run itself, or a name that runs share."""
+    """The namespace of its threads: the run itself, or a name that runs share."""
     created_ms: int
     """When its loading began, epoch milliseconds."""
     sealed_ms: int | None
-    """When all of it was there and work could begin."""
+    """When it was completely loaded and work could begin."""
     finished_ms: int | None
     """When its state became final."""
     total: int
@@ -62,7 +62,7 @@ class RunInfo:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing of it changes any more, unless it is retried."""
+        """Whether it does not change any more, unless it is retried."""
         return self.state in FINAL_STATES
 
     @property
@@ -72,7 +72,7 @@ class RunInfo:
 
     @property
     def duration_ms(self) -> int | None:
-        """From the moment work could begin to the end; None before."""
+        """Time from the seal to the end; None before the end."""
         if self.finished_ms is None or self.sealed_ms is None:
             return None
         return self.finished_ms - self.sealed_ms
@@ -83,7 +83,7 @@ class RunStore:
 
     Args:
         client: connected to the ledger's server, answering bytes.
-        patience_s: how long a read goes on while Redis is away.
+        patience_s: how long a read is retried while Redis is unavailable.
     """
 
     def __init__(self, client: "redis.Redis", *, patience_s: float = PATIENCE_S) -> None:
@@ -170,7 +170,7 @@ class RunStore:
         return self._read(lambda: read_tries(self._client, run))
 
     def reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> PageReader:
-        """Makes a reader of the results of a turns run, for those who want them by chunk."""
+        """Makes a reader of the results of a turns run by chunk."""
         return PageReader(*self._fetchers(run), with_open=with_open, with_payload=with_payload)
 
     def chunks(self, run: str) -> Sequence[ChunkFields]:
@@ -187,33 +187,35 @@ class RunStore:
         """Reads the input batches of a run."""
         return self._fetchers(run)[1](batches)
 
-    def why(self, run: str) -> str:
-        """Says in one sentence why a run does not move; empty when nothing holds it.
+    def wait_reason(self, run: str) -> str:
+        """Returns one sentence on why a run makes no progress; empty if it does.
 
         Raises:
             UnknownRunError: there is no such run.
             RedisUnreachableError: Redis stays away.
         """
         info = self.info(run)
-        return self.why_of(info, self.standing(info))
+        return self.wait_reason_of(info, self.upstream_status(info))
 
-    def why_of(self, info: RunInfo, standing: upstreams.Standing | None) -> str:
-        """Says the same of a run that was looked at, and of what holds its calls back.
+    def wait_reason_of(self, info: RunInfo, upstream_status: upstreams.UpstreamStatus | None) -> str:
+        """Returns the same for a run and the status of its upstreams, which were read before.
 
         Raises:
             RedisUnreachableError: Redis stays away.
         """
-        scene = self._read(lambda: waiting.read_scene(self._client, info.run, info.kind.name, info.state))
-        if standing is None:
-            return waiting.why_waiting(info.run, scene)
-        if info.is_final:  # what holds calls back now has not ended it: only its budget can have
-            standing = standing._replace(gauges=())
-        held = waiting.describe_hold(standing)
-        parked = waiting.describe_parked(standing.parked)
-        return waiting.why_waiting(info.run, scene, held=held, parked=parked)
+        context = self._read(
+            lambda: waiting.read_wait_context(self._client, info.run, info.kind.name, info.state)
+        )
+        if upstream_status is None:
+            return waiting.wait_reason(info.run, context)
+        if info.is_final:  # only the budget can have ended it, not a limit
+            upstream_status = upstream_status._replace(scopes=())
+        blocked_calls = waiting.describe_blocked_calls(upstream_status)
+        parked = waiting.describe_parked(upstream_status.parked)
+        return waiting.wait_reason(info.run, context, blocked_calls=blocked_calls, parked=parked)
 
-    def standing(self, info: RunInfo) -> upstreams.Standing | None:
-        """Reads what holds a run's calls back; None when it calls nobody, or has ended by itself.
+    def upstream_status(self, info: RunInfo) -> upstreams.UpstreamStatus | None:
+        """Reads what may block a run's calls; None if it makes no calls, or has ended by itself.
 
         Raises:
             RedisUnreachableError: Redis stays away.
@@ -223,7 +225,7 @@ class RunStore:
         called = upstreams.upstreams_of(info)
         if called is None:
             return None
-        return self._read(lambda: upstreams.read_standing(self._client, info.run, called))
+        return self._read(lambda: upstreams.read_upstream_status(self._client, info.run, called))
 
     def workers(self, kind: Kind) -> Sequence[waiting.Worker]:
         """Reads the live workers of a kind.
@@ -264,7 +266,7 @@ class RunStore:
 
 
 def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | None:
-    """Makes sense of a run's hash; None when there is none."""
+    """Reads a run from the fields of its hash; None if there is none."""
     if b"state" not in fields:
         return None
     words = {name.decode(): value for name, value in fields.items()}
@@ -292,7 +294,7 @@ def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | No
 
 
 def _snapshot(text: bytes) -> dict[str, Any]:
-    """Reads the settings of a run; what a newer version wrote in another form counts as none."""
+    """Reads the settings of a run; empty if a newer version wrote them in another form."""
     try:
         found = json.loads(text or b"{}")
     except ValueError:

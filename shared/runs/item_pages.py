@@ -1,7 +1,7 @@
 """Reads the results of a cases or queries run in input order, a page at a time.
 
-Each item has one field of its own, named by its position, and a retry replaces what stands there: so a page
-is a range of positions, and nothing is sorted or merged.
+Each item has one field, named by its position, and a retry replaces its value. Therefore a page is a range of
+positions, and nothing is sorted or merged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +24,9 @@ class ItemReader:
 
     Args:
         results: reads result fields.
-        items: reads inputs; asked only for items without a result and for poisoned ones.
+        items: reads inputs; called only for items without a result and for poisoned ones.
         with_open: whether items without a result get a row, as in a run that has ended.
-        with_payload: whether each row brings its item's input.
+        with_payload: whether rows contain the item's input.
     """
 
     def __init__(self, results: Fetch, items: Fetch, *, with_open: bool, with_payload: bool = False) -> None:
@@ -82,5 +82,5 @@ def read_tries(client: Any, run: str) -> dict[int, Try]:
     pipeline.hget(keys.CLOCK_KEY, "back")
     found, back_ms = pipeline.execute()
     noted = [try_from(index.decode(), value.decode()) for index, value in found.items()]
-    # They are due on a clock that is never set back, see `steady` in `shared/ledger/lua/lib/server.lua`.
+    # Due times are on a clock that is never set back, see `steady` in `shared/ledger/lua/lib/server.lua`.
     return {int(n.index): n._replace(not_before_ms=n.not_before_ms - int(back_ms or 0)) for n in noted}

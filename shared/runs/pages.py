@@ -26,7 +26,7 @@ PAGE: Final = 200
 class TurnRow(NamedTuple):
     """The result of one turn, or the lack of one."""
 
-    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a row
+    index: int  # type: ignore[assignment] # hides tuple.index, which is not used
     """Position in the input, from 0."""
     code: str
     """How it ended, see `shared.codecs.turn_batches`; empty for a turn that the run ended without."""
@@ -39,7 +39,7 @@ class TurnRow(NamedTuple):
     attempts: int
     """Results it has had so far, this one included: above 1 after `retry`."""
     payload: bytes = b""
-    """Its line of the input, where it was asked for."""
+    """Its line of the input, if requested."""
 
 
 Page = list[TurnRow]
@@ -84,7 +84,7 @@ class PageReader:
         results: reads result fields.
         items: reads input batches; without payloads, only for turns without a result and for poisoned ones.
         with_open: whether turns without a result get a row, as in a run that ended early.
-        with_payload: whether each row brings its turn's line of the input.
+        with_payload: whether rows contain the turn's line of the input.
     """
 
     def __init__(self, results: Fetch, items: Fetch, *, with_open: bool, with_payload: bool = False) -> None:
@@ -193,7 +193,7 @@ def _is_special(block: Block | None) -> bool:
 
 
 def _completed(rows: list[TurnRow], payload: bytes, *, with_open: bool) -> list[TurnRow]:
-    """Gives poisoned turns their input, and turns without a result a row when they are to have one."""
+    """Adds the input to poisoned turns, and rows for turns without a result if requested."""
     indexes, body = unpack_batch(payload)
     inputs = dict(zip(indexes, body.split(b"\n"), strict=True))
     rows = [
@@ -213,7 +213,7 @@ def _rows(block: Block) -> list[TurnRow]:
 
 
 def _with_inputs(rows: Sequence[TurnRow], payload: bytes) -> list[TurnRow]:
-    """Puts into the rows of a batch what was loaded for them."""
+    """Adds the input to the rows of a batch."""
     indexes, body = unpack_batch(payload)
     inputs = dict(zip(indexes, body.split(b"\n"), strict=True))
     return [_row((*row[:6], inputs.get(row.index, b""))) for row in rows]

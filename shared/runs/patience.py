@@ -1,4 +1,4 @@
-"""Reading that outlives a Redis that is away for a while; what is read twice does no harm."""
+"""Retries reads while Redis is unavailable."""
 
 from collections.abc import Callable
 from threading import Event
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 def patiently(read: Callable[[], T], patience_s: float, *, client: Any) -> T:
-    """Reads until there is an answer.
+    """Reads, with retries until there is an answer.
 
     Args:
         read: one or more commands.
-        patience_s: how long Redis may be away.
+        patience_s: how long Redis may be unavailable.
         client: of redis-py, which `read` uses.
 
     Raises:

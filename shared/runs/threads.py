@@ -1,4 +1,4 @@
-"""Reads the threads of namespaces from Redis, in pages: however many there are, no command takes long."""
+"""Reads the threads of namespaces from Redis in pages, so that no command takes long."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     import redis
 
 PAGE: Final = 500
-"""Keys, or fields of a hash, that Redis looks at in one command."""
+"""Keys, or fields of a hash, that Redis scans in one command."""
 _BEFORE, _AFTER = keys.mementos_key("*").split("*")
 
 
-class _Owner(Struct, rename="camel"):
-    """Whose an answer is; that of a refused turn stands a level deeper, but is never remembered."""
+class _StoredResult(Struct, rename="camel"):
+    """The thread of a stored result; results of refused turns are never stored here."""
 
     thread_id: str
 
 
-class _Remembered(Struct):
-    """What a namespace keeps of an answered request, as far as it matters here."""
+class _StoredAnswer(Struct):
+    """The part of a stored answer to a request that is needed here."""
 
-    line: _Owner
+    line: _StoredResult
 
 
-_owner_of: Final = Decoder(_Remembered).decode
+_decode_answer: Final = Decoder(_StoredAnswer).decode
 
 
 class ThreadStore:
-    """Reads threads; what comes or goes meanwhile may be missing, or come twice.
+    """Reads threads; those added or removed meanwhile may be missing or returned twice.
 
     Args:
         client: connected to the ledger's server, answering bytes.
-        patience_s: how long a read goes on while Redis is away.
+        patience_s: how long a read is retried while Redis is unavailable.
     """
 
     def __init__(self, client: "redis.Redis", *, patience_s: float = PATIENCE_S) -> None:
@@ -46,11 +46,11 @@ class ThreadStore:
         self._patience_s = patience_s
 
     def namespaces(self) -> list[str]:
-        """Finds the namespaces that hold threads, by name; those of runs are called like their run."""
+        """Lists the namespaces that contain threads, by name; that of a run has the run's id."""
         found, cursor = set[str](), 0
         while True:
             cursor, names = self._read("scan", cursor, keys.mementos_key("*"), PAGE)
-            # The inbox of a thread called `x:mem` looks alike, but no namespace has a colon in its name.
+            # The inbox key of a thread named `x:mem` matches too, but namespaces contain no colon.
             some = (name.decode().removeprefix(_BEFORE).removesuffix(_AFTER) for name in names)
             found.update(name for name in some if ":" not in name)
             if cursor == 0:
@@ -81,7 +81,7 @@ class ThreadStore:
             name.decode()
             for page in self._pages(keys.requests_key(namespace))
             for name, value in page.items()
-            if _owner_of(value).line.thread_id in threads
+            if _decode_answer(value).line.thread_id in threads
         ]
 
     def _pages(self, key: str) -> Iterator[Mapping[bytes, bytes]]:

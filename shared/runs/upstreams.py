@@ -1,7 +1,7 @@
-"""What holds a run's calls back: limits, pauses, breakers, its budget; read from Redis, nothing is changed.
+"""What blocks the calls of a run: limits, pauses, breakers, its budget; only reads from Redis.
 
-Only a run that asks models or an API has such things: `upstreams_of` is None for all others, and nothing is
-read for them.
+This concerns only runs that call models or an API: for all others `upstreams_of` returns None, and nothing is
+read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,66 +36,66 @@ PARKED_READ: Final = 20
 
 
 class Upstreams(NamedTuple):
-    """What a run calls, as its settings say."""
+    """The upstreams of a run, by its settings."""
 
     keys: frozenset[str]
-    """Models with the endpoints where they are called, providers and APIs, as `Scope.target` has them."""
+    """Models with their endpoints, providers and APIs, as in `Scope.target`."""
     own: frozenset[str]
-    """Those that calls go to: where pauses, breakers and adaptive numbers are kept."""
+    """Endpoints that are called: they have pauses, breakers and adaptive limits."""
     max_cost: float | None = None
-    """What the run may cost, as it was submitted."""
+    """The cost cap from the submit."""
     pace_s: float | None = None
-    """Seconds between two calls that the run itself asks for."""
+    """Seconds between two calls, set by the run itself."""
     has_breaker: bool = True
-    """Whether calls are held back while an upstream fails; not where a failure is a result like any other."""
+    """Whether a circuit breaker applies; not for queries, where a failure is a result like any other."""
 
 
-class Gauge(NamedTuple):
-    """Where one scope stands, beside what is set for it."""
+class ScopeUsage(NamedTuple):
+    """The state of one scope with its configured limits."""
 
     state: ScopeState
     limits: Limits
     sent: int
-    """Calls that were let through since somebody began to count; two looks make a rate."""
+    """Counter of admitted calls; two readings give a rate."""
     is_own: bool
-    """Whether calls of the run go to it."""
+    """Whether the run calls it."""
 
     @property
     def adaptive(self) -> int | None:
-        """Calls at a time that the upstream seems to bear; None while it was never overloaded."""
+        """The adaptive limit of concurrent calls; None while the upstream was never overloaded."""
         return floor(max(1.0, self.state.adaptive)) if self.state.adaptive else None
 
     @property
     def most(self) -> int | None:
-        """Calls that may be under way at a time now; None: any number."""
+        """The current limit of concurrent calls; None: no limit."""
         found = [bound for bound in (self.limits.concurrency, self.adaptive) if bound is not None]
         return min(found, default=None)
 
 
-class Standing(NamedTuple):
-    """One look at what holds a run's calls back."""
+class UpstreamStatus(NamedTuple):
+    """A snapshot of what may block a run's calls."""
 
-    gauges: Sequence[Gauge]
-    """The scopes of its upstreams that were called lately."""
+    scopes: Sequence[ScopeUsage]
+    """The recently called scopes of its upstreams."""
     run_in_flight: int | None
-    """Its own calls under way; None where nobody counts them."""
+    """Its own calls in flight; None if they are not counted."""
     cost: Cost
-    """What it has cost, if it has a cap."""
+    """Its cost, if it has a cap."""
     cap_usd: float | None
-    """What it may cost; None: anything."""
+    """Its cost cap, if any."""
     parked: Sequence[ParkedState]
     """Why some of its parked items wait."""
     has_breaker: bool = True
-    """As `Upstreams` has it."""
+    """See `Upstreams.has_breaker`."""
 
 
 def upstreams_of(info: "RunInfo") -> Upstreams | None:
-    """Says what a run calls; None when it calls nobody, or its settings are of another version."""
+    """Returns the upstreams of a run; None if it makes no calls, or its settings are of another version."""
     return _of_live_turns(info.snapshot) or _of_cases(info.snapshot) or _of_queries(info.snapshot)
 
 
-def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
-    """Reads where a run's upstreams and its budget stand, in two round trips.
+def read_upstream_status(client: Any, run: str, upstreams: Upstreams) -> UpstreamStatus:
+    """Reads the state of a run's upstreams and of its budget, in two round trips.
 
     Args:
         client: a Redis client that answers bytes.
@@ -108,7 +108,7 @@ def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
     pipeline.hmget(keys.cost_key(run), *COST_FIELDS)
     pipeline.exists(keys.scope_key(run_scope_name(run)))
     pipeline.zcard(keys.permits_key(run_scope_name(run)))
-    # The first page is enough for a reason; a small hash comes whole.
+    # The first page is enough to find a reason; a small hash is returned as a whole.
     pipeline.hscan(keys.tries_key(run), count=PARKED_READ)
     names, limits, cost, is_counted, in_flight, (_, tries) = pipeline.execute()
     mine = [name for member in names if Scope.parse(name := member.decode()).target in upstreams.keys]
@@ -120,8 +120,8 @@ def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
     (seconds, micros), *rows = pipeline.execute()
     now_ms = int(seconds) * 1000 + int(micros) / 1000
     found = cost_from(dict(zip(COST_FIELDS, cost, strict=True)))
-    return Standing(
-        gauges=[
+    return UpstreamStatus(
+        scopes=[
             _gauge(scope_state(name, fields, count, now_ms), fields, limits, upstreams)
             for name, fields, count in zip(mine, rows[::2], rows[1::2], strict=True)
             if fields
@@ -137,7 +137,7 @@ def read_standing(client: Any, run: str, upstreams: Upstreams) -> Standing:
 
 
 def run_scope_name(run: str) -> str:
-    """Names the scope of a run's own bounds, as the limiter does."""
+    """Returns the name of the scope of a run's own limits, as in the limiter."""
     return f"run:{run}"
 
 
@@ -167,7 +167,7 @@ def _of_queries(snapshot: Mapping[str, Any]) -> Upstreams | None:
 
 
 def _models(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstreams | None:
-    """Puts together the models that a run asks; None when it asks none."""
+    """Returns the upstreams of models; None for no models."""
     if not places:
         return None
     own = frozenset(
@@ -179,11 +179,11 @@ def _models(places: Sequence[tuple[str, str]], max_cost: float | None) -> Upstre
 
 def _gauge(
     state: ScopeState, fields: Mapping[bytes, bytes], book: Mapping[bytes, bytes], upstreams: Upstreams
-) -> Gauge:
-    """Puts together what is set for a scope and what it has come to."""
-    said = book.get(state.key.encode())
+) -> ScopeUsage:
+    """Combines the limits and the state of a scope."""
+    stored = book.get(state.key.encode())
     is_own = Scope(state.key, place=state.place).target in upstreams.own
-    limits = limits_from(said) if said else Limits()
+    limits = limits_from(stored) if stored else Limits()
     if is_own:
         limits = limits.over(Limits(pace_s=upstreams.pace_s))
-    return Gauge(state, limits, int(float(fields.get(b"n", b"0"))), is_own)
+    return ScopeUsage(state, limits, int(float(fields.get(b"n", b"0"))), is_own)

@@ -1,7 +1,7 @@
-"""Why a run does not move, in one sentence, and which workers are alive: read from Redis, nothing is changed.
+"""Why a run makes no progress, in one sentence, and which workers are alive; only reads from Redis.
 
-What the ledger says comes first (no worker, a full Redis), then what holds its calls back (`Standing`, which
-`upstreams` reads), then why its parked items wait (`ParkedState`).
+The state of the ledger comes first (no worker, a full Redis), then what blocks its calls (`UpstreamStatus`,
+read by `upstreams`), then why its parked items wait (`ParkedState`).
 """
 
 from collections import Counter
@@ -17,24 +17,24 @@ from shared.names import RunState
 from shared.upstream.failure_reasons import FailureReason
 
 if TYPE_CHECKING:
-    from shared.runs.upstreams import Gauge, Standing
+    from shared.runs.upstreams import ScopeUsage, UpstreamStatus
     from shared.upstream.limits import Limits
 
 SILENT_MS: Final = 10_000
-"""Every worker ticks each second: when no tick came for this long, nobody works, whatever is registered."""
-UNHEARD_PERIODS: Final = 4
+"""Every worker ticks each second: without a tick for this long no worker is alive, whatever is registered."""
+MISSED_RENEWALS: Final = 4
 """Leases are renewed once a period: a worker that has missed so many renewals has probably died."""
 LEASES_READ: Final = 100
-"""Leases that are looked at for those of one run; the next to run out come first."""
+"""Leases that are searched for those of one run; the next to expire come first."""
 PARKED_READ: Final = 1_000
-"""Most delayed chunks that are looked at for those of one run."""
+"""Most delayed chunks that are searched for those of one run."""
 LONG_MS: Final = 500
-"""A shorter time to the next call is pace, and no waiting."""
+"""A shorter time to the next call is normal pacing and not shown as waiting."""
 MAX_TEXT_CHARS: Final = 100
-"""Characters of a text that an earlier version stored, which may be an API's own."""
+"""Characters of a text stored by an earlier version, which may come from an API."""
 _MINUTE_MS: Final = 60_000
 
-_HELD: Final[Mapping[str, str]] = {
+_REASON_OF_STATE: Final[Mapping[str, str]] = {
     RunState.LOADING: "its items are still being written",
     RunState.PAUSED: "it is paused; `proctor resume {run}` continues it",
     RunState.CANCELLING: "it is being cancelled",
@@ -55,7 +55,7 @@ _FAILURES: Final[Mapping[FailureReason, str]] = {
     FailureReason.UNREACHABLE: "failed connection",
     FailureReason.SERVER_ERROR: "server error",
 }
-"""What is retried."""
+"""Failures that are retried."""
 _FAILURE_OF_CODE: Final = {
     code: failure for reason, failure in _FAILURES.items() for code in (reason.api_code, reason.model_code)
 }
@@ -70,36 +70,36 @@ class Worker(NamedTuple):
     capacity: int
     """Chunks it works on at a time."""
     heard_s: float = 0.0
-    """Seconds since it was heard of last, on the ledger clock."""
+    """Seconds since its last tick, on the ledger clock."""
 
 
-class Scene(NamedTuple):
-    """What decides whether a run moves."""
+class WaitContext(NamedTuple):
+    """The state of the ledger that decides whether a run makes progress."""
 
     state: str
     """Its state."""
     workers: int
     """Live workers of its kind."""
     chunks: int
-    """Its chunks that are published or at work."""
+    """Its chunks that are published or leased."""
     waiting: int
-    """Its chunks that were not handed out yet."""
+    """Its chunks that were not published yet."""
     due_ms: int
     """When its first delayed chunk is due, epoch milliseconds; 0 when none is delayed."""
     others: int
-    """Other runs of its kind with chunks to hand out."""
-    unheard: int = 0
+    """Other runs of its kind with waiting chunks."""
+    unrenewed: int = 0
     """Those of its chunks whose worker has not renewed its lease for a while."""
     free_ms: int = 0
-    """Until the first of these leases runs out."""
+    """Until the first of these leases expires."""
     kind: str = ""
-    """What it consists of."""
+    """Its kind."""
     full: str = ""
-    """That Redis is full, with figures; empty when it is not."""
+    """A message if Redis is full; empty otherwise."""
 
 
 def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], caps: Any) -> list[Worker]:
-    """Picks the workers that take work: registered on the ledger clock, and not draining (capacity 0).
+    """Returns the workers that claim chunks: registered on the ledger clock, and not draining (capacity 0).
 
     Args:
         now_ms: Redis' time.
@@ -117,72 +117,72 @@ def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], c
     ]
 
 
-def why_waiting(run: str, scene: Scene, *, held: str = "", parked: str = "") -> str:
-    """Says in one sentence why a run does not move; empty when nothing holds it.
+def wait_reason(run: str, context: WaitContext, *, blocked_calls: str = "", parked: str = "") -> str:
+    """Returns one sentence on why a run makes no progress; empty if it does.
 
     Args:
         run: its id.
-        scene: what the ledger says.
-        held: what holds its calls back, see `describe_hold`.
+        context: the state of the ledger.
+        blocked_calls: what blocks its calls, see `describe_blocked_calls`.
         parked: why its parked items wait, see `describe_parked`.
 
-    >>> why_waiting("r", Scene("running", 0, 2, 5, 0, 0, kind="turns"))
+    >>> wait_reason("r", WaitContext("running", 0, 2, 5, 0, 0, kind="turns"))
     'no worker is alive; run `proctor worker -Q turns`'
-    >>> why_waiting("r", Scene("running", 1, 2, 5, 0, 0), held="max cost $1 reached")
+    >>> wait_reason("r", WaitContext("running", 1, 2, 5, 0, 0), blocked_calls="max cost $1 reached")
     'max cost $1 reached'
-    >>> why_waiting("r", Scene("running", 1, 1, 5, 0, 0, unheard=1, free_ms=6_400))
+    >>> wait_reason("r", WaitContext("running", 1, 1, 5, 0, 0, unrenewed=1, free_ms=6_400))
     '1 of its chunks is held by a worker that does not answer; others take over within 7 s'
     """
-    if scene.state != RunState.RUNNING:
-        is_cut = scene.state == RunState.INCOMPLETE
-        return held if is_cut else _HELD.get(scene.state, "").format(run=run)
-    return _blocked(scene) or held or _not_begun(scene, parked)
+    if context.state != RunState.RUNNING:
+        is_cut = context.state == RunState.INCOMPLETE
+        return blocked_calls if is_cut else _REASON_OF_STATE.get(context.state, "").format(run=run)
+    return _blocked(context) or blocked_calls or _not_begun(context, parked)
 
 
-def _blocked(scene: Scene) -> str:
-    """Says what keeps every chunk of a run from moving, whatever its calls wait for."""
-    if scene.full:
-        return f"{scene.full}; `proctor doctor` says what helps"
-    if not scene.workers:
-        return f"no worker is alive; run `proctor worker -Q {scene.kind}`"
+def _blocked(context: WaitContext) -> str:
+    """Returns what blocks every chunk of a run, independently of its calls."""
+    if context.full:
+        return f"{context.full}; `proctor doctor` says what helps"
+    if not context.workers:
+        return f"no worker is alive; run `proctor worker -Q {context.kind}`"
     return ""
 
 
-def _not_begun(scene: Scene, parked: str) -> str:
-    """Says why none of a run's chunks is being worked on."""
-    if scene.unheard and scene.unheard >= scene.chunks:
-        within_s = max(1, -(-scene.free_ms // 1000))
-        are_held = "is held" if scene.unheard == 1 else "are held"
+def _not_begun(context: WaitContext, parked: str) -> str:
+    """Returns why none of a run's chunks is being worked on."""
+    if context.unrenewed and context.unrenewed >= context.chunks:
+        within_s = max(1, -(-context.free_ms // 1000))
+        are_held = "is held" if context.unrenewed == 1 else "are held"
         worker = "by a worker that does not answer"
-        return f"{scene.unheard} of its chunks {are_held} {worker}; others take over within {within_s} s"
-    if scene.chunks:
+        return f"{context.unrenewed} of its chunks {are_held} {worker}; others take over within {within_s} s"
+    if context.chunks:
         return ""
-    if scene.due_ms:
-        return f"its next chunk is parked until {iso_utc(scene.due_ms)}{parked and ': '}{parked}"
-    if scene.waiting and scene.others:
-        return f"it waits for its turn behind {scene.others} other run{'s' * (scene.others > 1)}"
+    if context.due_ms:
+        return f"its next chunk is parked until {iso_utc(context.due_ms)}{parked and ': '}{parked}"
+    if context.waiting and context.others:
+        return f"it waits for its turn behind {context.others} other run{'s' * (context.others > 1)}"
     return ""
 
 
-def describe_hold(standing: "Standing | None") -> str:
-    """Says what holds calls back now; empty when nothing does, or some of the run's calls are under way."""
-    if standing is None:
+def describe_blocked_calls(upstream_status: "UpstreamStatus | None") -> str:
+    """Returns what blocks calls now; empty if nothing does, or some of the run's calls are in flight."""
+    if upstream_status is None:
         return ""
-    if standing.cost.is_over and standing.cap_usd is not None:
-        return f"max cost ${standing.cap_usd:.6g} reached"
-    for gauge in standing.gauges:
-        if gauge.is_own and (sentence := _paused(gauge, has_breaker=standing.has_breaker)):
+    if upstream_status.cost.is_over and upstream_status.cap_usd is not None:
+        return f"max cost ${upstream_status.cap_usd:.6g} reached"
+    for scope in upstream_status.scopes:
+        if scope.is_own and (sentence := _paused(scope, has_breaker=upstream_status.has_breaker)):
             return sentence
-    in_flight = standing.run_in_flight
+    in_flight = upstream_status.run_in_flight
     if in_flight is None:
-        in_flight = sum(gauge.state.in_flight for gauge in standing.gauges if gauge.is_own)
+        in_flight = sum(scope.state.in_flight for scope in upstream_status.scopes if scope.is_own)
     if in_flight:
         return ""
-    return next((sentence for gauge in standing.gauges if (sentence := _at_limit(gauge))), "")
+    return next((sentence for scope in upstream_status.scopes if (sentence := _at_limit(scope))), "")
 
 
 def describe_parked(states: Sequence[ParkedState]) -> str:
-    """Says why most of the parked items wait; empty when that is not known.
+    """Returns why most of the parked items wait; empty if unknown.
 
     >>> from shared.codecs.parked_items import History
     >>> retried = ParkedState(WaitReason.RETRY, History(code="api_rate_limited"))
@@ -196,7 +196,7 @@ def describe_parked(states: Sequence[ParkedState]) -> str:
 
 
 def _parked(state: ParkedState) -> str:
-    """Says why one item waits."""
+    """Returns why one item waits."""
     if state.reason is WaitReason.RETRY:
         codes = [judge.code for judge in state.judges if judge.code] or [state.history.code]
         failure = _FAILURE_OF_CODE.get(codes[0], "failed call")
@@ -207,12 +207,12 @@ def _parked(state: ParkedState) -> str:
 
 
 def _printable(text: str) -> str:
-    """Cuts a stored text, and replaces what no terminal should get."""
+    """Shortens a stored text, and replaces characters that are not printable."""
     return "".join(char if char.isprintable() else "?" for char in text[:MAX_TEXT_CHARS])
 
 
 def describe_limits(limits: "Limits") -> str:
-    """Writes limits for people.
+    """Formats limits.
 
     >>> from shared.upstream.limits import Limits
     >>> describe_limits(Limits(rpm=500, concurrency=8))
@@ -228,7 +228,7 @@ def describe_limits(limits: "Limits") -> str:
 
 
 def format_wait(wait_ms: int) -> str:
-    """Writes how long to wait, in whole seconds, never none.
+    """Formats a wait in whole seconds, at least one.
 
     >>> format_wait(300), format_wait(12_400), format_wait(75_000)
     ('1 s', '13 s', '1:15 min')
@@ -237,9 +237,9 @@ def format_wait(wait_ms: int) -> str:
     return f"{seconds} s" if wait_ms < _MINUTE_MS else f"{seconds // 60}:{seconds % 60:02d} min"
 
 
-def _paused(gauge: "Gauge", *, has_breaker: bool) -> str:
-    """Says that nothing is sent to an upstream, and until when."""
-    state = gauge.state
+def _paused(scope: "ScopeUsage", *, has_breaker: bool) -> str:
+    """Returns a sentence if no calls are sent to an upstream, with the time left."""
+    state = scope.state
     if has_breaker and state.open_ms and state.open_ms >= state.paused_ms:
         return f"calls to {state.label} failed: its circuit breaker is open for {format_wait(state.open_ms)}"
     if state.paused_ms:
@@ -247,19 +247,19 @@ def _paused(gauge: "Gauge", *, has_breaker: bool) -> str:
     return ""
 
 
-def _at_limit(gauge: "Gauge") -> str:
-    """Says that a limit lets nothing through now."""
-    state, most = gauge.state, gauge.most
+def _at_limit(scope: "ScopeUsage") -> str:
+    """Returns a sentence if a limit admits no call now."""
+    state, most = scope.state, scope.most
     if state.next_ms >= LONG_MS:
-        limits = describe_limits(gauge.limits) or "a minute"
+        limits = describe_limits(scope.limits) or "a minute"
         return f"limit of {state.label} ({limits}): the next call may go in {format_wait(state.next_ms)}"
     if most is not None and state.in_flight >= most:
         return f"limit of {state.label}: all {most} calls at a time are under way for other runs"
     return ""
 
 
-def read_scene(client: Any, run: str, kind: str, state: str) -> Scene:
-    """Reads what decides whether a run moves, in two round trips at most."""
+def read_wait_context(client: Any, run: str, kind: str, state: str) -> WaitContext:
+    """Reads the state of the ledger for `wait_reason`, in two round trips at most."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
     pipeline.hmget(keys.CLOCK_KEY, ["at", "lc", "lease", "back"])
@@ -275,30 +275,30 @@ def read_scene(client: Any, run: str, kind: str, state: str) -> Scene:
     now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
     *clock, back_ms = clock
     ledger_ms, times = _ledger_clock(now_ms, clock)
-    late = ledger_ms + times.lease_ms - UNHEARD_PERIODS * times.period_ms
+    late = ledger_ms + times.lease_ms - MISSED_RENEWALS * times.period_ms
     ends = {
         member.decode().split(" ")[1]: int(until) - ledger_ms
         for member, until in live
         if until < late and member.split(b" ")[0] == run.encode()
     }
-    unheard = _leased(client, run, list(ends)) if ends else []
+    unrenewed = _leased(client, run, list(ends)) if ends else []
     mine = [due - int(back_ms or 0) for member, due in parked if member.split(b" ")[0] == run.encode()]
-    return Scene(
+    return WaitContext(
         state=state,
         workers=len(live_workers(now_ms, clock, registered, caps)),
         chunks=max(0, int(admitted) - len(mine)),
         waiting=int(waiting),
         due_ms=int(min(mine, default=0)),
         others=max(0, int(ring) - 1),
-        unheard=len(unheard),
-        free_ms=max(0, min((ends[chunk] for chunk in unheard), default=0)),
+        unrenewed=len(unrenewed),
+        free_ms=max(0, min((ends[chunk] for chunk in unrenewed), default=0)),
         kind=kind,
         full=full_text(memory) if is_full(memory) else "",
     )
 
 
 def _leased(client: Any, run: str, chunks: Sequence[str]) -> list[str]:
-    """Picks the chunks that a worker holds; the others were only published."""
+    """Returns the chunks that are leased; the others are only published."""
     pipeline = client.pipeline(transaction=False)
     for chunk in chunks:
         pipeline.hget(keys.chunk_key(run, chunk), "st")

@@ -104,7 +104,7 @@ def parse_amqp_url(url: str) -> AmqpUrl:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
-        _refuse(url, "it cannot be read")  # Python's own words may quote the password
+        _refuse(url, "it cannot be read")  # Python's message may contain the password
     if parts.scheme not in PORTS:
         _refuse(url, "its scheme is neither amqp nor amqps")
     if parts.fragment or "@" in parts.path + parts.query or "/" in parts.path[1:]:
@@ -197,7 +197,7 @@ class AmqpTarget:
         return f"{properties.get('product', 'AMQP broker')} {properties.get('version', '')}".strip()
 
     def unreachable(self, error: BaseException) -> BrokerUnreachableError:
-        """Words a failure to reach the broker, or to be let in."""
+        """Builds the error for a broker that does not answer or refuses the login."""
         said = " ".join(str(error).split()) or type(error).__name__
         if any(word in said for word in DENIED):
             return BrokerUnreachableError(
@@ -211,7 +211,7 @@ class AmqpTarget:
 
 
 def limit_replies(connection: Any) -> None:
-    """Makes every later answer of the broker a matter of `REPLY_TIMEOUT_S`; py-amqp would wait for ever.
+    """Sets `REPLY_TIMEOUT_S` for every later answer of the broker; py-amqp would wait for ever.
 
     Args:
         connection: py-amqp's, which is open.

@@ -26,15 +26,15 @@ CONNECT_TIMEOUT_S: Final = 2.0
 
 
 class Closeable(Protocol):
-    """Something to let go of."""
+    """Something that can be closed."""
 
     def close(self) -> None:
-        """Lets go."""
+        """Closes it."""
 
 
 @dataclass(frozen=True)
 class RedisTarget:
-    """A Redis server, by URL; knows its forms and connects to nothing by itself."""
+    """A Redis server, by URL, in the forms that its clients need; connects to nothing by itself."""
 
     url: RedisUrl
     """The parts of its URL."""
@@ -77,7 +77,7 @@ class RedisTarget:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         decode: bool = False,
     ) -> "redis.Redis":
-        """Makes a client, which connects when it is first used. It retries nothing: the ledger does.
+        """Makes a client, which connects on first use. It does not retry: the ledger does.
 
         Args:
             socket_timeout_s: how long to wait for a reply.
@@ -151,32 +151,32 @@ class Connection:
     broker: BrokerTarget
     """The broker; usually the same server."""
     embedded: bool
-    """Whether the ledger's server is the data folder's own."""
+    """Whether the ledger's server is the embedded one of the data folder."""
     lease: Closeable
     """Keeps an embedded server alive; close it when the work is done."""
     risk: str = ""
-    """What a crash of the ledger's server would lose; empty when it would lose nothing worth a word."""
+    """What a crash of the ledger's server would lose; empty if nothing significant."""
 
 
 class _NoLease:
     def close(self) -> None:
-        """A server of somebody else needs no lease."""
+        """A lease for servers that are not embedded; does nothing."""
 
 
 def resolve_target(
     settings: "Settings", *, redis_flag: str | None = None, with_broker: bool = True
 ) -> Connection:
-    """Decides which Redis is used, and makes sure that it answers and is fit for us.
+    """Decides which Redis is used, and makes sure that it answers and is suitable.
 
     Args:
-        settings: what the environment says.
-        redis_flag: value of `--redis`, which wins over the environment; for the queue too.
-        with_broker: whether to look at a broker of its own, too.
+        settings: settings of the environment.
+        redis_flag: value of `--redis`, which overrides the environment; for the queue too.
+        with_broker: whether to check a separate broker, too.
 
     Raises:
         ConfigError: a URL names no server, or the data folder cannot be used.
         RedisUnreachableError: the server does not answer within its time limit.
-        RedisDeniedError: its access rules refuse our user something that we need.
+        RedisDeniedError: its access rules deny our user a required right.
         RedisUnsuitableError: the server is too old, a cluster, or evicts keys.
         BrokerUnreachableError: a RabbitMQ broker does not answer, or refuses our user.
         NoServerError: no URL is given, and there is no server program to start.
@@ -204,7 +204,7 @@ def resolve_target(
 
 
 def probe_broker(broker: BrokerTarget, patience_s: float) -> None:
-    """Makes sure that a broker of its own answers and is fit for us.
+    """Makes sure that a separate broker answers and is suitable.
 
     Args:
         broker: another server than the ledger's.
@@ -233,11 +233,11 @@ def _probe(target: RedisTarget, patience_s: float) -> str:
 
 
 def follow_master(client: "redis.Redis") -> None:
-    """Asks the sentinels who is master; when it is another server, connections to the old one are given up.
+    """Queries the sentinels for the master; if it has changed, connections to the old one are closed.
 
-    A master that is replaced while it runs goes on taking writes for some 10 s, and loses them. Idle
-    connections are closed now, those in use when their call has ended. Sentinels that do not answer change
-    nothing: whoever needs a new connection meanwhile says so.
+    A master that is replaced while it runs continues to accept writes for about 10 s, and loses them. Idle
+    connections are closed at once, those in use after their call. If the sentinels do not answer, nothing
+    changes: opening a new connection will raise the error.
     """
     from redis.exceptions import RedisError  # noqa: PLC0415 - start-up: see `RedisTarget.client`
 

@@ -1,4 +1,4 @@
-"""Reaches a Redis server: waits until it answers, words its refusals, turns down one that is unfit."""
+"""Connects to a Redis server: waits until it answers, translates its errors, rejects an unsuitable one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import DENIED_HINT, RedisDeniedError, RedisUnreachableError, RedisUnsuitableError
-from shared.server.requirements import channels, what_is_at_risk, why_unsuitable
+from shared.server.requirements import channels, durability_risk, why_unsuitable
 
 if TYPE_CHECKING:
     import redis
@@ -24,15 +24,15 @@ def ping_until(client: "redis.Redis", patience_s: float, *, where: str = "") -> 
 
     Args:
         client: any client of ours.
-        patience_s: a hard limit, whatever name servers, firewalls and frozen servers do.
-        where: the server's URL for the error message, default what the client knows.
+        patience_s: a hard limit, also for name servers, firewalls and frozen servers.
+        where: the server's URL for the error message, by default that of the client.
 
     Raises:
         RedisUnreachableError: it does not answer, or refuses our credentials.
-        RedisDeniedError: its access rules do not even let our user ask.
+        RedisDeniedError: its access rules deny our user even PING.
         RedisUnsuitableError: it refuses for another reason, such as a database that it does not have.
     """
-    # In a thread of its own, because neither a name look-up nor a reply that trickles in has a time limit.
+    # In a thread, because neither a name look-up nor a slowly arriving reply has a time limit.
     attempt = _Attempt(client, monotonic() + patience_s)
     attempt.start()
     attempt.join(patience_s + PAUSE_S)
@@ -49,7 +49,7 @@ def ping_until(client: "redis.Redis", patience_s: float, *, where: str = "") -> 
 
 
 class _Attempt(Thread):
-    """Asks a server until it answers, the time is over, or there is no sense in asking again."""
+    """Pings a server until it answers, the time is over, or another attempt is pointless."""
 
     def __init__(self, client: "redis.Redis", deadline: float) -> None:
         super().__init__(name="redis-ping", daemon=True)
@@ -77,7 +77,7 @@ class _Attempt(Thread):
         except MasterDownError as error:
             self.failure = str(error)  # a fail-over is under way
         except (AuthenticationError, ResponseError) as error:
-            # With its disk full a server refuses even this; whoever writes waits, and reading goes on.
+            # A server with a full disk refuses even PING; reads still work.
             self.answered = str(error).startswith("MISCONF ")
             self.refusal = None if self.answered else error
         except Exception as error:  # noqa: BLE001 - host names fail in ways that are no RedisError
@@ -95,7 +95,7 @@ def _place(client: "redis.Redis") -> str:
 
 
 def refused(place: str, error: Exception) -> RedisUnreachableError | RedisUnsuitableError:
-    """Words the refusal of a server that answers: by its login, its access rules, or a wrong database.
+    """Builds the error for a server that refuses the login, a command, or the database.
 
     >>> from redis.exceptions import ResponseError
     >>> refused("redis://db:6379", ResponseError("DB index is out of range")).message
@@ -124,30 +124,30 @@ def check_server(client: "redis.Redis") -> str:
     """Refuses a server that answers but cannot carry the ledger.
 
     Returns:
-        What a crash of it would lose; empty when that is nothing worth a word.
+        What a crash of it would lose; empty if nothing significant.
 
     Raises:
         RedisUnsuitableError: it is older than 6.2, a cluster, a sentinel, a replica, or evicts keys.
         RedisDeniedError: its access rules deny our user the server's state, or our channels.
-        RedisUnreachableError: it went away while it was asked.
+        RedisUnreachableError: it stopped answering meanwhile.
     """
     with _errors_told_apart(client):
         info = client.info()
     unfit = why_unsuitable(info)
     if unfit is not None:
-        raise RedisUnsuitableError(f"Redis at {_place(client)} {unfit.what}", hint=unfit.mend)
+        raise RedisUnsuitableError(f"Redis at {_place(client)} {unfit.what}", hint=unfit.fix)
     with _errors_told_apart(client):
-        # Nobody listens there: whether we may is what is asked.
+        # The channel has no subscribers; this only checks the right.
         client.publish(channels(_database(client))[-1].replace("*", "access"), b"")
-    return what_is_at_risk(info)
+    return durability_risk(info)
 
 
 def check_listening(client: "redis.Redis") -> None:
-    """Makes sure that our user may listen to remote control and events, as workers and Flower do.
+    """Makes sure that our user may subscribe to remote control and events, as workers and Flower do.
 
     Raises:
         RedisDeniedError: its access rules deny it.
-        RedisUnreachableError: the server went away while it was asked.
+        RedisUnreachableError: the server stopped answering meanwhile.
     """
     untyped: Any = client  # redis-py has no types here
     with _errors_told_apart(client), untyped.pubsub() as listener:
@@ -158,7 +158,7 @@ def check_listening(client: "redis.Redis") -> None:
 
 @contextmanager
 def _errors_told_apart(client: "redis.Redis") -> Iterator[None]:
-    """Turns the client's errors into ours: a right that is denied is no outage."""
+    """Translates the client's errors into ours: a denied right is no outage."""
     from redis.exceptions import NoPermissionError, RedisError  # noqa: PLC0415 - as in `RedisTarget.client`
 
     try:
@@ -176,7 +176,7 @@ def _database(client: "redis.Redis") -> int:
 
 
 def read_config(client: "redis.Redis", name: str) -> str | None:
-    """Reads one setting of the server; None where it does not tell, as managed services do not."""
+    """Reads one setting of the server; None if CONFIG is not available, as in managed services."""
     from redis.exceptions import ResponseError  # noqa: PLC0415 - as in `RedisTarget.client`
 
     try:

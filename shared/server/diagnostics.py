@@ -1,7 +1,7 @@
-"""What `proctor doctor` looks at: machine, data folder and server, each judged with the way to mend it.
+"""The checks of `proctor doctor`: machine, data folder and server, each with a status and a fix.
 
-A check never raises for what it finds; it says so. `fail` means that Proctor will not work, `warn` that it
-will, but worse than it could: slower, or with data at risk.
+A check does not raise for a problem; it returns it. `fail` means that Proctor will not work, `warn` that it
+works, but slower than it could, or with data at risk.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from shared.errors import FULL_HINT, REFUSING_HINTS, NoServerError, ProctorError
 from shared.ledger.calls import refused_write
-from shared.ledger.memory import Holding, held_text, is_full, largest_runs
+from shared.ledger.memory import RunMemory, format_run_memory, is_full, largest_runs
 from shared.server.connection import read_config
 from shared.server.embedded.places import (
     DATA_DIR_HINT,
@@ -38,7 +38,7 @@ MOST_MEMORY_PCT: Final = 80
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     """Short and stable: `server version`."""
@@ -51,7 +51,7 @@ class Check(NamedTuple):
 
 
 def check_machine(data_dir: Path, *, embedded: bool) -> list[Check]:
-    """Looks at this machine.
+    """Checks this machine.
 
     Args:
         data_dir: the data folder; made when missing.
@@ -73,7 +73,7 @@ def check_machine(data_dir: Path, *, embedded: bool) -> list[Check]:
 def check_server_of(
     client: "redis.Redis", *, workers: Mapping[str, int] | None = None, behind_sentinels: bool = False
 ) -> list[Check]:
-    """Looks at a server that answers.
+    """Checks a server that answers.
 
     Args:
         client: a client of ours.
@@ -81,7 +81,7 @@ def check_server_of(
         behind_sentinels: whether sentinels may make another server the master.
 
     Raises:
-        redis.RedisError: it answers no longer.
+        redis.RedisError: it stopped answering.
     """
     info = client.info()
     seconds, micros = client.time()
@@ -124,7 +124,7 @@ def check_platform(platform: str) -> Check:
 
 
 def check_program(*, needed: bool) -> Check:
-    """Looks for a server program to start."""
+    """Checks for a server program to start."""
     try:
         program = find_program()
     except NoServerError as error:
@@ -176,7 +176,7 @@ def check_disk(data_dir: Path, free_bytes: int) -> Check:
 
 
 def check_socket(data_dir: Path, *, needed: bool) -> Check:
-    """Looks for a place for the socket, short enough and private."""
+    """Checks for a place for the socket, short enough and private."""
     try:
         path = prepare_socket(prepare_data_dir(data_dir))
     except ProctorError as error:
@@ -206,16 +206,16 @@ def check_role(info: Mapping[str, Any]) -> Check:
     """
     unfit = why_unsuitable({**info, "redis_version": "6.2", "maxmemory_policy": "noeviction"})
     if unfit is not None:
-        return Check("server role", "fail", unfit.what, unfit.mend)
+        return Check("server role", "fail", unfit.what, unfit.fix)
     return Check("server role", "ok", "one server, writable")
 
 
 def check_persistence(info: Mapping[str, Any], appendfsync: str | None) -> Check:
-    """Judges what a crash of the server would lose.
+    """Checks what a crash of the server would lose.
 
     Args:
         info: the server's `INFO`.
-        appendfsync: that setting, None when the server does not tell.
+        appendfsync: that setting, None if it cannot be read.
 
     >>> check_persistence({"aof_enabled": 0}, None).status
     'warn'
@@ -264,7 +264,7 @@ def check_memory(info: Mapping[str, Any]) -> Check:
     return Check("memory", "ok", detail)
 
 
-def check_writes(refusal: str, largest: Sequence[Holding] = ()) -> Check:
+def check_writes(refusal: str, largest: Sequence[RunMemory] = ()) -> Check:
     """Judges whether the server takes writes now.
 
     Args:
@@ -277,7 +277,7 @@ def check_writes(refusal: str, largest: Sequence[Holding] = ()) -> Check:
     if not refusal:
         return Check("writes", "ok", "accepted")
     word = refusal.split(maxsplit=1)[0]
-    held = f"; {held_text(largest)}" if largest else ""
+    held = f"; {format_run_memory(largest)}" if largest else ""
     return Check("writes", "fail", f"refused: {refusal}{held}", REFUSING_HINTS.get(word, "look at its log"))
 
 
@@ -302,7 +302,7 @@ def check_replicas(info: Mapping[str, Any]) -> Check:
 
 
 def check_clock(server_s: float, here_s: float) -> Check:
-    """Judges how far our clock is from the server's, which decides about leases and limits.
+    """Checks the difference between our clock and the server's, which is used for leases and limits.
 
     >>> check_clock(100.0, 110.0).detail
     'this machine is 10.0 s ahead of the server'
@@ -316,7 +316,7 @@ def check_clock(server_s: float, here_s: float) -> Check:
 
 
 def check_workers(workers: Mapping[str, int]) -> Check:
-    """Judges whether somebody would work on a run that is submitted now.
+    """Checks whether a worker is alive for each kind.
 
     >>> check_workers({"turns": 2, "cases": 0}).detail
     'turns 2, cases 0'

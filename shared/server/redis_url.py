@@ -1,4 +1,4 @@
-"""Reads the URLs that name a Redis server, hides their passwords, and writes them as redis-py and kombu want.
+"""Parses URLs of Redis servers, masks their passwords, and converts them for redis-py and kombu.
 
     redis://[USER:PASSWORD@]HOST[:PORT][/DB]        rediss:// with TLS
     unix:///PATH/TO/SOCKET[?db=DB]                  redis+socket:// is the same
@@ -66,15 +66,15 @@ class RedisUrl:
         if self.scheme == "unix":
             return _url("redis+socket", login, "", quote(self.path), {"virtual_host": self.db})
         if self.scheme == "sentinel":
-            # Only one of kombu's URLs is asked for login and database, but each may become the first.
+            # kombu uses login and database of one URL only, but each may become the first.
             return ";".join(_url("sentinel", login, _host_port(h), f"/{self.db}", {}) for h in self.hosts)
-        # Without an ssl option kombu connects without looking at the certificate.
+        # Without an ssl option kombu connects without checking the certificate.
         secure = {"ssl_cert_reqs": "required"} if self.scheme == "rediss" else {}
         return _url(self.scheme, login, _host_port(self.hosts[0]), f"/{self.db}", {**secure, **self.options})
 
 
 def mask_password(url: str) -> str:
-    """Hides what may be secret in a URL, also in one that cannot be read.
+    """Masks what may be secret in a URL, also in one that cannot be parsed.
 
     >>> mask_password("redis://alice:geheim@db.example:6379/0")
     'redis://alice:***@db.example:6379/0'
@@ -91,7 +91,7 @@ def parse_redis_url(url: str) -> RedisUrl:
     """Reads a Redis URL.
 
     Raises:
-        ConfigError: it is none of ours; the message holds the URL with its password masked.
+        ConfigError: it is no Redis URL; the message contains it with its password masked.
 
     >>> parse_redis_url("redis://db.example").hosts
     (('db.example', 6379),)
@@ -107,7 +107,7 @@ def parse_redis_url(url: str) -> RedisUrl:
         parts = urlsplit(f"{scheme}://{rest}")
         query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
-        _refuse(url, "it cannot be read")  # Python's own words may quote the password
+        _refuse(url, "it cannot be read")  # Python's message may contain the password
     if "@" in parts.query + parts.fragment or ("@" in parts.path and (parts.netloc or scheme != "unix")):
         _refuse(url, "in a password, `/` is written %2F, `?` %3F, `#` %23 and `@` %40")
     if parts.fragment:
@@ -117,7 +117,7 @@ def parse_redis_url(url: str) -> RedisUrl:
 
 def _read_tcp(url: str, parts: SplitResult, query: dict[str, str]) -> RedisUrl:
     tls = parts.scheme == "rediss"
-    _know_options(url, query, {"db"} | (TLS_OPTIONS if tls else frozenset()))
+    _check_options(url, query, {"db"} | (TLS_OPTIONS if tls else frozenset()))
     if tls and query.get("ssl_cert_reqs", "required") not in {"required", "optional", "none"}:
         _refuse(url, "ssl_cert_reqs is required, optional or none")
     host = _read_host(url, parts.netloc.rpartition("@")[2], DEFAULT_PORT)
@@ -126,7 +126,7 @@ def _read_tcp(url: str, parts: SplitResult, query: dict[str, str]) -> RedisUrl:
 
 
 def _read_unix(url: str, parts: SplitResult, query: dict[str, str]) -> RedisUrl:
-    _know_options(url, query, {"db", "virtual_host"})
+    _check_options(url, query, {"db", "virtual_host"})
     if parts.netloc.rpartition("@")[2] or len(parts.path) < 2:  # noqa: PLR2004 - a slash and a name
         _refuse(url, "a socket has an absolute path: three slashes after `unix:`")
     db = _read_db(url, query.get("db", query.get("virtual_host", "")))
@@ -134,7 +134,7 @@ def _read_unix(url: str, parts: SplitResult, query: dict[str, str]) -> RedisUrl:
 
 
 def _read_sentinel(url: str, parts: SplitResult, query: dict[str, str]) -> RedisUrl:
-    _know_options(url, query, SENTINEL_OPTIONS)
+    _check_options(url, query, SENTINEL_OPTIONS)
     netloc = parts.netloc.rpartition("@")[2]
     hosts = tuple(_read_host(url, each, SENTINEL_PORT) for each in netloc.split(","))
     master, _, db = parts.path.removeprefix("/").partition("/")
@@ -188,7 +188,7 @@ def _read_db(url: str, text: str) -> int:
     return int(text or 0)
 
 
-def _know_options(url: str, query: Mapping[str, str], known: frozenset[str] | set[str]) -> None:
+def _check_options(url: str, query: Mapping[str, str], known: frozenset[str] | set[str]) -> None:
     for name in query:
         if name not in known:
             near = get_close_matches(name, known, 1)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from shared.keys import PREFIX
 
 OLDEST_SERVER: Final = (6, 2)
-"""Celery's transport returns lost messages with `ZRANGE … BYSCORE REV`, which older servers do not know."""
+"""Celery's transport returns lost messages with `ZRANGE … BYSCORE REV`, which older servers do not have."""
 USER: Final = "proctor"
 PASSWORD: Final = "PASSWORD"  # noqa: S105 - the word that a person replaces
 LEDGER: Final = (
@@ -28,18 +28,18 @@ LEDGER: Final = (
 TRANSPORT: Final = ("brpop rpop watch unwatch psubscribe punsubscribe",)
 """Commands that only Celery's transport needs."""
 INTRODUCTION: Final = "client|setinfo"
-"""How the client library introduces itself. Redis 7.0 does not have it and refuses its name in a rule."""
+"""Sent by the client library on connect. Redis 7.0 does not have it and refuses its name in a rule."""
 SINCE_7_2: Final = "waitaof"
-"""Commands that older servers do not know, and whose names they refuse."""
+"""Commands that older servers do not have, and whose names they refuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """Why a server cannot carry the ledger."""
+    """Why a server is not suitable for the ledger."""
 
     what: str
     """Continues a sentence whose subject is the server."""
-    mend: str
+    fix: str
     """What to do about it."""
 
 
@@ -57,7 +57,7 @@ def server_version(info: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def why_unsuitable(info: Mapping[str, Any]) -> Unfit | None:
-    """Judges a server by its `INFO`; None when it is fit.
+    """Checks a server by its `INFO`; None if it is suitable.
 
     >>> why_unsuitable({"redis_version": "6.0.16"}).what
     'is version 6.0.16, and 6.2 or newer is needed'
@@ -80,10 +80,10 @@ def why_unsuitable(info: Mapping[str, Any]) -> Unfit | None:
     return None
 
 
-def what_is_at_risk(info: Mapping[str, Any]) -> str:
-    """Says what a crash of a server would lose; empty when its append-only file is on.
+def durability_risk(info: Mapping[str, Any]) -> str:
+    """Returns what a crash of a server would lose; empty if its append-only file is on.
 
-    >>> what_is_at_risk({"aof_enabled": 1})
+    >>> durability_risk({"aof_enabled": 1})
     ''
     """
     if int(info.get("aof_enabled", 0)):

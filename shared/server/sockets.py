@@ -1,7 +1,7 @@
-"""How long a silent connection to Redis is believed: the same for ledger, broker and commands.
+"""Timeouts that detect dead connections to Redis: the same for ledger, broker and commands.
 
-A connection may be half open: the other side is gone (its host died, a firewall or load balancer forgot the
-connection) and nothing says so. What finds it:
+A connection may be half open: the other side is gone (its host died, a firewall or load balancer dropped the
+connection) without any notice. It is detected by:
 
     a reply that does not come     `REPLY_TIMEOUT_S`, `BROKER_REPLY_TIMEOUT_S`; idle connections of the same
                                    pool are closed with it
@@ -9,8 +9,8 @@ connection) and nothing says so. What finds it:
                                    closed within twice this time
     an idle connection             keep-alive probes of the kernel, `TCP_OPTIONS`
 
-A healthy server that pauses for longer (a fork, a slow disk) does no harm: scripts and wake-ups that are sent
-again change nothing twice.
+A healthy server that pauses for longer (a fork, a slow disk) is no problem: repeated scripts and wake-ups are
+idempotent.
 """
 
 import socket
@@ -24,7 +24,7 @@ BROKER_REPLY_TIMEOUT_S: Final = 2.0
 """The same of a broker, whose commands are short. A chunk's end may wait for the ledger, the publisher and
 Celery's events, one after the other."""
 HEALTH_CHECK_S: Final = 3
-"""How often a connection that only listens is looked at."""
+"""Interval of health checks of a connection that only receives."""
 _WANTED: Final[Mapping[str, int]] = {
     "TCP_KEEPIDLE": 15,
     "TCP_KEEPINTVL": 5,
@@ -39,9 +39,9 @@ three unanswered ones (seconds), and data that nobody acknowledges for 8 s (mill
 
 
 def close_idle(client: Any) -> None:
-    """Closes those connections of a redis-py client that nobody uses now.
+    """Closes the idle connections of a redis-py client.
 
-    They went the same way as one that has just failed to answer, and each would cost its finder as long.
+    They are probably as dead as one that has just timed out, and each would cost another timeout.
 
     Args:
         client: of redis-py.

@@ -1,1 +1,1 @@
-"""What producers and workers both know of model providers and APIs: addresses, limits, prices, costs."""
+"""Model providers and APIs, for producers and workers: addresses, limits, prices, costs."""

@@ -1,4 +1,4 @@
-"""Proves addresses of models and APIs before they are stored with a run, and puts paths to them; pure."""
+"""Validates addresses of models and APIs before they are stored with a run, and joins paths; pure."""
 
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -9,7 +9,7 @@ NO_ADDRESS: Final = "it is no web address"
 
 
 def address_problem(url: str) -> str:
-    """Says why a URL cannot be called, or must not be stored; empty when there is nothing to say.
+    """Returns why a URL cannot be called, or must not be stored; empty if it can.
 
     >>> address_problem("http://localhost:8000/v1"), address_problem("localhost:8000")
     ('', 'it is no web address')

@@ -16,7 +16,7 @@ PAGE: Final = 1_000
 
 
 class CacheInfo(NamedTuple):
-    """What the cache holds, and what it was good for."""
+    """Contents and hit rate of the cache."""
 
     answers: int
     """Answers that are kept."""
@@ -25,7 +25,7 @@ class CacheInfo(NamedTuple):
     hits: int
     """Requests that were answered from it since it was cleared last."""
     misses: int
-    """Requests that a model was asked for."""
+    """Requests that were sent to a model."""
 
     @property
     def hit_rate(self) -> float | None:
@@ -61,9 +61,9 @@ class AnswerBook:
         return CacheInfo(answers, size, hits, misses)
 
     def clear(self) -> int:
-        """Forgets all answers and the counts; returns how many answers there were.
+        """Clears all answers and the counts; returns how many answers there were.
 
-        What a model is being asked for meanwhile is kept when its answer comes.
+        Answers of calls in flight are cached when they arrive.
         """
         gone = 0
         for names in self._pages():

@@ -21,16 +21,16 @@ MOST_USD: Final = 1_000_000.0
 
 
 class Cost(NamedTuple):
-    """Where a run with a cost cap stands."""
+    """The cost of a run with a cost cap."""
 
     cap_usd: float | None
     """Its cap, if one was set by hand after the submit; None: the one in its settings."""
     spent_usd: float
-    """What it was billed, or counts as billed."""
+    """Billed cost, or cost that counts as billed."""
     held_usd: float
-    """What calls under way have reserved."""
+    """Cost reserved by calls in flight."""
     is_over: bool
-    """Whether the last call that asked did not fit any more."""
+    """Whether the last reservation exceeded the cap."""
 
 
 def to_nanos(usd: float) -> int:
@@ -67,14 +67,14 @@ class CostBook:
         self._caller = caller
 
     def read(self, run: str) -> Cost:
-        """Returns where a run stands; zeros for a run that had no cap, or has not asked for anything."""
+        """Returns the cost of a run; zeros for a run without a cap or without calls."""
         client: Any = self._caller.client
         fields = ("cap", "spent", "held", "over")
         found = self._caller.patiently(lambda: client.hmget(keys.cost_key(run), *fields))
         return cost_from(dict(zip(fields, found, strict=True)))
 
     def set_cap(self, run: str, usd: float) -> None:
-        """Gives a run another cap, which goes before the one it was submitted with.
+        """Sets another cap, which overrides the one from the submit.
 
         Raises:
             UsageError: it is no number from 0 to `MOST_USD`.

@@ -30,14 +30,14 @@ FIRST_SERVER_ERROR: Final = 500
 
 
 class Health(StrEnum):
-    """What the end of one call says about its endpoint; limits and circuit breaker adapt to it."""
+    """Health of an endpoint after one call; limits and circuit breaker adapt to it."""
 
     OK = "ok"
-    """It answered, with an answer or with a refusal of this request."""
+    """It answered, possibly by refusing this request."""
     BUSY = "busy"
-    """It wants fewer calls."""
+    """It requests fewer calls."""
     SLOW = "slow"
-    """It did not answer in time: it wants fewer calls, or is broken."""
+    """It did not answer in time: it is overloaded or broken."""
     UNHEALTHY = "unhealthy"
     """It is broken, or cannot be reached."""
     UNKNOWN = "unknown"
@@ -87,7 +87,7 @@ class FailureReason(Enum):
 
     @property
     def health(self) -> Health:
-        """What it says about the endpoint."""
+        """Health of the endpoint after it."""
         return _HEALTH.get(self, Health.OK)
 
 

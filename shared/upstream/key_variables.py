@@ -55,7 +55,7 @@ SENT: Final = frozenset({*PROVIDERS.values(), *(name for names in OTHER_NAMES.va
 
 
 def provider_of(model: str) -> str:
-    """Names the provider of a model; empty when the name does not say.
+    """Returns the provider of a model; empty if the name does not contain it.
 
     >>> provider_of("groq/llama-3"), provider_of("gpt-3.5-turbo"), provider_of("mine")
     ('groq', 'openai', '')
@@ -67,7 +67,7 @@ def provider_of(model: str) -> str:
 
 
 def key_variable(model: str, *, api_base: str = "", api_key_env: str = "") -> str:
-    """Names the variable that holds the key of a model; empty when it needs none that we know.
+    """Returns the variable that contains the key of a model; empty if none is known.
 
     >>> key_variable("openai/gpt-4o"), key_variable("openai/gpt-4o", api_base="http://localhost:1")
     ('OPENAI_API_KEY', '')
@@ -94,10 +94,10 @@ def key_in(variable: str, environment: Mapping[str, str], *, is_usual: bool = Tr
 
 
 def unsendable(name: str, environment: Mapping[str, str]) -> str:
-    """Says why a worker sends a variable to nobody; empty when it may be sent.
+    """Returns why a worker does not send a variable; empty if it may be sent.
 
-    A run names the variable and the place that it is sent to, and a worker's environment also holds what is
-    no business of either.
+    A run names the variable and the endpoint that it is sent to, and a worker's environment also contains
+    unrelated secrets.
 
     >>> unsendable("MY_API_KEY", {}), unsendable("HOME", {"PROCTOR_KEY_VARIABLES": "HOME, OTHER"})
     ('', '')

@@ -1,9 +1,9 @@
-"""The limits that people set for upstreams, and what all workers together have come to.
+"""The configured limits of upstreams, and their current state across all workers.
 
 A limit is set for a model as the configuration names it (`openai/gpt-4o`), for a provider (`openai`) or for
 the URL of an API. It holds for each account (API key) that is called with and, for a model, at each endpoint
 (`api_base`) where it is called, over the whole fleet. The scripts
-of `worker/upstream` keep to it; this file is what `proctor limits` and the workers read and write.
+of `worker/upstream` enforce it; this file is what `proctor limits` and the workers read and write.
 Longer than 300 lines, because how limits are named, set and shown has to agree.
 """
 
@@ -42,13 +42,13 @@ class Limits:
     """Seconds between two requests, without any burst."""
 
     def over(self, other: "Limits") -> "Limits":
-        """Returns these limits, with those of `other` where these say nothing.
+        """Returns these limits, with those of `other` where a field is None.
 
         >>> Limits(rpm=60).over(Limits(rpm=1, concurrency=4))
         Limits(rpm=60, tpm=None, concurrency=4, pace_s=None)
         """
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        return replace(other, **{name: value for name, value in said.items() if value is not None})
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(other, **{name: value for name, value in values.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Scope:
     account: str = ""
     """See `account_of`; empty where there are no accounts."""
     limits: Limits = Limits()
-    """What the caller itself says; what was set by `limits set` goes before."""
+    """Limits of the caller itself; those of `limits set` take precedence."""
     place: str = ""
     """URL of the endpoint where a model is called, as `limit_key` writes it; empty: its provider's own."""
 
@@ -99,7 +99,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class ScopeState:
-    """Where a scope stands, for people."""
+    """The current state of a scope."""
 
     key: str
     """Model, provider, API URL or `run:ID`."""
@@ -108,9 +108,9 @@ class ScopeState:
     in_flight: int
     """Calls under way."""
     adaptive: float | None
-    """Calls at a time that the upstream seems to bear; None while it was never overloaded."""
+    """The adaptive limit of concurrent calls; None while the upstream was never overloaded."""
     paused_ms: int
-    """How long nothing is sent because the upstream asked for it."""
+    """How long the pause lasts that the upstream requested."""
     breaker: str
     """`closed`, `open` or `half-open`."""
     open_ms: int
@@ -138,7 +138,7 @@ def label_of(key: str, place: str) -> str:
 
 
 def account_of(secret: str) -> str:
-    """Returns a name for an API key that says nothing about it; empty for none.
+    """Returns a digest that identifies an API key without revealing it; empty for none.
 
     >>> account_of(""), len(account_of("sk-1")), account_of("sk-1") == account_of("sk-2")
     ('', 8, False)
@@ -151,7 +151,7 @@ def account_of(secret: str) -> str:
 
 
 def limit_key(text: str) -> str:
-    """Writes the name of a model, a provider or a URL as limits know it.
+    """Returns the key of a model, a provider or a URL for limits.
 
     Raises:
         UsageError: it is empty, or no URL.
@@ -177,7 +177,7 @@ def limit_key(text: str) -> str:
 
 
 def model_key(model: str) -> str:
-    """Writes the name of a model as limits know it: any name can be asked, also one that they do not take.
+    """Returns the key of a model for limits: model names may contain characters that keys may not.
 
     >>> model_key("openai/gpt-4o"), model_key("my own model")
     ('openai/gpt-4o', 'my_own_model')
@@ -189,7 +189,7 @@ def model_key(model: str) -> str:
 
 
 def upstream_key(model: str, api_base: str = "") -> str:
-    """Names whom a model is asked at: its provider, or the endpoint it is asked at instead.
+    """Returns the key of a model's upstream: its provider, or the endpoint that is called instead.
 
     >>> upstream_key("openai/gpt-4o"), upstream_key("mine", "http://localhost:80/v1/")
     ('openai', 'http://localhost/v1')
@@ -208,17 +208,17 @@ class LimitBook:
         self._caller = caller
 
     def set(self, key: str, limits: Limits) -> None:
-        """Sets the limits of a model, provider or API; workers obey within about a second.
+        """Sets the limits of a model, provider or API; workers apply them within about a second.
 
         Raises:
             UsageError: the key is empty, or a limit is no positive number.
         """
         key = limit_key(key)
-        said = {each.name: getattr(limits, each.name) for each in fields(limits)}
-        for name, value in said.items():
+        values = {each.name: getattr(limits, each.name) for each in fields(limits)}
+        for name, value in values.items():
             if value is not None and not 0 < value < 1e12:  # noqa: PLR2004 - any number of that size is a mistake
                 raise UsageError(f"{name} of {key} is {value:g}", hint="a positive number is needed")
-        value = msgspec.json.encode({name: value for name, value in said.items() if value is not None})
+        value = msgspec.json.encode({name: value for name, value in values.items() if value is not None})
         self._patiently("hset", keys.LIMITS_KEY, key, value)
 
     def unset(self, key: str) -> bool:
@@ -231,7 +231,7 @@ class LimitBook:
         return {key.decode(): limits_from(value) for key, value in sorted(found.items())}
 
     def states(self) -> list[ScopeState]:
-        """Returns where each scope stands that was used in the last hour."""
+        """Returns the state of each scope that was used in the last hour."""
         client = self._caller.client
         names = [name.decode() for name in self._patiently("zrange", keys.SCOPES_KEY, 0, -1)]
 
@@ -256,9 +256,9 @@ class LimitBook:
         return sorted(states, key=lambda state: (state.key, state.place, state.account))
 
     def reset(self, key: str) -> int:
-        """Forgets pauses, breakers, adaptive numbers and turns of a key's scopes; set limits stay.
+        """Resets pauses, breakers, adaptive limits and reservations of a key's scopes; set limits are kept.
 
-        Calls that are under way go on counting. Returns how many scopes there were.
+        Calls in flight still count. Returns how many scopes there were.
         """
         key = limit_key(key)
         names = [name.decode() for name in self._patiently("zrange", keys.SCOPES_KEY, 0, -1)]

@@ -267,7 +267,7 @@ class Cluster:
         return eventually(has_ended, LONGEST_S)
 
     def _why(self, workload: Workload) -> str:
-        return f"{workload.name}: {self.store.why(self.runs[workload.name])}"
+        return f"{workload.name}: {self.store.wait_reason(self.runs[workload.name])}"
 
     def is_gone(self, workload: Workload) -> bool:
         """Whether the server no longer has the run."""

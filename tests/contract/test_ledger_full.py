@@ -9,7 +9,7 @@ import redis
 
 from shared import keys
 from shared.errors import RedisFullError, RedisRefusingError
-from shared.ledger import Held, Ledger, Row
+from shared.ledger import HeldLease, Ledger, Row
 from shared.ledger.calls import ScriptCaller, refused_write
 from shared.server import diagnostics
 from tests.support.ledger_runs import Store, TimedLedger, open_run, state_of, submit_cases, submit_turns
@@ -59,13 +59,13 @@ def test_what_makes_room_works_on_a_full_server(ledger: TimedLedger, client: Sto
     fill(client)
     assert ledger.control("r1", "pause")[0] == "paused"
     assert ledger.control("r1", "resume")[0] == "running"
-    assert ledger.renew([Held("r1", "0", "token")]) == ["running"]
+    assert ledger.renew([HeldLease("r1", "0", "token")]) == ["running"]
     later(ledger, client)
     ledger.tick("w1", [kind], 1)
     assert ledger.control("r1", "cancelled")[0] == "cancelling"
-    assert ledger.renew([Held("r1", "0", "token")]) == ["cancelling"]
+    assert ledger.renew([HeldLease("r1", "0", "token")]) == ["cancelling"]
     assert ledger.remove("r1")
-    assert ledger.renew([Held("r1", "0", "token")]) == ["lost"]
+    assert ledger.renew([HeldLease("r1", "0", "token")]) == ["lost"]
     ledger.leave("w1")
     assert not client.keys("proctor:*r1*")
 
@@ -121,7 +121,7 @@ def test_a_worker_waits_for_room_longer_than_for_a_server_that_is_away(client: S
     rows = [Row(item.index, 0, b"an answer that cost money") for item in claim.items]
     client.config_set("min-replicas-to-write", 1)
     with pytest.raises(RedisRefusingError):
-        ledger.renew([Held("r1", "0", "token")])
+        ledger.renew([HeldLease("r1", "0", "token")])
     assert monotonic() - began_s < 5
     client.config_set("min-replicas-to-write", 0)
     refusals: list[redis.RedisError] = []

@@ -4,7 +4,7 @@ import pytest
 
 from shared import keys
 from shared.codecs.turn_batches import unpack_block
-from shared.ledger import ChunkPlan, Held, Wake, unpack_dead
+from shared.ledger import ChunkPlan, HeldLease, Wake, unpack_dead
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,
@@ -129,7 +129,7 @@ def test_a_long_queue_is_not_taken_for_loss(ledger: TimedLedger) -> None:
     ledger.claim("r1", "0", "token", "w1")
     for _ in range(4):
         ledger.live_ms(10_000, "w1")
-        assert ledger.renew([Held("r1", "0", "token")]) == ["running"]
+        assert ledger.renew([HeldLease("r1", "0", "token")]) == ["running"]
     decide(ledger, wakes[0], "token")
     assert ledger.client.hget(keys.pace_key("cases"), "usual") == b"40000"
     (late,) = submit_cases(ledger, "r2", [["0"]])
@@ -168,7 +168,10 @@ def test_the_leases_of_a_worker_that_is_known_to_be_dead_end_at_once(ledger: Tim
     ledger.claim("r1", other.chunk, "other", "w2")
     ledger.leave("w1", abrupt=True)
     assert ledger.live_ms(1000) == [mine]
-    assert ledger.renew([Held("r1", mine.chunk, "token"), Held("r1", other.chunk, "other")])[0] == "lost"
+    assert (
+        ledger.renew([HeldLease("r1", mine.chunk, "token"), HeldLease("r1", other.chunk, "other")])[0]
+        == "lost"
+    )
     assert ledger.commit("r1", other.chunk, "other", [], back=True).status == "ok"
 
 
@@ -240,7 +243,7 @@ def test_waiting_for_a_thread_is_no_strike(ledger: TimedLedger) -> None:
     for number in range(6):
         assert ledger.claim("r2", "0", f"waiter {number}", f"w{number}").busy == 1
         for _ in range(4):
-            assert ledger.renew([Held("r1", "0", "holder")]) == ["running"]
+            assert ledger.renew([HeldLease("r1", "0", "holder")]) == ["running"]
             ledger.live_ms(5000)
     assert ledger.client.hget(keys.chunk_key("r2", "0"), "k") is None
 

@@ -5,7 +5,7 @@ import pytest
 from shared import keys
 from shared.ledger import (
     ClaimedItem,
-    Held,
+    HeldLease,
     Row,
     Try,
     Wake,
@@ -90,11 +90,14 @@ def test_renewed_leases_live(ledger: TimedLedger) -> None:
     ledger.claim("r1", "0", "token", "w1")
     for _ in range(3):
         ledger.live_ms(12_000, "w1")
-        assert ledger.renew([Held("r1", "0", "token"), Held("r1", "0", "other")]) == ["running", "lost"]
+        assert ledger.renew([HeldLease("r1", "0", "token"), HeldLease("r1", "0", "other")]) == [
+            "running",
+            "lost",
+        ]
     ledger.control("r1", "pause")
-    assert ledger.renew([Held("r1", "0", "token")]) == ["paused"]
+    assert ledger.renew([HeldLease("r1", "0", "token")]) == ["paused"]
     ledger.live_ms(17_000, "w1")
-    assert ledger.renew([Held("r1", "0", "token")]) == ["lost"]
+    assert ledger.renew([HeldLease("r1", "0", "token")]) == ["lost"]
     assert ledger.renew([]) == []
 
 

@@ -140,7 +140,7 @@ def test_an_unknown_run_is_named(inline_worker: InlineWorker) -> None:
     """Reading a run that does not exist says so, however it is read."""
     for read in (
         inline_worker.store.info,
-        inline_worker.store.why,
+        inline_worker.store.wait_reason,
         lambda run: list(inline_worker.store.pages(run)),
     ):
         with pytest.raises(UnknownRunError, match="no run is called 'run-x'"):
@@ -160,16 +160,16 @@ def test_runs_are_listed_newest_first(inline_worker: InlineWorker, submitted: Ca
 def test_the_reason_to_wait_is_told(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
     """Without workers, paused, behind others or finished: one sentence says why a run does not move."""
     run = submitted(turn_lines(2, 1))
-    assert inline_worker.store.why(run) == "no worker is alive; run `proctor worker -Q turns`"
+    assert inline_worker.store.wait_reason(run) == "no worker is alive; run `proctor worker -Q turns`"
     inline_worker.register()
     assert [found.name for found in inline_worker.store.workers(TURNS)] == [NAME]
     assert inline_worker.store.workers(CASES) == []
-    assert inline_worker.store.why(run) == ""
+    assert inline_worker.store.wait_reason(run) == ""
     inline_worker.ledger.control(run, "pause")
-    assert inline_worker.store.why(run) == f"it is paused; `proctor resume {run}` continues it"
+    assert inline_worker.store.wait_reason(run) == f"it is paused; `proctor resume {run}` continues it"
     inline_worker.ledger.control(run, "resume")
     inline_worker.work()
-    assert inline_worker.store.why(run) == ""
+    assert inline_worker.store.wait_reason(run) == ""
 
 
 def test_a_run_behind_others_says_so(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
@@ -179,7 +179,7 @@ def test_a_run_behind_others_says_so(inline_worker: InlineWorker, submitted: Cal
     inline_worker.capacity = 1
     inline_worker.register()
     last = submitted(turn_lines(40, 1), chunk_turns=10)
-    assert inline_worker.store.why(last) == "it waits for its turn behind 2 other runs"
+    assert inline_worker.store.wait_reason(last) == "it waits for its turn behind 2 other runs"
 
 
 def test_reading_outlives_a_server_that_comes_back(new_redis_server: Callable[..., RedisServer]) -> None:

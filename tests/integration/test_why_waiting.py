@@ -72,7 +72,7 @@ def why(client: "redis.Redis", asking: RunInfo) -> str:
     client.zadd(keys.workers_key("cases"), {"w": now + 9_000})
     client.hset(keys.capacity_key("cases"), "w", 1)
     store = RunStore(client)
-    return store.why_of(asking, store.standing(asking))
+    return store.wait_reason_of(asking, store.upstream_status(asking))
 
 
 def test_what_a_run_calls(asking: RunInfo) -> None:

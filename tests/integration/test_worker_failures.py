@@ -11,7 +11,7 @@ from producer.metrics.look import take_look
 from shared import keys
 from shared.heartbeat import FOLDER
 from shared.kinds import TURNS, all_kinds
-from shared.ledger import ChunkPlan, Held, Ledger, Wake
+from shared.ledger import ChunkPlan, HeldLease, Ledger, Wake
 from shared.ledger.times import Times
 from shared.settings import Settings
 from tests.support.eventually import eventually
@@ -212,12 +212,12 @@ def test_a_run_that_waits_for_a_dead_worker_says_so(redis_client: "redis.Redis",
 
     def is_told() -> None:
         desk.ledger.tick("w2", ["turns"], 1)
-        assert "1 of its chunks is held by a worker that does not answer" in desk.store.why("r1")
+        assert "1 of its chunks is held by a worker that does not answer" in desk.store.wait_reason("r1")
 
-    assert desk.store.why("r1") == ""
+    assert desk.store.wait_reason("r1") == ""
     eventually(is_told, 5)
-    assert desk.ledger.renew([Held("r1", wake.chunk, "token")]) == ["running"]
-    assert desk.store.why("r1") == ""
+    assert desk.ledger.renew([HeldLease("r1", wake.chunk, "token")]) == ["running"]
+    assert desk.store.wait_reason("r1") == ""
 
 
 def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) -> None:
@@ -230,7 +230,7 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
     registered = desk.client.zrange(keys.workers_key("turns"), 0, -1)
     assert registered == [process.name.encode()]  # it still ticks
     desk.load("r1", conversation(threads=1, turns=1))
-    assert desk.store.why("r1") == "no worker is alive; run `proctor worker -Q turns`"
+    assert desk.store.wait_reason("r1") == "no worker is alive; run `proctor worker -Q turns`"
     assert read_overview(desk.client, dict.fromkeys(all_kinds())).workers == []
     look = take_look(desk.ledger.caller)
     assert (look.workers["turns", "ready"], look.workers["turns", "draining"]) == (0, 1)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from shared.ledger import ChunkPlan, Held, Row, Try
+from shared.ledger import ChunkPlan, HeldLease, Row, Try
 from tests.support.exploring import machine_settings
 from tests.support.ledger_machine import RUNS, LedgerMachine, decide
 from tests.support.redis_server import RedisServer
@@ -120,11 +120,11 @@ class AnyCall(LedgerMachine):
     def renew(self, *, right: bool) -> None:
         """A worker renews all leases there are, and one that is not."""
         held = [
-            Held(run.run, chunk, self.token_of(run.run, chunk, right=right))
+            HeldLease(run.run, chunk, self.token_of(run.run, chunk, right=right))
             for run in self.model.state.runs.values()
             for chunk in run.chunks
         ]
-        self.do("renew", [*held, Held("r9", "0", "none")])
+        self.do("renew", [*held, HeldLease("r9", "0", "none")])
 
     @rule(data=st.data(), right=mostly, back=st.booleans(), failed=st.booleans(), tried=st.booleans(),
           due=st.sampled_from([0, 0, 1000]), lost=lost)  # fmt: skip

@@ -14,7 +14,7 @@ from shared.ledger import (
     ClaimedItem,
     ClaimedThread,
     Committed,
-    Held,
+    HeldLease,
     Opened,
     Row,
     ThreadCommit,
@@ -182,7 +182,7 @@ class LedgerModel(Steward):
             threads.append(ClaimedThread(name, thread.pos, thread.offset, thread.memento or b"", batches))
         return threads, busy
 
-    def renew(self, held: Sequence[Held]) -> list[str]:
+    def renew(self, held: Sequence[HeldLease]) -> list[str]:
         """Renews leases."""
         answers = []
         for run, chunk, token in held:

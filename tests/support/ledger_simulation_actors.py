@@ -7,7 +7,7 @@ from shared.ledger import (
     Claim,
     ClaimedThread,
     Committed,
-    Held,
+    HeldLease,
     PartCommit,
     Row,
     ThreadCommit,
@@ -139,7 +139,7 @@ class Actors(World):
         """Renews all leases each five seconds."""
         worker = self.workers[name]
         while True:
-            held = [Held(*key, token) for key, token in worker.held.items()]
+            held = [HeldLease(*key, token) for key, token in worker.held.items()]
             if held:
                 answers = yield from self.call("renew", held)
                 for lease, state in zip(held, answers, strict=True):

@@ -196,7 +196,9 @@ class Trial:
 
         def has_ended() -> RunInfo:
             info = self.store.info(run)
-            assert info.state == state, f"{info.state}: {info.done} of {info.total}, {self.store.why(run)}"
+            assert info.state == state, (
+                f"{info.state}: {info.done} of {info.total}, {self.store.wait_reason(run)}"
+            )
             return info
 
         return eventually(has_ended, within_s)

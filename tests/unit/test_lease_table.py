@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from shared.ledger import Held
+from shared.ledger import HeldLease
 from worker.lease_table import LOST, LeaseTable
 
 
@@ -24,7 +24,7 @@ def test_only_what_the_ledger_gave_us_is_renewed() -> None:
     lease = table.open("r", "0")
     assert table.held() == []
     lease.is_held = True
-    assert table.held() == [Held("r", "0", lease.token)]
+    assert table.held() == [HeldLease("r", "0", lease.token)]
     table.close(lease)
     assert table.held() == []
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked, encode_parked
 from shared.ledger.wire import try_from
-from shared.runs.waiting import Scene, describe_parked, why_waiting
+from shared.runs.waiting import WaitContext, describe_parked, wait_reason
 
 TIMED_OUT: Final = History(2, 1, 350, "upstream_timeout")
 DEEP: Final = '{"reason":' * 20_000
@@ -71,8 +71,8 @@ def test_every_reason_has_a_sentence(reason: WaitReason) -> None:
     if reason is not WaitReason.RETRY:
         deferred = describe_parked([ParkedState(reason, judges=(TIMED_OUT,))])
         assert deferred == f"judges deferred: {sentence}"
-    parked = Scene("running", 1, 0, 0, 1_000, 0)
-    assert why_waiting("r", parked, parked=sentence).endswith(f"until 1970-01-01T00:00:01.000Z: {sentence}")
+    parked = WaitContext("running", 1, 0, 0, 1_000, 0)
+    assert wait_reason("r", parked, parked=sentence).endswith(f"until 1970-01-01T00:00:01.000Z: {sentence}")
 
 
 @pytest.mark.parametrize(

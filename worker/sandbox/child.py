@@ -111,8 +111,8 @@ class SandboxChild:
         data = b""
         while len(data) < protocol.HEAD.size:
             data += self._read_some(deadline, limit_s)
-        length, said, kind = protocol.HEAD.unpack_from(data)
-        if said != word or length < protocol.HEAD.size - protocol.COUNT_BYTES:
+        length, reply, kind = protocol.HEAD.unpack_from(data)
+        if reply != word or length < protocol.HEAD.size - protocol.COUNT_BYTES:
             raise _forged()
         if length > MAX_FRAME_BYTES:
             raise SandboxError(
@@ -214,8 +214,8 @@ def failure_of(answer: Answer, what: str) -> SandboxError:
         case protocol.MEMORY:
             return SandboxError(Reason.MEMORY, f"{what} needs more memory than it may have")
         case protocol.UNKNOWN:
-            said = f"the validators file has no function {what}"
-            return UnusableError(Reason.UNKNOWN_VALIDATOR, said, hint="define it, or correct the case")
+            reply = f"the validators file has no function {what}"
+            return UnusableError(Reason.UNKNOWN_VALIDATOR, reply, hint="define it, or correct the case")
         case protocol.BAD_PATTERN:
             return UnusableError(Reason.BAD_PATTERN, f"no regular expression: {answer.text}")
         case protocol.CRASHED if _STATUS.fullmatch(answer.text):

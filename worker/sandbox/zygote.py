@@ -78,7 +78,7 @@ def try_lock(control: int, *, is_template: bool) -> str:
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        said = "?"
+        reply = "?"
         try:
             os.dup2(theirs, 1)
             lockdown.close_descriptors()
@@ -92,17 +92,17 @@ def try_lock(control: int, *, is_template: bool) -> str:
             else:
                 lockdown.lock(MEMORY_BYTES, CPU_S)
             reached += [name for name, probe in calls.items() if probe()]
-            said = f"a locked process can still reach: {', '.join(reached)}" if reached else "locked"
+            reply = f"a locked process can still reach: {', '.join(reached)}" if reached else "locked"
         except BaseException as error:  # noqa: BLE001 - whatever it is, there is no lock
-            said = str(error) or type(error).__name__
+            reply = str(error) or type(error).__name__
         finally:
-            os.write(1, said.encode())
+            os.write(1, reply.encode())
             _exit(0)
     os.close(theirs)
-    said = os.read(ours, 4096).decode()
+    reply = os.read(ours, 4096).decode()
     os.close(ours)
     os.waitpid(child, 0)
-    return "" if said == "locked" else said or "the self-test of the lock gave no answer"
+    return "" if reply == "locked" else reply or "the self-test of the lock gave no answer"
 
 
 def is_open(descriptor: int) -> bool:
@@ -194,8 +194,8 @@ def main(number: int, memory_bytes: int, cpu_s: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lockdown.adopt_orphans()
     with socket.socket(fileno=number) as control:
-        said = self_test(number).encode()
-        control.sendall(struct.pack("<I", len(said)) + said)
+        reply = self_test(number).encode()
+        control.sendall(struct.pack("<I", len(reply)) + reply)
         gc.collect()
         gc.freeze()  # children then touch, and copy, less of what they share
         obey(control)

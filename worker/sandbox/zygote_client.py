@@ -140,14 +140,14 @@ class Zygote:
                     socket.send_fds(self._control, [data], pipes)
                 else:
                     self._control.sendall(data)
-                said, answer = protocol.ORDER.unpack(self._receive(protocol.ORDER.size))
+                reply, answer = protocol.ORDER.unpack(self._receive(protocol.ORDER.size))
             except OSError as error:
                 self.is_lost = True
                 # Half an answer may be under way, so that it is of no use even if it lives.
                 with suppress(OSError):
                     self.process.kill()
                 raise ZygoteLostError(str(error)) from error
-        if said != order:
+        if reply != order:
             raise ZygoteLostError("it answered something else")
         return int(answer)
 

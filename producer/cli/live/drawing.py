@@ -1,4 +1,4 @@
-"""Draws the live view with rich, on stderr. Imported only when a terminal is there to see it."""
+"""Draws the live view with rich, on stderr. Imported only when stderr is a terminal."""
 
 import sys
 from collections.abc import Iterable
@@ -42,16 +42,16 @@ class LiveView:
         self._live.console.print(Text(printable(text)))
 
     def show(self, progress: Progress) -> None:
-        """Draws one look."""
+        """Draws one snapshot."""
         self._live.update(draw(progress, min(self._console.width, MAX_WIDTH)), refresh=True)
 
     def close(self) -> None:
-        """Takes the view away; what follows is the summary."""
+        """Removes the view before the summary is printed."""
         self._live.stop()
 
 
 def draw(progress: Progress, width: int) -> Group:
-    """Returns one look as four lines, and more when there are limits, failures, or a reason to wait."""
+    """Returns a snapshot as four lines, and more if there are limits, failures, or a reason to wait."""
     state = Text(progress.state, style="green" if progress.state in FINAL_STATES else "cyan")
     head = Text.assemble((progress.run, "bold"), "  ", (printable(progress.source), "dim"), no_wrap=True)
     head.truncate(max(1, width - len(state) - 2), overflow="ellipsis")

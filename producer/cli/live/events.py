@@ -1,4 +1,4 @@
-"""Tells of a run as JSON Lines on stdout, for programs: one event per change, a few a second at most."""
+"""Writes the progress of a run as JSON Lines on stdout: one event per change, a few per second at most."""
 
 import json
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ def write_event(output: Output, event: str, fields: Mapping[str, Any]) -> None:
 
 
 class Events:
-    """A view for programs, with one for people beside it.
+    """A view for programs, in addition to one for people.
 
     Args:
         output: where events go.
-        beside: what people see on stderr.
+        beside: the view for people, on stderr.
     """
 
     def __init__(self, output: Output, beside: "View") -> None:
@@ -39,18 +39,18 @@ class Events:
         self._failed: tuple[Failed, ...] = ()
 
     def loading(self, source: str, items: int) -> None:
-        """Tells how much of the input was read."""
+        """Writes how much of the input was read."""
         self._beside.loading(source, items)
         if monotonic() - self._written_s >= EVERY_S:
             self._written_s = monotonic()
             write_event(self._output, "loading", {"source": source, "items": items})
 
     def note(self, text: str) -> None:
-        """Tells people something once."""
+        """Shows a note to people."""
         self._beside.note(text)
 
     def show(self, progress: Progress) -> None:
-        """Tells what has changed since the last look."""
+        """Writes what has changed since the last snapshot."""
         self._beside.show(progress)
         run = {"run_id": progress.run}
         if not self._last:
@@ -71,7 +71,7 @@ class Events:
         self._beside.close()
 
     def _progress(self, progress: Progress) -> None:
-        """Tells the numbers, when one is new and the last were told long enough ago."""
+        """Writes the numbers if one has changed and the last event is old enough."""
         counted = {
             "state": str(progress.state),
             "done": progress.done,

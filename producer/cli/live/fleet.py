@@ -27,15 +27,15 @@ class Worker(NamedTuple):
 
     name: str
     kinds: list[str]
-    """What it works on."""
+    """The kinds that it works on."""
     capacity: int
     """Chunks it works on at a time."""
     heard_s: float
-    """Seconds since it was heard of last."""
+    """Seconds since its last tick."""
 
 
 class Queue(NamedTuple):
-    """What of one kind waits and runs."""
+    """Waiting and running chunks of one kind."""
 
     kind: str
     queued: int | None
@@ -43,7 +43,7 @@ class Queue(NamedTuple):
     handed_out: int
     """Chunks that are published or being worked on."""
     delayed: int
-    """Chunks that wait for a time to come."""
+    """Chunks that wait until they are due."""
     runs: int
     """Runs with chunks that were not handed out yet."""
     workers: int
@@ -51,7 +51,7 @@ class Queue(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """Everything but the runs."""
+    """Queues, workers and the dead set."""
 
     queues: list[Queue]
     workers: list[Worker]

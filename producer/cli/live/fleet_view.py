@@ -1,4 +1,4 @@
-"""Shows the fleet again and again: in place on a terminal, as lines elsewhere, as JSON Lines for programs."""
+"""Shows the fleet periodically: in place on a terminal, as lines elsewhere, as JSON Lines for programs."""
 
 import json
 import sys
@@ -17,23 +17,23 @@ from shared.errors import RedisUnreachableError
 from shared.names import FINAL_STATES
 
 EVERY_S: Final = 1.0
-"""Between two looks."""
+"""Polling interval."""
 LINE_EVERY_S: Final = 10.0
-"""Between two lines of a log while nothing but numbers change."""
+"""Interval between lines of a log while only numbers change."""
 FIRST_HEIGHT: Final = 24
-"""Lines of a terminal that does not say how many it has."""
+"""Assumed height of a terminal that does not report it."""
 
 Document = Mapping[str, Any]
 
 
 class Rates:
-    """Measures the rates of the runs under way, from look to look."""
+    """Measures the rates of running runs between two snapshots."""
 
     def __init__(self) -> None:
         self._meters: dict[str, Meter] = {}
 
     def of(self, document: Document) -> dict[str, float | None]:
-        """Takes one look; returns items a second by run."""
+        """Adds a snapshot; returns items per second by run."""
         runs = [run for run in document["runs"] if run["state"] not in FINAL_STATES]
         self._meters = {run["run_id"]: self._meters.get(run["run_id"], Meter()) for run in runs}
         now_s = monotonic()
@@ -41,11 +41,11 @@ class Rates:
 
 
 def watch_fleet(output: Output, read: Callable[[], dict[str, Any]]) -> None:
-    """Shows what `read` finds until Ctrl-C.
+    """Shows the results of `read` until Ctrl-C.
 
     Args:
         output: where it is shown.
-        read: takes one look; the document that `status --json` prints.
+        read: returns a snapshot, the document that `status --json` prints.
     """
     rates, pause = Rates(), threading.Event()
     with ExitStack() as stack:
@@ -58,7 +58,7 @@ def watch_fleet(output: Output, read: Callable[[], dict[str, Any]]) -> None:
 def screen_lines(
     document: Document, rates: Mapping[str, float | None], *, width: int, height: int
 ) -> list[str]:
-    """Writes one look as lines of a terminal: queues, runs under way, workers; none wider or more than fit.
+    """Formats a snapshot for a terminal of this size: queues, running runs, workers.
 
     Args:
         document: as `status --json` prints it.
@@ -91,7 +91,7 @@ def screen_lines(
 
 
 def plain_line(document: Document, rates: Mapping[str, float | None]) -> str:
-    """Writes one look as one line of a log."""
+    """Formats a snapshot as one line of a log."""
     lengths = [queue["queued"] for queue in document["queues"]]
     queued = None if None in lengths else sum(lengths)
     parts = [f"workers {len(document['workers'])} queue {count(queued)} dead {count(document['dead'])}"]
@@ -106,7 +106,7 @@ def plain_line(document: Document, rates: Mapping[str, float | None]) -> str:
 def _look(
     read: Callable[[], dict[str, Any]], rates: Rates
 ) -> tuple[dict[str, Any] | None, dict[str, float | None]]:
-    """Takes one look; None while Redis does not answer: a fleet is watched because something may fail."""
+    """Reads a snapshot; None while Redis does not answer."""
     try:
         document = read()
     except Exception as error:
@@ -120,7 +120,7 @@ def _look(
 def _viewer(
     output: Output, stack: ExitStack
 ) -> Callable[[Document | None, Mapping[str, float | None]], None]:
-    """Chooses how a look is shown."""
+    """Chooses how snapshots are shown."""
     if output.options.json:
         return lambda document, rates: _print_json(output, document, rates)
     if not (sys.stdout.isatty() and output.live):
@@ -133,7 +133,7 @@ def _viewer(
     live = stack.enter_context(Live(console=console, auto_refresh=False))
 
     def show(document: Document | None, rates: Mapping[str, float | None]) -> None:
-        """Draws one look in place."""
+        """Draws a snapshot in place."""
         if document is None:
             live.update(Text("Redis does not answer; waiting for it", no_wrap=True), refresh=True)
             return
@@ -155,14 +155,14 @@ def _painted(lines: Sequence[str], text: Any) -> Any:
 
 
 def _print_json(output: Output, document: Document | None, rates: Mapping[str, float | None]) -> None:
-    """Writes one look for programs; nothing while Redis does not answer."""
+    """Writes a snapshot as JSON; nothing while Redis does not answer."""
     if document is not None:
         runs = [{**run, "rate_s": _rounded(rates.get(run["run_id"]))} for run in document["runs"]]
         output.data(json.dumps({**document, "runs": runs}))
 
 
 class _Lines:
-    """Writes a line when workers or states are others, and one each ten seconds."""
+    """Writes a line if workers or states have changed, and one every ten seconds."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -170,7 +170,7 @@ class _Lines:
         self._last_s = 0.0
 
     def show(self, document: Document | None, rates: Mapping[str, float | None]) -> None:
-        """Shows one look."""
+        """Shows a snapshot."""
         parts: Any = None
         if document is not None:
             under_way = [(run["run_id"], run["state"]) for run in document["runs"] if run["run_id"] in rates]
@@ -186,7 +186,7 @@ class _Lines:
 
 
 def _run_cells(run: Mapping[str, Any], per_s: float | None) -> tuple[str, ...]:
-    """Writes a run under way."""
+    """Formats a running run."""
     return (
         printable(run["run_id"]),
         str(run["state"]),
@@ -198,7 +198,7 @@ def _run_cells(run: Mapping[str, Any], per_s: float | None) -> tuple[str, ...]:
 
 
 def _worker_cells(worker: Mapping[str, Any]) -> tuple[str, ...]:
-    """Writes a worker."""
+    """Formats a worker."""
     heard = f"{duration(worker['heard_s'])} ago"
     return printable(worker["name"]), ", ".join(worker["kinds"]), count(worker["capacity"]), heard
 

@@ -1,4 +1,4 @@
-"""Follows a run until it ends: looks, shows, waits while Redis is away, keeps the time limit."""
+"""Follows a run until it ends: polls and shows it, waits for Redis, applies the time limit."""
 
 import threading
 from collections.abc import Callable
@@ -19,21 +19,21 @@ from shared.names import RunState
 from shared.runs import RunInfo
 
 LOOK_EVERY_S: Final = 0.2
-"""Between two looks; short, because small runs are done within a second."""
+"""Polling interval; short, because small runs end within a second."""
 
 T = TypeVar("T")
 
 
 class Follower:
-    """Watches one run.
+    """Follows one run.
 
     Args:
-        session: the way to Redis; connected again when Redis was away.
+        session: access to Redis; reconnected after Redis was unavailable.
         run: the run's id.
         view: where to show it.
-        local_workers: workers that may be started when there are none; None only watches.
+        local_workers: workers to start if none is alive; None: start none.
         timeout_s: after this the run is ended as incomplete.
-        meanwhile: what to do between two looks, for some seconds at most; None waits.
+        meanwhile: called between two polls with the seconds it may take; None waits.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Follower:
         self._away_since_s: float | None = None
 
     def follow(self) -> RunInfo:
-        """Watches until the run's state is final and returns it.
+        """Follows the run until its state is final and returns it.
 
         Raises:
             UnknownRunError: there is no such run (any more).
-            RedisUnreachableError: Redis was away for longer than the patience.
+            RedisUnreachableError: Redis was unavailable for longer than `PROCTOR_PATIENCE_S`.
             InfrastructureError: the workers started here ended.
         """
         while True:
@@ -77,7 +77,7 @@ class Follower:
                 self._wait(LOOK_EVERY_S)
 
     def _try(self, read: Callable[[], T]) -> T | None:
-        """Asks Redis; None when it is away for a moment."""
+        """Reads from Redis; None if it is briefly unavailable."""
         try:
             return read()
         except Exception as error:
@@ -91,7 +91,7 @@ class Follower:
         self._pause.wait(within_s)
 
     def _look(self) -> RunInfo:
-        """Asks Redis once and shows the answer."""
+        """Polls Redis once and shows the snapshot."""
         store = self._session.impatient_store
         info = store.info(self._run)
         workers = self._session.count_workers(info.kind)
@@ -118,7 +118,7 @@ class Follower:
         return info
 
     def _wait_reason(self, info: RunInfo, workers: int, queued: int | None, *, is_stalled: bool) -> str:
-        """Says why the run does not move; empty when it does or has ended."""
+        """Returns why the run makes no progress; empty if it does or has ended."""
         if info.is_final:
             return ""
         if is_stalled and (unwritable := self._session.unwritable()):
@@ -132,10 +132,10 @@ class Follower:
             and self._local_workers.is_working
         ):
             return "starting workers"
-        return self._session.impatient_store.why_of(info, self._monitor.standing)
+        return self._session.impatient_store.wait_reason_of(info, self._monitor.upstream_status)
 
     def _wait_for_redis(self, error: Exception) -> None:
-        """Says that Redis is away, starts an embedded one again, and gives up after the patience."""
+        """Shows that Redis is unavailable and restarts an embedded one; raises after the time limit."""
         now_s = monotonic()
         self._away_since_s = self._away_since_s or now_s
         patience_s = self._session.settings.patience_s
@@ -149,7 +149,7 @@ class Follower:
         self._session.revive()
 
     def _check_workers(self, info: RunInfo) -> None:
-        """Starts workers when the run needs some and there are none, and looks after those started."""
+        """Starts workers if the run needs some and none is alive; raises if started ones have ended."""
         if self._local_workers is None:
             return
         if info.state == RunState.RUNNING:
@@ -158,7 +158,7 @@ class Follower:
             self._local_workers.check()
 
     def _end_at_deadline(self) -> None:
-        """Ends the run as incomplete when its time is over."""
+        """Ends the run as incomplete after its time limit."""
         if self._deadline_s is not None and monotonic() >= self._deadline_s:
             self._deadline_s = None
             self._session.ledger.control(self._run, RunState.INCOMPLETE)

@@ -1,6 +1,6 @@
-"""What a person sees of a running run, as plain values: rate, time left, and why it waits.
+"""The displayed progress of a run as plain values: rate, time left, and why it waits.
 
-Pure: no Redis, no clock, no terminal. `follow` measures, `live` draws.
+Pure: no Redis, no clock, no terminal. `follow` measures, `drawing`, `view` and `events` show.
 """
 
 import re
@@ -14,9 +14,9 @@ from shared.kinds import TURNS, Kind
 from shared.names import FINAL_STATES, Outcome, RunState
 
 WINDOW_S: Final = 5.0
-"""The rate is that of the last seconds, so that it tells of now and still does not flicker."""
+"""Time over which the rate is measured: short enough to be current, long enough not to flicker."""
 MESSAGE_CHARS: Final = 60
-"""As much of a failure's message as a log's line shows."""
+"""Longest part of a failure's message in a line of a log."""
 
 
 class Failed(NamedTuple):
@@ -27,22 +27,22 @@ class Failed(NamedTuple):
     code: str
     """Its error code."""
     message: str
-    """In words, perhaps an upstream's own: hostile."""
+    """Its message; may come from an upstream, so untrusted."""
 
 
 class Calls(NamedTuple):
-    """What the calls of a run have come to; nothing of a run that calls nobody."""
+    """Calls of a run to upstreams; empty for a run that makes no calls."""
 
     spent_usd: float | None = None
-    """What it has cost, as its budget counts; None without a cap."""
+    """Cost so far by its budget; None without a cap."""
     cap_usd: float | None = None
-    """What it may cost; None: anything."""
+    """The cost cap, if any."""
     limits: tuple[str, ...] = ()
-    """What is used of the limits of its models and APIs."""
+    """Usage of the limits of its models and APIs."""
     failed: tuple[Failed, ...] = ()
     """The last items that ended in error, the newest first."""
     in_flight: int | None = None
-    """Calls under way now, over all workers; None where nobody counts them."""
+    """Calls in flight, across all workers; None if they are not counted."""
 
 
 NO_CALLS: Final = Calls()
@@ -50,7 +50,7 @@ NO_CALLS: Final = Calls()
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One look at a run."""
+    """A snapshot of a run."""
 
     run: str
     state: str
@@ -63,21 +63,21 @@ class Progress:
     queued: int | None
     """Wake-up calls that no worker has taken yet; None while the broker does not answer."""
     rate_s: float | None = None
-    """Items a second of late; None until two looks were taken."""
+    """Current items per second; None before the second snapshot."""
     source: str = ""
     """The name of the input."""
     why: str = ""
-    """Why it does not move, in one sentence; empty while it moves."""
+    """Why it makes no progress, in one sentence; empty while it does."""
     kind: Kind = TURNS
-    """What its items are."""
+    """Its kind."""
     calls: Calls = NO_CALLS
-    """What its calls have come to."""
+    """Its calls to upstreams."""
 
     @property
     def cost_usd(self) -> float | None:
-        """What it has cost so far; None when nothing is known of costs.
+        """Cost so far; None if unknown.
 
-        The budget knows first; results know what came between its last look and the end of the run.
+        The budget is more current; results include what was spent after the budget was last read.
         """
         micros = self.tally.get("cost_micro_usd")
         stored = micros / 1e6 if micros else None
@@ -85,7 +85,7 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds left at the present rate; None while nobody can know."""
+        """Seconds left at the current rate; None if unknown."""
         if not self.rate_s or self.state != RunState.RUNNING:
             return None
         return (self.total - self.done) / self.rate_s
@@ -98,21 +98,21 @@ class Meter:
     samples: deque[tuple[float, int]] = field(default_factory=deque)
 
     def rate(self, now_s: float, done: int) -> float | None:
-        """Takes one look and returns items a second, or None after the first.
+        """Adds a sample and returns items per second, or None after the first.
 
         >>> meter = Meter()
         >>> meter.rate(0.0, 0), meter.rate(2.0, 100), meter.rate(8.0, 100)
         (None, 50.0, 0.0)
         """
         self.samples.append((now_s, done))
-        while len(self.samples) > 2 and self.samples[1][0] <= now_s - WINDOW_S:  # noqa: PLR2004 - a rate needs two looks
+        while len(self.samples) > 2 and self.samples[1][0] <= now_s - WINDOW_S:  # noqa: PLR2004 - a rate needs two samples
             self.samples.popleft()
         first_s, first = self.samples[0]
         return max(0, done - first) / (now_s - first_s) if now_s > first_s else None
 
 
 def decisions(tally: Mapping[str, int], kind: Kind = TURNS) -> list[tuple[str, str]]:
-    """Returns what to tell of results: word and number, errors and retries only when there are some.
+    """Returns counts of outcomes as word and number; errors and retries only if there are some.
 
     >>> decisions({"must": 2, "skip": 1200, "error": 1})
     [('must', '2'), ('should', '0'), ('skip', '1,200'), ('errors', '1')]
@@ -127,7 +127,7 @@ def decisions(tally: Mapping[str, int], kind: Kind = TURNS) -> list[tuple[str, s
 
 
 def money(progress: Progress) -> list[tuple[str, str]]:
-    """Returns what the run has cost, of its cap if it has one; nothing where nothing is known.
+    """Returns the cost of the run, with its cap if it has one; empty if the cost is unknown.
 
     >>> money(Progress("c-1", "running", 5, 10, {}, 2.0, 2, 1, calls=Calls(0.0123, 1.0)))
     [('cost', '$0.0123 of $1.00')]
@@ -148,7 +148,7 @@ def _dollars(usd: float) -> str:
 
 
 def without_numbers(why: str) -> str:
-    """Returns a reason to wait without its numbers, which count down: it is still the same reason.
+    """Masks the numbers of a wait reason, which count down, so that equal reasons compare equal.
 
     >>> without_numbers("the next call may go in 12 s") == without_numbers("the next call may go in 9 s")
     True
@@ -157,7 +157,7 @@ def without_numbers(why: str) -> str:
 
 
 def figures(progress: Progress) -> list[tuple[str, str]]:
-    """Returns rate, time, calls in flight, queue and workers as word and number, as far as they are known."""
+    """Returns rate, time, calls in flight, queue and workers as word and number, if known."""
     pairs = []
     if progress.rate_s is not None and progress.state == RunState.RUNNING:
         pairs.append(("rate", rate(progress.rate_s)))
@@ -171,7 +171,7 @@ def figures(progress: Progress) -> list[tuple[str, str]]:
 
 
 def plain_line(progress: Progress) -> str:
-    r"""Writes one look as one line for a log.
+    r"""Formats a snapshot as one line of a log.
 
     >>> plain_line(Progress("t-1", "running", 5, 10, {"must": 5}, 2.0, 2, 1, 2.5))
     't-1 running 5/10 (50 %) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'

@@ -1,6 +1,6 @@
-"""Looks at what the calls of a run have come to, about once a second: limits, cost, the last failures.
+"""Polls the state of a run's calls, about once a second: limits, cost, the last failures.
 
-A run that calls nobody pays nothing for this.
+Nothing is read for a run that makes no calls.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from shared.runs.waiting import format_wait
 if TYPE_CHECKING:
     from producer.cli.session import Session
     from shared.runs import RunInfo
-    from shared.runs.upstreams import Gauge, Standing
+    from shared.runs.upstreams import ScopeUsage, UpstreamStatus
 
 EVERY_S: Final = 1.0
-"""Between two looks: limits and money change slowly, and each look costs two or three round trips."""
+"""Polling interval: limits and costs change slowly, and each poll takes two or three round trips."""
 SHOWN: Final = 3
 """Failures to show."""
 DEAD_READ: Final = 50
-"""Newest entries of the dead set among which those of the run are looked for."""
+"""Newest entries of the dead set that are searched for those of the run."""
 LIMITS_SHOWN: Final = 2
 """Scopes to show; the busiest come first."""
 
 
 class UpstreamMonitor:
-    """Remembers the last look between two.
+    """Polls one run and keeps the last result.
 
     Args:
-        session: the way to Redis.
+        session: access to Redis.
     """
 
     def __init__(self, session: Session) -> None:
@@ -42,11 +42,11 @@ class UpstreamMonitor:
         self._calls_out: bool | None = None
         self._looked_s = -EVERY_S
         self._errors = 0
-        self.standing: Standing | None = None
+        self.upstream_status: UpstreamStatus | None = None
         self.calls = Calls()
 
     def look(self, info: RunInfo) -> None:
-        """Looks again, if it is time.
+        """Polls again if the interval has passed.
 
         Raises:
             RedisUnreachableError: Redis is away.
@@ -57,23 +57,23 @@ class UpstreamMonitor:
         if not self._calls_out or (now_s - self._looked_s < EVERY_S and not info.is_final):
             return
         self._looked_s = now_s
-        self.standing = standing = self._session.impatient_store.standing(info)
+        self.upstream_status = upstream_status = self._session.impatient_store.upstream_status(info)
         failed = self.calls.failed
         errors = info.tally.get("error", 0)
         if errors != self._errors:
             failed = self._failed(info)
             self._errors = errors
-        if standing is None:
+        if upstream_status is None:
             self.calls = Calls(self.calls.spent_usd, self.calls.cap_usd, failed=failed)
             return
-        spent = standing.cost.spent_usd if standing.cap_usd is not None else None
-        limits = tuple(self._limit(gauge, now_s) for gauge in _busiest(standing))
-        self.calls = Calls(spent, standing.cap_usd, limits, failed, standing.run_in_flight)
+        spent = upstream_status.cost.spent_usd if upstream_status.cap_usd is not None else None
+        limits = tuple(self._limit(scope, now_s) for scope in _busiest(upstream_status))
+        self.calls = Calls(spent, upstream_status.cap_usd, limits, failed, upstream_status.run_in_flight)
 
-    def _limit(self, gauge: Gauge, now_s: float) -> str:
-        """Says how much of a limit is used now."""
-        meter = self._meters.setdefault(f"{gauge.state.label} {gauge.state.account}", Meter())
-        return limit_text(gauge, meter.rate(now_s, gauge.sent))
+    def _limit(self, scope: ScopeUsage, now_s: float) -> str:
+        """Formats how much of a limit is used now."""
+        meter = self._meters.setdefault(f"{scope.state.label} {scope.state.account}", Meter())
+        return limit_text(scope, meter.rate(now_s, scope.sent))
 
     def _failed(self, info: RunInfo) -> tuple[Failed, ...]:
         """Reads the run's newest failures."""
@@ -82,14 +82,14 @@ class UpstreamMonitor:
         return tuple(Failed(dead.name.label, *dead.error) for dead in islice(mine, SHOWN))
 
 
-def limit_text(gauge: Gauge, per_s: float | None) -> str:
-    """Writes what is used of a scope's limits, over all runs of the fleet.
+def limit_text(scope: ScopeUsage, per_s: float | None) -> str:
+    """Formats the usage of a scope's limits, across all runs.
 
     Args:
-        gauge: the scope.
-        per_s: calls a second of late; None while nobody knows.
+        scope: the scope with its limits and state.
+        per_s: current calls per second; None if unknown.
     """
-    limits, state, most = gauge.limits, gauge.state, gauge.most
+    limits, state, most = scope.limits, scope.state, scope.most
     said = []
     if limits.rpm is not None:
         used = "?" if per_s is None else f"{min(limits.rpm, 60 * per_s):,.0f}"
@@ -99,18 +99,18 @@ def limit_text(gauge: Gauge, per_s: float | None) -> str:
     if limits.pace_s is not None:
         said.append(f"one in {limits.pace_s:g} s")
     if most is not None:
-        is_learnt = gauge.adaptive is not None and most == gauge.adaptive and most != limits.concurrency
+        is_learnt = scope.adaptive is not None and most == scope.adaptive and most != limits.concurrency
         said.append(f"{state.in_flight}/{most} at a time{' (adapted)' if is_learnt else ''}")
     if state.next_ms >= 1000 * EVERY_S:
         said.append(f"next in {format_wait(state.next_ms)}")
     return f"{state.label} {', '.join(said)}"
 
 
-def _busiest(standing: Standing) -> list[Gauge]:
-    """Picks the scopes that are bounded; those with the most calls under way first."""
+def _busiest(upstream_status: UpstreamStatus) -> list[ScopeUsage]:
+    """Returns the limited scopes with the most calls in flight."""
     bounded = [
-        gauge
-        for gauge in standing.gauges
-        if gauge.most is not None or gauge.limits.rpm or gauge.limits.tpm or gauge.limits.pace_s
+        scope
+        for scope in upstream_status.scopes
+        if scope.most is not None or scope.limits.rpm or scope.limits.tpm or scope.limits.pace_s
     ]
-    return sorted(bounded, key=lambda gauge: (-gauge.state.in_flight, gauge.state.label))[:LIMITS_SHOWN]
+    return sorted(bounded, key=lambda scope: (-scope.state.in_flight, scope.state.label))[:LIMITS_SHOWN]

@@ -1,4 +1,4 @@
-"""Shows progress on stderr: a view that redraws itself on a terminal, a line now and then elsewhere."""
+"""Shows progress on stderr: a view that redraws itself on a terminal, occasional lines elsewhere."""
 
 from time import monotonic
 from typing import Final, Protocol
@@ -8,23 +8,23 @@ from producer.cli.output import Output, printable
 from producer.text import plural
 
 LINE_EVERY_S: Final = 10.0
-"""Between two lines of a log while nothing but numbers change."""
+"""Interval between lines of a log while only numbers change."""
 
 
 class View(Protocol):
-    """Something that shows one look after another."""
+    """Shows snapshots of a run."""
 
     def loading(self, source: str, items: int) -> None:
         """Shows how much of the input was read."""
 
     def note(self, text: str) -> None:
-        """Tells something once."""
+        """Shows a note once."""
 
     def show(self, progress: Progress) -> None:
-        """Shows one look."""
+        """Shows a snapshot."""
 
     def close(self) -> None:
-        """Leaves the terminal in order."""
+        """Restores the terminal."""
 
 
 class NoView:
@@ -34,17 +34,17 @@ class NoView:
         """Shows nothing."""
 
     def note(self, text: str) -> None:
-        """Tells nothing."""
+        """Shows nothing."""
 
     def show(self, progress: Progress) -> None:
         """Shows nothing."""
 
     def close(self) -> None:
-        """Has nothing to put in order."""
+        """Does nothing."""
 
 
 class PlainView:
-    """Writes a line when something changes, and one each ten seconds."""
+    """Writes a line if something changes, and one every ten seconds."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -63,7 +63,7 @@ class PlainView:
         self._output.note(text)
 
     def show(self, progress: Progress) -> None:
-        """Writes a line when the state or the reason to wait is new, or ten seconds have gone."""
+        """Writes a line if the state or the reason to wait has changed, or after ten seconds."""
         reason, now_s = (progress.state, without_numbers(progress.why)), monotonic()
         # A limit may block and release many times a minute: one line is enough for a while.
         is_new = (
@@ -76,20 +76,20 @@ class PlainView:
         self._output.note(printable(plain_line(progress)))
 
     def close(self) -> None:
-        """Has nothing to put in order."""
+        """Does nothing."""
 
 
 def open_view(output: Output) -> View:
     """Returns the view that fits the terminal and the options."""
     if not output.options.jsonl:
         return _for_people(output)
-    from producer.cli.live.events import Events  # noqa: PLC0415 - only programs ask for it
+    from producer.cli.live.events import Events  # noqa: PLC0415 - only `--jsonl` needs it
 
     return Events(output, _for_people(output))
 
 
 def _for_people(output: Output) -> View:
-    """Returns what stands on stderr."""
+    """Returns the view on stderr."""
     if output.live:
         from producer.cli.live.drawing import LiveView  # noqa: PLC0415 - start-up: only a terminal pays for rich
 

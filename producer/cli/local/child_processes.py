@@ -1,7 +1,7 @@
-"""Starts local workers and Flower as child processes, alone or as a group, and ends them in order.
+"""Starts local workers and Flower as child processes, alone or as a group, and stops them in order.
 
 The producer never imports the worker: it starts it as a program. A child gets a session of its own, so that
-Ctrl-C reaches us alone and we decide who stops when.
+Ctrl-C reaches only this process, which stops the children.
 """
 
 import json
@@ -28,22 +28,22 @@ LOG_BYTES: Final = 10_000_000
 KILL_AFTER_S: Final = 10.0
 """How long beyond its own grace period, or after `Child.hurry`, a child may take to end."""
 PACKAGES_ROOT: Final = Path(shared.__file__).resolve().parents[1]
-"""The folder of our packages; `celery -A` looks for the app in the current folder before anything else."""
+"""The folder of our packages; `celery -A` searches the app in the current folder first."""
 PREFIX_STYLES: Final[tuple[Style, ...]] = ("cyan", "yellow", "green")
 """Colours of the names in front of the lines of a group."""
 TASK_COLUMNS: Final = "name,uuid,state,kwargs,result,received,runtime,retries,worker"
-"""What Flower lists of a task: with `kwargs` its rows tell runs apart, and `kwargs:run=…` finds them."""
+"""Columns of Flower's task list: `kwargs` contains the run, and `kwargs:run=…` searches for it."""
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
-    """Returns the command line that runs a module of this installation, whatever folder we stand in."""
+    """Returns the command line that runs a module of this installation, from any folder."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """Returns the environment of a child: ours, with our servers, data folder and this very installation.
+    """Returns the environment of a child: this process's, with its servers, data folder and installation.
 
-    Without a server in the settings the child finds the embedded one of the data folder, as we did.
+    Without a server in the settings the child uses the embedded one of the data folder, like this process.
     """
     environment = dict(os.environ)
     environment["PROCTOR_DATA_DIR"] = str(settings.data_dir.absolute())
@@ -81,13 +81,13 @@ def worker_command(
     """Returns the command line of a supervisor of worker processes.
 
     Args:
-        settings: for what is not said here.
+        settings: defaults for the other arguments.
         kinds: what to work on; None: every kind.
         processes: how many.
         in_flight: items in flight per process.
         burst: end when every run of the kinds is final.
-        with_parent: end when the process that starts it is gone, however it ended: it holds the other end of
-            the standard input.
+        with_parent: end when the process that starts it is gone, which is detected by the end of the standard
+            input.
         unsandboxed_validators: run validators also where they cannot be locked down.
     """
     names = ",".join(map(str, all_kinds() if kinds is None else kinds))
@@ -117,7 +117,7 @@ def flower_command(
 
 
 def check_port(address: str, port: int, *, option: str = "--port") -> None:
-    """Finds out whether a port can be listened on, before a child fails with a traceback.
+    """Checks whether a port is free, before a child fails with a traceback.
 
     Args:
         address: of this machine.
@@ -138,7 +138,7 @@ def check_port(address: str, port: int, *, option: str = "--port") -> None:
 
 
 def become(command: Sequence[str], environment: Mapping[str, str], *, cwd: Path | None = None) -> NoReturn:
-    """Turns this process into another program, so that signals and exit code are its own.
+    """Replaces this process by another program, which then receives signals and sets the exit code.
 
     Raises:
         InfrastructureError: the program cannot be started.
@@ -171,7 +171,7 @@ def open_log(settings: Settings, name: str) -> tuple[Path, IO[bytes]]:
 
 
 class Child:
-    """One child process that we started, and only that one, can end."""
+    """A child process that was started here."""
 
     def __init__(
         self,
@@ -208,10 +208,10 @@ class Child:
             name: what messages call it.
             command: program and arguments.
             environment: all of its environment.
-            grace_s: how long it may take to end when it is asked to.
+            grace_s: how long it may take to end after SIGTERM.
             log: where its output goes; None: to a pipe that the caller reads.
             cwd: its folder; None: ours.
-            with_parent: it reads a pipe that ends with us, rather than nothing.
+            with_parent: its standard input is a pipe that ends with this process, rather than empty.
             returns_items: SIGQUIT makes it return its running items to the queue and end.
 
         Raises:
@@ -297,7 +297,7 @@ class ProcessGroup:
         self.stop()
 
     def add(self, child: Child) -> None:
-        """Shows what a child says from now on."""
+        """Shows the output of a child from now on."""
         style = PREFIX_STYLES[len(self._children) % len(PREFIX_STYLES)]
         self._children.append(child)
         reader = threading.Thread(
@@ -307,7 +307,7 @@ class ProcessGroup:
         reader.start()
 
     def _read(self, child: Child, style: Style) -> None:
-        """Writes a child's lines until it has closed its output, then tells that it ended."""
+        """Writes a child's lines until it has closed its output, then reports its end."""
         prefix = self._output.paint(f"{child.name:<8}|", style, error=True)
         stream: IO[bytes] | None = child.process.stdout
         for line in stream or ():
@@ -316,10 +316,10 @@ class ProcessGroup:
         self._ended.put(child)
 
     def watch(self, *, essential: str) -> None:
-        """Waits until a child that the others are nothing without ends by itself.
+        """Waits until the essential child ends by itself.
 
         Raises:
-            InfrastructureError: it ended; the others are still there and are to be stopped.
+            InfrastructureError: it ended; the other children still run and have to be stopped.
         """
         while True:
             child = self._ended.get()
@@ -368,7 +368,7 @@ def last_log_line(path: Path) -> str:
 
 
 def _readable(line: str) -> str:
-    """Returns a line of a log for people.
+    """Formats a line of a log for a message.
 
     >>> _readable('{"event": "worker gives up", "reason": "Redis does not answer"}'), _readable("error: no")
     ('worker gives up: Redis does not answer', 'error: no')

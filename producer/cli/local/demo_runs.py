@@ -1,4 +1,4 @@
-"""What `proctor demo` does: whole runs in a temporary data folder, and one decision of each sort told."""
+"""Implements `proctor demo`: runs in a temporary data folder, and an explained decision of each rule."""
 
 import json
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from shared.runs import TurnRow
 
 PROCESSES: Final = 2
 TOGETHER: Final = 8
-"""Queries under way at a time: the sample API is quick, and the demo should be."""
+"""Concurrent queries: the sample API is fast, and the demo should be too."""
 _PEAK: Final = "f"
 """Flag of a turn at which the peak guardrail was active."""
 
@@ -86,7 +86,7 @@ def _decide(session: Session, reports: Path | None) -> int:
 
 
 def _evaluate(session: Session, url: str, reports: Path | None) -> int:
-    """Puts the packaged queries to the sample API."""
+    """Sends the packaged queries to the sample API."""
     _begin(session, "putting fifty queries to a sample API of our own, on loopback")
     choice = SubmitChoice(
         queries=QueryOptions(api_url=url, delay=0), selection=SelectionOptions(concurrency=TOGETHER)
@@ -96,7 +96,7 @@ def _evaluate(session: Session, url: str, reports: Path | None) -> int:
 
 
 def _validate(session: Session, url: str, reports: Path | None) -> int:
-    """Runs the packaged benches with the sample API's models; that the hasty one fails cases is the point."""
+    """Runs the packaged benches with the sample API's models, of which one fails cases on purpose."""
     choice = SubmitChoice(models=ModelOptions(api_base=f"{url}/v1"))
     codes = []
     for name, note in (
@@ -110,7 +110,7 @@ def _validate(session: Session, url: str, reports: Path | None) -> int:
 
 
 def _begin(session: Session, note: str) -> None:
-    """Says what comes next."""
+    """Prints the next step."""
     if not session.options.quiet:
         session.output.data("")
     session.output.note(note)
@@ -144,7 +144,7 @@ def _run(
 
 
 def _print_next_steps(session: Session, reports: Path | None) -> None:
-    """Says what to do next."""
+    """Prints what to try next."""
     if session.options.quiet:
         return
     session.output.data("")
@@ -156,7 +156,7 @@ def _print_next_steps(session: Session, reports: Path | None) -> None:
 
 
 def one_of_each(rows: Iterable[TurnRow], messages: list[str]) -> list[Shown]:
-    """Picks the first turn of each rule and the first one that was frozen at a peak, by rule."""
+    """Returns the first turn of each rule and the first one that was frozen at a peak, by rule."""
     found: dict[str, Shown] = {}
     for row in rows:
         sort = "frozen" if _PEAK in row.code[2:] else row.code[1:2]

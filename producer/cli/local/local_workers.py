@@ -1,4 +1,4 @@
-"""Local workers for one run: started only when nobody else works on its kind, stopped with the command."""
+"""Local workers for one run: started only if none is alive for its kind, stopped with the command."""
 
 from time import monotonic
 from typing import Final
@@ -21,16 +21,16 @@ NAME: Final = "workers"
 ALONE_FOR_S: Final = 3.0
 """How long no worker may be alive before workers are started here."""
 CALLS_END_S: Final = 3.5
-"""How long calls in flight may go on after Ctrl-C: most are answered by then, and a person still waits."""
+"""How long calls in flight may continue after Ctrl-C: most are answered by then, and users still wait."""
 NOTE_AFTER_S: Final = 1.0
-"""Workers that take longer to end are still busy, and the terminal says what it waits for."""
+"""If workers take longer to end, a note shows what the command waits for."""
 
 
 class LocalWorkers:
     """The worker processes that this command started, if any.
 
     Args:
-        session: names Redis and the data folder.
+        session: access to Redis and the data folder.
         kind: what they work on.
         processes: how many; 0 starts none, None takes the settings'.
         in_flight: items in flight per process; None takes the settings'.
@@ -79,12 +79,12 @@ class LocalWorkers:
         )
 
     def ensure_running(self, workers: int | None = None) -> None:
-        """Starts workers once none has been alive for `ALONE_FOR_S`; to be called again and again.
+        """Starts workers once none has been alive for `ALONE_FOR_S`; to be called periodically.
 
-        Workers that were there at the beginning may belong to another run, and leave with it.
+        Workers that were alive at the beginning may belong to another command, and end with it.
 
         Args:
-            workers: live workers of the kind, if somebody has counted them just now.
+            workers: live workers of the kind, if already counted.
 
         Raises:
             InfrastructureError: the workers started here ended by themselves, or cannot be started.
@@ -120,7 +120,7 @@ class LocalWorkers:
         self._session.output.note(f"{workers} in the background until the run ends; log in {child.log}")
 
     def check(self) -> None:
-        """Finds out whether the workers are still there.
+        """Checks that the started workers are still running.
 
         Raises:
             InfrastructureError: they ended by themselves; the message ends with the last line of their log.
@@ -134,15 +134,15 @@ class LocalWorkers:
         raise InfrastructureError(f"{message}: {line}" if line else message, hint=f"their log is {log}")
 
     def ask_to_stop(self) -> None:
-        """Asks what was started here to end, without waiting for it."""
+        """Sends SIGTERM to the started workers, without waiting for their end."""
         if self._child is not None:
             self._child.ask_to_stop()
 
     def interrupt(self, run: str) -> None:
-        """Stops what was started here because the person wants no more of a run that is kept.
+        """Stops the started workers after Ctrl-C; the run is kept.
 
         Calls in flight get `CALLS_END_S`, then their items go back to the queue. Workers that other runs may
-        use as well are only asked to end: `stop` waits for them.
+        use as well only get SIGTERM: `stop` waits for them.
 
         Args:
             run: the run, which is not final.
@@ -159,9 +159,9 @@ class LocalWorkers:
             raise
 
     def stop(self) -> None:
-        """Stops what was started here; items that are running for other runs get the grace period.
+        """Stops the started workers; running items of other runs get the grace period.
 
-        Ctrl-C meanwhile ends the workers at once: what is unfinished is given back.
+        Ctrl-C meanwhile ends the workers at once: unfinished items are given back.
         """
         if self._child is None:
             return
@@ -179,7 +179,7 @@ class LocalWorkers:
             raise
 
     def _is_used_by_others(self, *, besides: str = "") -> bool:
-        """Whether a run goes on, besides one, that the workers started here may be working on."""
+        """Returns whether the started workers may be working on a run other than this one."""
         try:
             running = self._session.impatient_store.list(limit=2, kind=self._kind, state=RunState.RUNNING)
             return any(info.run != besides for info in running)

@@ -10,17 +10,17 @@ from shared import __version__
 
 ColorMode = Literal["auto", "always", "never"]
 COMPLETION_VARIABLE: Final = "_PROCTOR_COMPLETE"
-"""Set by a shell that asks what could be typed next, as the script of `proctor completion` does."""
+"""Set by the completion script of a shell, see `proctor completion`."""
 SENTENCE_CHARS: Final = 200
 """Longest first sentence of a command in a list of commands."""
 TOPICS: Final = frozenset({"turns", "queries", "cases", "models"})
-"""What a help text may be about: `Cases: only the first N.`"""
+"""Topics that a help text may begin with: `Cases: only the first N.`"""
 GLOBAL_EPILOG: Final = "Global options (--redis, --json, -q, -v …) work here too: `proctor --help`."
 
 
 @dataclass(slots=True)
 class GlobalOptions:
-    """What was asked for before or after the command's name; the later place wins."""
+    """Global options, given before or after the command's name; the later one wins."""
 
     redis: str | None = None
     """URL of the Redis to use; None: environment, else the embedded one."""
@@ -31,7 +31,7 @@ class GlobalOptions:
     quiet: bool = False
     """No progress, no notes, no summary: only data, warnings and errors."""
     verbose: int = 0
-    """How much more to tell; 1 names log files and settings."""
+    """Verbosity; 1 shows log files and settings."""
     color: ColorMode = "auto"
     """When to colour; `auto` looks at the terminal, `NO_COLOR` and `CI`."""
     no_progress: bool = False
@@ -41,7 +41,7 @@ class GlobalOptions:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
-    """Stores a global option, wherever it stood, unless it was not given at all."""
+    """Stores a global option if it was given, before or after the command."""
     if ctx.resilient_parsing or ctx.get_parameter_source(param.name or "") in {
         click.core.ParameterSource.DEFAULT,
         click.core.ParameterSource.DEFAULT_MAP,
@@ -85,7 +85,7 @@ GLOBAL_OPTIONS: Final = (
 
 
 def by_topic(text: str) -> tuple[str, str]:
-    """Splits a help text that begins with what it is about; an empty topic is about every file.
+    """Splits a help text into its topic and the text; an empty topic means every kind of file.
 
     >>> by_topic("Queries, cases: ask each one N times."), by_topic("When to use colours.")
     (('queries, cases', 'Ask each one N times.'), ('', 'When to use colours.'))
@@ -115,7 +115,7 @@ class ProctorCommand(click.Command):
         return [*own[:-1], *GLOBAL_OPTIONS, *own[-1:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the command's own options by topic; the global ones are told in one line."""
+        """Writes the command's own options by topic; the global ones in one line."""
         sections: dict[str, list[tuple[str, str]]] = {"": []}
         for param in self.get_params(ctx):
             if isinstance(param, click.Option) and param not in GLOBAL_OPTIONS:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _DECLARATION: Final = "click.option"
 _NEEDS_MODEL: Final = "models"
-"""The topic of options for every kind that can ask a model."""
+"""The topic of options for every kind that can call a model."""
 
 
 def option(*flags: str, **settings: Any) -> Any:
@@ -56,7 +56,7 @@ def option_group(
 
 
 def given_flags(values: "DataclassInstance") -> list[str]:
-    """Lists the options of a group that were given, as they are spelled."""
+    """Lists the flags of a group that were given."""
     return [_flag(each) for each in _given(values)]
 
 

@@ -23,7 +23,7 @@ KINDS: Final = tuple(kind.name for kind in all_kinds())
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What a file describes, and what its run belongs to."""
+    """Kind, namespace and idempotency key of a submit."""
 
     kind: str | None = option(
         "--kind",
@@ -92,14 +92,14 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class SubmitChoice:
-    """What the command line says about a submit; each group is refused for files that it is not for."""
+    """Options of a submit; each group is refused for files of other kinds."""
 
     input: InputOptions = field(default_factory=InputOptions)
     models: ModelOptions = field(default_factory=ModelOptions)
     cases: CaseOptions = field(default_factory=CaseOptions)
     selection: SelectionOptions = field(default_factory=SelectionOptions)
     queries: QueryOptions | None = None
-    """None for a command without these options, which does not look at the environment for them either."""
+    """None for a command without these options, which ignores their environment variables too."""
     in_flight: int | None = None
     """Value of `-j`."""
 

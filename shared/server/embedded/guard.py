@@ -1,12 +1,12 @@
-"""Guards one embedded server: starts it, restarts it after a crash, stops it when nobody uses it any more.
+"""Guards one embedded server: starts it, restarts it after a crash, stops it when it is not used any more.
 
 Run by the launcher as `python -I -S guard.py JSON`, detached, so it outlives every command and imports the
-standard library only. The launcher hands it the lock that says "a server lives on this folder"; the guard
-hands it to the server and closes its own copy, so that the lock is held exactly as long as the server lives.
+standard library only. The launcher passes it the lock that means "a server runs on this folder"; the guard
+passes it to the server and closes its own copy, so that the lock is held exactly as long as the server runs.
 
 The lock that starters hold while they join or start a server is held here while it is stopped or restarted.
 
-All of it stands in one file, because an isolated interpreter finds no second one.
+It is a single file, because an isolated interpreter cannot import others of ours.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ MOST_DESCRIPTORS = 1024
 
 
 class Config(NamedTuple):
-    """What the launcher says, as JSON."""
+    """The arguments from the launcher, as JSON."""
 
     lock: str
     """Path of the lock for starting, joining and stopping."""
@@ -50,12 +50,12 @@ class Config(NamedTuple):
     command: list[str]
     """The server's program and arguments."""
     idle_s: float
-    """How long nobody may be connected before the server is stopped."""
+    """How long the server may be without clients before it is stopped."""
     lifeline: str
     """How the server dies with the guard: by `signal` (Linux) or by `pipe`."""
 
 
-def say(text: str) -> None:
+def write_log(text: str) -> None:
     """Writes a line into the server's log; a full disk must not end the guard."""
     with suppress(OSError):
         print(f"guard {os.getpid()}: {strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)
@@ -70,7 +70,7 @@ class Monitor:
         self.received = -1
 
     def is_used(self) -> bool | None:
-        """Whether somebody else is connected, or was since we last asked; None when the server is silent."""
+        """Whether another client is connected, or was since the last check; None if the server is silent."""
         try:
             clients, received = self._ask()
         except (OSError, ValueError):
@@ -80,7 +80,7 @@ class Monitor:
         return was_used or clients > 1
 
     def close(self) -> None:
-        """Forgets the connection."""
+        """Drops the connection."""
         if self.connection is not None:
             self.connection.close()
         self.connection, self.received = None, -1
@@ -126,7 +126,7 @@ class Server:
         return code
 
     def stop(self) -> None:
-        """Ends the server in good order, or else by force."""
+        """Stops the server orderly, or else by force."""
         if self.code() is None:
             self.process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -163,7 +163,7 @@ def _dying_with(guard: int) -> Callable[[], None]:
 
 
 def _start_watcher(server: int) -> tuple[int, int]:
-    """Starts a process that kills the server when the guard is gone: where no signal tells of its death.
+    """Starts a process that kills the server when the guard is gone, for systems without a signal for it.
 
     Returns:
         Its id, and the end of a pipe that the guard keeps open as long as it lives.
@@ -193,7 +193,7 @@ class Guard:
         self.inode = os.fstat(config.alive_fd).st_ino
         self.tick_s = min(LONGEST_TICK_S, config.idle_s / 4)
         self.crashes: list[float] = []
-        self.told_to_stop = False
+        self.is_stop_requested = False
         self.wakeup = self._take_signals()
         self._start(config.alive_fd)
 
@@ -204,7 +204,7 @@ class Guard:
         signal.set_wakeup_fd(self.wakeup_end.fileno())
 
         def stop(*_: object) -> None:
-            self.told_to_stop = True
+            self.is_stop_requested = True
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, stop)
@@ -228,17 +228,17 @@ class Guard:
         return code
 
     def _look(self) -> int | None:
-        """Does what the world asks for now; returns the exit code once there is nothing left to guard."""
+        """Handles the current situation; returns the exit code once there is nothing left to guard."""
         code = self.server.code()
-        if self.told_to_stop:
-            say("stopping the server: told to")
+        if self.is_stop_requested:
+            write_log("stopping the server: told to")
             self.server.stop()
             return 0
         if code is not None:
             return self._after(code)
         if self._is_folder_gone():
             # What the server holds was deleted with it. A clean end would remove a successor's socket.
-            say("killing the server: its folder is gone")
+            write_log("killing the server: its folder is gone")
             self.server.kill()
             return 0
         if self._is_socket_gone():
@@ -246,12 +246,12 @@ class Guard:
         return 0 if self._is_idle() and self._stop_if_unused() else None
 
     def _after(self, code: int) -> int | None:
-        """Starts the server again if it ended against everybody's will, and not too often."""
+        """Restarts the server after an unexpected end, but not too often."""
         now = monotonic()
         self.crashes = [at for at in self.crashes if now - at < CRASH_WINDOW_S]
         if code < 0 and -code not in (signal.SIGTERM, signal.SIGINT) and len(self.crashes) < MOST_CRASHES:
             return self._restart(f"signal {-code} ended it")
-        say(f"the server ended with {code}")
+        write_log(f"the server ended with {code}")
         return abs(code)
 
     def _is_folder_gone(self) -> bool:
@@ -263,7 +263,7 @@ class Guard:
             return False
 
     def _is_socket_gone(self) -> bool:
-        """Whether somebody swept the socket's folder, and nobody new can connect any more."""
+        """Whether the socket's folder was deleted, so that no new client can connect."""
         now = monotonic()
         if Path(self.config.socket).exists():
             self.was_bound, self.last_bound = True, now
@@ -275,32 +275,32 @@ class Guard:
         return monotonic() - self.last_used > self.config.idle_s
 
     def _stop_if_unused(self) -> bool:
-        """Stops the server unless somebody is just joining: they hold the lock until they are connected."""
+        """Stops the server unless a client is joining, which holds the lock until it is connected."""
         with Path(self.config.lock).open("rb") as lock:
             if not _try_lock(lock.fileno()) or self.monitor.is_used() is not False:
                 return False
-            say(f"stopping the server: nobody has used it for {self.config.idle_s:g} s")
+            write_log(f"stopping the server: nobody has used it for {self.config.idle_s:g} s")
             self.server.stop()
             with suppress(OSError):
                 Path(self.config.socket).parent.rmdir()
             return True
 
     def _restart(self, why: str) -> int | None:
-        """Starts the server again, under the lock; returns an exit code if somebody else has done so."""
+        """Restarts the server under the lock; returns an exit code if another process has done so."""
         with Path(self.config.lock).open("rb") as lock:
             if not _try_lock(lock.fileno()):
                 return None  # a starter is at it; the next look shows what came of it
-            say(f"restarting the server: {why}")
+            write_log(f"restarting the server: {why}")
             self.crashes.append(monotonic())
             self.server.stop()
             alive_fd = os.open(self.config.alive, os.O_RDWR)
             if not _try_lock(alive_fd):
-                say("somebody else has started a server")
+                write_log("somebody else has started a server")
                 return 0
             folder = Path(self.config.socket).parent
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if folder.parent.stat().st_uid != os.geteuid():
-                say(f"{folder} is below a folder of somebody else")
+                write_log(f"{folder} is below a folder of somebody else")
                 return 1
             self._start(alive_fd)
         return None

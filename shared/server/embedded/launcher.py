@@ -1,10 +1,10 @@
 """Joins the data folder's server, or starts it: never a second one on the same folder.
 
-"A server lives on this folder" means that the server process itself holds a lock (`server.alive`). The kernel
-drops it when the process ends and at no other time, so a server that loads, hangs or is frozen is still a
-server, and a process id that was used again is none.
+"A server runs on this folder" means that the server process itself holds a lock (`server.alive`). The kernel
+releases it when the process ends and at no other time, so a server that loads, hangs or is frozen still
+counts, and a reused process id does not.
 
-Everything happens under `DATA/lock`, in moments: look, then join, start, or let go and look again.
+Every step takes `DATA/lock` briefly: check, then join, start, or release and check again.
 """
 
 import fcntl
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 IDLE_S: Final = 15.0
 """How long a server without clients waits for one before it stops."""
 PATIENCE_S: Final = 15.0
-"""How long to wait for a server that shows no sign of life; one that loads its data shows signs."""
+"""How long to wait for a silent server; one that is loading its data answers."""
 PAUSE_S: Final = 0.01
 ANSWER_S: Final = 1.0
 GUARD_START_S: Final = 30.0
 MOST_LOG_BYTES: Final = 1_000_000
 LIFELINE = "signal" if sys.platform == "linux" else "pipe"
-"""How a server learns of its guard's death; only Linux sends a signal."""
+"""How a server ends with its guard; only Linux has a signal for it."""
 GUARD: Final = Path(__file__).with_name("guard.py")
 
 
@@ -71,7 +71,7 @@ class RunningServer:
         self.close()
 
     def close(self) -> None:
-        """Lets go: when nobody else is connected, the server stops after a while."""
+        """Closes the connection: without clients, the server stops after a while."""
         self.client.close()
 
 
@@ -86,7 +86,7 @@ def ensure(data_dir: Path, *, idle_s: float = IDLE_S, patience_s: float = PATIEN
     Raises:
         ConfigError: the data folder cannot be used, or no path is short enough for the socket.
         NoServerError: there is no server program to start.
-        RedisUnreachableError: a server lives on the folder but does not answer, or a new one ended at once.
+        RedisUnreachableError: a server runs on the folder but does not answer, or a new one ended at once.
     """
     launch = _Launch(prepare_data_dir(data_dir), idle_s, patience_s)
     while True:
@@ -130,7 +130,7 @@ class _Launch:
         _wait(PAUSE_S)
 
     def is_loading(self) -> bool:
-        """Asks without the lock, because an answer may take a second; true is a sign of life."""
+        """Pings without the lock, because an answer may take a second."""
         path = recorded_socket(self.places)
         self.answer = _ask(path) if path is not None else b""
         if not self.answer.startswith(b"-LOADING"):
@@ -139,7 +139,7 @@ class _Launch:
         return True
 
     def join(self) -> RunningServer | None:
-        """Connects to the server if it has answered; under the lock, so that nobody stops it meanwhile."""
+        """Connects to the server if it has answered; under the lock, so that it is not stopped meanwhile."""
         path = recorded_socket(self.places)
         if path is None or not self.answer.startswith(b"+PONG") or not _ask(path).startswith(b"+PONG"):
             return None

@@ -1,10 +1,10 @@
 """Where an embedded server's files are: data, locks and log in the data folder, the socket outside of it.
 
 A unix socket's path may have 107 bytes (macOS: 103), and data folders are often deeper than that. So the
-socket lives in `$XDG_RUNTIME_DIR` or the folder for temporary files, under a name made from the data folder.
+socket is in `$XDG_RUNTIME_DIR` or the folder for temporary files, under a name made from the data folder.
 
     DATA/lock           held for moments by who starts, joins or stops the server
-    DATA/server.alive   held by the server process itself, as long as it lives, also when it is frozen
+    DATA/server.alive   held by the server process itself, as long as it runs, also when it is frozen
     DATA/server.json    the path of the socket, so that all find it whatever their environment says
     RUNTIME/proctor-1000/0123456789ab/s
 """
@@ -51,17 +51,17 @@ class Places:
 
     @property
     def record(self) -> Path:
-        """Says where the socket is."""
+        """Contains the path of the socket."""
         return self.folder / "server.json"
 
     @property
     def log(self) -> Path:
-        """What server and guard say."""
+        """The log of server and guard."""
         return self.folder / "server.log"
 
     @property
     def pid(self) -> Path:
-        """The server's process id, for people; whether it lives, `alive` knows."""
+        """The server's process id, for information; whether it runs is decided by `alive`."""
         return self.folder / "server.pid"
 
 

