@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from producer import kinds
 from producer.aggregate.gates import Gate, gate_line
+from producer.atomic_file import atomic_file
 from producer.cli.live.events import write_event
 from producer.cli.output import Output, Style, printable
-from producer.cli.report_files import ReportFile, reports_of, whole_file
+from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
@@ -182,7 +183,7 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
     """
     writers = [format_of(info.kind, file.format) for file in files]
     return [
-        write(stack.enter_context(whole_file(file.path)), info)
+        write(stack.enter_context(atomic_file(file.path)), info)
         for write, file in zip(writers, files, strict=True)
     ]
 

@@ -4,11 +4,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from io import BufferedWriter, FileIO, TextIOWrapper
-from pathlib import Path
+from io import BufferedWriter, TextIOWrapper
 from shutil import get_terminal_size
-from typing import IO, Any, Final, Literal
+from typing import IO, Final, Literal
 
+from producer.atomic_file import NamedFile
 from producer.cli.options.global_options import GlobalOptions
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
@@ -25,31 +25,6 @@ LEAST_ROOM: Final = 20
 """Cells that a folded sentence gets, however narrow the terminal is."""
 STDOUT: Final = "standard output"
 """What errors of writing to stdout give as its file name."""
-
-
-class NamedFile(FileIO):
-    """A file for writing whose errors name it; a failed write of Python's own says only what happened.
-
-    Args:
-        file: where it is, or the number of an open one, which stays open.
-        shown: the name that errors give.
-    """
-
-    def __init__(self, file: Path | int, shown: str) -> None:
-        self._shown = shown
-        try:
-            super().__init__(file, "wb", closefd=not isinstance(file, int))
-        except OSError as error:
-            error.filename = shown
-            raise
-
-    def write(self, data: Any, /) -> int:
-        """Writes some bytes."""
-        try:
-            return super().write(data)
-        except OSError as error:
-            error.filename = self._shown
-            raise
 
 
 @contextmanager

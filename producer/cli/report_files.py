@@ -3,13 +3,11 @@
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from io import BufferedWriter
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from producer.cli.output import NamedFile
 from shared.errors import DISK_ERRORS, InfrastructureError, UsageError
 from shared.kinds import Kind
 
@@ -110,31 +108,6 @@ def as_options(files: Sequence[ReportFile], format_option: str) -> list[str]:
     words = [word for file in files for word in ("-o", str(file.path))]
     odd = [file.format for file in files if _OF_SUFFIX.get(file.path.suffix.lower()) != file.format]
     return [*words, format_option, odd[0]] if odd else words
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that appears under its name only when everything is in it.
-
-    A device or a pipe, such as `/dev/stdout`, is written to as it is: a file must not take its place.
-
-    Raises:
-        OSError: it cannot be written; its `filename` is the path.
-    """
-    if path.exists() and not path.is_file():
-        with BufferedWriter(NamedFile(path, str(path))) as out:
-            yield out
-        return
-    target = path.resolve()  # the file that a link names is replaced, and not the link
-    part = target.with_name(f".{target.name}.part")
-    try:
-        with BufferedWriter(NamedFile(part, str(path))) as out:
-            yield out
-        part.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Results can be read while a run goes on: each row once, in order, and the same as after its end."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def test_a_full_disk_meanwhile_costs_nothing_when_there_is_room_at_the_end(
     run = submitted(turn_lines(40, 10), chunk_turns=100)
     session = Session(GlobalOptions(redis=redis_url))
     files = [ReportFile("jsonl", tmp_path / "all.jsonl")]
-    (tmp_path / ".all.jsonl.part").symlink_to("/dev/full")
+    (tmp_path / f".all.jsonl.{os.getpid()}.part").symlink_to("/dev/full")
     early = IncrementalReports.of(session, run, files)
     assert early is not None
     inline_worker.register()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from producer.atomic_file import atomic_file
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
@@ -69,7 +70,7 @@ def command(
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.compare_inputs import read_side  # noqa: PLC0415 - same
-    from producer.cli.report_files import plan_files, whole_file  # noqa: PLC0415 - same
+    from producer.cli.report_files import plan_files  # noqa: PLC0415 - same
 
     files = plan_files(paths, None)
     if wrong := [file for file in files if file.format not in {"md", "json"}]:
@@ -89,7 +90,7 @@ def command(
         "exit": int(fail_on_regression and bool(found.regressions)),
     }
     for file in files:
-        with whole_file(file.path) as out:
+        with atomic_file(file.path) as out:
             out.write(_written(file.format, document).encode())
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))

@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from producer import kinds
+from producer.atomic_file import atomic_file
 from producer.cli.options.global_options import command as declare
-from producer.cli.report_files import whole_file
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
@@ -52,7 +52,7 @@ def command(session: Session, *, folder: Path, kind: str, output: Path | None, f
         raise UsageError(f"{taken[0]} exists already", hint="--force overwrites it, or name another DIR")
     folder.mkdir(parents=True, exist_ok=True)
     for name, path in targets.items():
-        with whole_file(path) as out:
+        with atomic_file(path) as out:
             out.write((files("examples") / name).read_bytes())
         session.output.data(str(path))
     session.output.note(f"next: proctor run {targets[first]}{EXAMPLES[kind].examples_need}")

@@ -1,12 +1,13 @@
 """Puts the three files of an evaluation run where the harness document has them, each whole or not at all."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from errno import EACCES, EISDIR
-from os import W_OK, access, getpid, strerror
+from os import W_OK, access, strerror
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from producer.atomic_file import atomic_file
 from producer.report.queries.to_csv import results_csv
 from producer.report.queries.to_json import results_json
 from producer.report.queries.to_markdown import report_markdown
@@ -81,7 +82,7 @@ def write_results_json(
     """
     moment = now_ms() if began_ms is None else began_ms
     name = run_id or run_id_at(moment)
-    write_whole(path, results_json(results, metrics, config, run_id=name, began_ms=moment))
+    _write(path, results_json(results, metrics, config, run_id=name, began_ms=moment))
     return name
 
 
@@ -92,7 +93,7 @@ def write_results_csv(results: Sequence[Mapping[str, Any]], *, path: Path = RESU
         ConfigError: the file cannot be written.
         InfrastructureError: the disk is full.
     """
-    write_whole(path, results_csv(results))
+    _write(path, results_csv(results))
 
 
 def write_report_md(
@@ -109,26 +110,22 @@ def write_report_md(
         ConfigError: the file cannot be written.
         InfrastructureError: the disk is full.
     """
-    write_whole(path, report_markdown(results, metrics, run_id, notes=notes).encode())
+    _write(path, report_markdown(results, metrics, run_id, notes=notes).encode())
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader finds the old one or the new one, never half of one.
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file, and its folder if there is none.
 
     Raises:
         ConfigError: folder or file cannot be written.
         InfrastructureError: the disk is full.
     """
-    draft = path.with_name(f".{path.name}.{getpid()}.part")
     with _writing(path):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(content)
-            draft.replace(path)
-        except OSError:
-            with suppress(OSError):
-                draft.unlink()
-            raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, strerror(EISDIR))
+        with atomic_file(path) as out:
+            out.write(content)
 
 
 @contextmanager

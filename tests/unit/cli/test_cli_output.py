@@ -10,10 +10,11 @@ from typing import Final
 import pytest
 
 from producer import bench
+from producer.atomic_file import atomic_file
 from producer.cli.main import run
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output, named_stdout, printable, wants_color
-from producer.cli.report_files import ReportFile, reports_of, whole_file
+from producer.cli.report_files import ReportFile, reports_of
 from producer.harness.program import main as evaluate
 from shared.errors import InfrastructureError, UsageError
 from tests.support.tree import ROOT
@@ -129,7 +130,7 @@ def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 def write(files: Sequence[ReportFile], *, is_final: bool) -> None:
     """Writes reports of a run, all at the same time."""
     with reports_of("run-1", files, is_final=is_final), ExitStack() as stack:
-        for out in [stack.enter_context(whole_file(file.path)) for file in files]:
+        for out in [stack.enter_context(atomic_file(file.path)) for file in files]:
             out.write(b"a row")
 
 
@@ -140,7 +141,7 @@ def test_report_on_a_full_disk_names_file_run_and_way_out(
 ) -> None:
     """The message has the file and the reason, the hint the command that writes all files; none is left."""
     files = [ReportFile("md", tmp_path / "a.md"), ReportFile("csv", tmp_path / "b.csv")]
-    part = tmp_path / ".b.csv.part"
+    part = tmp_path / f".b.csv.{os.getpid()}.part"
     part.symlink_to(FULL)
     with pytest.raises(InfrastructureError) as caught:
         write(files, is_final=is_final)

@@ -14,7 +14,6 @@ from producer.report.queries.files import (
     write_report_md,
     write_results_csv,
     write_results_json,
-    write_whole,
 )
 from producer.report.queries.to_csv import COLUMNS, results_csv
 from producer.report.queries.to_json import results_json
@@ -225,8 +224,8 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
     """The error names the path, and nothing half-written stays behind."""
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match="cannot be written"):
-        write_whole(tmp_path / "file" / "report.md", b"x")
+        write_results_csv([], path=tmp_path / "file" / "report.md")
     (tmp_path / "folder").mkdir()
     with pytest.raises(ConfigError, match="cannot be written"):
-        write_whole(tmp_path / "folder", b"x")
+        write_results_csv([], path=tmp_path / "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
