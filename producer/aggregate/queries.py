@@ -11,7 +11,6 @@ Percentages go from 0 to 100. What is counted where:
 """
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -215,17 +214,12 @@ def _compared(target: Target, metrics: Metrics) -> Target:
     return replace(target, value=value, status=status)
 
 
-def latency_percentiles(results: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Returns p50, p90, p95, p99 and max of the server latencies of successful queries; empty without any.
+def percentiles(times: Mapping[int, int]) -> dict[str, int]:
+    """Returns p50, p90, p95, p99 and max from numbers of queries by latency; empty without any.
 
-    >>> latency_percentiles([{"client_latency_ms": ms} for ms in (10, 20, 30, 40)])
+    >>> percentiles({10: 1, 20: 1, 30: 1, 40: 1})
     {'p50': 20, 'p90': 40, 'p95': 40, 'p99': 40, 'max': 40}
     """
-    return percentiles(Counter(latency_ms(result) for result in results if not failed(result)))
-
-
-def percentiles(times: Mapping[int, int]) -> dict[str, int]:
-    """Returns the same from numbers of queries by latency."""
     ordered = sorted(times)
     if not ordered:
         return {}

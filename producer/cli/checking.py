@@ -6,12 +6,16 @@ from typing import Any, Final
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.estimate import calls_of
 from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.text import count, plural
+from shared.contracts.turn_vocabulary import Live, Role
 from shared.errors import InputError
 from shared.kinds import Kind, Storage
+from worker.breakpoint.live_decisions import CALLED_DECISIONS
+from worker.breakpoint.memento import FROM_REQUEST
+from worker.breakpoint.orchestrator import accepted_signals, decide
+from worker.breakpoint.turn_wire import decode_turns
 
 SHOWN: Final = 20
 """Problems that are listed; a file with more has one cause."""
@@ -76,3 +80,23 @@ def _all_of(name: str, problems: list[InputError]) -> InputError:
     if rest > 0:
         lines.append(f"{name}: and {count(rest)} more")
     return InputError("\n".join(lines), hint=first.hint)
+
+
+def calls_of(lines: bytes, live: Live) -> int:
+    r"""Counts the turns for which the model will be called.
+
+    Exact except for signals of mementos that are ignored, repeated requests and stale tokens.
+
+    Args:
+        lines: checked turns, one a line.
+        live: which decisions are worth a call.
+
+    >>> calls_of(b'{"threadId":"t","message":"Rome?"}\n{"threadId":"t","message":"ok"}', Live.SHOULD)
+    1
+    """
+    called_decisions = CALLED_DECISIONS[live]
+    return sum(
+        decide(turn, accepted_signals(turn, FROM_REQUEST)).decision in called_decisions
+        for turn in decode_turns(lines)
+        if turn is not None and turn.role is Role.USER and turn.model_shape is None
+    )

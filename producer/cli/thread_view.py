@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.json import Decoder, encode
 
-from producer.report.turns.messages import message_of
-from producer.report.turns.opened_rows import OpenedRow, opened
+from producer.report.turns.opened_rows import OpenedRow, message_of, opened
 from shared.clock import now_ms, parse_iso_ms
 from shared.codecs.turn_batches import DUPLICATE
 from shared.kinds import TURNS

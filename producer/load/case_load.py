@@ -1,5 +1,6 @@
 """Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
 
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -13,7 +14,6 @@ from producer.load.case_gates import check_prices
 from producer.load.case_rows import nearest
 from producer.load.cases import Bench, outputs_of, read_bench
 from producer.load.chunks import Chunk, name_of
-from producer.load.git import git_info
 from producer.load.loads import Load, chunk_size, shape_of
 from producer.load.picking import pick_items
 from producer.load.problems import shown
@@ -40,6 +40,10 @@ CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
 OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache")
 """Settings that change how a run is worked on, and not what comes out."""
+GIT_PATIENCE_S: Final = 2.0
+"""How long git is waited for; a report can do without it."""
+_GIT_COMMAND: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+_DETACHED: Final = "HEAD"
 
 
 def load_cases(source: Source, options: SubmitOptions) -> Load:
@@ -264,3 +268,23 @@ def _position(name: str, cases: Sequence[CaseEntry]) -> int:
         return int(name[:9]) - 1
     hint = nearest(name, list(ids)) if ids else f"cases go from 1 to {len(cases)}"
     raise UsageError(f"--case: no case is called {shown(name)}", hint=hint)
+
+
+def git_info(folder: Path) -> dict[str, str | None] | None:
+    """Returns commit and branch of the repository that a folder is in.
+
+    Args:
+        folder: of the configuration.
+
+    Returns:
+        `commit_hash` and `branch`, which is None where no branch is checked out; None where there is no
+        repository, no commit or no git.
+    """
+    try:
+        found = subprocess.run(
+            _GIT_COMMAND, cwd=folder, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    commit, _, branch = found.stdout.strip().partition("\n")
+    return {"commit_hash": commit, "branch": None if branch in ("", _DETACHED) else branch}

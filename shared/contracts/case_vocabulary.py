@@ -26,8 +26,6 @@ JUDGE_QUESTION: Final = "Are these two JSON objects semantically equivalent?"
 """What the judge is asked, word for word as in the document."""
 Label = Literal["pass", "fail"]
 """What a person says of an output."""
-JSON_EXTRACTIONS: Final = ("strict", "lenient")
-"""`strict`: a whole text or a fenced block; `lenient`: also an object amid prose."""
 
 MAX_SHOWN_PATH: Final = 20
 """Steps of a path that are named in an error."""

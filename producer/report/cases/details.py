@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cases.words import dollars, seconds
+from producer.report.cases.wording import dollars, seconds
 from producer.report.cells import plain
 from producer.tables import boxed_table, panel, terminal_width
 from shared.codecs.item_rows import ItemRow

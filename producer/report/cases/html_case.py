@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from producer.report.cases.opened_rows import OpenedCase
-from producer.report.cases.words import dollars, seconds
+from producer.report.cases.wording import dollars, seconds
 from producer.report.cells import plain
 from producer.report.html.page import cut
 from shared.contracts.case_vocabulary import Stage

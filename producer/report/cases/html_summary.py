@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from producer.aggregate.gates import gate_line
 from producer.report.cases.html_case import NEVER_ASKED
-from producer.report.cases.words import by_latency, by_pass_rate, dollars, headline, percent, remarks, seconds
+from producer.report.cases.wording import (
+    by_latency,
+    by_pass_rate,
+    dollars,
+    headline,
+    percent,
+    remarks,
+    seconds,
+)
 from producer.report.cells import plain
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.page import Tile, begin, markup

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from producer.report.cases.words import NONE, dollars
+from producer.report.cases.wording import NONE, dollars
 from producer.report.cells import plain
 from producer.text import plural
 

@@ -4,20 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import ranked
-from producer.report.cases.certainty import COLUMNS as SURE
-from producer.report.cases.certainty import REPEATS, repeat_rows, sure_rows
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.judge_trust import judge_lines, lines_of_judges
 from producer.report.cases.opened_rows import opened
-from producer.report.cases.words import (
+from producer.report.cases.wording import COLUMNS as SURE
+from producer.report.cases.wording import (
     FREEFORM,
+    REPEATS,
     by_latency,
     by_pass_rate,
     dollars,
     headline,
     percent,
     remarks,
+    repeat_rows,
     seconds,
+    sure_rows,
 )
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Screen

@@ -16,7 +16,7 @@ from producer.report.cases.html_summary import (
 )
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import opened
-from producer.report.cases.words import FREEFORM
+from producer.report.cases.wording import FREEFORM
 from producer.report.html.page import end, fill
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CaseRun

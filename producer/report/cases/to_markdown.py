@@ -3,19 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.report.cases.certainty import COLUMNS as SURE
-from producer.report.cases.certainty import REPEATS, repeat_rows, sure_cells
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cases.words import (
+from producer.report.cases.wording import COLUMNS as SURE
+from producer.report.cases.wording import (
     FREEFORM,
+    REPEATS,
     by_latency,
     by_pass_rate,
     dollars,
     headline,
     percent,
     remarks,
+    repeat_rows,
     seconds,
+    sure_cells,
 )
 from producer.report.cells import markdown
 from shared.codecs.item_rows import ItemRow

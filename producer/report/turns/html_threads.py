@@ -11,8 +11,7 @@ from producer.report.html.page import chunked, fill
 from producer.report.html.spool import Spool
 from producer.report.turns.html_strips import MOST_CELLS, strip
 from producer.report.turns.html_summary import TEMPLATE
-from producer.report.turns.messages import message_of
-from producer.report.turns.opened_rows import OpenedRow
+from producer.report.turns.opened_rows import OpenedRow, message_of
 from producer.report.turns.to_traces import events
 from producer.text import plural
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED

@@ -1,16 +1,30 @@
-"""Opens stored result lines for reports that show single fields; JSON Lines does without."""
+"""Reads the stored rows of a turns run: how each ended, its fields, and the message that was said.
+
+A poisoned turn has no result line, because every worker that tried it died: the ledger keeps its input line
+and its thread's state, and `result_line` writes them in the form of every other refused turn.
+"""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from msgspec import Struct
-from msgspec.json import Decoder
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, Encoder
 
-from producer.report.turns.poison import result_line
-from producer.report.turns.to_jsonl import outcome
 from shared.clock import iso_utc
 from shared.names import Outcome
 from shared.runs import TurnRow
+from shared.runs.pages import POISONED
+from worker.breakpoint.codec import refused_line
+from worker.breakpoint.orchestrator import Refusal
+from worker.breakpoint.turn_wire import decode_turns
+
+ORDINARY: Final = frozenset("msk")
+"""First letters of the codes of decided turns."""
+MESSAGE_CHARS: Final = 2_000
+"""Longest message in a report; the input may hold ten times as much."""
+CUT: Final = "…"
+REFUSAL: Final = Refusal("poison", "every worker that tried this turn was lost")
+"""Error code and message of a turn whose workers all died: none could write its result."""
 
 
 class _Memento(Struct):
@@ -88,3 +102,68 @@ def opened(rows: Iterable[TurnRow]) -> Iterator[OpenedRow]:
             yield OpenedRow(row, ended, line.result, line.error)
         else:
             yield OpenedRow(row, ended, None, None)
+
+
+def outcome(code: str) -> Outcome:
+    """Names how a row ended.
+
+    >>> outcome("m2u").value, outcome("x0").value, outcome("").value
+    ('decided', 'error', 'skipped')
+    """
+    if code[:1] in ORDINARY:
+        return Outcome.DECIDED
+    return Outcome.ERROR if code else Outcome.SKIPPED
+
+
+def result_line(row: TurnRow) -> bytes:
+    """Returns the stored JSON of a row, written now if no worker could."""
+    return _poisoned(row) if row.code == POISONED else row.line
+
+
+def _poisoned(row: TurnRow) -> bytes:
+    """Writes the line of a poisoned turn in the form of every other error."""
+    raw, _, state = row.line.partition(b"\n")
+    [turn] = decode_turns(raw)
+    thread = turn.thread_id if turn else ""
+    message_id = (turn.message_id if turn else None) or f"{thread}#{row.index}"
+    return refused_line(thread, message_id, REFUSAL, state=state, now_ms=row.finished_ms)
+
+
+class _Said(Struct):
+    message: str
+
+
+class _Stored(Struct):
+    message: Raw
+
+
+_said: Final = Decoder(_Said).decode
+_stored: Final = Decoder(_Stored).decode
+_encode: Final = Encoder().encode
+
+
+def message_of(row: TurnRow) -> str:
+    """Returns what was said in a turn, cut; empty where the row has no input.
+
+    >>> message_of(TurnRow(0, "", b"", 0, 0, 0, b'{"threadId":"t","message":"Rome?"}'))
+    'Rome?'
+    """
+    return _cut(_said(row.payload).message) if row.payload else ""
+
+
+def message_json(payload: bytes) -> bytes:
+    r"""Returns the same as JSON, copied without decoding it where it is short enough.
+
+    Args:
+        payload: a line of the input.
+
+    >>> message_json(b'{"threadId":"t","message":"Caf\\u00e9?"}')
+    b'"Caf\\u00e9?"'
+    """
+    message = bytes(_stored(payload).message)
+    return message if len(message) <= MESSAGE_CHARS else _encode(_cut(_said(payload).message))
+
+
+def _cut(text: str) -> str:
+    """Shortens a long message."""
+    return text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - len(CUT)] + CUT

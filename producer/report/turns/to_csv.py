@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer.report.cells import csv_lines
-from producer.report.turns.messages import message_of
-from producer.report.turns.opened_rows import OpenedRow, opened
+from producer.report.turns.opened_rows import OpenedRow, message_of, opened
 from shared.runs import RunInfo, TurnRow
 
 COLUMNS: Final = (

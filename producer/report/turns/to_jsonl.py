@@ -16,16 +16,12 @@ from msgspec.json import Decoder, Encoder
 
 from producer.aggregate.call_totals import call_of
 from producer.report.json_document import JsonDocument
-from producer.report.turns.messages import message_json
-from producer.report.turns.poison import result_line
+from producer.report.turns.opened_rows import ORDINARY, message_json, outcome, result_line
 from shared.clock import iso_utc
 from shared.codecs.turn_batches import ASKED
 from shared.kinds import TURNS
-from shared.names import Outcome
 from shared.runs import RunInfo, TurnRow
 
-ORDINARY: Final = frozenset("msk")
-"""First letters of the codes of decided turns."""
 PLAIN: Final = frozenset(
     f"{letter}{rule}{frozen}{updated}{again}"
     for letter in "msk"
@@ -141,14 +137,3 @@ def _live(row: TurnRow) -> tuple[bytes, bytes]:
         "result": result,
     }
     return b",", _encode(told)[1:-1]
-
-
-def outcome(code: str) -> Outcome:
-    """Names how a row ended.
-
-    >>> outcome("m2u").value, outcome("x0").value, outcome("").value
-    ('decided', 'error', 'skipped')
-    """
-    if code[:1] in ORDINARY:
-        return Outcome.DECIDED
-    return Outcome.ERROR if code else Outcome.SKIPPED

@@ -5,8 +5,7 @@ from typing import Any, BinaryIO, Final
 
 from producer.aggregate.call_totals import call_of
 from producer.report.junit import NEVER, Junit, JunitTest
-from producer.report.turns.opened_rows import opened
-from producer.report.turns.to_jsonl import ORDINARY
+from producer.report.turns.opened_rows import ORDINARY, opened
 from shared.codecs.turn_batches import ASKED
 from shared.runs import RunInfo, TurnRow
 

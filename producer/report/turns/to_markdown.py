@@ -5,8 +5,7 @@ from typing import Any, BinaryIO, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import markdown
-from producer.report.turns.messages import message_of
-from producer.report.turns.opened_rows import OpenedRow, opened
+from producer.report.turns.opened_rows import OpenedRow, message_of, opened
 from producer.report.turns.wording import RULES, call_remarks, headline, remarks
 from shared.runs import RunInfo, TurnRow
 

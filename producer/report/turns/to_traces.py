@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
-from producer.report.turns.to_jsonl import ORDINARY
+from producer.report.turns.opened_rows import ORDINARY
 from shared.codecs.turn_batches import DECISION_OF_CODE
 from shared.runs import RunInfo, TurnRow
 from worker.breakpoint.trace import Event, all_events, breakpoint_event

@@ -1,6 +1,7 @@
 """Judges of a run in figures: agreement, sameness over repeats, and people's labels, from rows alone."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, Final
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.aggregate.agreement import alpha_of_tallies, fleiss_kappa, krippendorff_alpha
 from producer.aggregate.cases import CaseTotals
+from producer.aggregate.judge_statistics import alpha_of_tallies, krippendorff_alpha
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.case_vocabulary import Label
@@ -169,6 +170,15 @@ def test_with_enough_labels_the_rate_is_corrected() -> None:
     assert found["corrected_pass_rate"]["value"] == pytest.approx(
         (0.6 + 0.75 - 1) / (0.9 + 0.75 - 1), abs=1e-4
     )
+
+
+def fleiss_kappa(cases: list[list[str]]) -> float | None:
+    """Agreement of three judges beyond chance (J. L. Fleiss, Psychological Bulletin 76, 1971)."""
+    counts = [Counter(verdicts) for verdicts in cases]
+    agreed = sum(sum(c * (c - 1) for c in count.values()) / 6 for count in counts) / len(cases)
+    words = sum(counts, Counter[str]())
+    chance = sum((c / (3 * len(cases))) ** 2 for c in words.values())
+    return None if len(words) == 1 else (agreed - chance) / (1 - chance)
 
 
 @given(st.lists(st.lists(st.sampled_from("pfu"), min_size=3, max_size=3), min_size=1, max_size=40))

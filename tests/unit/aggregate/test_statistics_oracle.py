@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from producer.aggregate.agreement import krippendorff_alpha
 from producer.aggregate.bootstrap import bootstrap
+from producer.aggregate.judge_statistics import krippendorff_alpha
 from producer.aggregate.statistics import clustered_mean, mcnemar, pass_at_k, pass_hat_k, wilson
 from tests.support.statistics_oracle import ORACLE
 

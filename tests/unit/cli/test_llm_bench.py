@@ -10,8 +10,7 @@ import pytest
 
 from producer.bench import help_text, read_environment, run, translated, variables, variables_in
 from producer.cli.main import proctor
-from producer.load.case_load import load_cases
-from producer.load.git import git_info
+from producer.load.case_load import git_info, load_cases
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.errors import InputError, UsageError

@@ -1,11 +1,59 @@
-"""Says how far a judge can be trusted, from cases that people have labelled; pure."""
+"""How far judges can be trusted: their agreement with each other, and with the labels of people; pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import fsum, sqrt
 
 from producer.aggregate.statistics import Z_95, Rate, wilson
+
+
+def krippendorff_alpha(cases: Sequence[Sequence[Hashable | None]]) -> float | None:
+    """Returns the agreement of any number of judges on nominal values, of which some may be missing.
+
+    K. Krippendorff, "Computing Krippendorff's alpha-reliability" (University of Pennsylvania, 2011), section
+    C.
+
+    Args:
+        cases: the verdicts on each case; None for a judge who gave none.
+
+    Returns:
+        None when nothing can be paired, or all verdicts are the same word.
+
+    The example of its section B, two observers and ten units:
+
+    >>> units = ["01", "11", "01", "00", "00", "01", "00", "00", "10", "00"]
+    >>> round(krippendorff_alpha([list(unit) for unit in units]), 3)
+    0.095
+    """
+    told = [Counter(word for word in verdicts if word is not None) for verdicts in cases]
+    words = list(dict.fromkeys(word for count in told for word in count))
+    return alpha_of_tallies(Counter(tuple(count[word] for word in words) for count in told))
+
+
+def alpha_of_tallies(tallies: Mapping[tuple[int, ...], int]) -> float | None:
+    """Returns the same from counts, which do not grow with the number of cases.
+
+    Args:
+        tallies: how many judges said each word, the words always in one order; how many cases came out so.
+
+    The same example, of which nobody said anything else than 0 or 1:
+
+    >>> round(alpha_of_tallies({(2, 0): 5, (1, 1): 4, (0, 2): 1}), 3)
+    0.095
+    """
+    pairable = {tally: cases for tally, cases in tallies.items() if sum(tally) > 1}
+    said = zip(*([count * cases for count in tally] for tally, cases in pairable.items()), strict=True)
+    totals: list[int] = [sum(each) for each in said]
+    n: int = sum(totals)
+    if sum(total > 0 for total in totals) < 2:  # noqa: PLR2004 - one word cannot differ from itself
+        return None
+    observed = fsum(
+        cases * (sum(tally) ** 2 - sum(c * c for c in tally)) / (sum(tally) - 1)
+        for tally, cases in pairable.items()
+    )
+    expected = (n * n - sum(total * total for total in totals)) / (n - 1)
+    return 1 - observed / expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +107,6 @@ class Calibration:
         low = value - sqrt((one.value - one.low) ** 2 + (other.value - other.low) ** 2) / 2
         high = value + sqrt((one.high - one.value) ** 2 + (other.high - other.value) ** 2) / 2
         return Rate(value, max(0.0, low), min(1.0, high), self.n)
-
-
-def calibrate(pairs: Iterable[tuple[bool, bool]]) -> Calibration:
-    """Counts how a judge did on labelled cases.
-
-    Args:
-        pairs: the judge's verdict and people's label of each case.
-
-    >>> found = calibrate([(True, True)] * 8 + [(True, False)] * 2 + [(False, False)] * 9 + [(False, True)])
-    >>> round(found.precision.value, 2), round(found.recall.value, 4), round(found.balanced_accuracy.value, 4)
-    (0.8, 0.8889, 0.8535)
-    """
-    return calibrated(Counter(pairs))
 
 
 def calibrated(counts: Mapping[tuple[bool, bool], int]) -> Calibration:
