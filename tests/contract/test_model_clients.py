@@ -31,7 +31,7 @@ from worker.upstream.model_clients import ModelClients
 
 T = TypeVar("T")
 KEY: Final = "sk-secret-0123456789"
-ENVIRONMENT: Final = {"OPENAI_API_KEY": KEY, "MY_API_KEY": KEY}
+ENVIRONMENT: Final[dict[str, str]] = {"OPENAI_API_KEY": KEY, "MY_API_KEY": KEY}
 BIG: Final = "x" * 5_100_000
 
 
@@ -471,6 +471,73 @@ def test_messages_are_sent_as_they_are(complete: Complete, server: ModelServer) 
     assert sent[1]["content"] == messages[1]["content"]
     assert sent[2]["tool_calls"] == messages[2]["tool_calls"]
     assert sent[3]["tool_call_id"] == "c1"
+
+
+def test_options_are_sent_as_they_are(complete: Complete, server: ModelServer) -> None:
+    """Each of them, with its own name; what is in `extra_body` is part of the body."""
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    options = {
+        "max_tokens": 9,
+        "top_p": 0.5,
+        "seed": 7,
+        "stop": ["END"],
+        "presence_penalty": 0.5,
+        "frequency_penalty": -0.5,
+        "response_format": {"type": "json_object"},
+        "tools": [tool],
+        "tool_choice": "required",
+        "logprobs": True,
+    }
+    complete(temperature=0.0, parameters={**options, "extra_body": {"top_k": 5, "deep": {"a": [1]}}})
+    sent = server.requests[0].body
+    expected = {**options, "temperature": 0.0, "top_k": 5, "deep": {"a": [1]}}
+    assert {name: sent.get(name) for name in expected} == expected
+    assert "extra_body" not in sent
+
+
+def test_an_option_that_a_provider_does_not_take_is_named(
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent, and nothing left out in silence; only a temperature is left out."""
+    monkeypatch.setenv("MISTRAL_API_KEY", KEY)
+    clients = ModelClients(lambda: bench.session, {**ENVIRONMENT, "MISTRAL_API_KEY": KEY})
+    for model, option, value in (
+        ("openai/o3-mini", "top_p", 0.5),
+        ("openai/gpt-4o", "reasoning_effort", "low"),
+        ("mistral/mistral-large-latest", "logprobs", True),
+        ("mistral/mistral-large-latest", "extra_body", {"top_k": 1}),
+    ):
+        asked = ModelRequest(model, "", "Hi", temperature=0.1, parameters={option: value})
+        with pytest.raises(UpstreamError, match=f"{model} does not take {option}") as caught:
+            bench.run(clients.complete(asked))
+        assert caught.value.reason is FailureReason.REFUSED
+    assert server.requests == []
+
+
+def test_headers_are_sent(complete: Complete, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Literal ones, and those that the worker takes from its variables of keys; a key may be one of them."""
+    monkeypatch.setitem(ENVIRONMENT, "MY_TOKEN", "Basic abcdefgh")
+    complete(headers={"X-Team": "evals", "X-Key": "env:MY_API_KEY"})
+    complete(headers={"authorization": "env:MY_TOKEN"})
+    first, second = (
+        [(name.lower(), value) for name, value in each.headers.items()] for each in server.requests
+    )
+    assert {("x-team", "evals"), ("x-key", KEY), ("authorization", f"Bearer {KEY}")} <= set(first)
+    assert [value for name, value in second if name == "authorization"] == ["Basic abcdefgh"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"),
+    [("HOME", FailureReason.FORBIDDEN), ("NO_SUCH_TOKEN", FailureReason.UNAUTHORISED)],
+)
+def test_a_header_without_a_value_ends_the_run(
+    complete: Complete, server: ModelServer, variable: str, reason: FailureReason
+) -> None:
+    """A variable that may not be sent, or is not there, is named; nothing is sent."""
+    error = refused(complete, headers={"X-Key": f"env:{variable}"})
+    assert (error.reason, error.ends_run) == (reason, True)
+    assert variable in error.message
+    assert server.requests == []
 
 
 def test_redirects_are_not_followed(complete: Complete, server: ModelServer) -> None:

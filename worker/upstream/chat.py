@@ -149,12 +149,23 @@ def estimate_tokens(request: ModelRequest) -> TokenEstimate:
     """
     messages = messages_of(request)
     prompt = sum(_message_tokens(message) for message in messages)
-    others = {name: value for name, value in request.parameters.items() if name not in ANSWER_LIMITS}
+    options = options_of(request)
+    others = {name: value for name, value in options.items() if name not in ANSWER_LIMITS}
     if others:  # a schema or tools are part of the question
         prompt += _tokens(json.dumps(others)) + MESSAGE_TOKENS
-    bounds = [request.parameters[name] for name in ANSWER_LIMITS if name in request.parameters]
+    bounds = [options[name] for name in ANSWER_LIMITS if name in options]
     bounds = [bound for bound in bounds if isinstance(bound, int) and bound > 0]
     return TokenEstimate(prompt, min(bounds, default=ANSWER_TOKENS), is_guess=not bounds)
+
+
+def options_of(request: ModelRequest) -> dict[str, Any]:
+    """Returns the options of a request as they are in its body: those of `extra_body` beside the others.
+
+    >>> options_of(ModelRequest("m", "", "Hi", parameters={"seed": 1, "extra_body": {"top_k": 5}}))
+    {'seed': 1, 'top_k': 5}
+    """
+    plain = {name: value for name, value in request.parameters.items() if name != "extra_body"}
+    return plain | dict(request.parameters.get("extra_body") or {})
 
 
 def messages_of(request: ModelRequest) -> list[Mapping[str, Any]]:

@@ -1,11 +1,21 @@
-"""The API key that a request is sent with, out of the environment of a worker."""
+"""The API key and the headers that a request is sent with, out of the environment of a worker."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from shared.upstream.failure_reasons import FailureReason
-from shared.upstream.key_variables import ELSEWHERE, key_in, key_variable, provider_of, unsendable
+from shared.upstream.key_variables import (
+    ELSEWHERE,
+    ENV_PREFIX,
+    key_in,
+    key_variable,
+    provider_of,
+    unsendable,
+)
 from worker.upstream.chat import ModelRequest
 from worker.upstream.failures import UpstreamError
+
+AUTHORIZATION: Final = "Authorization"
 
 
 def variable_of(request: ModelRequest) -> str:
@@ -14,11 +24,13 @@ def variable_of(request: ModelRequest) -> str:
 
 
 def key_of(request: ModelRequest, environment: Mapping[str, str]) -> str:
-    """Returns the key that a request is sent with; empty when there is none.
+    """Returns the key that a request is sent with; empty when there is none, or a header takes its place.
 
     >>> key_of(ModelRequest("openai/gpt-4o", "", "Hi"), {"OPENAI_API_KEY": "sk-1 "})
     'sk-1'
     """
+    if _brings_authorization(request):
+        return ""
     return key_in(variable_of(request), environment, is_usual=not request.api_key_env)
 
 
@@ -34,6 +46,8 @@ def needed_key(request: ModelRequest, environment: Mapping[str, str]) -> str:
     worker.upstream.failures.UpstreamError: openai/gpt-4o needs the variable OPENAI_API_KEY, which this \
 worker does not have
     """
+    if _brings_authorization(request):
+        return ""
     key, variable = key_of(request, environment), variable_of(request)
     if variable and (why := unsendable(variable, environment)):
         raise UpstreamError(FailureReason.FORBIDDEN, f"{request.model}: the variable {why}")
@@ -45,3 +59,37 @@ worker does not have
         text = f"the variable {variable} holds characters that no key has"
         raise UpstreamError(FailureReason.UNAUTHORISED, text)
     return key
+
+
+def own_headers(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the headers that a request brings, with the values of variables that this worker may send.
+
+    Raises:
+        UpstreamError: a variable may not be sent, or has no value that can be; the same holds for the run.
+
+    >>> request = ModelRequest("m", "", "Hi", headers={"X-Team": "evals", "X-Key": "env:MY_TOKEN"})
+    >>> own_headers(request, {"MY_TOKEN": "abc "})
+    {'X-Team': 'evals', 'X-Key': 'abc'}
+    """
+    sent = dict[str, str]()
+    for given, value in request.headers.items():
+        name = AUTHORIZATION if given.lower() == AUTHORIZATION.lower() else given  # litellm adds one else
+        if not value.startswith(ENV_PREFIX):
+            sent[name] = value
+            continue
+        variable = value.removeprefix(ENV_PREFIX)
+        if why := unsendable(variable, environment):
+            raise UpstreamError(FailureReason.FORBIDDEN, f"{request.model}: the variable {why}")
+        sent[name] = environment.get(variable, "").strip()
+        if not sent[name]:
+            text = f"{request.model} needs the variable {variable}, which this worker does not have"
+            raise UpstreamError(FailureReason.UNAUTHORISED, text)
+        if not sent[name].isascii() or not sent[name].isprintable():
+            text = f"the variable {variable} holds characters that no header has"
+            raise UpstreamError(FailureReason.UNAUTHORISED, text)
+    return sent
+
+
+def _brings_authorization(request: ModelRequest) -> bool:
+    """Whether a header of the request takes the place of the key."""
+    return any(name.lower() == AUTHORIZATION.lower() for name in request.headers)

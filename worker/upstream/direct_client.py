@@ -15,7 +15,7 @@ import msgspec
 
 from shared.upstream.addresses import with_path
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
-from worker.upstream.chat import ModelReply, ModelRequest, messages_of, served_name
+from worker.upstream.chat import ModelReply, ModelRequest, messages_of, options_of, served_name
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
@@ -25,7 +25,7 @@ from worker.upstream.completion import (
     read_completion,
     too_large,
 )
-from worker.upstream.credentials import needed_key
+from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.egress import EgressError
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.proxies import proxy_problem
@@ -84,7 +84,7 @@ class DirectClient:
 
     async def _call(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **own_headers(request, self._environment)}
         key = needed_key(request, self._environment)
         if key:
             headers["Authorization"] = f"Bearer {key}"
@@ -113,7 +113,7 @@ def body_of(request: ModelRequest) -> dict[str, Any]:
     {'model': 'mine', 'messages': [{'role': 'user', 'content': 'Hi'}], 'temperature': 0}
     """
     body = {
-        **request.parameters,
+        **options_of(request),
         "model": served_name(request.model),
         "messages": messages_of(request),
     }

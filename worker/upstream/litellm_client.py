@@ -14,6 +14,8 @@ import os
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import replace
+from functools import lru_cache
 from time import perf_counter, time
 from types import ModuleType
 from typing import Any, Final
@@ -32,7 +34,7 @@ from worker.upstream.completion import (
     read_completion,
     too_large,
 )
-from worker.upstream.credentials import needed_key
+from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.egress import DEEPEST, egress_error
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.http_exchange import CURRENT_EXCHANGE, OK, HttpExchange, open_guarded_session
@@ -42,6 +44,8 @@ from worker.upstream.retry_after import requested_wait_s
 WARM_S: Final = 5.0
 """The time limit of a call that is sent nowhere."""
 NO_KEY: Final = "none"
+BODY_PROVIDERS: Final = ("openai", "azure", "openrouter")
+"""Providers besides the OpenAI-compatible ones whose requests take `extra_body`."""
 
 
 class LitellmClient:
@@ -101,7 +105,10 @@ class LitellmClient:
         """Makes one call; everything that goes wrong is said in our own words."""
         if self._guarded is None:
             self._guarded = open_guarded_session(self._session())
-        arguments = arguments_of(request) | {"shared_session": self._guarded}
+        arguments = arguments_of(fitted(litellm, request)) | {"shared_session": self._guarded}
+        if headers := own_headers(request, self._environment):
+            arguments["extra_headers"] = headers
+            key = key or NO_KEY  # a header takes its place, and litellm wants one
         arguments |= {"api_key": key} if key else {}
         exchange, first_ms, cost = HttpExchange(), None, None
         said, failure = None, None
@@ -183,9 +190,46 @@ def arguments_of(request: ModelRequest) -> dict[str, Any]:
     }
     if request.temperature is not None:
         arguments["temperature"] = request.temperature
+    if "tools" in request.parameters:
+        # Else litellm looks for a gateway of tools, and needs a package that is not here.
+        arguments["_skip_mcp_handler"] = True
     if request.is_streamed:
         arguments |= {"stream": True, "stream_options": {"include_usage": True}}
     return arguments
+
+
+@lru_cache(256)
+def options_taken(litellm: Any, model: str) -> frozenset[str] | None:
+    """Returns the options that a provider takes for a model, by litellm's table; None for one not listed.
+
+    Args:
+        litellm: the library.
+        model: as the configuration names it.
+    """
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model)
+        listed = litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
+    except Exception:  # noqa: BLE001 - of many kinds; the call itself says what is wrong
+        return None
+    if listed is None:
+        return None
+    takes_body = provider in {*BODY_PROVIDERS, *litellm.openai_compatible_providers}
+    return frozenset(listed) | ({"extra_body"} if takes_body else frozenset())
+
+
+def fitted(litellm: Any, request: ModelRequest) -> ModelRequest:
+    """Returns a request without a temperature where its model takes none.
+
+    Raises:
+        UpstreamError: it has another option that the provider does not take; nothing is left out in silence.
+    """
+    taken = options_taken(litellm, request.model)
+    if taken is None:
+        return request
+    if missing := sorted(set(request.parameters) - taken):
+        options = " and ".join(missing)
+        raise UpstreamError(FailureReason.REFUSED, f"{request.model} does not take {options}: remove it")
+    return request if "temperature" in taken else replace(request, temperature=None)
 
 
 def translated(error: Exception, model: str) -> UpstreamError:

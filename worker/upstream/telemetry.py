@@ -28,6 +28,8 @@ PROVIDER_NAMES: Final = {
 """Providers that the conventions call otherwise than litellm."""
 OPENAI: Final = "openai"
 """Also whoever speaks its protocol and has no name of their own, as the conventions have it."""
+TRACED_OPTIONS: Final = ("top_p", "seed", "presence_penalty", "frequency_penalty")
+"""Options of a request that the conventions name, and that are numbers."""
 MOST_HOLDS: Final = 256
 """Endpoints whose pauses are remembered."""
 
@@ -51,6 +53,7 @@ def chat_attributes(request: ModelRequest, resend: int) -> dict[str, tracing.Val
         "gen_ai.request.model": served_name(request.model).removeprefix(f"{provider}/"),
         "gen_ai.request.temperature": request.temperature,
         "gen_ai.request.max_tokens": _number(request.parameters.get("max_tokens")),
+        **{f"gen_ai.request.{name}": request.parameters.get(name) for name in TRACED_OPTIONS},
         "gen_ai.request.stream": request.is_streamed or None,
         "http.request.resend_count": resend or None,
         **_server(request.api_base),
