@@ -64,8 +64,7 @@ def case_id_parts(position: int, payload: bytes) -> IdParts:
     """Reads the id of a case, with its model and repeat."""
     del position
     case = decode_case(payload)
-    again = f" #{case.repeat + 1}" if case.repeat else ""
-    return IdParts(case.id or f"case {case.case + 1}", "", f" · {case.model}{again}")
+    return IdParts(case.id or f"case {case.case + 1}", "", f" · {case.asked}")
 
 
 def case_chunk_name(payload: bytes) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from producer.cli.session import Session
+    from producer.load.conversations import Conversation
     from producer.load.source import Source
     from producer.options import SubmitOptions
 
@@ -58,12 +59,14 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
 def estimated(plan: PlannedRun) -> Estimate:
     """Estimates the calls and the cost of a run."""
     run = plan.run
-    judged = sum(case.expected is not None for _, case in plan.cases)
-    judge_calls = judged * len(run.models) * run.repeat * len(run.judges)
+    often = max(1, len(plan.prompts)) * run.repeat
+    judged = sum(case.entry.expected is not None for _, case in plan.cases)
+    judge_calls = judged * len(run.models) * often * len(run.judges)
     if run.recorded:
         return Estimate(0, judge_calls, 0, 0.0)
-    prompts = [_tokens(run.system_prompt) + _tokens(case.input) for _, case in plan.cases]
-    answers = [_answer_tokens(case.expected, case.reference) for _, case in plan.cases]
+    sent = list(plan.conversations())
+    prompts = [_tokens(said.system) + _tokens(_text_of(said)) for *_, said in sent]
+    answers = [_answer_tokens(case.entry.expected, case.entry.reference) for _, _, case, _ in sent]
     costs = [cost_of(model, sum(prompts), sum(answers), run.prices) for model in run.models]
     known = [cost for cost in costs if cost is not None]
     return Estimate(
@@ -72,6 +75,11 @@ def estimated(plan: PlannedRun) -> Estimate:
         sum(prompts) * len(run.models) * run.repeat,
         sum(known) * run.repeat if len(known) == len(costs) else None,
     )
+
+
+def _text_of(sent: Conversation) -> str:
+    """All that is sent but the system message."""
+    return sent.input if sent.messages is None else json.dumps(list(sent.messages), ensure_ascii=False)
 
 
 def _tokens(text: str) -> int:
@@ -97,6 +105,7 @@ def _document(name: str, plan: PlannedRun, estimate: Estimate) -> dict[str, Any]
             "total": plan.total,
             "cases": run.cases,
             "models": len(run.models),
+            **({"prompts": len(run.prompts)} if run.prompts else {}),
             "repeat": run.repeat,
             **({"recorded": len(plan.outputs)} if run.recorded else {}),
         },
@@ -113,6 +122,7 @@ def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
     """The answer for people."""
     run = plan.run
     shape = f"{plural(run.cases, 'case')} × {plural(len(run.models), 'model')}"  # noqa: RUF001 - a product
+    shape += f" × {plural(len(run.prompts), 'prompt')}" * bool(run.prompts)  # noqa: RUF001 - same
     shape += f" × {plural(run.repeat, 'repeat')}"  # noqa: RUF001 - same
     lines = [f"{name}: {shape} = {plural(plan.total, 'item')}; nothing was sent"]
     lines.append(

@@ -17,6 +17,8 @@ CASE_RUNS: Final = ProducerKind(
             "models",
             "model_configs",
             "system_prompt",
+            "prompts",
+            "default_checks",
             "judge_model",
             "judge_models",
         }

@@ -58,6 +58,17 @@ def read_beside(config: Path | None, key: str, written: str, most: int) -> TextF
     Raises:
         InputError: it leads out of the configuration's folder, is no file, or cannot be read.
     """
+    content = read_bytes_beside(config, key, written, most)
+    name = _short(inside(config, key, written))
+    return TextFile(name, decoded(name, content))
+
+
+def read_bytes_beside(config: Path | None, key: str, written: str, most: int) -> bytes:
+    """Reads the bytes of a file that a configuration names, as `read_beside` does.
+
+    Raises:
+        InputError: it leads out of the configuration's folder, is no file, or cannot be read.
+    """
     path = inside(config, key, written)
     try:  # without waiting, should it be a pipe
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
@@ -69,7 +80,7 @@ def read_beside(config: Path | None, key: str, written: str, most: int) -> TextF
         raise InputError(what, hint="check its rights") from None
     if len(content) > most:
         raise _too_large(str(path), most)
-    return TextFile(_short(path), decoded(_short(path), content))
+    return content
 
 
 def inside(config: Path | None, key: str, written: str) -> Path:

@@ -9,18 +9,23 @@ from typing import Final
 
 import msgspec
 
+from producer.load.bench_cases import BenchCase
+from producer.load.call_params import merged_calls
 from producer.load.case_files import DATA_BYTES, read_source
 from producer.load.case_gates import check_prices
+from producer.load.case_prompts import BenchPrompt
 from producer.load.case_rows import nearest
-from producer.load.cases import Bench, outputs_of, read_bench
+from producer.load.cases import Bench, check_models, outputs_of, read_bench
 from producer.load.chunks import Chunk, name_of
+from producer.load.conversations import Conversation, conversation
 from producer.load.loads import Load, chunk_size, shape_of
 from producer.load.picking import pick_items
 from producer.load.problems import shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
-from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.call_options import sent as sent_params
+from shared.contracts.case_config import BenchConfig
 from shared.contracts.case_run import (
     DEFAULT_TEMPERATURE,
     FREEFORM,
@@ -67,6 +72,7 @@ def load_cases(source: Source, options: SubmitOptions) -> Load:
         {SNAPSHOT_KEY: run.as_snapshot(), GIT_KEY: git_info(source.path.parent if source.path else Path())},
         [f"cases={settings_digest(run)}"],
         wide=wide,
+        files=plan.images,
     )
 
 
@@ -76,8 +82,12 @@ class PlannedRun:
 
     run: CaseRun
     """Its settings."""
-    cases: Sequence[tuple[int, CaseEntry]]
-    """The chosen cases with their positions in the file."""
+    cases: Sequence[tuple[int, BenchCase]]
+    """The chosen cases with their positions among all."""
+    prompts: Sequence[BenchPrompt]
+    """Templates of what is sent; empty: cases are sent as they are."""
+    images: Mapping[str, bytes]
+    """The images of the chosen cases by their hashes."""
     outputs: Mapping[Key, Recorded]
     """Recorded outputs, if any."""
     warnings: Sequence[str]
@@ -86,22 +96,26 @@ class PlannedRun:
     @property
     def total(self) -> int:
         """How many items there are."""
-        return len(self.cases) * len(self.run.models) * self.run.repeat
+        return len(self.cases) * len(self.run.models) * max(1, len(self.prompts)) * self.run.repeat
 
     def items(self) -> Iterator[CasePayload]:
-        """Yields the items in the order of results: by model, by case, by repetition."""
+        """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
         for model in self.run.models:
-            for at, case in self.cases:
+            for prompt, at, case, sent in self.conversations():
+                payload = _payload(at, model, case, prompt, sent, self.run.system_prompt)
                 for repeat in range(self.run.repeat):
-                    yield CasePayload(
-                        at,
-                        model,
-                        case.input,
-                        repeat,
-                        case.id,
-                        recorded_for(self.outputs, at, model, repeat),
-                        case.criteria,
-                    )
+                    recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
+                    yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
+
+    def conversations(self) -> Iterator[tuple[BenchPrompt | None, int, BenchCase, Conversation]]:
+        """Yields what each model is sent: by prompt, by case.
+
+        Raises:
+            InputError: a template cannot be rendered, or a case has no input.
+        """
+        for prompt in self.prompts or (None,):
+            for at, case in self.cases:
+                yield prompt, at, case, conversation(case, prompt, self.run.system_prompt)
 
 
 def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
@@ -112,26 +126,58 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         ConfigError: as `read_bench` says, or a cost cap cannot be kept.
         UsageError: an option does not fit.
     """
-    bench = read_bench(source, validators_file=choice.validators_file)
+    bench = read_bench(source, validators_file=choice.validators_file, judges=choice.judges)
     outputs = _outputs(bench, choice)
     models = _models(bench.config, choice, outputs)
     cases = _chosen(bench.cases, choice)
     settings = _settings(bench, choice)
+    asked_by_checks = check_models([case for _, case in cases])
+    fixed = choice.temperature is not None
     run = replace(
         settings,
         models={model: _endpoint(bench.config, model, choice) for model in models},
+        prompts=[prompt.id for prompt in bench.prompts],
+        calls=merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed),
+        check_models={model: _endpoint(bench.config, model, CaseChoice()) for model in asked_by_checks},
         mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
         recorded=outputs is not None,
         cases=len(cases),
         prices=_prices(bench.config, models, choice),
     )
-    check_prices(run, has_expected=any(case.expected is not None for _, case in cases))
+    check_prices(run, has_expected=any(case.entry.expected is not None for _, case in cases))
     warnings = list(bench.warnings)
-    if any(case.label for _, case in cases) and (outputs is None or len(models) > 1):
+    if any(case.entry.label for _, case in cases) and (outputs is None or len(models) > 1):
         warnings.append(
             "label: people's word is about one answer: give it with the recorded output of one model"
         )
-    return PlannedRun(run, cases, outputs or {}, warnings)
+    used = {name for _, case in cases for name in case.images}
+    images = {name: data for name, data in bench.images.items() if name in used}
+    plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings)
+    for _ in plan.conversations():  # so that every template is rendered before anything is sent
+        pass
+    return plan
+
+
+def _payload(  # noqa: PLR0917 - one call, above
+    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, sent: Conversation, system_prompt: str
+) -> CasePayload:
+    """Makes the item of a case, without repetition and recorded output."""
+    entry = case.entry
+    return CasePayload(
+        at,
+        model,
+        sent.input,
+        id=entry.id,
+        prompt_id=prompt.id if prompt else None,
+        system=None if sent.system == system_prompt else sent.system,
+        messages=None if sent.messages is None else [dict(each) for each in sent.messages],
+        images=list(case.images),
+        vars=dict(case.vars),
+        tags=list(entry.tags),
+        metadata=entry.metadata or {},
+        weight=1.0 if entry.weight is None else entry.weight,
+        criteria=case.criteria,
+    )
 
 
 def settings_digest(run: CaseRun) -> str:
@@ -177,12 +223,13 @@ def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
     alone = next(iter(panel)) if len(panel) == 1 else None
     return CaseRun(
         name=config.name,
-        system_prompt=config.system_prompt,
+        system_prompt=config.system_prompt or "",
         judge=panel.pop(alone) if alone is not None else Endpoint(),
         schema=bench.schema,
         validators=bench.validators,
         judge_model=alone,
         panel=panel,
+        judge_params=sent_params(config.judge_params.given),
         temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
         concurrency=choice.concurrency or written.concurrency,
         max_cost=written.max_cost if choice.max_cost is None else choice.max_cost,
@@ -216,7 +263,8 @@ def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
     """Recorded outputs: of `--outputs`, else those that stand with the cases; None: models are asked."""
     if choice.outputs is not None:
         file = read_source(Source(choice.outputs), DATA_BYTES)
-        return read_recorded(file, [case.id for case in bench.cases])
+        ids, prompts = [case.entry.id for case in bench.cases], [prompt.id for prompt in bench.prompts]
+        return read_recorded(file, ids, prompts)
     written = outputs_of(bench.cases)
     if not written:
         return None
@@ -242,7 +290,7 @@ def _models(config: BenchConfig, choice: CaseChoice, outputs: Mapping[Key, Recor
     return list(dict.fromkeys([*named, *recorded])) if set(named) & set(recorded) else recorded
 
 
-def _chosen(cases: Sequence[CaseEntry], choice: CaseChoice) -> list[tuple[int, CaseEntry]]:
+def _chosen(cases: Sequence[BenchCase], choice: CaseChoice) -> list[tuple[int, BenchCase]]:
     """The cases that the command line leaves, in their order.
 
     Raises:
@@ -253,15 +301,23 @@ def _chosen(cases: Sequence[CaseEntry], choice: CaseChoice) -> list[tuple[int, C
     if choice.cases:
         wanted = {_position(name, cases) for name in choice.cases}
         found = [(at, case) for at, case in found if at in wanted]
-    found = pick_items(found, choice, lambda each: f"{each[1].id or ''}\n{each[1].input}")
+    found = pick_items(found, choice, lambda each: _text_of(each[1]))
     if not found:
         raise InputError("no case is left to run", hint="--case, -k, --first or --sample leave none")
     return found
 
 
-def _position(name: str, cases: Sequence[CaseEntry]) -> int:
+def _text_of(case: BenchCase) -> str:
+    """The text of a case in which `-k` looks for words."""
+    entry = case.entry
+    said = [entry.id, entry.input, *map(str, case.vars.values())]
+    said += [message.content for message in entry.messages or () if isinstance(message.content, str)]
+    return "\n".join(each or "" for each in said)
+
+
+def _position(name: str, cases: Sequence[BenchCase]) -> int:
     """Finds a case by its id, else by its number as it is shown, from 1."""
-    ids = {case.id: at for at, case in enumerate(cases) if case.id is not None}
+    ids = {case.entry.id: at for at, case in enumerate(cases) if case.entry.id is not None}
     if name in ids:
         return ids[name]
     if name.isascii() and name.isdigit() and 1 <= int(name[:9]) <= len(cases):

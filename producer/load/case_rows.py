@@ -1,6 +1,6 @@
 """Checks values against the contract of cases, and words each refusal: place, what, and how to mend it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -100,7 +100,7 @@ def _written(detail: ErrorDetails, value: Any) -> tuple[str | int, ...]:
     return tuple(found)
 
 
-def refuse_twice(names: Iterator[tuple[str, str | None]], what: str) -> None:
+def refuse_twice(names: Iterable[tuple[object, str | None]], what: str) -> None:
     """Refuses a name that was given to two.
 
     Args:
@@ -110,7 +110,7 @@ def refuse_twice(names: Iterator[tuple[str, str | None]], what: str) -> None:
     Raises:
         InputError: a name stands twice.
     """
-    places = dict[str, str]()
+    places = dict[str, object]()
     for where, name in names:
         if name is not None:
             if name in places:

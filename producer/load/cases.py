@@ -4,13 +4,16 @@ read, bounded  →  YAML or JSON  →  the contract  →  files it names  →  w
 """
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from producer.load.bench_cases import BenchCase
+from producer.load.case_checks import CheckModels, CheckReader, models_of
 from producer.load.case_data import read_case_data
+from producer.load.case_expansion import expanded
 from producer.load.case_files import (
     CONFIG_BYTES,
     DATA_BYTES,
@@ -18,11 +21,15 @@ from producer.load.case_files import (
     VALIDATORS_BYTES,
     TextFile,
     read_beside,
+    read_bytes_beside,
     read_source,
 )
 from producer.load.case_gates import check_schema, check_validators
+from producer.load.case_prompts import BenchPrompt, read_prompts
 from producer.load.case_rows import MOST_CASES, checked, nearest, refuse_twice
-from producer.load.problems import shown
+from producer.load.images import Images
+from producer.load.places import Place
+from producer.load.problems import path_text, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_events import YamlError, line_of
@@ -31,6 +38,10 @@ from shared.contracts.case_config import BenchConfig, CaseEntry
 from shared.contracts.case_run import Validators
 from shared.errors import InputError
 
+T = TypeVar("T")
+
+SPELLINGS: Final[Mapping[tuple[str | int, ...], str]] = {("schema",): "schema_path"}
+"""Keys that errors name otherwise than they are written."""
 _SHAPE: Final = "write name, system_prompt, models and test_cases, each at the start of a line"
 
 
@@ -40,8 +51,12 @@ class Bench:
 
     config: BenchConfig
     """As it is written."""
-    cases: Sequence[CaseEntry]
+    cases: Sequence[BenchCase]
     """Those of the file first."""
+    prompts: Sequence[BenchPrompt] = ()
+    """Templates of what is sent; empty: cases are sent as they are."""
+    images: Mapping[str, bytes] = field(default_factory=dict)
+    """The images of the cases by their hashes, as workers read them."""
     schema: Any = None
     """The JSON schema; None for none."""
     validators: Validators | None = None
@@ -50,12 +65,15 @@ class Bench:
     """What is probably not meant."""
 
 
-def read_bench(source: Source, *, validators_file: str | None = None) -> Bench:
+def read_bench(
+    source: Source, *, validators_file: str | None = None, judges: Sequence[str] | None = None
+) -> Bench:
     """Reads a configuration.
 
     Args:
         source: its file, or standard input.
         validators_file: another one than the configuration names.
+        judges: others than the configuration names, for checks that name no model.
 
     Raises:
         InputError: it, or a file that it names, breaks the contract.
@@ -65,13 +83,39 @@ def read_bench(source: Source, *, validators_file: str | None = None) -> Bench:
     file = read_source(source, CONFIG_BYTES)
     document = _document(file)
     config = checked(BenchConfig, document, lambda path: f"{file.name}:{line_of(file.text, path)}")
-    cases = _cases(file, source.path, config)
-    validators = _validators(file, source.path, config, validators_file)
-    _check_names(cases, validators)
+    beside = _Beside(file, source.path)
+    prompts = read_prompts(config.prompts or [], beside.root.at("prompts"), beside.text)
+    entries = _entries(file, config, beside)
+    validators = _validators(beside, config, validators_file)
+    _check_names(entries, validators)
     schema = None
     if config.schema_file is not None:
-        schema = _schema(_beside(file, source.path, "schema_path", config.schema_file, SCHEMA_BYTES))
-    return Bench(config, [case for _, case in cases], schema, validators, list(_warnings(file.name, config)))
+        key = "schema_path" if config.schema_path else "schema"
+        schema = beside.schema(beside.root.at(key), config.schema_file)
+    functions = sorted(validator_names(validators.source)) if validators else None
+    checks = CheckReader(CheckModels.of(config, judges), functions, beside.schema)
+    images = Images(beside.binary)
+    cases = [_resolved(place, entry, config, beside.root, checks, images) for place, entry in entries]
+    warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
+    return Bench(config, cases, prompts, images.files, schema, validators, warnings)
+
+
+def _resolved(  # noqa: PLR0917 - one call, above
+    place: Place, entry: CaseEntry, config: BenchConfig, root: Place, checks: CheckReader, images: Images
+) -> BenchCase:
+    """Gives a case what it takes from the bench."""
+    case = BenchCase(entry, place, {**config.vars, **(entry.vars or {})})
+    of_bench = [] if entry.default_checks is False else config.default_checks
+    defaults = replace(root.at("default_checks"), case=place.case)
+    return replace(
+        case,
+        checks=(
+            *checks.read(of_bench, defaults, case.values),
+            *checks.read(entry.checks or [], place.at("checks"), case.values),
+        ),
+        paid_checks=entry.paid_checks or config.paid_checks,
+        images=images.add(entry.images, place.at("images")),
+    )
 
 
 def _document(file: TextFile) -> dict[str, Any]:
@@ -87,45 +131,75 @@ def _document(file: TextFile) -> dict[str, Any]:
     return document
 
 
-def _beside(file: TextFile, config: Path | None, key: str, written: str, most: int) -> TextFile:
-    """Reads a file that the configuration names; errors begin with the configuration's place."""
-    try:
-        return read_beside(config, key, written, most)
-    except InputError as error:
-        # Only now: finding the line means reading all of the configuration once more.
-        keys = ("schema_path", "schema") if key == "schema_path" else (key,)
-        line = max(line_of(file.text, (each,)) for each in keys)
-        raise InputError(f"{file.name}:{line}: {error.message}", hint=error.hint) from None
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Reads the files that a configuration names; errors begin with the place of their name."""
+
+    file: TextFile
+    config: Path | None
+
+    @property
+    def root(self) -> Place:
+        """The configuration."""
+        return Place(self.file.name, self.file.text)
+
+    def text(self, place: Place, written: str, most: int) -> TextFile:
+        """Reads a text."""
+        return self._read(read_beside, place, written, most)
+
+    def binary(self, place: Place, written: str, most: int) -> bytes:
+        """Reads bytes."""
+        return self._read(read_bytes_beside, place, written, most)
+
+    def schema(self, place: Place, written: str) -> Any:
+        """Reads and compiles a JSON schema."""
+        return _schema(self.text(place, written, SCHEMA_BYTES))
+
+    def _read(
+        self, read: Callable[[Path | None, str, str, int], T], place: Place, written: str, most: int
+    ) -> T:
+        key = SPELLINGS.get(place.path, path_text(place.path))
+        try:
+            return read(self.config, key, written, most)
+        except InputError as error:
+            case = f" (case {place.case!r})" if place.case else ""
+            message = error.message.replace(key, f"{key}{case}", 1) if case else error.message
+            raise InputError(f"{place}: {message}", hint=error.hint) from None
 
 
-def _cases(file: TextFile, path: Path | None, config: BenchConfig) -> list[tuple[str, CaseEntry]]:
-    """Merges the cases: those of the file come first."""
-    found = list[tuple[str, CaseEntry]]()
+def _entries(file: TextFile, config: BenchConfig, beside: _Beside) -> list[tuple[Place, CaseEntry]]:
+    """Merges the cases: those of the file come first; combinations of variables are cases of their own."""
+    written = list[tuple[Place, CaseEntry]]()
     if config.test_cases_file is not None:
-        data = _beside(file, path, "test_cases_file", config.test_cases_file, DATA_BYTES)
-        found += read_case_data(data)
-    found += [(f"{file.name}: test_cases[{at}]", case) for at, case in enumerate(config.test_cases)]
-    if not found:
+        place = beside.root.at("test_cases_file")
+        data = beside.text(place, config.test_cases_file, DATA_BYTES)
+        written += [(Place(where), case) for where, case in read_case_data(data)]
+    written += [(beside.root.at("test_cases", at), case) for at, case in enumerate(config.test_cases)]
+    if not written:
         raise InputError(
             f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
         )
-    if len(found) > MOST_CASES:
-        raise InputError(
-            f"{file.name}: {len(found):,} cases, at most {MOST_CASES:,} are allowed",
-            hint="split them into several runs",
-        )
-    refuse_twice(((where, case.id) for where, case in found), "case")
+    found = list[tuple[Place, CaseEntry]]()
+    for number, (place, entry) in enumerate(written, 1):
+        for case in expanded(entry, place, number):
+            found.append((replace(place, case=case.id or ""), case))
+        if len(found) > MOST_CASES:
+            raise InputError(
+                f"{file.name}: {max(len(found), len(written)):,} cases, at most {MOST_CASES:,} are allowed",
+                hint="split them into several runs",
+            )
+    refuse_twice(((place, case.id) for place, case in found), "case")
     return found
 
 
-def _validators(
-    file: TextFile, path: Path | None, config: BenchConfig, override: str | None
-) -> Validators | None:
+def _validators(beside: _Beside, config: BenchConfig, override: str | None) -> Validators | None:
     """Reads and checks the validators file; workers get its text, since they may share no disk."""
     if override is not None:
+        path = beside.config
         source = read_beside(path, "--validators-file", _from_folder(path, override), VALIDATORS_BYTES)
     elif config.validators_file is not None:
-        source = _beside(file, path, "validators_file", config.validators_file, VALIDATORS_BYTES)
+        place = beside.root.at("validators_file")
+        source = beside.text(place, config.validators_file, VALIDATORS_BYTES)
     else:
         return None
     check_validators(source)
@@ -142,20 +216,19 @@ def _from_folder(config: Path | None, written: str) -> str:
     return str(Path(written).resolve()) if is_here else written
 
 
-def _check_names(cases: Iterable[tuple[str, CaseEntry]], validators: Validators | None) -> None:
+def _check_names(cases: Iterable[tuple[Place, CaseEntry]], validators: Validators | None) -> None:
     """Refuses validators that nobody wrote."""
     known = sorted(validator_names(validators.source)) if validators else []
-    for where, case in cases:
+    for place, case in cases:
         if case.validator is None:
             continue
+        at = place.at("validator")
         if validators is None:
-            what = (
-                f"{where}: validator: {shown(case.validator)} is asked for, and there is no validators_file"
-            )
-            raise InputError(what, hint='add validators_file: "validators.py"')
+            what = f"{shown(case.validator)} is asked for, and there is no validators_file"
+            raise at.error(what, 'add validators_file: "validators.py"')
         if case.validator not in known:
-            what = f"{where}: validator: the validators file has no function {shown(case.validator)}"
-            raise InputError(what, hint=nearest(case.validator, known))
+            what = f"the validators file has no function {shown(case.validator)}"
+            raise at.error(what, nearest(case.validator, known))
 
 
 def validator_names(source: str) -> set[str]:
@@ -196,11 +269,11 @@ def _schema(file: TextFile) -> Any:
     return schema
 
 
-def _warnings(name: str, config: BenchConfig) -> Iterable[str]:
+def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Iterable[str]:
     """Names what the contract allows and nobody wants."""
     for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
         yield f"{name}: models: {shown(model)} stands twice and is asked once"
-    asked = {*config.models, *config.judges}
+    asked = {*config.models, *config.judges, *check_models(cases)}
     if len(config.judges) % 2 == 0 and config.judges:
         yield f"{name}: judge_models: {len(config.judges)} judges can be of two minds, and a tie is no PASS"
     for model in config.model_configs:
@@ -209,6 +282,23 @@ def _warnings(name: str, config: BenchConfig) -> Iterable[str]:
             yield f"{name}: model_configs: {shown(model)} is none of the models; {meant}"
 
 
-def outputs_of(cases: Sequence[CaseEntry]) -> Mapping[int, Mapping[str, str]]:
+def _literal_marks(config: BenchConfig, cases: Sequence[BenchCase], root: Place) -> Iterable[str]:
+    """Names the first text that looks like a template, and is sent as it is."""
+    if config.prompts is not None:
+        return
+    texts = [(root.at("system_prompt"), config.system_prompt)]
+    texts += [(case.place.at("input"), case.entry.input) for case in cases]
+    place = next((place for place, text in texts if text and "{{" in text and "}}" in text), None)
+    if place is not None:
+        yield place.error("{{ }} is sent as it is: only prompts are templates").message
+
+
+def check_models(cases: Sequence[BenchCase]) -> list[str]:
+    """Names the models that the checks of some cases ask, each once."""
+    lists = {id(case.checks): case.checks for case in cases}
+    return list(dict.fromkeys(model for checks in lists.values() for model in models_of(checks)))
+
+
+def outputs_of(cases: Sequence[BenchCase]) -> Mapping[int, Mapping[str, str]]:
     """Collects the outputs that stand with their cases."""
-    return {at: case.outputs for at, case in enumerate(cases) if case.outputs is not None}
+    return {at: case.entry.outputs for at, case in enumerate(cases) if case.entry.outputs is not None}

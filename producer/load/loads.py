@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from producer.load.baselines import choose, encode_baseline, read_baselines, start_at
@@ -35,6 +36,8 @@ class Load(NamedTuple):
     """What the run must remember beside what every run does."""
     settings: Sequence[str] = ()
     """Settings that decide what comes out: another value is another run for an idempotency key."""
+    files: Mapping[str, bytes] = MappingProxyType({})
+    """What items share, by name: it is stored once with the run."""
     wide: int = 0
     """Most chunks under way at a time in the whole fleet; 0 for no limit."""
     run_id: Callable[[int, int], str] = lambda now_ms, _copy: new_run_id(now_ms)

@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from producer.load.case_data import json_rows
 from producer.load.case_files import TextFile
-from producer.load.case_rows import checked
+from producer.load.case_rows import checked, nearest
 from producer.load.problems import shown
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
-from shared.contracts.cases import Text
+from shared.contracts.cases import JsonObject, Text
 from shared.contracts.unjudged_case import REASONING_CHARS
 from shared.errors import InputError
 
@@ -21,11 +21,12 @@ _HALVES: Final = re.compile("[\ud800-\udfff]")
 
 
 class Key(NamedTuple):
-    """Which answer an output is; `repeat` -1: of every repetition."""
+    """Which answer an output is; `repeat` -1: of every repetition; `prompt` None: of every prompt."""
 
     case: int
     model: str
     repeat: int = -1
+    prompt: str | None = None
 
 
 class OutputRow(BaseModel):
@@ -39,6 +40,8 @@ class OutputRow(BaseModel):
     """Any name."""
     output: str
     """What the model said; it may be empty."""
+    prompt: Text | None = None
+    """Id of the prompt; left out: all of them."""
     repeat: Annotated[int, Field(ge=0)] | None = None
     """Which repetition it answers, from 0; left out: all of them."""
     latency_seconds: float | None = Field(None, ge=0, allow_inf_nan=False)
@@ -51,14 +54,21 @@ class OutputRow(BaseModel):
     """As the provider counted them."""
     reasoning: str = ""
     """What the model thought before it answered; it is kept, and never judged."""
+    tool_calls: list[JsonObject] = []
+    """What the model called, in OpenAI's form."""
+    refusal: str = ""
+    """What the provider's field for a refusal says."""
 
 
-def read_recorded(file: TextFile, ids: Sequence[str | None]) -> dict[Key, Recorded]:
+def read_recorded(
+    file: TextFile, ids: Sequence[str | None], prompts: Sequence[str] = ()
+) -> dict[Key, Recorded]:
     """Reads recorded outputs.
 
     Args:
         file: JSON Lines.
         ids: of the cases, in order.
+        prompts: ids of the prompts.
 
     Raises:
         InputError: a line breaks the contract, or names no case.
@@ -67,9 +77,11 @@ def read_recorded(file: TextFile, ids: Sequence[str | None]) -> dict[Key, Record
     found, places = dict[Key, Recorded](), dict[Key, str]()
     for where, value in json_rows(file):
         row = checked(OutputRow, value, lambda _, at=where: at)  # type: ignore[misc]  # a default binds the place
-        key = Key(
-            _position(where, row.case, by_id, len(ids)), row.model, -1 if row.repeat is None else row.repeat
-        )
+        if row.prompt is not None and row.prompt not in prompts:
+            what = f"{where}: prompt: no prompt has the id {shown(row.prompt)}"
+            raise InputError(what, hint=nearest(row.prompt, list(prompts)))
+        repeat = -1 if row.repeat is None else row.repeat
+        key = Key(_position(where, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
         if key in places:
             what = f"another output of case {shown(row.case)} and {row.model}, beside {places[key]}"
             raise InputError(f"{where}: {what}", hint='tell repetitions apart with "repeat": 0, 1, …')
@@ -81,6 +93,8 @@ def read_recorded(file: TextFile, ids: Sequence[str | None]) -> dict[Key, Record
             row.prompt_tokens,
             row.completion_tokens,
             readable(row.reasoning)[:REASONING_CHARS],
+            row.tool_calls,
+            readable(row.refusal),
         )
     if not found:
         raise InputError(
@@ -89,9 +103,15 @@ def read_recorded(file: TextFile, ids: Sequence[str | None]) -> dict[Key, Record
     return found
 
 
-def recorded_for(outputs: Mapping[Key, Recorded], case: int, model: str, repeat: int) -> Recorded | None:
-    """Finds the output of one item; None when there is none."""
-    return outputs.get(Key(case, model, repeat)) or outputs.get(Key(case, model))
+def recorded_for(
+    outputs: Mapping[Key, Recorded], case: int, model: str, prompt: str | None, repeat: int
+) -> Recorded | None:
+    """Finds the output of one item, the most exact one; None when there is none."""
+    if not outputs:
+        return None
+    names = (prompt, None) if prompt is not None else (None,)
+    keys = (Key(case, model, often, name) for name in names for often in (repeat, -1))
+    return next((outputs[key] for key in keys if key in outputs), None)
 
 
 def readable(output: str) -> str:

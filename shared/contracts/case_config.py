@@ -15,18 +15,31 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from shared.contracts.call_options import Headers, Params
 from shared.contracts.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
-from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, Text
+from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text
+from shared.contracts.prompts import Conversation, Prompts
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 
 MOST_CONCURRENCY: Final = 100
 """Calls at a time that a configuration may ask for."""
 MOST_REPEATS: Final = 1_000
 """How often a case may be put to a model."""
+MOST_IMAGES: Final = 20
+"""Images of a case."""
 DOCUMENTED: Final = ("concurrency", "temperature", "judge_model", "max_cost")
 """Settings that may stand on the first level only where there is no `config` block, as documented."""
-OURS: Final = ("judge_models", "repeat", "stream", "cache", "timeout_s", "json_extraction", "fail_fast")
+OURS: Final = (
+    "judge_models",
+    "embedding_model",
+    "repeat",
+    "stream",
+    "cache",
+    "timeout_s",
+    "json_extraction",
+    "fail_fast",
+)
 """Settings beyond the document, which may stand in either place, but not in both."""
 
 
@@ -98,6 +111,10 @@ class ModelConfig(_Strict):
     """The variable of the workers' environment that holds the key."""
     prices: Price | None = None
     """What it costs; needed for `max_cost` with a model of unknown price."""
+    params: Params = Params()
+    """Options of calls to it; they go before those of the bench."""
+    headers: Headers = {}
+    """Headers of requests to it."""
 
 
 class RunSettings(_Strict):
@@ -111,6 +128,8 @@ class RunSettings(_Strict):
     """Who is asked when an output is not the expected one; null: nobody."""
     judge_models: Panel | None = None
     """Judges of whom more than half must find an output equivalent; instead of `judge_model`."""
+    embedding_model: Text | None = None
+    """Who is asked by `similar` checks without a model of their own."""
     max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
     """US dollars that the run may cost; null: no limit."""
     repeat: int = Field(1, ge=1, le=MOST_REPEATS)
@@ -132,8 +151,26 @@ class CaseEntry(Criteria):
 
     id: Annotated[Text, Field(max_length=MAX_ID_CHARS)] | None = None
     """A name of its own, unique among the cases of the run."""
-    input: Annotated[Text, Field(max_length=MAX_INPUT_CHARS)]
-    """What the models are asked."""
+    input: Annotated[Text, Field(max_length=MAX_INPUT_CHARS)] | None = None
+    """What the models are asked, word for word; null where prompts or `messages` say it."""
+    messages: Conversation | None = None
+    """A conversation instead of the prompts' user part."""
+    system_prompt: Text | None = None
+    """The system message of this case."""
+    vars: JsonObject | None = None
+    """Values for the templates of prompts and checks; they go before those of the bench."""
+    expand: bool = False
+    """Whether it stands for one case of each combination of its vars that are lists."""
+    images: Annotated[tuple[Text, ...], Field(max_length=MOST_IMAGES, strict=False)] = ()
+    """Files that are sent with the last message: paths inside the file's folder."""
+    tags: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """What it belongs to, for reports and `--tag`."""
+    metadata: JsonObject | None = None
+    """Facts about it, which are kept with its result."""
+    weight: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
+    """How much it counts in means; null: 1."""
+    default_checks: Literal[False] | None = None
+    """`false`: without the `default_checks` of the bench."""
     outputs: dict[str, Encodable] | None = None
     """Recorded outputs by model: nothing is called then."""
 
@@ -143,8 +180,22 @@ class BenchConfig(_Strict):
 
     name: Text
     """What the run is called."""
-    system_prompt: Text
-    """The first message of each call."""
+    system_prompt: Text | None = None
+    """The first message of each call; may be left out where there are `prompts`."""
+    prompts: Prompts | None = None
+    """Templates of what the models are sent; null: the cases' `input`."""
+    vars: Annotated[JsonObject, BeforeValidator(_mapping)] = {}
+    """Values for the templates of all cases."""
+    params: Annotated[Params, BeforeValidator(_mapping)] = Params()
+    """Options of calls to the models under test."""
+    headers: Annotated[Headers, BeforeValidator(_mapping)] = {}
+    """Headers of requests to the models under test."""
+    judge_params: Annotated[Params, BeforeValidator(_mapping)] = Params()
+    """Options of calls to judges."""
+    default_checks: Annotated[JsonList, BeforeValidator(_list)] = []
+    """Checks of all cases, before their own."""
+    paid_checks: Literal["always", "needed"] | None = None
+    """As in cases, for all of them."""
     models: Annotated[list[Text], Field(min_length=1)]
     """Who is asked."""
     model_configs: Annotated[dict[str, ModelConfig], BeforeValidator(_mapping)] = {}
@@ -168,6 +219,8 @@ class BenchConfig(_Strict):
     judge_model: Text | None = None
     """As in `config`."""
     judge_models: Panel | None = None
+    """As in `config`."""
+    embedding_model: Text | None = None
     """As in `config`."""
     max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
     """As in `config`."""
@@ -198,6 +251,8 @@ class BenchConfig(_Strict):
         if "judge_model" in given | block and any(panels):
             text = "judge_model and judge_models both stand here: keep judge_models for a panel"
             raise _misplaced("judge_models", text)
+        if self.system_prompt is None and self.prompts is None:
+            raise _misplaced("system_prompt", "is missing: write system_prompt, or prompts")
         if self.schema_path and self.schema_ and self.schema_path != self.schema_:
             raise _misplaced("schema", "schema and schema_path differ: keep schema_path")
         return self

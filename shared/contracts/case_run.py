@@ -5,7 +5,7 @@ environment says. No key is part of it: only the names of the workers' variables
 travel as source text with its hash, the schema as JSON: workers may have none of the files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
@@ -23,6 +23,9 @@ DEFAULT_TEMPERATURE: Final = 0.1
 """What models are asked with where the configuration says nothing."""
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
+
+WRITTEN_IF_USED: Final = ("prompts", "calls", "judge_params", "check_models")
+"""Settings that a snapshot has only where a run uses them."""
 
 FREEFORM: Final = "freeform"
 """All cases have only an input: outputs are shown, nothing is checked."""
@@ -94,6 +97,15 @@ class CaseRun:
     """`freeform` when no case has a criterion."""
     json_extraction: Literal["strict", "lenient"] = "strict"
     """`lenient` also finds an object amid prose, without a fence."""
+    prompts: Sequence[str] = ()
+    """Ids of the prompts, in their order; empty: cases are sent as they are."""
+    calls: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """`params` and `headers` of calls by model and prompt id (`""`: without prompts), merged; a `temperature`
+    among them goes before the run's, and null means that none is sent."""
+    judge_params: Mapping[str, Any] = field(default_factory=dict)
+    """Options of calls to judges."""
+    check_models: Mapping[str, Endpoint] = field(default_factory=dict)
+    """Where the models are asked that checks name."""
     recorded: bool = False
     """Whether outputs were recorded before: no model under test is called, whatever is missing."""
     fail_fast: bool = False
@@ -121,8 +133,9 @@ class CaseRun:
         said["models"] = {model: asdict(endpoint) for model, endpoint in self.models.items()}
         said["judge"] = asdict(self.judge)
         said["panel"] = {model: asdict(endpoint) for model, endpoint in self.panel.items()}
+        said["check_models"] = {model: asdict(endpoint) for model, endpoint in self.check_models.items()}
         said["validators"] = asdict(self.validators) if self.validators else None
-        return said
+        return {name: value for name, value in said.items() if value or name not in WRITTEN_IF_USED}
 
     @classmethod
     def from_snapshot(cls, snapshot: Mapping[str, Any]) -> "CaseRun":
@@ -134,7 +147,7 @@ class CaseRun:
         """
         known = {each.name for each in fields(cls)}
         found = {name: value for name, value in snapshot[SNAPSHOT_KEY].items() if name in known}
-        for key in ("models", "panel"):
+        for key in ("models", "panel", "check_models"):
             places = found.get(key) or {}
             found[key] = {model: Endpoint(**_known(Endpoint, said)) for model, said in places.items()}
         found["judge"] = Endpoint(**_known(Endpoint, found.get("judge") or {}))
@@ -147,6 +160,15 @@ def _known(kind: type[Endpoint] | type[Validators], said: Mapping[str, Any]) -> 
     """Leaves out keys of a later version."""
     known = {each.name for each in fields(kind)}
     return {name: value for name, value in said.items() if name in known}
+
+
+class Image(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An image that is sent with a case; stored once with the run, under the hash of its bytes."""
+
+    media_type: str
+    """Such as `image/png`."""
+    data: bytes
+    """The file."""
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -164,6 +186,10 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """As the provider counted them."""
     reasoning: str = ""
     """What the model thought before it answered; never judged."""
+    tool_calls: list[dict[str, Any]] = []
+    """What the model called, in OpenAI's form."""
+    refusal: str = ""
+    """What the provider's field for a refusal says."""
 
 
 class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -181,6 +207,22 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The case's own name."""
     recorded: Recorded | None = None
     """The output recorded before; None in a recorded run: there is none."""
+    prompt_id: str | None = None
+    """The prompt that it was rendered by."""
+    system: str | None = None
+    """The system message; None: the run's."""
+    messages: list[dict[str, Any]] | None = None
+    """The conversation after the system message; None: only `input`."""
+    images: list[str] = []
+    """Hashes of the images that are sent with the last message."""
+    vars: dict[str, Any] = {}
+    """Variables of the case."""
+    tags: list[str] = []
+    """What the case belongs to."""
+    metadata: dict[str, Any] = {}
+    """Facts about the case."""
+    weight: float = 1.0
+    """How much it counts in means."""
     criteria: dict[str, Any] = {}
     """What a good answer looks like: the fields of `shared.contracts.cases.Criteria` that are given."""
 
@@ -203,8 +245,13 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         >>> CasePayload(2, "openai/gpt-4o", "Hi", repeat=1).first
         'case 3 · openai/gpt-4o #2'
         """
-        again = f" #{self.repeat + 1}" if self.repeat else ""
-        return f"case {self.case + 1} · {self.model}{again}"
+        return f"case {self.case + 1} · {self.asked}"
+
+    @property
+    def asked(self) -> str:
+        """Who is asked, by which prompt, and which time: what follows the name of the case."""
+        prompt = f" · {self.prompt_id}" if self.prompt_id is not None else ""
+        return f"{self.model}{prompt}" + (f" #{self.repeat + 1}" if self.repeat else "")
 
 
 _OWN_KEYS: Final = frozenset(CasePayload.__struct_fields__) - {"criteria"}

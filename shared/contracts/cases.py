@@ -8,7 +8,8 @@ False
 True
 """
 
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -23,6 +24,8 @@ from shared.contracts.case_vocabulary import (
 )
 
 __all__ = ["Case", "CaseStatus", "Stage"]
+
+J = TypeVar("J")
 
 MAX_ID_CHARS: Final = 200
 AT_RUN_TIME: Final = {"at_run_time": True}
@@ -53,18 +56,19 @@ def _compiles(pattern: str, info: ValidationInfo) -> str:
     return pattern
 
 
-def _is_json(expected: dict[str, Any]) -> dict[str, Any]:
-    """Refuses what no model can answer: values that JSON does not have."""
-    problem = why_not_json(expected)
+def is_json(value: J) -> J:
+    """Refuses values that JSON does not have: no model can answer them, and no request can carry them."""
+    problem = why_not_json(value)
     if problem is not None:
         raise PydanticCustomError("not_json", "{problem}", {"problem": problem})
-    return expected
+    return value
 
 
 Text = Annotated[str, AfterValidator(_not_blank), AfterValidator(_encodable)]
 Encodable = Annotated[str, AfterValidator(_encodable)]
 Pattern = Annotated[Text, AfterValidator(_compiles)]
-JsonObject = Annotated[dict[str, Any], AfterValidator(_is_json)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(is_json)]
+JsonList = Annotated[list[Any], AfterValidator(is_json)]
 
 
 class Criteria(BaseModel):
@@ -86,6 +90,12 @@ class Criteria(BaseModel):
     """Must be found somewhere in the output, as by `re.search` with MULTILINE."""
     validator: Text | None = None
     """The function of the validators file that must accept the output."""
+    checks: JsonList | None = None
+    """Further checks: as people write them, or as they travel (`shared.contracts.checks`)."""
+    at_least: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    """The mean score of `checks` from which the case passes; null: each of them must pass."""
+    paid_checks: Literal["always", "needed"] | None = None
+    """`always`: checks that call a model are asked even if they can no longer change the outcome."""
     label: Label | None = None
     """What a person said of the output, to measure judges by; it never decides."""
 
@@ -96,7 +106,8 @@ class Criteria(BaseModel):
         >>> Criteria(regex_pattern="^A", label="pass").criteria
         {'regex_pattern': '^A', 'label': 'pass'}
         """
-        return {name: value for name in CRITERIA if (value := getattr(self, name)) is not None}
+        said = ((name, getattr(self, name)) for name in CRITERIA)
+        return {name: value for name, value in said if value is not None and value != []}
 
     @property
     def has_checks(self) -> bool:
@@ -105,7 +116,7 @@ class Criteria(BaseModel):
         >>> Criteria(regex_pattern="^A").has_checks, Criteria(reference="A good one.").has_checks
         (True, False)
         """
-        return not self.criteria.keys() <= NEVER_DECIDE
+        return can_fail(self.criteria)
 
     @property
     def is_freeform(self) -> bool:
@@ -115,12 +126,17 @@ class Criteria(BaseModel):
 
 CRITERIA: Final = tuple(Criteria.model_fields)
 """The names of all criteria, in order."""
-NEVER_DECIDE: Final = frozenset({"reference", "label"})
-"""Criteria that measure, and cannot fail an answer."""
+NEVER_DECIDE: Final = frozenset({"reference", "at_least", "paid_checks", "label"})
+"""Criteria that cannot fail an answer by themselves."""
 NEEDS_SANDBOX: Final = frozenset({"regex_pattern", "validator"})
 """Criteria that are code of the user's."""
-WRITTEN_AS_JSON: Final = frozenset({"expected"})
+WRITTEN_AS_JSON: Final = frozenset({"expected", "checks", "at_least"})
 """Criteria that are no text: a CSV file has JSON in their cells."""
+
+
+def can_fail(criteria: Mapping[str, Any]) -> bool:
+    """Whether any of some criteria can fail an answer."""
+    return not criteria.keys() <= NEVER_DECIDE
 
 
 class Case(Criteria):

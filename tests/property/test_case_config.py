@@ -155,11 +155,23 @@ def test_csv_and_json_lines_say_the_same(cases: list[dict[str, Any]]) -> None:
         TEXT,
         st.integers(0, 9),
         st.none() | TEXT,
-        st.none() | st.dictionaries(KEYS, JSON, max_size=3),
-        st.none() | TEXT,
-        st.none() | TEXT,
-        st.none() | TEXT,
         st.none() | st.builds(Recorded, st.text(st.characters(codec="utf-8")), st.none() | st.floats(0, 9)),
+        prompt_id=st.none() | TEXT,
+        system=st.none() | TEXT,
+        messages=st.none() | st.lists(st.dictionaries(KEYS, JSON, max_size=3), max_size=2),
+        images=st.lists(TEXT, max_size=2),
+        vars=st.dictionaries(KEYS, JSON, max_size=3),
+        tags=st.lists(TEXT, max_size=2),
+        weight=st.floats(0, 9),
+        criteria=st.fixed_dictionaries(
+            {},
+            optional={
+                "expected": st.dictionaries(KEYS, JSON, max_size=3),
+                "reference": TEXT,
+                "regex_pattern": TEXT,
+                "validator": TEXT,
+            },
+        ),
     )
 )  # fmt: skip - the fields in their order
 def test_items_travel(item: CasePayload) -> None:

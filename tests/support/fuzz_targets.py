@@ -104,7 +104,7 @@ def _text(read: Callable[[str], object]) -> Callable[[bytes], object]:
 
 def _cases(name: str) -> Callable[[bytes], object]:
     return lambda data: [
-        encode_case(CasePayload(0, "m", case.input, criteria=case.criteria))
+        encode_case(CasePayload(0, "m", case.input or "", criteria=case.criteria))
         for _, case in read_case_data(TextFile(f"{NAME}.{name}", text_of(f"{NAME}.{name}", data)))
     ]
 

@@ -166,7 +166,7 @@ def test_csv_is_read_as_spreadsheets_write_it(tmp_path: Path) -> None:
     """A byte order mark, quotes, line ends in cells, formulas: nothing is lost, nothing is computed."""
     rows = '\ufeffinput,expected\r\n"say ""hi"",\nplease","{""a"": 1}"\r\n=1+1,\r\n\r\n@SUM(A1),{}\r\n'
     write(tmp_path, rows, "cases.csv")
-    found = [case for _, case in plan(write(tmp_path, HEAD + "test_cases_file: cases.csv\n")).cases]
+    found = [case.entry for _, case in plan(write(tmp_path, HEAD + "test_cases_file: cases.csv\n")).cases]
     assert [case.input for case in found] == ['say "hi",\nplease', "=1+1", "@SUM(A1)"]
     assert [case.expected for case in found] == [{"a": 1}, None, {}]
 
@@ -176,10 +176,11 @@ def test_csv_and_json_lines_carry_every_key(tmp_path: Path) -> None:
     write(tmp_path, "input,regex_pattern,reference,id\na,x+,r,one\n", "c.csv")
     write(tmp_path, '{"input":"a","regex_pattern":"x+","reference":"r","id":"one"}\n', "c.jsonl")
     csv, lines = (
-        plan(write(tmp_path, f"{HEAD}test_cases_file: c.{end}\n")).cases for end in ("csv", "jsonl")
+        [case.entry for _, case in plan(write(tmp_path, f"{HEAD}test_cases_file: c.{end}\n")).cases]
+        for end in ("csv", "jsonl")
     )
     assert csv == lines
-    assert csv[0][1].regex_pattern == "x+"
+    assert csv[0].regex_pattern == "x+"
 
 
 def outputs(folder: Path, *rows: dict[str, Any]) -> str:

@@ -1,0 +1,50 @@
+"""A case of a bench with everything that it takes from the bench: defaults, rendered checks, images."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from producer.load.places import Place
+from shared.contracts.case_config import CaseEntry
+from shared.contracts.cases import can_fail
+from shared.contracts.checks import Check
+
+
+@dataclass(frozen=True, slots=True)
+class BenchCase:
+    """One case."""
+
+    entry: CaseEntry
+    """As it is written."""
+    place: Place
+    """Where."""
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    """Its variables, with those of the bench below them."""
+    checks: tuple[Check, ...] = ()
+    """The bench's default checks and its own, rendered."""
+    paid_checks: str | None = None
+    """Its own word, else the bench's."""
+    images: tuple[str, ...] = ()
+    """The hashes of its images."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What templates are rendered with."""
+        given = {} if self.entry.input is None else {"input": self.entry.input}
+        return {**self.vars, **given}
+
+    @property
+    def criteria(self) -> dict[str, Any]:
+        """What a good answer looks like, as it travels."""
+        said = {name: value for name, value in self.entry.criteria.items() if name != "checks"}
+        if self.checks:
+            said["checks"] = [msgspec.to_builtins(check) for check in self.checks]
+            said |= {"paid_checks": self.paid_checks} if self.paid_checks else {}
+        return said
+
+    @property
+    def is_freeform(self) -> bool:
+        """Whether nothing at all is said about the answer."""
+        return not can_fail(self.criteria) and self.entry.reference is None

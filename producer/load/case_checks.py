@@ -1,0 +1,193 @@
+"""Makes checks ready to travel: inlines schemas, renders templates, names models, verifies them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from producer.load.case_rows import nearest
+from producer.load.places import Place
+from producer.load.problems import shown
+from producer.load.templates import TemplateProblem, render
+from shared.contracts.case_config import BenchConfig
+from shared.contracts.checks import Check
+
+INNER: Final = ("all", "any", "not")
+"""Checks whose arguments are checks."""
+SCHEMA: Final = "json_schema"
+FUNCTION: Final = "python"
+"""The check that calls a function of the validators file."""
+EMBEDDING: Final = "similar"
+RUBRIC: Final = "rubric"
+MODEL: Final = "model"
+PANEL: Final = "models"
+
+ReadSchema = Callable[[Place, str], Any]
+"""Reads and compiles the schema that stands at a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckModels:
+    """Who is asked by checks that name no model."""
+
+    embedding: str | None = None
+    """By `similar`."""
+    judges: Sequence[str] = ()
+    """By `rubric`."""
+
+    @classmethod
+    def of(cls, config: BenchConfig, judges: Sequence[str] | None = None) -> "CheckModels":
+        """Those of a bench; judges of the command line go before its own."""
+        return cls(config.settings.embedding_model, config.judges if judges is None else judges)
+
+
+@dataclass(slots=True)
+class CheckReader:
+    """Reads the checks of all cases of a bench; equal ones are read once.
+
+    Args:
+        models: who is asked by checks that name no model.
+        functions: names in the validators file; None: there is none.
+        read_schema: reads the file of a schema.
+    """
+
+    models: CheckModels
+    functions: Sequence[str] | None
+    read_schema: ReadSchema
+    _known: dict[bytes, tuple[Check, ...]] = field(default_factory=dict)
+
+    def read(self, raw: Sequence[Any], place: Place, values: Mapping[str, Any]) -> tuple[Check, ...]:
+        """Reads a list of checks.
+
+        Args:
+            raw: as it is written.
+            place: where the list stands.
+            values: the variables of the case.
+
+        Raises:
+            InputError: one of them breaks the contract.
+        """
+        if not raw:
+            return ()
+        from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
+            CheckProblem,
+            parse_checks,
+            render_checks,
+        )
+
+        def rendered(text: str, path: Sequence[str | int]) -> str:
+            try:
+                return render(text, values)
+            except TemplateProblem as problem:
+                raise place.at(*path).error(problem.what, problem.hint) from None
+
+        said = render_checks([self._inlined(each, place.at(at)) for at, each in enumerate(raw)], rendered)
+        key = json.dumps(said, sort_keys=False).encode()
+        if key not in self._known:
+            try:
+                checks = tuple(self._with_model(check) for check in parse_checks(said))
+            except CheckProblem as problem:
+                raise place.at(*problem.path).error(problem.what, problem.hint) from None
+            for at, check in enumerate(checks):
+                self._verify(check, place.at(at))
+            self._known[key] = checks
+        return self._known[key]
+
+    def _inlined(self, raw: Any, place: Place) -> Any:
+        """Puts schemas in the place of their files' names."""
+        if not isinstance(raw, dict):
+            return raw
+        said = dict(raw)
+        if isinstance(raw.get(SCHEMA), str):
+            said[SCHEMA] = self.read_schema(place.at(SCHEMA), raw[SCHEMA])
+        for name in INNER:
+            inner = raw.get(name)
+            if isinstance(inner, list):
+                said[name] = [self._inlined(each, place.at(name, at)) for at, each in enumerate(inner)]
+            elif isinstance(inner, dict):
+                said[name] = self._inlined(inner, place.at(name))
+        for call, at in _tool_calls(raw):
+            if isinstance(call.get("arguments"), dict):
+                arguments = self._inlined(call["arguments"], place.at(*at, "arguments"))
+                said = _replaced(said, (*at, "arguments"), arguments)
+        return said
+
+    def _with_model(self, check: Check) -> Check:
+        """Names who is asked, where a check does not."""
+        options = dict(check.options)
+        if check.check == EMBEDDING and MODEL not in options and self.models.embedding:
+            options[MODEL] = self.models.embedding
+        if check.check == RUBRIC and not {MODEL, PANEL} & options.keys() and self.models.judges:
+            judges = list(self.models.judges)
+            options |= {MODEL: judges[0]} if len(judges) == 1 else {PANEL: judges}
+        inner = tuple(self._with_model(each) for each in check.checks)
+        if options == check.options and inner == check.checks:
+            return check
+        return msgspec.structs.replace(check, options=options, checks=inner)
+
+    def _verify(self, check: Check, place: Place) -> None:
+        """Refuses functions that nobody wrote, and checks that nobody could be asked by."""
+        for each in walk([check]):
+            if each.check == FUNCTION:
+                self._verify_function(str(each.argument), place)
+            if each.check in (EMBEDDING, RUBRIC) and not models_of([each]):
+                key = "embedding_model" if each.check == EMBEDDING else "judge_model"
+                what = f"{each.check} asks a model, and none is named"
+                raise place.error(what, f"add model to the check, or {key} to config")
+
+    def _verify_function(self, name: str, place: Place) -> None:
+        """Refuses a function that the validators file does not have."""
+        if self.functions is None:
+            what = f"{FUNCTION}: {shown(name)} is asked for, and there is no validators_file"
+            raise place.error(what, 'add validators_file: "validators.py"')
+        if name not in self.functions:
+            what = f"{FUNCTION}: the validators file has no function {shown(name)}"
+            raise place.error(what, nearest(name, list(self.functions)))
+
+
+def walk(checks: Sequence[Check]) -> Iterator[Check]:
+    """Yields checks with all that are inside of them.
+
+    >>> [check.check for check in walk([Check("not", checks=(Check("refusal"),)), Check("json")])]
+    ['not', 'refusal', 'json']
+    """
+    for check in checks:
+        yield check
+        yield from walk(check.checks)
+
+
+def models_of(checks: Sequence[Check]) -> list[str]:
+    """Names the models that checks ask, each once.
+
+    >>> models_of([Check("rubric", options={"model": "a"}), Check("rubric", options={"models": ["b", "a"]})])
+    ['a', 'b']
+    """
+    found = list[str]()
+    for check in walk(checks):
+        for said in (check.options.get(MODEL), check.options.get(PANEL)):
+            found += [said] if isinstance(said, str) else said or []
+    return list(dict.fromkeys(found))
+
+
+def _tool_calls(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
+    """Yields the tool calls that a check describes, with their places."""
+    if isinstance(raw.get("tool_call"), dict):
+        yield raw["tool_call"], ("tool_call",)
+    calls = raw.get("tool_calls")
+    for at, call in enumerate(calls if isinstance(calls, list) else []):
+        if isinstance(call, dict):
+            yield call, ("tool_calls", at)
+
+
+def _replaced(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    """A copy of a document with another value at a place."""
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(document, list):
+        return [
+            _replaced(each, tuple(rest), value) if at == first else each for at, each in enumerate(document)
+        ]
+    return {**document, first: _replaced(document[first], tuple(rest), value)}

@@ -1,0 +1,166 @@
+"""Prompts, variables and conversations of a bench become the items that workers receive."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shared.contracts.case_run import CasePayload
+from tests.support.benches import MINIMAL, plan, write
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
+
+
+def items(folder: Path, **bench: Any) -> list[CasePayload]:
+    """The items of a bench; what is not said is minimal."""
+    return list(plan(write(folder, yaml.safe_dump({**MINIMAL, **bench}, allow_unicode=True))).items())
+
+
+def test_items_are_models_by_prompts_by_cases_by_repeats(tmp_path: Path) -> None:
+    """Every case is put to every model with every prompt, in this order, and is named after them."""
+    found = items(
+        tmp_path,
+        models=["a", "b"],
+        prompts=[{"id": "short", "user": "{{ city }}?"}, {"id": "long", "user": "What of {{ city }}?"}],
+        test_cases=[{"id": "one", "vars": {"city": "Rome"}}, {"vars": {"city": "Oslo"}}],
+        config={"repeat": 2},
+    )
+    assert [(item.model, item.prompt_id, item.case, item.repeat) for item in found] == [
+        (model, prompt, case, repeat)
+        for model in "ab"
+        for prompt in ("short", "long")
+        for case in (0, 1)
+        for repeat in (0, 1)
+    ]
+    assert [item.input for item in found[:8:2]] == ["Rome?", "Oslo?", "What of Rome?", "What of Oslo?"]
+    assert found[5].first == "case 1 · a · long #2"
+
+
+def test_the_nearest_system_message_is_sent(tmp_path: Path) -> None:
+    """A case's messages go before its system_prompt, that before the prompt's, that before the bench's."""
+    said = [{"role": "system", "content": "of messages"}, {"role": "user", "content": "Hi"}]
+    cases = [
+        {"messages": said, "system_prompt": "of case"},
+        {"system_prompt": "of case"},
+        {"input": "Hi"},
+        {"messages": said[1:]},
+    ]
+    prompts = [{"system": "of {{ input | default('prompt') }}", "user": "Hi"}, {"user": "Hi"}]
+    found = items(tmp_path, system_prompt="of bench", prompts=prompts, test_cases=cases)
+    assert [item.system for item in found] == ["", "of case", "of Hi", "of prompt", "", "of case", None, None]
+    assert found[0].messages == said
+    assert found[3].messages is None
+    assert (found[3].input, found[3].prompt_id) == ("Hi", "prompt-1")
+
+
+def test_prompts_are_read_from_files(tmp_path: Path) -> None:
+    """A list of messages with its system message, and texts; ids are the stems of the files."""
+    (tmp_path / "prompts").mkdir()
+    messages = [
+        {"role": "system", "content": "Answer in {{ language }}."},
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "user", "content": [{"type": "text", "text": "{{ city }}?"}]},
+    ]
+    write(tmp_path, yaml.safe_dump(messages), "prompts/long.yaml")
+    write(tmp_path, "# {{ city }}\n", "prompts/note.md")
+    found = items(
+        tmp_path,
+        vars={"language": "French", "city": "Paris"},
+        prompts=[{"file": "prompts/long.yaml"}, {"file": "prompts/note.md", "id": "md"}],
+        test_cases=[{"vars": {"city": "Rome"}}],
+    )
+    assert [item.prompt_id for item in found] == ["long", "md"]
+    assert (found[0].system, found[0].input) == ("Answer in French.", "Rome?")
+    assert found[0].messages == [
+        *messages[1:3],
+        {"role": "user", "content": [{"type": "text", "text": "Rome?"}]},
+    ]
+    assert (found[1].system, found[1].input, found[1].messages) == (None, "# Rome", None)
+    assert found[0].vars == {"language": "French", "city": "Rome"}
+
+
+def test_one_case_stands_for_all_combinations(tmp_path: Path) -> None:
+    """Lists among the variables are multiplied, and ids name the combination."""
+    found = items(
+        tmp_path,
+        prompts=["{{ city }} {{ size }} {{ unit }}"],
+        test_cases=[
+            {"id": "x", "expand": True, "vars": {"city": ["Rome", "Oslo"], "unit": "m", "size": [1, 2]}},
+            {"vars": {"city": ["a"], "size": 1, "unit": ""}},
+        ],
+    )
+    assert [item.input for item in found] == ["Rome 1 m", "Rome 2 m", "Oslo 1 m", "Oslo 2 m", "['a'] 1 "]
+    assert found[1].id == "x[city=Rome,size=2]"
+    assert [item.case for item in found] == [0, 1, 2, 3, 4]
+
+
+def test_a_bench_without_prompts_sends_its_text_as_it_is(tmp_path: Path) -> None:
+    """Braces are no template there, and a warning says so."""
+    found = plan(write(tmp_path, yaml.safe_dump({**MINIMAL, "test_cases": [{"input": "Say {{ x }}"}]})))
+    [item] = found.items()
+    assert (item.input, item.prompt_id, item.vars) == ("Say {{ x }}", None, {})
+    [warning] = found.warnings
+    assert warning.endswith(":6: test_cases[0].input: {{ }} is sent as it is: only prompts are templates")
+
+
+def test_images_are_stored_once(tmp_path: Path) -> None:
+    """Items carry hashes, and the run one file for each."""
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "b.png").write_bytes(PNG)
+    bench = {**MINIMAL, "test_cases": [{"input": "Look", "images": ["a.png", "b.png"]}, {"input": "No"}]}
+    found = plan(write(tmp_path, yaml.safe_dump(bench)))
+    one, two = found.items()
+    assert list(found.images) == [*{*one.images}]
+    assert (len(one.images), two.images) == (2, [])
+
+
+def test_facts_of_a_case_travel_with_it(tmp_path: Path) -> None:
+    """Tags, metadata, weight and checks with the bench's defaults below them."""
+    [item, plain] = items(
+        tmp_path,
+        vars={"city": "Paris"},
+        default_checks=[{"starts_with": "P"}],
+        test_cases=[
+            {
+                "input": "Hi",
+                "tags": ["a"],
+                "metadata": {"owner": "x"},
+                "weight": 2,
+                "at_least": 0.5,
+                "checks": [{"contains": "{{ city }}"}],
+            },
+            {"input": "Hi", "default_checks": False},
+        ],
+    )
+    assert (item.tags, item.metadata, item.weight, item.criteria["at_least"]) == (
+        ["a"],
+        {"owner": "x"},
+        2,
+        0.5,
+    )
+    assert item.criteria["checks"] == [
+        {"check": "starts_with", "argument": "P"},
+        {"check": "contains", "argument": "Paris"},
+    ]
+    assert (plain.criteria, plain.tags, plain.weight) == ({}, [], 1)
+
+
+def test_what_a_bench_does_not_use_is_not_written(tmp_path: Path) -> None:
+    """Items and settings of a documented bench are stored as before."""
+    found = plan(write(tmp_path, yaml.safe_dump({**MINIMAL, "test_cases": [{"input": "Hi"}]})))
+    snapshot = json.loads(json.dumps(found.run.as_snapshot()))
+    assert not {"prompts", "calls", "judge_params", "check_models"} & snapshot.keys()
+
+
+def test_recorded_outputs_may_name_their_prompt(tmp_path: Path) -> None:
+    """An output of a prompt goes before one of all prompts."""
+    rows = [
+        {"case": 0, "model": "m", "output": "all"},
+        {"case": 0, "model": "m", "output": "b", "prompt": "b"},
+    ]
+    outputs = write(tmp_path, "\n".join(map(json.dumps, rows)), "outputs.jsonl")
+    bench = {**MINIMAL, "prompts": [{"id": "a", "user": "1"}, {"id": "b", "user": "2"}], "test_cases": [{}]}
+    found = plan(write(tmp_path, yaml.safe_dump(bench)), outputs=str(outputs)).items()
+    assert [item.recorded and item.recorded.output for item in found] == ["all", "b"]
