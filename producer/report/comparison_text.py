@@ -44,7 +44,7 @@ def counted(document: Mapping[str, Any]) -> str:
     told = [f"{name} {counts[name]:,}" for name in names]
     told += [f"only in {side.upper()} {number:,}" for side in "ab" if (number := counts[f"only_{side}"])]
     skipped = ((side.upper(), counts[f"skipped_{side}"]) for side in "ab")
-    return " · ".join(told + [f"never judged in {side} {number:,}" for side, number in skipped if number])
+    return " · ".join(told + [f"skipped in {side} {number:,}" for side, number in skipped if number])
 
 
 def transitions(document: Mapping[str, Any]) -> str:
@@ -88,7 +88,7 @@ def score_rows(document: Mapping[str, Any]) -> list[list[str]]:
 def change_lines(changes: Sequence[Mapping[str, str]], first: int) -> list[str]:
     """Writes items that ended otherwise, one a line."""
     lines = [f"  {plain(each['item'])}: {plain(each['a'])} → {plain(each['b'])}" for each in changes[:first]]
-    return [*lines, f"  and {len(changes) - first:,} more"] if len(changes) > first else lines
+    return [*lines, f"  {len(changes) - first:,} more"] if len(changes) > first else lines
 
 
 def comparison_markdown(document: Mapping[str, Any]) -> str:

@@ -62,7 +62,7 @@ class GithubReport(_Failures):
         lines += [f"- {html(gate_line(gate))}" for gate in document.get("gates", ())] + [""]
         lines += _folded("Summary", kinds.of(self.info.kind).screen.load().summary(document), is_open=True)
         for heading, kept, number in (
-            ("Without a verdict", self.errors, counts["error"]),
+            ("Errors", self.errors, counts["error"]),
             ("Failed", self.failures, counts.get("failed", 0)),
         ):
             if kept:
@@ -129,7 +129,7 @@ def _verdict(document: Mapping[str, Any]) -> str:
     """Says in a line how the run ended."""
     counts, state = document["counts"], document["state"]
     good = counts["passed"] + counts["decided"]
-    return f"{state}: {good:,} of {counts['total']:,} items are good, exit code {document['exit']}"
+    return f"{state}: {good:,} of {counts['total']:,} items succeeded, exit code {document['exit']}"
 
 
 def _failure(test: JunitTest) -> list[str]:

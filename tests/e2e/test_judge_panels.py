@@ -153,7 +153,7 @@ def test_labels_and_repeats_say_how_far_judges_can_be_trusted(
     }
     text = report.read_text(encoding="utf-8")
     shown = cli("report", told["run_id"]).out
-    for words in ("accuracy against people's labels: 50.0% of 6", "recall 100.0% of 2", "only 3 labelled"):
+    for words in ("agrees with human labels: 3 of 6 (50.0%", "recall 2 of 2 (100.0%", "only 3 labelled"):
         assert words in text, words
         assert words in shown, words
     rescored = document(cli("rescore", told["run_id"], *WORKERS))["summary"]["judge"]

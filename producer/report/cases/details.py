@@ -18,7 +18,7 @@ MOST_FAILURES: Final = 5
 MOST_VERBOSE: Final = 200
 """Cases whose stages are shown."""
 PROMPT_CHARS: Final = 100
-PROMPT_MARGIN: Final = len("    asked: ...")
+PROMPT_MARGIN: Final = len("    input: ...")
 """Characters around a prompt in its line."""
 LEAST_ROOM: Final = 20
 """Characters of a prompt, however narrow the terminal is."""
@@ -32,6 +32,7 @@ class FreeformDetails:
     """Collects the outputs of each prompt."""
 
     def __init__(self) -> None:
+        self._run = ""
         self._prompts: dict[int, tuple[str, list[tuple[str, str, str, str]]]] = {}
         self._more = set[int]()
 
@@ -46,7 +47,8 @@ class FreeformDetails:
             prompt[1].append(_cells(case))
 
     def end(self, document: Mapping[str, Any]) -> None:
-        """Has nothing to add."""
+        """Keeps the run's id, for commands in the text."""
+        self._run = document["run_id"]
 
     def text(self) -> str:
         """Draws the panel, and a table for each prompt."""
@@ -55,7 +57,7 @@ class FreeformDetails:
             drawn = boxed_table(COLUMNS, cells, wraps="Output", right=COLUMNS[2:])
             parts.append(f"Prompt {at + 1}: {prompt}\n\n{drawn}")
         if self._more:
-            parts.append(f"and {len(self._more):,} more prompts: `-o report.html` shows them all")
+            parts.append(f"{len(self._more):,} more prompts: `proctor report {self._run} -o report.html`")
         return "\n\n".join(parts)
 
 
@@ -68,6 +70,7 @@ class FailureDetails:
 
     def __init__(self, *, is_verbose: bool = False) -> None:
         self._is_verbose = is_verbose
+        self._run = ""
         self._lines = list[str]()
         self._failures: dict[str, int] = {}
         self._shown = self._left = 0
@@ -85,7 +88,8 @@ class FailureDetails:
                     self._lines += _failure(case)
 
     def end(self, document: Mapping[str, Any]) -> None:
-        """Has nothing to add."""
+        """Keeps the run's id, for commands in the text."""
+        self._run = document["run_id"]
 
     def text(self) -> str:
         """Writes them one under the other; empty when nothing is to be shown."""
@@ -93,9 +97,8 @@ class FailureDetails:
         left = sum(max(0, number - MOST_FAILURES) for number in self._failures.values())
         left += max(0, self._shown - MOST_VERBOSE)
         if left:
-            lines.append(
-                f"and {left:,} more: `proctor results RUN` lists them, with --failed those that failed"
-            )
+            only_failed = "" if self._is_verbose else " --failed"
+            lines.append(f"{left:,} more: `proctor results {self._run}{only_failed}`")
         return "\n".join(lines)
 
 
@@ -103,7 +106,7 @@ def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
     """One output as cells."""
     model = plain(case.item.model, PROMPT_CHARS)
     if case.result is None:
-        return model, "never asked", "", ""
+        return model, "skipped", "", ""
     if case.code:
         return model, plain(f"{case.code}: {case.message}", OUTPUT_CHARS), "", ""
     output = plain(str(case.result["raw_output"]), OUTPUT_CHARS)
@@ -112,14 +115,14 @@ def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
 
 def _failure(case: OpenedCase) -> list[str]:
     """Names a case, its status and why."""
-    status = case.code or str((case.result or {}).get("status") or "never asked")
+    status = case.code or str((case.result or {}).get("status") or "skipped")
     mark = "✓" if case.result and case.result["passed"] else "✗"
     name = f"case {case.item.case + 1}" + (f" ({plain(case.item.id, PROMPT_CHARS)})" if case.item.id else "")
     again = f" #{case.item.repeat + 1}" if case.item.repeat else ""
     lines = [f"{mark} {name} · {plain(case.item.model, PROMPT_CHARS)}{again}  {status}"]
     # The prompt only reminds of the case: it never takes more than its line.
     room = terminal_width() - PROMPT_MARGIN
-    lines.append(f"    asked: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
+    lines.append(f"    input: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
     return lines + [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
 
 

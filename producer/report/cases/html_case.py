@@ -9,8 +9,10 @@ from producer.report.cases.wording import dollars, seconds
 from producer.report.cells import plain
 from producer.report.html.page import cut
 from shared.contracts.case_vocabulary import Stage
+from shared.names import Outcome
 
-NEVER_ASKED: Final = "never asked"
+SKIPPED: Final = Outcome.SKIPPED.value
+"""Status of a case that was not sent."""
 GIST_CHARS: Final = 110
 """Of a prompt, in the line of a closed case."""
 REASON_CHARS: Final = 180
@@ -87,7 +89,7 @@ def told(case: OpenedCase, limit: int) -> dict[str, Any]:
 
 def status_of(case: OpenedCase) -> str:
     """Names how a case ended in one word of the pipeline, or of the error."""
-    return case.code or str((case.result or {}).get("status") or NEVER_ASKED)
+    return case.code or str((case.result or {}).get("status") or SKIPPED)
 
 
 def _name(case: OpenedCase) -> str:
@@ -98,7 +100,7 @@ def _name(case: OpenedCase) -> str:
 
 def _why(case: OpenedCase) -> str:
     """Says why there is no pass."""
-    return case.message if case.result else "the run ended before"
+    return case.message if case.result else "the run ended first"
 
 
 def _figures(case: OpenedCase) -> list[str]:
@@ -114,8 +116,8 @@ def _figures(case: OpenedCase) -> list[str]:
     figures += [f"{case.total_tokens:,} tokens"] * bool(case.total_tokens)
     score = (case.result.get("metrics") or {}).get("rouge_l")
     figures += [] if score is None else [f"ROUGE-L {float(score):.2f}"]
-    figures += [f"people say {case.item.label}"] * (case.item.label is not None)
-    figures += [f"sent {case.row.attempts} times"] * (case.row.attempts > 1)
+    figures += [f"human label: {case.item.label}"] * (case.item.label is not None)
+    figures += [f"{case.row.attempts} attempts"] * (case.row.attempts > 1)
     return figures
 
 
@@ -161,7 +163,7 @@ def _problems(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _differences(found: Mapping[str, Any]) -> Iterator[Difference]:
     """Returns the differences in the order in which they matter."""
     for entry in found.get("changed") or ():
-        note = "another type" if entry.get("type_changed") else ""
+        note = "type changed" if entry.get("type_changed") else ""
         yield Difference(_where(entry), *sides(entry["expected"], entry["actual"]), note)
     for entry in found.get("missing") or ():
         yield Difference(_where(entry), Side(differs=_shown(entry["expected"])), "missing")
@@ -205,13 +207,13 @@ def _parted(text: str, head: int, tail: int) -> Side:
 
 def _more(found: Mapping[str, Any]) -> str:
     """What else is to be said of the differences."""
-    left = f"and {found['omitted']:,} more" if found.get("omitted") else ""
+    left = f"{found['omitted']:,} more" if found.get("omitted") else ""
     return "; ".join(filter(None, (left, str(found.get("note") or ""))))
 
 
 def _where(entry: Mapping[str, Any]) -> str:
     """Where a difference is."""
-    return str(entry.get("path") or "the whole")
+    return str(entry.get("path") or "(root)")
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from producer.aggregate.gates import gate_line
-from producer.report.cases.html_case import NEVER_ASKED
+from producer.report.cases.html_case import SKIPPED
 from producer.report.cases.wording import (
     by_latency,
     by_pass_rate,
@@ -26,16 +26,16 @@ from shared.names import RunState
 from shared.runs import RunInfo
 
 PER: Final = 1_000
-"""Answers that a price is told of: the price of one has too many zeros."""
+"""Answers that a price is given for: the price of one has too many zeros."""
 NAME_CHARS: Final = 60
 """Of a model's name in a tile."""
 MEANINGS: Final[Mapping[str, str]] = {
     "failed_regex": "the pattern was not found",
     "failed_custom": "the validator did not accept it",
     "failed_json_parse": "no JSON object in the output",
-    "failed_schema": "the object breaks the schema",
+    "failed_schema": "the object violates the schema",
     "failed_equality": "not the expected object",
-    "failed_fuzzy": "not the expected object, and the judge finds it no equivalent",
+    "failed_fuzzy": "not the expected object, and the judge did not accept it",
 }
 GOING_ON: Final = frozenset(state.value for state in RunState) - {
     "finished",
@@ -125,14 +125,14 @@ def costs_of(models: Sequence[Mapping[str, Any]]) -> Any:
     """Draws what each model cost."""
     if not any(model["known_cost_usd"] for model in models):
         return ""
-    dearest = sorted(models, key=lambda model: -model["known_cost_usd"])
-    costs = Series("cost", [model["known_cost_usd"] for model in dearest])
+    by_cost = sorted(models, key=lambda model: -model["known_cost_usd"])
+    costs = Series("cost", [model["known_cost_usd"] for model in by_cost])
     return markup(
         bars(
-            [model["model"] for model in dearest],
+            [model["model"] for model in by_cost],
             [costs],
             title="Cost by model in US dollars",
-            told=[model["cost"] for model in dearest],
+            told=[model["cost"] for model in by_cost],
         )
     )
 
@@ -145,8 +145,8 @@ def statuses_of(document: Mapping[str, Any]) -> list[tuple[str, int, str]]:
         for status, number in summary["statuses"].items()
         if number and status != "passed"
     ]
-    found += [(code, number, "no answer to judge") for code, number in summary["errors"].items()]
-    found += [(NEVER_ASKED, skipped, "the run ended before")] * bool(skipped)
+    found += [(code, number, "no output") for code, number in summary["errors"].items()]
+    found += [(SKIPPED, skipped, "the run ended first")] * bool(skipped)
     return sorted(found, key=lambda each: -each[1])
 
 
@@ -162,12 +162,12 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("judges" if run.panel else "judge", ", ".join(run.judges) or "none"),
         ("temperature", f"{run.temperature:g}"),
         ("cases, repeats", f"{run.cases:,}, {run.repeat:,}"),
-        ("answers", "recorded before the run" if run.recorded else "from the cache where equal" * run.cache),
+        ("answers", "recorded" if run.recorded else "cached where equal" * run.cache),
         ("system prompt", run.system_prompt),
         ("JSON schema", "yes" if run.schema is not None else ""),
         ("validators", f"sha256 {run.validators.sha256}" if run.validators else ""),
         ("intervals", "Wilson, 95 %; errors and cases without an answer count as not passed"),
-        ("percentiles", "nearest rank, of answers that did not come from the cache"),
+        ("percentiles", "nearest rank, of answers that were not cached"),
         ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),
     ]
     return [(name, value) for name, value in facts if value]
@@ -183,7 +183,7 @@ def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
         judged = counts["passed"] + counts["failed"] + counts["error"]
         told = [f"{counts['passed']:,} of {judged:,} passed"]
         told += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-    return verdict_line(document, told, never="asked")
+    return verdict_line(document, told)
 
 
 def _tiles(document: Mapping[str, Any], *, is_freeform: bool) -> list[Tile]:

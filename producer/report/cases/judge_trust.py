@@ -1,4 +1,4 @@
-"""Says how far the judges of a cases run can be trusted; nothing where there is nothing to say."""
+"""How far the judges of a cases run can be trusted: agreement, consistency, and human labels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -14,10 +14,10 @@ COLUMNS: Final = (
     "PASS",
     "FAIL",
     "unclear",
-    "not reached",
-    "as the panel",
-    "same again",
-    "as people",
+    "unreachable",
+    "agrees with panel",
+    "consistent",
+    "agrees with labels",
     "cost",
 )
 """Of the table of judges."""
@@ -46,7 +46,7 @@ def judge_lines(document: Mapping[str, Any]) -> list[str]:
     lines = _decided(judge) + _agreed(judge) + _repeated(judge) + _labelled(judge)
     corrected = judge["corrected_pass_rate"]
     if corrected:
-        lines.append(f"of what was judged, people would have passed about {_share(corrected)}")
+        lines.append(f"estimated pass rate by human labels, of judged outputs: {_share(corrected)}")
     return lines
 
 
@@ -94,8 +94,8 @@ def _decided(judge: Mapping[str, Any]) -> list[str]:
     if not judge["pass_rate"]:
         return []
     names: Sequence[str] = [plain(each["model"], NAME_CHARS) for each in judge["judges"]]
-    who = f"a panel of {len(names)}" if len(names) > 1 else names[0]
-    return [f"of what was not equal, {who} passed {_share(judge['pass_rate'])}"]
+    who = f"a panel of {len(names)} judges" if len(names) > 1 else names[0]
+    return [f"{who} accepted {_of(judge['pass_rate'], 'non-identical outputs')}"]
 
 
 def _agreed(judge: Mapping[str, Any]) -> list[str]:
@@ -104,8 +104,8 @@ def _agreed(judge: Mapping[str, Any]) -> list[str]:
     if found is None:
         return []
     alpha = found["krippendorff_alpha"]
-    told = "not defined, all said the same word" if alpha is None else f"{alpha:.2f}"
-    return [f"agreement of the panel: Krippendorff's alpha {told}; unanimous in {_share(found['unanimous'])}"]
+    alpha_text = "undefined (all verdicts are the same)" if alpha is None else f"{alpha:.2f}"
+    return [f"panel agreement: Krippendorff's alpha {alpha_text}; unanimous {_of(found['unanimous'])}"]
 
 
 def _repeated(judge: Mapping[str, Any]) -> list[str]:
@@ -113,7 +113,7 @@ def _repeated(judge: Mapping[str, Any]) -> list[str]:
     found = judge["consistency"]
     if found is None:
         return []
-    return [f"outputs judged more than once, always the same way: {_share(found['same'])}"]
+    return [f"repeatedly judged outputs with the same verdict each time: {_of(found['same'])}"]
 
 
 def _labelled(judge: Mapping[str, Any]) -> list[str]:
@@ -121,17 +121,19 @@ def _labelled(judge: Mapping[str, Any]) -> list[str]:
     found = judge["calibration"]
     if found is None:
         labels = plural(judge["labelled"], "labelled answer")
-        return [f"{labels}, and no judge decided about one"] * bool(judge["labelled"])
+        return [f"{labels}, none of them with a verdict of a judge"] * bool(judge["labelled"])
     lines = [
-        f"accuracy against people's labels: {_share(found['accuracy'])}",
-        f"PASS: precision {_share(found['precision'])}, recall {_share(found['recall'])}",
+        f"agrees with human labels: {_of(found['accuracy'])}",
+        f"PASS: precision {_of(found['precision'])}, recall {_of(found['recall'])}",
         "; ".join(
-            f"{word} rightly {found[f'true_{key}']:,}, wrongly {found[f'false_{key}']:,}"
-            for word, key in (("PASS", "passed"), ("no PASS", "failed"))
+            f"{word} correct {found[f'true_{key}']:,}, wrong {found[f'false_{key}']:,}"
+            for word, key in (("PASS", "passed"), ("not PASS", "failed"))
         ),
     ]
     if found["few"]:
-        lines.append(f"only {plural(found['answers'], 'labelled answer')}: figures against labels are rough")
+        lines.append(
+            f"only {plural(found['answers'], 'labelled answer')}: the figures against labels are imprecise"
+        )
     return lines
 
 
@@ -145,6 +147,20 @@ def _share(rate: Mapping[str, Any] | None) -> str:
         return "unknown"
     value, low, high = (SHARE * rate[word] for word in ("value", "low", "high"))
     return f"{value:.1f}% of {rate['n']:,} ({low:.1f}-{high:.1f}%)"
+
+
+def _of(rate: Mapping[str, Any] | None, noun: str = "") -> str:
+    """Writes a share as a count, with its value and interval; the noun is of what is counted.
+
+    >>> _of({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}), _of(None)
+    ('3 of 4 (75.0%, 95% interval 30.1-95.4%)', 'unknown')
+    """
+    if rate is None:
+        return "unknown"
+    value, low, high = (SHARE * rate[word] for word in ("value", "low", "high"))
+    part = round(rate["value"] * rate["n"])
+    what = f"{part:,} of {rate['n']:,} {noun}".rstrip()
+    return f"{what} ({value:.1f}%, 95% interval {low:.1f}-{high:.1f}%)"
 
 
 def _brief(rate: Mapping[str, Any] | None) -> str:

@@ -71,7 +71,7 @@ class CasesMarkdownReport:
             *_repeats(document),
         ]
         parts += _judges(document)
-        parts += self._outputs() if self._is_freeform else self._failures()
+        parts += self._outputs() if self._is_freeform else self._failures(document["run_id"])
         self._out.write(("\n\n".join(parts) + "\n").encode(errors="replace"))
 
     def _outputs(self) -> list[str]:
@@ -91,7 +91,7 @@ class CasesMarkdownReport:
             parts.append(_table(("Model", "Output", "Latency", "Cost"), rows))
         return parts
 
-    def _failures(self) -> list[str]:
+    def _failures(self, run: str) -> list[str]:
         """Lists what did not pass."""
         if not self._failed:
             return ["## Failures", "None"]
@@ -99,13 +99,13 @@ class CasesMarkdownReport:
             [
                 markdown(case.item.id or str(case.item.case + 1), PROMPT_CHARS) + _again(case.item.repeat),
                 markdown(case.item.model, PROMPT_CHARS),
-                case.code or str((case.result or {}).get("status") or "never asked"),
+                case.code or str((case.result or {}).get("status") or "skipped"),
                 markdown(case.item.input, PROMPT_CHARS),
                 markdown(case.message, MESSAGE_CHARS),
             ]
             for case in self._failed
         ]
-        more = [f"and {self._left:,} more"] * bool(self._left)
+        more = [f"{self._left:,} more: `proctor results {run} --failed`"] * bool(self._left)
         return ["## Failures", _table(("Case", "Model", "Status", "Prompt", "Why"), rows), *more]
 
 
@@ -163,7 +163,7 @@ def _judges(document: Mapping[str, Any]) -> list[str]:
 
 def _output(case: OpenedCase) -> str:
     """What the model said."""
-    return "never asked" if case.result is None else str(case.result["raw_output"])
+    return "skipped" if case.result is None else str(case.result["raw_output"])
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -78,14 +78,14 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
             else "cost unknown"
         )
     told = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}", f"errors {counts['error']:,}"]
-    told += [f"never asked {counts['skipped']:,}"] * bool(counts["skipped"])
+    told += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
     told += [cost, f"tokens {tokens:,}"]
-    told += [f"from the cache {cached:,}"] * bool(cached)
-    told += [f"asked again {summary['retried']:,}"] * bool(summary["retried"])
+    told += [f"cached {cached:,}"] * bool(cached)
+    told += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
     judge = summary["judge"]
     votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""
     told += [f"judged {judge['judged'] if votes else judge['calls']:,}{votes}"] * bool(judge["calls"])
-    told += [f"judge not reached {judge['unreached']:,}"] * bool(judge["unreached"])
+    told += [f"judge unreachable {judge['unreached']:,}"] * bool(judge["unreached"])
     return told
 
 

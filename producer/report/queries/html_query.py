@@ -16,7 +16,7 @@ from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_vocabulary import confidence_of, json_object
 from shared.names import Outcome
 
-NEVER: Final = "never sent"
+SKIPPED: Final = "skipped"
 NAME_CHARS: Final = 80
 """Of an id or a category."""
 GIST_CHARS: Final = 110
@@ -45,7 +45,7 @@ def told(query: OpenedQuery, limit: int) -> dict[str, Any]:
     confidence = confidence_of(shown.get("response"))
     return {
         "id": element_id(row.index),
-        "outcome": NEVER if row.outcome is Outcome.SKIPPED else row.outcome.value,
+        "outcome": SKIPPED if row.outcome is Outcome.SKIPPED else row.outcome.value,
         "passed": row.outcome is Outcome.PASSED,
         "name": plain(shown.get("id"), NAME_CHARS),
         "category": plain(shown.get("category"), NAME_CHARS),

@@ -45,7 +45,7 @@ def opening(document: Mapping[str, Any], info: RunInfo) -> bytes:
         *([] if summary["duration_s"] is None else [f"Time: {duration(summary['duration_s'])}"]),
     ]
     said = [f"Note: {note}" for note in notes_of(info, document)]
-    said += [f"{summary['retried']:,} sent again"] * bool(summary["retried"])
+    said += [f"{summary['retried']:,} retried"] * bool(summary["retried"])
     return begin(
         TITLE,
         _verdict(document),
@@ -100,7 +100,7 @@ def _verdict(document: Mapping[str, Any]) -> str:
     told = [f"{met} of {plural(len(judged), 'target')} met" if judged else "no target could be judged"]
     told.append(f"{counts['passed']:,} of {_queries(counts['total'])} passed")
     told += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-    return verdict_line(document, told, never="sent")
+    return verdict_line(document, told)
 
 
 def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
@@ -115,7 +115,7 @@ def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
         is_bad = bool(counts[word])
         yield Tile(name, f"{counts[word]:,}", tone="bad" * is_bad, link=f"#outcome={word}" * is_bad)
     if counts["skipped"]:
-        yield Tile("never sent", f"{counts['skipped']:,}", tone="warn")
+        yield Tile("skipped", f"{counts['skipped']:,}", tone="warn")
     if times := summary["latency_ms"]:
         yield Tile("latency, P95", f"{times['p95']:,} ms", f"P50 {times['p50']:,} ms")
 

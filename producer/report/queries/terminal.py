@@ -88,14 +88,14 @@ def _target(target: Target) -> str:
 
 
 def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Names the outcomes, and what else is worth knowing."""
+    """Returns the outcomes and further counts with their labels."""
     told = [
         ("passed", counts["passed"], True),
         ("failed", counts["failed"], True),
         ("errors", counts["error"], True),
-        ("never sent", counts["skipped"], False),
-        ("sent again", summary["retried"], False),
-        ("deflected without a keyword asked for", summary["vacuous_deflections"], False),
+        ("skipped", counts["skipped"], False),
+        ("retried", summary["retried"], False),
+        ("deflections without required keywords", summary["vacuous_deflections"], False),
     ]
     return [(word, number) for word, number, is_always_told in told if number or is_always_told]
 

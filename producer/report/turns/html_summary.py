@@ -26,10 +26,10 @@ TONES: Final[Mapping[str, str]] = {
     "should": "t0",
     "skip": "t5",
     "error": "bad",
-    "never decided": "warn",
+    "skipped": "warn",
 }
 """Colours of decisions, the same wherever they are drawn."""
-_IN_TILES: Final = frozenset({"peak freezes", "summaries updated", "errors", "never decided"})
+_IN_TILES: Final = frozenset({"peak freezes", "summaries updated", "errors", "skipped"})
 
 
 class Course:
@@ -60,7 +60,7 @@ class Course:
         columns = range(-(-self._total // self._width))
         layers = [
             Series(word, [self._seen[at, code] for at in columns], TONES[word])
-            for code, word in (*_WORDS.items(), ("", "never decided"))
+            for code, word in (*_WORDS.items(), ("", "skipped"))
         ]
         labels = [f"{at * self._width + 1:,}" for at in columns]
         shown = [layer for layer in layers if any(layer.values)]
@@ -131,7 +131,7 @@ def _verdict(document: Mapping[str, Any]) -> str:
     counts, decisions = document["counts"], document["summary"]["decisions"]
     told = [f"{counts['decided']:,} of {plural(counts['total'], 'turn')} decided"]
     told += [f"{number:,} {name}" for name, number in decisions.items() if number]
-    return verdict_line(document, told, never="decided")
+    return verdict_line(document, told)
 
 
 def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
@@ -143,7 +143,7 @@ def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
     is_bad = bool(counts["error"])
     yield Tile("errors", f"{counts['error']:,}", tone="bad" * is_bad, link="#errors" * is_bad)
     if counts["skipped"]:
-        yield Tile("never decided", f"{counts['skipped']:,}", tone="warn")
+        yield Tile("skipped", f"{counts['skipped']:,}", tone="warn")
     yield Tile("peak freezes", f"{summary['freezes']:,}", "summaries kept", link="#freeze=frozen")
     yield Tile("summaries updated", f"{summary['summaries_updated']:,}")
     yield Tile("threads", f"{summary['threads']:,}", link="#threads")

@@ -23,7 +23,7 @@ NAME_CHARS: Final = 80
 """Of the name of a thread or a message."""
 WHY_CHARS: Final = 300
 """Of a reason, and of any other line of a trace."""
-NEVER: Final = "never decided"
+SKIPPED: Final = "skipped"
 
 
 class Threads:
@@ -122,7 +122,7 @@ def shown_of(turn: OpenedRow) -> dict[str, Any]:
         "thread": plain(result.thread_id, NAME_CHARS) if result else "",
         "message": plain(result.message_id, NAME_CHARS) if result else "",
         "said": plain(message_of(turn.row), WHY_CHARS),
-        "decision": "error" if is_error else (result.decision or NEVER) if result else NEVER,
+        "decision": "error" if is_error else (result.decision or SKIPPED) if result else SKIPPED,
         "tone": "bad" if is_error else "",
         "rule": (result.rule or "") if result else "",
         "code": plain(error.code, NAME_CHARS) if error else "",

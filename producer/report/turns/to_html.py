@@ -14,7 +14,7 @@ from producer.report.turns.html_summary import (
     opening,
     summary_of,
 )
-from producer.report.turns.html_threads import NEVER, Threads, bad_rows, shown_of
+from producer.report.turns.html_threads import SKIPPED, Threads, bad_rows, shown_of
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.wording import RULES
 from producer.text import plural
@@ -24,7 +24,7 @@ MOST_TURNS: Final = 20_000
 """Turns in the table: a browser opens so many without pain."""
 MOST_ERRORS: Final = 100
 """Turns in error that are listed first, wherever in the run they are."""
-DECISIONS: Final = ("must", "should", "skip", "error", NEVER)
+DECISIONS: Final = ("must", "should", "skip", "error", SKIPPED)
 
 
 class TurnsHtmlReport:

@@ -62,7 +62,7 @@ class TurnsJunitReport:
         if self._decided:
             yield JunitTest("turns", f"{name}: {self._decided:,} decided")
         if self._skipped:
-            yield JunitTest("turns", f"{name}: {self._skipped:,} never decided", "skipped", message=NEVER)
+            yield JunitTest("turns", f"{name}: {self._skipped:,} skipped", "skipped", message=NEVER)
         self._decided = self._skipped = 0
 
 

@@ -34,14 +34,14 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names what else is worth knowing, with its number."""
+    """Returns further counts with their labels."""
     summary, counts = document["summary"], document["counts"]
     told = [
         ("peak freezes", summary["freezes"], True),
         ("summaries updated", summary["summaries_updated"], True),
         ("repeated requests", summary["repeated_requests"], False),
-        ("decided again", summary["retried"], False),
-        ("never decided", counts["skipped"], False),
+        ("retried", summary["retried"], False),
+        ("skipped", counts["skipped"], False),
         ("errors", counts["error"], True),
     ]
     return [(word, f"{number:,}") for word, number, is_always_told in told if number or is_always_told]
@@ -59,7 +59,7 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not calls:
         return []
     told = [("calls made", calls["made"]), ("calls avoided", calls["avoided"])]
-    told += [("answered from the cache", calls["from_cache"])] * bool(calls["from_cache"])
+    told += [("cached answers", calls["from_cache"])] * bool(calls["from_cache"])
     told += [("calls given up", calls["given_up"])] * bool(calls["given_up"])
     told += [("replies without a JSON object", calls.get("unread"))] * bool(calls.get("unread"))
     told += [("invalid summaries proposed", calls.get("invalid_shapes"))] * bool(calls.get("invalid_shapes"))
@@ -75,22 +75,21 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return remarked + [(word, f"{number:,}") for word, number in tokens if number]
 
 
-def verdict_line(document: Mapping[str, Any], told: Sequence[str], *, never: str) -> str:
+def verdict_line(document: Mapping[str, Any], first: Sequence[str]) -> str:
     """Says in one line what counts of a run of any kind.
 
     Args:
         document: the run's.
-        told: what its kind tells first.
-        never: the word for items without a result, such as `asked`.
+        first: what comes first for its kind.
 
     >>> counts = {"error": 1, "skipped": 2}
-    >>> verdict_line({"state": "cancelled", "counts": counts}, ["3 of 6 passed"], never="asked")
-    'cancelled, 3 of 6 passed, 1 error, 2 never asked'
+    >>> verdict_line({"state": "cancelled", "counts": counts}, ["3 of 6 passed"])
+    'cancelled, 3 of 6 passed, 1 error, 2 skipped'
     """
     counts = document["counts"]
     missed = sum(not gate["met"] for gate in document.get("gates", ()))
-    words = [document["state"]] * (document["state"] != "finished") + [*told]
+    words = [document["state"]] * (document["state"] != "finished") + [*first]
     words += [plural(counts["error"], "error")] * bool(counts["error"])
-    words += [f"{counts['skipped']:,} never {never}"] * bool(counts["skipped"])
-    words += [f"{plural(missed, 'gate')} missed"] * bool(missed)
+    words += [f"{counts['skipped']:,} skipped"] * bool(counts["skipped"])
+    words += [f"{plural(missed, 'gate')} failed"] * bool(missed)
     return ", ".join(words)

@@ -143,7 +143,7 @@ def test_words_are_safe_and_complete() -> None:
     assert "<script>" not in text
     assert "\x1b" not in text
     lines = change_lines(document["broken"], 3)
-    assert lines[-1] == "  and 6 more"
+    assert lines[-1] == "  6 more"
     assert all(line.isprintable() for line in lines)
     assert verdict(document).startswith("B: worse; 9 of 9 cases worse, 0 better (McNemar p = 0.002,")
     assert counted(document) == "pairs 9 · broken 9 · fixed 0 · changed 0 · unchanged 0"

@@ -153,9 +153,9 @@ def test_problems_replies_and_what_was_never_asked_are_shown(tmp_path: Path) -> 
     failures = section(text, "failures")
     assert "<td><code>/city</code></td><td><code>type</code></td>" in failures
     assert "reply: FAIL: another &lt;city&gt;" in failures
-    assert failures.count("never asked") >= 1
-    assert "the run ended before" in failures
-    assert "0 of 2 passed, 2 failed, 1 never asked" in text
+    assert failures.count("skipped") >= 1
+    assert "the run ended first" in failures
+    assert "0 of 2 passed, 2 failed, 1 skipped" in text
 
 
 def test_judges_are_told_apart(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_judges_are_told_apart(tmp_path: Path) -> None:
     assert re.findall(r"<bdi>(.*?)</bdi>", table) == ["judge/a", "judge/b", "judge/&lt;c&gt;"]
     assert "Krippendorff" in text
     assert "of it for the judge: $1.50 in 3 calls" in text
-    assert "people say fail" in section(text, "failures")
+    assert "human label: fail" in section(text, "failures")
     assert 'id="judges"' not in page(tmp_path, list(rows_of(MODELS, 1, (GOOD,))))
 
 

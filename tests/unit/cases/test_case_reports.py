@@ -100,7 +100,7 @@ def test_failures_are_told_with_their_reason() -> None:
         details.page(standard())
     assert short.text().splitlines()[:3] == [
         "✗ case 1 (first) · slow  failed_equality",
-        "    asked: one",
+        "    input: one",
         "    1 difference: /n: expected 1, found 2",
     ]
     assert "upstream_timeout" in short.text()

@@ -21,21 +21,24 @@ def test_a_panel_stands_under_the_rates_it_made() -> None:
     ]
     text, page = summary_text(document(rows, INFO)), written("md", rows, INFO)
     for told in (
-        "of what was not equal, a panel of 3 passed 75.0% of 4 (30.1-95.4%)",
-        "agreement of the panel: Krippendorff's alpha 0.",
-        "; unanimous in 60.0% of 5 (",
-        "outputs judged more than once, always the same way: 100.0% of 1 (",
-        "accuracy against people's labels: 50.0% of 4 (",
-        "PASS: precision 33.3% of 3 (",
-        "recall 100.0% of 1 (",
-        "PASS rightly 1, wrongly 2; no PASS rightly 1, wrongly 0",
-        "only 3 labelled answers: figures against labels are rough",
+        "a panel of 3 judges accepted 3 of 4 non-identical outputs (75.0%, 95% interval 30.1-95.4%)",
+        "panel agreement: Krippendorff's alpha 0.",
+        "; unanimous 3 of 5 (60.0%,",
+        "repeatedly judged outputs with the same verdict each time: 1 of 1 (100.0%,",
+        "agrees with human labels: 2 of 4 (50.0%,",
+        "PASS: precision 1 of 3 (33.3%,",
+        "recall 1 of 1 (100.0%,",
+        "PASS correct 1, wrong 2; not PASS correct 1, wrong 0",
+        "only 3 labelled answers: the figures against labels are imprecise",
     ):
         assert told in text, told
         assert told in page, told
-    assert "judged 4 by 14 votes · judge not reached 1" in text
-    assert "  c: PASS 2 · FAIL 2 · not reached 1 · as the panel 75.0% of 4 · same again 100.0% of 1" in text
-    assert "| Judge | PASS | FAIL | unclear | not reached | as the panel | same again | as people |" in page
+    assert "judged 4 by 14 votes · judge unreachable 1" in text
+    assert (
+        "  c: PASS 2 · FAIL 2 · unreachable 1 · agrees with panel 75.0% of 4 · consistent 100.0% of 1" in text
+    )
+    heads = ["unreachable", "agrees with panel", "consistent", "agrees with labels"]
+    assert f"| Judge | PASS | FAIL | unclear | {' | '.join(heads)} |" in page
     assert json.loads(written("json", rows, INFO))["summary"]["judge"]["agreement"]["judges"] == 3
 
 
@@ -51,21 +54,21 @@ def test_a_single_judge_has_no_table_of_judges() -> None:
     """What repeats and labels say of it is told in lines."""
     rows = [judged(0, ["PASS"], label="pass"), judged(0, ["FAIL"], label="pass", repeat=1)]
     text = summary_text(document(rows, INFO))
-    assert "of what was not equal, a passed 50.0% of 2" in text
-    assert "always the same way: 0.0% of 1" in text
+    assert "a accepted 1 of 2 non-identical outputs (50.0%," in text
+    assert "the same verdict each time: 0 of 1 (0.0%," in text
     assert "| Judge |" not in written("md", rows, INFO)
 
 
 def test_labels_that_no_judge_saw_are_told() -> None:
     """Labelled answers that were equal, or none at all, say nothing about the judge."""
     rows = [judged(case, ["PASS"], output='{"n": 1}', label="pass") for case in range(2)]
-    assert "2 labelled answers, and no judge decided about one" in summary_text(document(rows, INFO))
+    assert "2 labelled answers, none of them with a verdict of a judge" in summary_text(document(rows, INFO))
 
 
 def test_a_panel_of_one_mind_has_no_alpha() -> None:
     """Where all say the same word, chance agrees as well as they do."""
     text = summary_text(document([judged(0, ["PASS", "PASS"])], INFO))
-    assert "alpha not defined, all said the same word; unanimous in 100.0% of 1" in text
+    assert "alpha undefined (all verdicts are the same); unanimous 1 of 1 (100.0%," in text
 
 
 def test_verbose_tells_what_each_judge_said() -> None:

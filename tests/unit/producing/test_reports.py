@@ -240,7 +240,7 @@ def test_the_terminal_shows_the_numbers(rows: list[TurnRow]) -> None:
     text = summary_text(document(rows))
     assert "must    1  100.0 %" in text
     assert "2 MUST signal" in text
-    assert "peak freezes 0 · summaries updated 1 · never decided 1 · errors 2" in text
+    assert "peak freezes 0 · summaries updated 1 · skipped 1 · errors 2" in text
     assert "errors by code: etag_conflict 1, poison 1" in text
     assert "cancelled: 4 turns of 2 threads" in text
     assert summary_text(document([]))

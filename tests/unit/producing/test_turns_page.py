@@ -38,7 +38,7 @@ def test_the_first_screen_says_what_counts(tmp_path: Path) -> None:
     """State, turns by outcome, decisions with their share, freezes and errors stand above everything."""
     text = page(tmp_path, conversation("boats"), state=RunState.CANCELLED)
     head = text.split("<main>", maxsplit=1)[0]
-    verdict = "cancelled, 6 of 8 turns decided, 1 must, 3 should, 2 skip, 1 error, 1 never decided"
+    verdict = "cancelled, 6 of 8 turns decided, 1 must, 3 should, 2 skip, 1 error, 1 skipped"
     assert f'<p class="verdict bad"><span aria-hidden="true">✗</span> {verdict}</p>' in head
     assert re.search(r"<dt>should</dt><dd>.*?>3</a><small>50.0 %</small>", head)
     assert re.search(r"<dt>peak freezes</dt><dd>.*?>3</a>", head)
@@ -105,7 +105,7 @@ def test_every_turn_is_in_the_table(tmp_path: Path) -> None:
         ("error", "", "not", "t1"),
         ("skip", "5", "frozen", "t1"),
         ("should", "6", "frozen", "t1"),
-        ("never decided", "", "not", ""),
+        ("skipped", "", "not", ""),
     ]
 
 
@@ -166,7 +166,7 @@ def test_a_large_run_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.
     assert "The first 2 of 4 threads are drawn. Only turns of the table below are in it." in text
     assert "The first 2 are listed." in text
     assert "1 must, 3 should" not in text.split("<main>", maxsplit=1)[0]
-    assert "24 of 32 turns decided, 4 must, 12 should, 8 skip, 4 errors, 4 never decided" in text
+    assert "24 of 32 turns decided, 4 must, 12 should, 8 skip, 4 errors, 4 skipped" in text
 
 
 def test_a_missed_gate_is_told(tmp_path: Path) -> None:
@@ -175,5 +175,5 @@ def test_a_missed_gate_is_told(tmp_path: Path) -> None:
     path = write_page(tmp_path / "r.html", turns_run(2), rows, gates=[parse_gate("must_share<0.5")])
     text = path.read_text(encoding="utf-8")
     assert '<p class="verdict bad">' in text
-    assert "2 of 2 turns decided, 2 should, 1 gate missed" in text
+    assert "2 of 2 turns decided, 2 should, 1 gate failed" in text
     assert '<p class="verdict good">' in page(tmp_path, rows)

@@ -74,7 +74,7 @@ def test_the_first_screen_says_what_counts(tmp_path: Path) -> None:
     """Targets with verdicts, outcomes, the run and the notes of a partial one stand above everything."""
     rows = query_rows(one_of_each(), never_sent=2)
     head = page(tmp_path, rows, state=RunState.CANCELLED).split("<main>", maxsplit=1)[0]
-    verdict = "cancelled, 4 of 5 targets met, 4 of 11 queries passed, 4 failed, 1 error, 2 never sent"
+    verdict = "cancelled, 4 of 5 targets met, 4 of 11 queries passed, 4 failed, 1 error, 2 skipped"
     assert re.search(rf'<p class="verdict bad"><span aria-hidden="true">✗</span> {verdict}</p>', head)
     assert "Date: 2026-02-10 14:30:00 UTC · Run ID: eval-2026-02-10T14-30-00" in head
     assert "Queries: 9 · Successful: 8/9" in head
@@ -112,7 +112,7 @@ def test_failures_stand_first(tmp_path: Path) -> None:
     found = details(page(tmp_path, query_rows(one_of_each(), never_sent=1)))
     assert names(found) == ["Q-02", "Q-03", "Q-05", "Q-07", "Q-08", "Q-90", "Q-01", "Q-04", "Q-06", "Q-09"]
     outcomes = [re.findall(r'data-outcome="([^"]*)"', each)[0] for each in found]
-    assert outcomes == ["failed"] * 4 + ["error", "never sent"] + ["passed"] * 4
+    assert outcomes == ["failed"] * 4 + ["error", "skipped"] + ["passed"] * 4
     assert "api_timeout: Timeout after 30s" in found[4]
     assert "the run ended before" in found[5]
 
