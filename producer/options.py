@@ -1,4 +1,4 @@
-"""What a submit may be told, and what it answers."""
+"""Options and result of a submit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,34 +14,34 @@ from shared.ledger import Wake
 
 @dataclass(frozen=True, slots=True)
 class CaseChoice:
-    """What the command line says about a run of cases; it goes before the configuration."""
+    """Options for a run of cases, which override the configuration."""
 
     models: Sequence[str] = ()
-    """Asked instead of the configured ones."""
+    """Called instead of the configured ones."""
     api_base: str = ""
-    """Where they are asked."""
+    """Base URL of their API."""
     api_key_env: str = ""
-    """The variable of the workers' environment that holds the key."""
+    """The variable of the workers' environment with the API key."""
     temperature: float | None = None
-    """What they are asked with."""
+    """Sampling temperature."""
     max_cost: float | None = None
-    """US dollars that the run may cost."""
+    """Cost cap in US dollars."""
     price: Mapping[str, float] = field(default_factory=dict)
     """`prompt_per_million` and `completion_per_million`."""
     cache: bool = True
-    """Whether equal questions share an answer."""
+    """Whether identical requests share an answer."""
     concurrency: int | None = None
-    """Calls that may be under way at a time in the whole fleet."""
+    """Maximum concurrent calls, across all workers."""
     repeat: int | None = None
-    """How often each case is put to each model."""
+    """Repetitions of each case with each model."""
     judges: Sequence[str] | None = None
-    """Who are asked instead of the configured judges; empty: nobody."""
+    """Used instead of the configured judges; empty: no judge."""
     validators_file: str | None = None
-    """Taken instead of the configured one."""
+    """Used instead of the configured one."""
     outputs: str | None = None
     """File of recorded outputs."""
     stream: bool = False
-    """Whether answers are taken piece by piece."""
+    """Whether answers are streamed."""
     fail_fast: bool = False
     """Whether the first failure ends the run."""
     cases: Sequence[str] = ()
@@ -56,7 +56,7 @@ class CaseChoice:
 
 @dataclass(frozen=True, slots=True)
 class QueryChoice:
-    """Which queries of a file a run asks."""
+    """Which queries of a file a run sends."""
 
     categories: Sequence[str] = ()
     """Only those of one of these; empty: of all."""
@@ -77,28 +77,28 @@ class QueryChoice:
 
 
 class Publishes(Protocol):
-    """Whoever brings wake-ups to workers: `shared.broker.Publisher`."""
+    """Publishes wake-ups: `shared.broker.Publisher`."""
 
     def publish(self, wakes: Sequence[Wake]) -> None:
-        """Publishes wake-ups; does not fail for a broker that is away."""
+        """Publishes wake-ups; does not raise for an unavailable broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """What a submit may be told."""
+    """Options of a submit."""
 
     idempotency_key: str = ""
-    """The same key again stands for the same run; empty for none."""
+    """The same key again returns the same run; empty for none."""
     namespace: str = ""
-    """Where the threads' state lives; empty for the run's own."""
+    """Namespace of the threads' state; empty for the run's own."""
     summary_policy: SummaryPolicy = SummaryPolicy.GUARDRAIL
     """What keeps a proposed summary out of a memento."""
     queries: QueryRun = field(default_factory=QueryRun)
-    """How queries are asked."""
+    """How queries are sent."""
     query_choice: QueryChoice = field(default_factory=QueryChoice)
-    """Which queries are asked."""
+    """Which queries are sent."""
     live: LiveRun | None = None
-    """How turns are answered by a model; None: their answers are recorded."""
+    """How a model answers turns; None: their answers are recorded."""
     cases: CaseChoice = field(default_factory=CaseChoice)
     """How cases are run."""
     results_ttl_s: int = 30 * 24 * 3600
@@ -112,11 +112,11 @@ class SubmitOptions:
     chunk_turns: int = CHUNK_TURNS
     """Turns of one chunk."""
     on_progress: Callable[[int], None] = field(default=lambda _items: None)
-    """Told how many items were loaded, after each call."""
+    """Called with the number of loaded items after each call of the ledger."""
     on_wait: Callable[[str], None] = field(default=lambda _why: None)
-    """Told why nothing moves, once per reason."""
+    """Called with the reason when the submit waits, once per reason."""
     on_warning: Callable[[str], None] = field(default=lambda _warning: None)
-    """Told what the contract allows and nobody wants."""
+    """Called with each warning about the input."""
 
 
 class SubmittedRun(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from producer.load.chunks import CHUNK_TURNS, LIVE_CHUNK_TURNS, chunked
-from producer.load.turns import TurnLine
+from producer.load.chunks import CHUNK_TURNS, LIVE_CHUNK_TURNS, TurnLine, chunked
 from producer.options import Publishes
 from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.live_turns import LiveRun

@@ -8,7 +8,7 @@ from secrets import token_hex
 from typing import Final
 
 from producer import kinds
-from producer.load.loads import chunk_size
+from producer.load.chunks import chunk_size
 from producer.options import Publishes
 from producer.report.cases import opened_rows as case_rows
 from producer.report.queries import opened_rows as query_rows

@@ -1,10 +1,10 @@
-"""Brings a file into the ledger as a run: all of it or nothing, and the same key twice is one run.
+"""Submits a file as a run: all of it or nothing, and the same idempotency key twice is one run.
 
     read, check and load in one stream  →  seal  →  publish wake-ups  →  wait until it is on disk
 
-Nothing of a loading run is published. Whatever goes wrong before the seal removes what was loaded: a bad
-line, no room, Ctrl-C. Wake-ups are published before the wait for the disk, so that work begins at once; a
-run that a crash took back meanwhile is loaded again, and its wake-ups find nothing.
+Nothing of a loading run is published. Any error before the seal (an invalid line, no room, Ctrl-C) removes
+what was loaded. Wake-ups are published before the wait for the disk, so that work begins at once; a run that
+is lost in a crash meanwhile is loaded again, and its earlier wake-ups have no effect.
 """
 
 import json
@@ -22,9 +22,8 @@ from time import monotonic
 from typing import Final, Protocol
 
 from producer import kinds
-from producer.load.chunks import Chunk, grouped
+from producer.load.chunks import Chunk, Load, grouped
 from producer.load.detect import detect_kind
-from producer.load.loads import Load
 from producer.load.source import Source
 from producer.options import Publishes, SubmitOptions, SubmittedRun
 from shared.clock import now_ms
@@ -38,17 +37,17 @@ SNAPSHOT_VERSION: Final = 1
 LOADS: Final = 3
 """How often a file is loaded when Redis loses what it confirmed."""
 ROOM_EVERY_ITEMS: Final = 50_000
-"""How often the room in the ledger is looked at."""
+"""How often the room in the ledger is checked."""
 RENEWALS: Final = 4
 """How often a loader renews its lease within the time that it lasts."""
 POLL_S: Final = 0.25
-"""Between two looks at something that is waited for."""
+"""Polling interval of waits."""
 SWITCH_S: Final = 0.0005
 """How long reading may keep the sending thread from the interpreter; 5 ms cost a seventh of a load."""
 DURABLE_S: Final = 5.0
 """How long the server may take to write to its disk."""
 LOST_WRITES_S: Final = 2.0
-"""What a server that cannot tell may lose in a crash; after this the run is looked for again."""
+"""Writes that a server without WAITAOF may lose in a crash; after this time the run is checked again."""
 DISCARD_PATIENCE_S: Final = 2.0
 """How long removing a broken load is tried; a steward does it 15 s later anyway."""
 
@@ -83,7 +82,7 @@ def submit(
 
 
 class _Submit:
-    """One submit, with what it knows so far."""
+    """The state of one submit."""
 
     def __init__(
         self, ledger: Ledger, publisher: Publishes, source: Source, kind: Kind, options: SubmitOptions
@@ -106,7 +105,7 @@ class _Submit:
             return submitted
 
     def _load_until_durable(self) -> SubmittedRun:
-        """Loads until Redis keeps what it confirmed; a stream can be loaded once."""
+        """Loads again if Redis lost confirmed writes; a stream can be loaded once."""
         for attempt in range(1, LOADS + 1):
             try:
                 return self._load_once()
@@ -138,7 +137,7 @@ class _Submit:
         return self._submitted(self._run, duplicate=False)
 
     def _open(self, load: Load) -> Opened:
-        """Opens the run, waiting for another loader of the same key as long as that one lives."""
+        """Opens the run; waits for another loader of the same key while its lease is valid."""
         options, has_reported, copy = self._options, False, 1
         snapshot = _snapshot(self._source, options, load)
         run = self._run or load.run_id(now_ms(), copy)
@@ -163,7 +162,8 @@ class _Submit:
                 options.on_wait(f"another submit with this key is loading {opened.run}")
                 has_reported = True
             self._pause.wait(POLL_S)
-            # Without a worker nobody moves the ledger's clock, and a dead loader would never be called dead.
+            # Without a worker only this tick advances the ledger clock, so that a dead loader's lease
+            # expires.
             self._publisher.publish(self._ledger.tick(self._token, [], 0))
 
     @contextmanager
@@ -202,9 +202,9 @@ class _Submit:
             self._options.on_progress(self._total)
 
     def _await_room(self) -> None:
-        """Waits while sealed runs have too much left to do; the load stays ours meanwhile.
+        """Waits while the backlog of sealed runs is too large, and renews the loader's lease.
 
-        Loading runs do not count: two of them that wait for each other would wait for ever.
+        Loading runs do not count: two of them would wait for each other for ever.
         """
         if self._total - self._checked_at < ROOM_EVERY_ITEMS:
             return
@@ -221,7 +221,7 @@ class _Submit:
             self._ledger.load(self._run, self._token, {}, {})  # renews the loader's lease
 
     def _await_disk(self, digest: str) -> None:
-        """Waits until a crash cannot take the run back, and looks whether one did."""
+        """Waits until the run is on disk, and checks that it still exists."""
         if not self._ledger.wait_durable(DURABLE_S):
             self._pause.wait(LOST_WRITES_S)
         # Sealing again changes nothing on a run that is there; it finds out about one that is not.

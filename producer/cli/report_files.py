@@ -8,23 +8,12 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Final, NamedTuple
 
+from producer.kinds import REPORT_SUFFIXES
 from shared.errors import DISK_ERRORS, InfrastructureError, UsageError
 from shared.kinds import Kind
 
-FORMATS: Final = ("md", "json", "jsonl", "csv", "html", "junit", "github")
-_OF_SUFFIX: Final = {
-    ".md": "md",
-    ".markdown": "md",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".html": "html",
-    ".htm": "html",
-    ".xml": "junit",
-}
-_SUFFIX_OF: Final = {"junit": "xml", "github": "md"}
-"""Of formats that are not named like their files."""
+FORMATS: Final = tuple(REPORT_SUFFIXES)
+_OF_SUFFIX: Final = {suffix: name for name, suffixes in REPORT_SUFFIXES.items() for suffix in suffixes}
 
 
 class ReportFile(NamedTuple):
@@ -53,7 +42,8 @@ def plan_files(paths: Sequence[Path], export: str | None) -> list[ReportFile]:
     """
     files = [ReportFile(export or _format_of(path), path) for path in paths]
     if export and not files:
-        files = [ReportFile(export, Path(f"report.{_SUFFIX_OF.get(export, export)}"))]
+        suffix = next(iter(REPORT_SUFFIXES[export]), ".md")  # a job summary on GitHub is Markdown
+        files = [ReportFile(export, Path(f"report{suffix}"))]
     for file in files:
         _check_place(file.path)
         if sum(other.path.resolve() == file.path.resolve() for other in files) > 1:

@@ -54,6 +54,15 @@ class WorkOptions:
     """Whether reports contain the texts of turns."""
 
 
+def submit_and_follow(session: Session, submission: Submission, options: WorkOptions) -> int:
+    """Submits a file, follows its run to the end, prints the result, and returns the exit code.
+
+    Raises:
+        ProctorError: see `Submission.send`.
+    """
+    return work(session, submission.kind(), options, lambda view: submission.send(view, is_attended=True).run)
+
+
 def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[View], str]) -> int:
     """Begins a run, follows it to its end, prints the result, and returns the exit code.
 
@@ -145,7 +154,7 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
         found = rewrite(session.store, info, Path(folder), config)
         choice = SubmitChoice(InputOptions(kind=CASES.name), cases=CaseOptions(outputs=str(found.outputs)))
         submission = Submission(session, str(found.config), choice)
-        return work(session, CASES, options, lambda view: submission.send(view, is_attended=True).run)
+        return submit_and_follow(session, submission, options)
 
 
 def detach(session: Session, submission: Submission, options: WorkOptions) -> int:

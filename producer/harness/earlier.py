@@ -1,9 +1,9 @@
-"""Finds the results that an interrupted evaluation left behind, so that resuming it shows all queries.
+"""Finds the results of an interrupted evaluation, so that resuming it reports all queries.
 
-`--start-from Q-15` continues the newest run that put the same baselines to the same API and did not finish;
-that one may itself continue another. Without such a run only the queries from Q-15 on are in the files.
+`--start-from Q-15` continues the newest run that sent the same baselines to the same API and did not finish;
+that run may itself continue another. Without such a run only the queries from Q-15 on are in the files.
 
-A run that a killed evaluation left behind is found by its owner: host, process id and folder.
+The run of a killed evaluation is found by its owner: host, process id and folder.
 """
 
 import os
@@ -22,11 +22,11 @@ from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo, RunStore
 
 LOOKED_AT: Final = 20
-"""Newest runs of queries among which the interrupted one is searched."""
+"""Newest runs of queries that are searched for the interrupted one."""
 
 
 class Earlier(NamedTuple):
-    """What is there already."""
+    """Results of earlier runs."""
 
     run: str
     """The run that is continued; empty when there is none."""
@@ -40,7 +40,7 @@ NOTHING: Final = Earlier("", {})
 def earlier_results(
     store: RunStore, baselines: Sequence[Mapping[str, Any]], start_from: str, api_url: str
 ) -> Earlier:
-    """Collects what an interrupted run answered; nothing when all queries are to be sent.
+    """Collects the results of an interrupted run; empty if all queries are to be sent.
 
     Raises:
         RedisUnreachableError: Redis stays away.
@@ -60,12 +60,12 @@ def earlier_results(
 def unfinished_runs(
     store: RunStore, baselines: Sequence[Mapping[str, Any]], owner: str, api_url: str
 ) -> Iterator[RunInfo]:
-    """Finds runs of the same baselines that an evaluation of this machine and folder left when it was killed.
+    """Finds runs of the same baselines by killed evaluations of this machine and folder.
 
     Args:
         store: reads runs.
         baselines: what is evaluated.
-        owner: of the evaluation that looks, see `owner_of`.
+        owner: of this evaluation, see `owner_of`.
         api_url: base URL of the API.
 
     Raises:
@@ -111,12 +111,12 @@ def _is_alive(pid: int) -> bool:
 
 
 def payloads_of(baselines: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-    """Encodes queries as a run keeps them."""
+    """Encodes queries as stored in a run."""
     return {query["id"]: encode_baseline(dict(query)) for query in baselines}
 
 
 def _has_same_queries(store: RunStore, info: RunInfo, payloads: Mapping[str, bytes], api_url: str) -> bool:
-    """Whether a run asks the same API, once, what these baselines ask: its first query tells."""
+    """Whether a run sends the same queries once to the same API, judged by its first query."""
     run = QueryRun.from_snapshot(info.snapshot)
     if run.api_url != api_url or run.repeat != 1 or run.chosen:
         return False

@@ -1,7 +1,7 @@
 """Runs the evaluation harness: argparse, the document's text and files, and the queue behind it.
 
-What the document leaves unsaid: every result is stored as it comes, so that Ctrl-C, a crash or an API that
-goes away lose none; files are written after Ctrl-C and without the API too, with what there is.
+In addition to the document, every result is stored when it arrives, so that Ctrl-C, a crash or an unavailable
+API lose none; files with the existing results are written in these cases too.
 """
 
 import argparse
@@ -46,7 +46,7 @@ EXIT_UNREACHABLE: Final = 3
 
 
 class HarnessOptions(NamedTuple):
-    """What the command line and the environment say."""
+    """Options of the command line and the environment."""
 
     delay_s: int
     """Seconds between queries."""
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _evaluate(options: HarnessOptions) -> int:
-    """Does what was asked for."""
+    """Runs an evaluation or a dry run."""
     baselines = baselines_or_exit()
     try:
         queries = start_at(baselines.queries, options.start_from)
@@ -178,7 +178,7 @@ class _Evaluation:
         return EXIT_UNREACHABLE
 
     def _cancel_orphans(self) -> None:
-        """Ends what an evaluation of this folder left when it was killed: workers would go on with it."""
+        """Cancels runs of killed evaluations of this folder, which workers would continue."""
         session, options = self._session, self._options
         for info in unfinished_runs(session.store, self._baselines.queries, self._owner, options.api_url):
             session.ledger.control(info.run, RunState.CANCELLED)
@@ -239,7 +239,7 @@ class _Evaluation:
         paths: OutputPaths,
         notes: Sequence[str],
     ) -> tuple[Callable[[], object], ...]:
-        """Returns what writes the three files; the report has results as people are shown them, `told`."""
+        """Returns functions that write the three files; the report uses the displayed form of results."""
         options = self._options
         config = run_config(
             delay_s=options.delay_s,
@@ -262,14 +262,14 @@ class _Evaluation:
         )
 
     def _notes(self, kept: Mapping[str, object], results: int) -> list[str]:
-        """Says what a reader must know before trusting the numbers."""
+        """Returns notes about earlier and missing results."""
         notes = [f"{self._from_earlier(kept)}, which this run continues"] if kept else []
         if results < len(self._ids):
             notes.append(f"partial: {results} of {len(self._ids)} queries are in it")
         return notes
 
     def _from_earlier(self, kept: Mapping[str, object]) -> str:
-        """Says which results are those of an earlier run."""
+        """Describes which results are those of an earlier run."""
         names = ", ".join(console.spans([name in kept for name in self._ids], self._ids))
         return f"{len(kept)} earlier result{'s' * (len(kept) > 1)} ({names}) of {self._earlier.run}"
 
@@ -277,7 +277,7 @@ class _Evaluation:
         """Names the query to start from next time: the first one that has no result."""
         own = queries_of(self._session.store, info.run)
         if info.state == RunState.ABORTED and own and next(reversed(own.values())).code:
-            own.popitem()  # the one that found nobody there
+            own.popitem()  # the query that could not connect
         answered = self._earlier.results.keys() | own.keys()
         left = [name for name in self._ids[self._ids.index(self._first) :] if name not in answered]
         hint = f"; continue with --start-from {left[0]}" if left else ""

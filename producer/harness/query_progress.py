@@ -1,4 +1,4 @@
-"""Follows an evaluation while workers put its queries: one line per query, in order, as results come in."""
+"""Follows an evaluation: prints one line per query, in order, as results arrive."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -51,7 +51,7 @@ class Lines:
             self.catch_up(info)
             if info.is_final:
                 return info
-            with suppress(RedisUnreachableError):  # the next look waits for Redis with more patience
+            with suppress(RedisUnreachableError):  # the next poll waits longer for Redis
                 local_workers.ensure_running()
             pause.wait(LOOK_EVERY_S)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from producer.cli.options.shared_options import SubmitChoice
     from producer.cli.session import Session
     from producer.item_ids import IdParts
-    from producer.load.loads import Load
+    from producer.load.chunks import Load
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from producer.report.interfaces import Report, Screen, Totals
@@ -75,6 +75,17 @@ ITEM_FORMATS: Final[Mapping[str, Lazy[Format]]] = {
     "github": Lazy("producer.report.github", "GithubReport"),
 }
 """Writers for any kind whose results are single items; a kind replaces those for which it has its own."""
+
+REPORT_SUFFIXES: Final[Mapping[str, Sequence[str]]] = {
+    "md": (".md", ".markdown"),
+    "json": (".json",),
+    "jsonl": (".jsonl", ".ndjson"),
+    "csv": (".csv",),
+    "html": (".html", ".htm"),
+    "junit": (".xml",),
+    "github": (),
+}
+"""Formats of report files with the suffixes that select them; the first one names a default file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from shared.kinds import TURNS
 
 TURN_RUNS: Final = ProducerKind(
     kind=TURNS,
-    loader=Lazy("producer.load.loads", "load_turns"),
+    loader=Lazy("producer.load.turns", "load_turns"),
     read_options=Lazy("producer.cli.submission", "read_turns"),
     keys=frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
     suffixes=(".jsonl", ".ndjson"),

@@ -1,32 +1,35 @@
 """Reads the baselines of an evaluation: one object with its queries, a bare list, or JSON Lines.
 
-All or nothing, as every input; sorted by id in natural order; keys that the contract does not know stay with
-their query. `read_baselines` raises, `load_baselines` is the harness document's function and exits.
+All or nothing, as every input; sorted by id in natural order; unknown keys are kept with their query.
+`load_queries` makes the chunks of a run, `read_baselines` reads a file, and `load_baselines` is the function
+of the harness document, which exits on errors.
 """
 
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from pydantic import ValidationError
 
+from producer.load.chunks import Load, item_chunks, shape_of
 from producer.load.picking import pick_items
 from producer.load.problems import describe, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.options import QueryChoice
+from producer.options import QueryChoice, SubmitOptions
 from shared.contracts.queries import Baseline
-from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order
+from shared.contracts.query_run import SNAPSHOT_KEY
+from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order, run_id_at
 from shared.errors import InputError
 
 BASELINES_PATH: Final = Path("data/evaluation_baselines.json")
 """Where the harness document has them, under the current directory."""
 MAX_FILE_BYTES: Final = 64 << 20
-"""Beyond any file written by people; the queries are held in memory to be sorted."""
+"""Larger than any real file; the queries are held in memory to be sorted."""
 
 _KNOWN: Final = tuple(Baseline.model_fields)
 _SHAPE: Final = 'write {"version": "1.0", "queries": […]}, a bare list, or one query on each line'
@@ -40,9 +43,9 @@ class Baselines:
     queries: list[dict[str, Any]]
     """By id, in natural order; optional keys filled in, unknown ones kept."""
     version: str
-    """As the file says; `unknown` where it does not."""
+    """Version of the file; `unknown` if it has none."""
     warnings: list[str]
-    """What is probably not meant."""
+    """Probable mistakes."""
 
 
 class _Entry(NamedTuple):
@@ -52,6 +55,50 @@ class _Entry(NamedTuple):
     """File and place, for errors."""
     value: Any
     """What is there."""
+
+
+def load_queries(source: Source, options: SubmitOptions) -> Load:
+    """Loads the baselines of an evaluation; all of them are read at once, to be sorted.
+
+    Raises:
+        InputError: the source breaks its contract, or no query has the id to start from.
+    """
+    baselines, query_run = read_baselines(source), options.queries
+    for warning in baselines.warnings:
+        options.on_warning(warning)
+    following = start_at(baselines.queries, query_run.start_from or None)
+    queries = choose(following, options.query_choice)
+    items = [
+        (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
+        for query in queries
+        for again in range(query_run.repeat)
+    ]
+    size, wide = shape_of(len(items), query_run.concurrency)
+    run = replace(
+        query_run,
+        version=baselines.version,
+        start_from=queries[0]["id"],
+        chosen=_describe_choice(options.query_choice, len(queries), len(baselines.queries)),
+        offset=len(baselines.queries) - len(following),
+        together=min(query_run.concurrency, size),
+    )
+    settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
+    return Load(
+        item_chunks(items, size),
+        {SNAPSHOT_KEY: run.as_snapshot()},
+        [f"{key}={value}" for key, value in settings.items()],
+        wide=wide,
+        run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
+    )
+
+
+def _describe_choice(choice: QueryChoice, chosen: int, of: int) -> str:
+    """Describes the selection of queries; empty for all.
+
+    >>> _describe_choice(QueryChoice(first=3), 3, 50), _describe_choice(QueryChoice(), 50, 50)
+    ('3 of 50 queries, chosen with --first 3', '')
+    """
+    return f"{chosen} of {of} queries, chosen with {choice}" if str(choice) else ""
 
 
 def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
@@ -70,7 +117,7 @@ def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
 
 
 def baselines_or_exit(path: str | Path | None = None) -> Baselines:
-    """Does what `load_baselines` does, and returns the file's version too.
+    """Like `load_baselines`, but returns the file's version too.
 
     Raises:
         SystemExit: as there.
@@ -142,7 +189,7 @@ def start_at(queries: Sequence[dict[str, Any]], identifier: str | None) -> list[
 
 
 def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[str, Any]]:
-    """Returns the queries that the command line asks for.
+    """Returns the queries selected on the command line.
 
     Raises:
         InputError: no query has such a category, or none is left.
@@ -150,11 +197,11 @@ def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[
     >>> choose([{"id": "Q-1", "category": "sla", "query": "Late?"}], QueryChoice(["sla"], "q-1"))[0]["id"]
     'Q-1'
     """
-    there = list(dict.fromkeys(query["category"] for query in queries))
+    categories = list(dict.fromkeys(query["category"] for query in queries))
     for name in choice.categories:
-        if name not in there:
-            close = get_close_matches(name, there, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(there)}"
+        if name not in categories:
+            close = get_close_matches(name, categories, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(categories)}"
             raise InputError(f"--category: no query has the category {shown(name)}", hint=hint)
     found = [query for query in queries if not choice.categories or query["category"] in choice.categories]
     left = pick_items(found, choice, lambda query: f"{query['id']}\n{query['query']}")

@@ -16,9 +16,8 @@ from producer.load.case_gates import check_prices
 from producer.load.case_prompts import BenchPrompt
 from producer.load.case_rows import nearest
 from producer.load.cases import Bench, check_models, outputs_of, read_bench
-from producer.load.chunks import Chunk, name_of
+from producer.load.chunks import Chunk, Load, chunk_size, name_of, shape_of
 from producer.load.conversations import Conversation, conversation
-from producer.load.loads import Load, chunk_size, shape_of
 from producer.load.picking import pick_items
 from producer.load.problems import shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for

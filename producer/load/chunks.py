@@ -1,15 +1,16 @@
-"""Cuts a stream of turns into chunks: consecutive lines, grouped by thread, whole threads where possible.
+"""Cuts inputs into chunks: turns by consecutive lines and whole threads, cases and queries by number.
 
-A chunk is what one Celery message stands for; a batch is the turns of one thread in one chunk, and travels as
-one ledger field. Pure: numbers and bytes in, numbers and bytes out.
+A chunk contains the items of one Celery message; a batch is the turns of one thread in one chunk, stored in
+one ledger field. Every loader returns a `Load` with the chunks of its input. Pure: no files, no Redis.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice, pairwise
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from producer.load.turns import TurnLine
+from producer.run_ids import new_run_id
 from shared.codecs.turn_batches import pack_batch
 from shared.ledger import ChunkPlan
 
@@ -31,8 +32,27 @@ LOAD_ITEMS: Final = 1_000
 """Batches in one call of the ledger, at most."""
 LOAD_BYTES: Final = 1 << 20
 """A call of the ledger is sent when it holds this much."""
+MOST_CHUNKS: Final = 200
+"""Chunks that a run of cases or queries is cut into, as long as they stay below `CHUNK_ITEMS_MOST`."""
+CHUNK_ITEMS_MOST: Final = 100
+"""Cases or queries of one chunk."""
+SPARE_SHARE: Final = 2
+"""One chunk in so many more is open than there are places for."""
 FIRST_CHARS: Final = 80
 """Longest thread name shown in a task's arguments."""
+
+
+class TurnLine(NamedTuple):
+    """One proved line."""
+
+    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a line
+    """Position among the turns, from 0."""
+    line_no: int
+    """Physical line in the file, from 1; blank lines count."""
+    thread: str
+    """The turn's threadId."""
+    raw: bytes
+    """The line without its line end: one JSON object."""
 
 
 class Chunk(NamedTuple):
@@ -41,13 +61,30 @@ class Chunk(NamedTuple):
     id: str
     """Position among the chunks, from 0, as text."""
     plan: ChunkPlan
-    """What the ledger must know of its batches."""
+    """The plan of its batches for the ledger."""
     items: dict[str, bytes]
     """Batch id to batch."""
     content: bytes
     """The lines in input order, for the digest."""
     turns: int
     """How many."""
+
+
+class Load(NamedTuple):
+    """One input, cut into chunks, with the settings of its run."""
+
+    chunks: Iterator[Chunk]
+    """In order; reading them may find that the input breaks its contract."""
+    snapshot: Mapping[str, Any]
+    """Settings of this kind for the run's snapshot."""
+    settings: Sequence[str] = ()
+    """Settings that affect results: another value is another content for an idempotency key."""
+    files: Mapping[str, bytes] = MappingProxyType({})
+    """Texts that items share, by name, stored once with the run."""
+    wide: int = 0
+    """Maximum concurrent chunks, across all workers; 0 for no limit."""
+    run_id: Callable[[int, int], str] = lambda now_ms, _copy: new_run_id(now_ms)
+    """Makes the run's id from the time and, counted from 1, how often ids of this time were taken."""
 
 
 def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
@@ -126,7 +163,7 @@ def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
 
 
 def name_of(thread: str) -> str:
-    r"""Names a chunk after its first thread, for people who look at the queue.
+    r"""Names a chunk after its first thread, for Flower.
 
     >>> name_of("1_00042"), name_of("a\nb")
     ('1_00042', "'a\\nb'")
@@ -134,22 +171,67 @@ def name_of(thread: str) -> str:
     return (thread if thread.isprintable() else ascii(thread))[:FIRST_CHARS]
 
 
+def chunk_size(items: int) -> int:
+    """Returns how many cases or queries a chunk contains: one in small runs, so that each is a row in Flower.
+
+    >>> [chunk_size(items) for items in (1, 200, 999, 5_000, 1_000_000)]
+    [1, 1, 4, 25, 100]
+    """
+    return min(max(items // MOST_CHUNKS, 1), CHUNK_ITEMS_MOST)
+
+
+def shape_of(items: int, concurrency: int) -> tuple[int, int]:
+    """Returns the items per chunk, and the number of open chunks, for so many concurrent items.
+
+    The largest chunk size is chosen that uses most of the slots with whole chunks. Half as many more chunks
+    may be open; their items wait at the gate for a slot, which would otherwise be empty between two chunks.
+
+    >>> [shape_of(1_500, together) for together in (1, 10, 97, 100)]
+    [(7, 1), (5, 3), (6, 24), (5, 30)]
+    """
+    most = chunk_size(items)
+    if concurrency < most:
+        return most, 1
+    size = max(range(most, most // 2, -1), key=lambda size: (concurrency // size * size, size))
+    wide = concurrency // size
+    return size, wide + wide // SPARE_SHARE
+
+
+def item_chunks(items: Sequence[tuple[str, bytes]], size: int) -> Iterator[Chunk]:
+    """Cuts cases or queries into chunks.
+
+    Args:
+        items: name and payload, in order.
+        size: items of one chunk.
+
+    >>> [chunk.plan for chunk in item_chunks([("Q-1", b"{}"), ("Q-2", b"{}"), ("Q-3", b"{}")], 2)]
+    [ChunkPlan(first='Q-1', parts=['0', '1']), ChunkPlan(first='Q-3', parts=['2'])]
+    """
+    numbered = enumerate(items)
+    number = 0
+    while some := list(islice(numbered, size)):
+        payloads = {str(index): payload for index, (_, payload) in some}
+        plan = ChunkPlan(name_of(some[0][1][0]), list(payloads))
+        yield Chunk(str(number), plan, payloads, b"\n".join(payloads.values()), len(some))
+        number += 1
+
+
 def grouped(
-    chunks: Iterator[Chunk], saw: Callable[[bytes], None]
+    chunks: Iterator[Chunk], update: Callable[[bytes], None]
 ) -> Iterator[tuple[dict[str, bytes], dict[str, ChunkPlan], int]]:
-    """Puts chunks together until they are worth a call of the ledger.
+    """Groups chunks for one call of the ledger.
 
     Args:
         chunks: in order.
-        saw: is given the lines of the input again, each with its line end.
+        update: receives the lines of the input, each with its line end, for the digest.
 
     Yields:
         Batches, plan and number of turns.
     """
     items, plan, turns, size = dict[str, bytes](), dict[str, ChunkPlan](), 0, 0
     for chunk in chunks:
-        saw(chunk.content)
-        saw(b"\n")
+        update(chunk.content)
+        update(b"\n")
         if plan and (len(items) + len(chunk.items) > LOAD_ITEMS or size + len(chunk.content) > LOAD_BYTES):
             yield items, plan, turns
             items, plan, turns, size = {}, {}, 0, 0

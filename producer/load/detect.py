@@ -1,7 +1,7 @@
-"""Recognises from a file's first bytes what kind of run it describes.
+"""Recognises the kind of a file from its first bytes.
 
-The content decides; the file's suffix is asked only when the content says nothing, and then the kind's own
-loader gives the precise error.
+The content decides; the suffix is used only if the content has no known key, and then the loader of the kind
+reports the precise error.
 """
 
 import json

@@ -1,9 +1,8 @@
-"""A faster door for ordinary turns: it lets in what the contract lets in; the contract judges the rest.
+"""Fast validation of ordinary turns; all other lines are validated with the contract.
 
-`shared.contracts.turns.Turn` is the contract and its words are the errors. Checking a line with it costs
-2.7 µs, with the structures below 0.8 µs, and a producer does little else. They are never looser than the
-contract, only narrower: they know no `meta` and no `context`, and no 29 February.
-tests/property/test_load_doors.py holds the two against each other.
+`shared.contracts.turns.Turn` is the contract and the source of error messages. Checking a line with it costs
+2.7 µs, with the structures below 0.8 µs, and a producer does little else. They accept a subset of the
+contract, without `meta`, `context` and 29 February. tests/property/test_load_doors.py compares the two.
 """
 # ruff: noqa: N815 - the fields carry the documents' own names, one spelling from file to result
 

@@ -1,4 +1,4 @@
-"""Picks items of a file as the command line asks: by words in them, the first ones, a sample."""
+"""Selects items of a file by the options of the command line: by text, the first ones, a sample."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ SAMPLE_SEED: Final = 20_260_101
 
 
 class Pick(Protocol):
-    """What the command line says about the items of a run."""
+    """Options that select items."""
 
     @property
     def containing(self) -> str:
@@ -27,11 +27,11 @@ class Pick(Protocol):
 
 
 def pick_items(items: Sequence[T], pick: Pick, text_of: Callable[[T], str]) -> list[T]:
-    """Returns the items that are left, in their order.
+    """Returns the selected items, in their order.
 
     Args:
         items: in order.
-        pick: what is asked for; words before numbers.
+        pick: the options; text is applied before numbers.
         text_of: the text of an item in which words are looked for.
     """
     found = list(items)

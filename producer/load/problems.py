@@ -1,6 +1,6 @@
-"""Turns what pydantic says about a line into one sentence a person can act on, and a hint how to mend it.
+"""Translates pydantic errors into a one-line message and a hint.
 
-Kept apart from reading: it runs once, for the first bad line, and may be as slow as it likes.
+Separate from reading: it runs once, for the first invalid line, so speed does not matter.
 """
 
 import re
@@ -41,7 +41,7 @@ class Problem(NamedTuple):
     what: str
     """What is wrong, with the value."""
     hint: str
-    """How to mend it."""
+    """How to fix it."""
 
 
 def shown(value: object) -> str:
@@ -71,11 +71,11 @@ def path_text(location: Iterable[str | int]) -> str:
 
 
 def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> Problem:
-    """Picks the problem that explains a bad line best: an unknown key first, it often causes the others.
+    """Returns the problem that explains an invalid line best: an unknown key first, often the cause of more.
 
     Args:
         error: what validating the line raised.
-        model: the model it was validated with; knows the keys that exist.
+        model: the model it was validated with.
         raw: the line.
     """
     details = error.errors(include_url=False)
@@ -90,13 +90,13 @@ def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> Prob
 
 
 def input_error(name: str, line: int, problem: Problem) -> InputError:
-    """Puts a problem behind its place: `FILE:LINE: path: what`."""
+    """Formats a problem with its place: `FILE:LINE: path: what`."""
     where = f"{name}:{line}: {problem.path}: " if problem.path else f"{name}:{line}: "
     return InputError(where + problem.what, hint=problem.hint)
 
 
 def broken_json(what: str, raw: bytes) -> Problem:
-    """Says why a line is no JSON: another encoding, a value JSON does not have, or plain bad syntax."""
+    """Returns why a line is not JSON: another encoding, a value JSON does not have, or bad syntax."""
     try:
         raw.decode()
     except UnicodeDecodeError as error:
@@ -112,7 +112,7 @@ def broken_json(what: str, raw: bytes) -> Problem:
 
 
 def _translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Problem:
-    """Finds words for one of pydantic's error types."""
+    """Translates one of pydantic's error types."""
     if detail["type"] == "json_invalid":
         return broken_json(detail["msg"], raw)
     location = _location(detail)
@@ -126,7 +126,7 @@ def _translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Pro
 
 
 def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
-    """Says what to do about a null: only what is optional can be left out."""
+    """Returns a hint for a null: only optional keys can be left out."""
     if location and isinstance(location[-1], int):
         return "take it out of the list"
     fields = [field for field in _fields_at(model, location[:-1]) if location[-1:] == (field[0],)]
@@ -135,7 +135,7 @@ def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) ->
 
 
 def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
-    """Words for values that are missing, of the wrong type, or none of the known words."""
+    """Messages for values that are missing, of the wrong type, or unknown."""
     kind, value = detail["type"], detail["input"]
     if kind.startswith("union_tag"):
         return _untagged(detail, path)
@@ -151,7 +151,7 @@ def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
 
 
 def _untagged(detail: ErrorDetails, path: str) -> Problem:
-    """Words for an object whose one key, that says which form it has, is missing or unknown."""
+    """Messages for an object whose discriminator is missing or unknown."""
     context = detail["ctx"]
     place = f"{path}.{str(context['discriminator']).strip(chr(39))}"
     if detail["type"] == "union_tag_not_found":
@@ -162,7 +162,7 @@ def _untagged(detail: ErrorDetails, path: str) -> Problem:
 
 
 def _measured(detail: ErrorDetails, path: str) -> Problem | None:
-    """Words for values of the right type that are too long, too short or out of range."""
+    """Messages for values of the right type that are too long, too short or out of range."""
     kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
     match kind:
         case "string_too_long" | "too_long":
@@ -182,7 +182,7 @@ def _measured(detail: ErrorDetails, path: str) -> Problem | None:
 
 
 def _time_problem(path: str, value: str) -> Problem:
-    """Words for the one pattern that the contracts have: a time in UTC."""
+    """Messages for the only pattern of the contracts: a time in UTC."""
     hint = "times are written in UTC with Z: 2026-02-01T09:30:00Z"
     try:
         moment = datetime.fromisoformat(value)
@@ -194,7 +194,7 @@ def _time_problem(path: str, value: str) -> Problem:
 
 
 def _contract_problem(detail: ErrorDetails, path: str) -> Problem:
-    """The contract's own words, split into what and hint at the colon that ends the first half."""
+    """The message of the contract, split into problem and hint at the first colon."""
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
     value = "" if isinstance(detail["input"], dict | list) else f" ({shown(detail['input'])})"
     what, _, hint = text.partition(": ")

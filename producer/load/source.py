@@ -1,7 +1,7 @@
-"""Where input comes from: a file that can be read again, or a stream that is read once.
+"""Reads input: a file that can be read again, or a stream that is read once.
 
-Bytes come in blocks of bounded size whatever the file looks like, so that a one-line gigabyte costs no more
-memory than a good file. What is wrong with the place itself (missing, a folder, not readable) is said here.
+Bytes are read in blocks of bounded size, so that a file with one line of a gigabyte needs no more memory than
+a valid file. Errors of the file itself (missing, a folder, not readable) are raised here.
 """
 
 import sys
@@ -28,7 +28,7 @@ class Source:
         self._stream: BinaryIO | None = None
         self._head: bytes | None = None
         self.name = "stdin" if self._path is None else str(where)
-        """As typed by the user; stands in front of every error."""
+        """As typed by the user; prefix of every error."""
 
     @property
     def path(self) -> Path | None:
@@ -56,7 +56,7 @@ class Source:
         return self._head
 
     def blocks(self) -> Iterator[bytes]:
-        """Yields the content from the start; a stream can be asked once.
+        """Yields the content from the start; of a stream only once.
 
         Raises:
             InputError: there is nothing readable at this place, or it broke while being read.
@@ -73,7 +73,7 @@ class Source:
                 yield block
 
     def _open(self) -> BinaryIO:
-        """Opens the place, saying in one line why it cannot be."""
+        """Opens the input, or raises a one-line error."""
         if self._path is None:
             return self._stdin or sys.stdin.buffer
         try:

@@ -24,7 +24,7 @@ def parse_json(text: str) -> Any:
     """Parses a document.
 
     Raises:
-        ValueError: it is none; a `JSONDecodeError` knows the place.
+        ValueError: it is none; a `JSONDecodeError` has the position.
         RecursionError: it is nested too deep.
 
     >>> parse_json('{"a": 1, "a": 2}')
@@ -36,7 +36,7 @@ def parse_json(text: str) -> Any:
 
 
 def may_repeat_keys(raw: bytes, encoded: bytes) -> bool:
-    """Tells whether a JSON text may hold a key twice in one object; False is certain, and costs little.
+    """Returns whether a JSON text may contain a key twice in one object; False is certain, and cheap.
 
     A parser keeps one value of each key, so what it has read and written again has fewer colons than the
     text, unless escapes hide some: those of keys are gone, those within values stand on both sides.
@@ -87,7 +87,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def why_broken(error: ValueError | RecursionError) -> str:
-    """Says in a few words why something is no JSON.
+    """Returns a short message on why something is not JSON.
 
     >>> why_broken(RecursionError())
     'nested too deep'

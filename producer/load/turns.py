@@ -1,26 +1,32 @@
-"""Reads conversation turns from JSON Lines: streamed, strict, and with one sentence for whatever is wrong.
+"""Loads conversation turns from JSON Lines: streamed, strict, with a one-line error for each problem.
 
-The raw bytes of a line are what travels to the worker; here they are only proved good. A file is all or
+The raw bytes of a line are stored and sent to the worker; here they are only validated. A file is all or
 nothing: the first bad line ends the reading.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.json import Encoder
 from pydantic import ValidationError
 
+from producer.load.chunks import LIVE_CHUNK_TURNS, Load, TurnLine, chunked
 from producer.load.fast_turns import REFUSED, decode_ordinary
 from producer.load.problems import Problem, describe, input_error, path_text
 from producer.load.source import Source
 from producer.load.strict_json import may_repeat_keys, repeated_key
+from producer.options import SubmitOptions
+from shared.contracts.live_turns import SNAPSHOT_KEY as LIVE_KEY
 from shared.contracts.turns import Turn
 from shared.errors import InputError
 
 MAX_LINE_BYTES: Final = 1 << 20
 """Longest line: far above a turn of 20,000 characters with every optional key, far below what hurts."""
+
+LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
+"""Settings of live turns that affect results."""
 
 _BOM = b"\xef\xbb\xbf"
 _JSONL_HINT = "turns are JSON Lines: one {…} with threadId and message on each line"
@@ -28,21 +34,30 @@ _validate: Final[Callable[[bytes], Turn]] = Turn.__pydantic_validator__.validate
 _encode: Final = Encoder()
 
 
-class TurnLine(NamedTuple):
-    """One proved line."""
-
-    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a line
-    """Position among the turns, from 0."""
-    line_no: int
-    """Physical line in the file, from 1; blank lines count."""
-    thread: str
-    """The turn's threadId."""
-    raw: bytes
-    """The line without its line end: one JSON object."""
-
-
 _turn_line: Final[Callable[[tuple[int, int, str, bytes]], TurnLine]] = partial(tuple.__new__, TurnLine)
 """`TurnLine` from a tuple, in half the time of its constructor."""
+
+
+def load_turns(source: Source, options: SubmitOptions) -> Load:
+    """Loads conversation turns, streamed: reading the chunks may raise an `InputError`."""
+    live = options.live
+    if live is None:
+        return Load(
+            chunked(turn_pages(source), turns=options.chunk_turns),
+            {"summary_policy": options.summary_policy, "live": None, "model": None},
+            [options.summary_policy],
+        )
+    settings_of_live = live.as_snapshot()
+    return Load(
+        chunked(turn_pages(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
+        {
+            "summary_policy": options.summary_policy,
+            "live": live.live,
+            "model": live.model,
+            LIVE_KEY: settings_of_live,
+        },
+        [options.summary_policy, *(f"{key}={settings_of_live[key]}" for key in LIVE_RESULTS)],
+    )
 
 
 def read_turns(source: Source) -> Iterator[TurnLine]:
@@ -91,7 +106,7 @@ def problems_in(source: Source, *, most: int = 100) -> tuple[int, list[InputErro
 
 
 def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
-    """Proves lines, of which the first one has this index and this line number."""
+    """Validates lines, of which the first one has this index and this line number."""
     raws = [line.strip() for line in lines]
     threads = _ordinary_threads(raws)
     if threads is None:
@@ -105,7 +120,7 @@ def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnL
 
 
 class _RepeatedKeyError(ValueError):
-    """A key stands twice in one object of a line: each reader would choose for itself which value counts."""
+    """A key occurs twice in one object of a line: parsers would disagree on its value."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -113,7 +128,7 @@ class _RepeatedKeyError(ValueError):
 
 
 def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
-    """Proves lines together; None when one is not ordinary, a bad one, a blank one, or may repeat a key."""
+    """Validates lines together; None if one is not ordinary, invalid, blank, or may repeat a key."""
     try:
         turns = list(map(decode_ordinary, raws))
     except REFUSED:
@@ -124,7 +139,7 @@ def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
 
 
 def _thread_of(raw: bytes) -> str:
-    """Proves one line and returns its thread."""
+    """Validates one line and returns its thread."""
     try:
         turn = decode_ordinary(raw)
     except REFUSED:
@@ -140,7 +155,7 @@ def _thread_of(raw: bytes) -> str:
 
 
 def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
-    """Proves lines one by one, skips blank ones, and says which one is bad."""
+    """Validates lines one by one, skips blank ones, and raises for the first invalid one."""
     page = list[TurnLine]()
     for number, line in enumerate(lines, line_no):
         raw = line.strip()
@@ -185,7 +200,7 @@ def _too_long(name: str, line_no: int) -> InputError:
 
 
 def _check_text(name: str, block: bytes) -> None:
-    """Names the usual files that are no text at all, before JSON says something unhelpful about them."""
+    """Recognises common files that are no text, for a better message than a JSON error."""
     if block.startswith(b"\x1f\x8b"):
         raise InputError(f"{name}: is a gzip file", hint=f"unpack it on the way: zcat {name} | proctor run -")
     if block.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -12,10 +12,10 @@ from producer.load.chunks import (
     LOAD_BYTES,
     LOAD_ITEMS,
     Chunk,
+    TurnLine,
     chunked,
     grouped,
 )
-from producer.load.turns import TurnLine
 from shared.codecs.turn_batches import unpack_batch
 
 TURNS = 10

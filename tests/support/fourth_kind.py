@@ -13,7 +13,7 @@ from shared.names import Outcome
 from worker import kinds as worker_kinds
 
 if TYPE_CHECKING:
-    from producer.load.loads import Load
+    from producer.load.chunks import Load
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from shared.runs import RunStore
@@ -49,7 +49,7 @@ class Word(NamedTuple):
 
 def load_words(source: "Source", options: "SubmitOptions") -> "Load":
     """Begins to load a file with a word a line."""
-    from producer.load.loads import Load, chunk_size, item_chunks  # noqa: PLC0415 - start-up, as every loader
+    from producer.load.chunks import Load, chunk_size, item_chunks  # noqa: PLC0415 - start-up, as every loader
 
     del options
     rows = [json.loads(line) for line in b"".join(source.blocks()).splitlines()]

@@ -111,7 +111,7 @@ def command(
         )
     if options.detach:
         return work.detach(session, submission, work_options)
-    return work.work(session, kind, work_options, lambda view: submission.send(view, is_attended=True).run)
+    return work.submit_and_follow(session, submission, work_options)
 
 
 def _refuse_contradictions(

@@ -8,8 +8,8 @@ import pytest
 
 from producer import kinds
 from producer.load.detect import detect_kind, kind_of
-from producer.load.loads import load_turns
 from producer.load.source import Source
+from producer.load.turns import load_turns
 from shared.errors import InputError, UsageError
 from shared.kinds import CASES, QUERIES, TURNS, Kind, all_kinds
 

@@ -6,8 +6,7 @@ from typing import Final
 
 import pytest
 
-from producer.load.baselines import choose
-from producer.load.loads import load_queries
+from producer.load.baselines import choose, load_queries
 from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions
 from shared.errors import InputError
