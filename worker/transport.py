@@ -1,4 +1,4 @@
-"""Adapts kombu's Redis transport to workers: neither strange messages nor a silent broker stop it.
+"""Adapts kombu's Redis transport to workers: no strange message, silent broker or refused write stops it.
 
 Workers put it in kombu's place by name (`guard_transports`), so that it also serves connections that are made
 again, and Sentinel's.
@@ -13,8 +13,43 @@ from kombu.transport import redis as lists
 from worker.message_checks import log_rejected, why_unreadable
 
 
+class GuardedQoS(lists.QoS):
+    """Counts the messages of a channel; one that cannot be acknowledged is not counted for ever.
+
+    A channel takes no more messages than it may have unacknowledged, and kombu counts a message until the
+    server has removed it. Where the server refuses that (`NOREPLICAS`) and the connection stays, the channel
+    would take none again. What stays in the server's hash is removed by the steward.
+    """
+
+    def ack(self, delivery_tag: str) -> None:
+        """Acknowledges a message.
+
+        Raises:
+            RedisError: of redis-py: the server refused that, or cannot be reached.
+        """
+        try:
+            super().ack(delivery_tag)
+        except Exception:
+            self._quick_ack(delivery_tag)  # type: ignore[attr-defined] # unknown to the stubs
+            raise
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:  # noqa: FBT001, FBT002 - kombu's signature
+        """Rejects a message.
+
+        Raises:
+            RedisError: as for `ack`.
+        """
+        try:
+            super().reject(delivery_tag, requeue=requeue)
+        except Exception:
+            self._quick_ack(delivery_tag)  # type: ignore[attr-defined] # unknown to the stubs
+            raise
+
+
 class GuardedChannel(lists.Channel):
     """A channel that survives texts that are no JSON; they left their list when they were read."""
+
+    QoS = GuardedQoS
 
     def _brpop_read(self, **options: Any) -> Any:
         transport: Any = self.connection

@@ -8,6 +8,9 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kombu import Connection, Consumer, Message
+from kombu.transport import TRANSPORT_ALIASES
+from redis.exceptions import ResponseError
 
 from shared import keys
 from shared.broker import Publisher, make_app
@@ -21,6 +24,7 @@ from tests.support.processes import Processes
 from tests.support.proxy import Door
 from tests.support.redis_server import RedisServer
 from tests.support.workers import Desk, conversation, start_worker
+from worker.transport import guard_transports
 
 if TYPE_CHECKING:
     import redis
@@ -246,3 +250,32 @@ def test_a_run_whose_workers_were_killed_goes_on_at_once(desk: Desk, processes: 
     began_s = monotonic()
     assert len(desk.finished("r1", 60)) == 60_000
     assert monotonic() - began_s < 10
+
+
+def test_a_refused_acknowledgement_holds_no_place(
+    new_redis_server: Callable[..., RedisServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A channel that may hold one message takes the next one, though the first cannot be acknowledged."""
+    for scheme, transport in TRANSPORT_ALIASES.items():
+        monkeypatch.setitem(TRANSPORT_ALIASES, scheme, transport)  # they are as before after the test
+    guard_transports()
+    server, taken = new_redis_server(), list[str]()
+    broker = Connection(f"redis+socket://{server.socket}")
+    with closing(server.client()) as client, broker, closing(broker.SimpleQueue("words")) as words:
+
+        def take(body: str, message: Message) -> None:
+            taken.append(body)
+            if body == "two":
+                message.ack()
+                return
+            client.config_set("min-replicas-to-write", 1)
+            with pytest.raises(ResponseError, match="NOREPLICAS"):
+                message.ack()
+            client.config_set("min-replicas-to-write", 0)
+
+        words.put("one")
+        words.put("two")
+        with Consumer(broker.channel(), [words.queue], callbacks=[take], prefetch_count=1):
+            while len(taken) < 2:
+                broker.drain_events(timeout=5)
+    assert taken == ["one", "two"]
