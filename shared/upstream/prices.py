@@ -24,6 +24,7 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     litellm_provider: Any = None
     input_cost_per_token: Any = None
     output_cost_per_token: Any = None
+    mode: Any = None
 
 
 def cost_of(
@@ -67,9 +68,10 @@ def _listed_price(model: str) -> tuple[float, float] | None:
         found = _table().get(name)
         if found is not None and found.litellm_provider == provider:
             listed = found
-    if listed is None or listed.input_cost_per_token is None or listed.output_cost_per_token is None:
+    if listed is None or listed.input_cost_per_token is None:
         return None
-    return listed.input_cost_per_token * MILLION, listed.output_cost_per_token * MILLION
+    answer = 0.0 if listed.mode == "embedding" else listed.output_cost_per_token
+    return None if answer is None else (listed.input_cost_per_token * MILLION, answer * MILLION)
 
 
 @lru_cache(1)

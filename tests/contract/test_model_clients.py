@@ -26,6 +26,7 @@ from tests.support.certificates import make_certificates
 from tests.support.https_server import https_server
 from tests.support.model_server import ModelServer, Say
 from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_clients import ModelClients
 
@@ -538,6 +539,96 @@ def test_a_header_without_a_value_ends_the_run(
     assert (error.reason, error.ends_run) == (reason, True)
     assert variable in error.message
     assert server.requests == []
+
+
+@pytest.fixture(params=["direct", "litellm"])
+def embed(request: pytest.FixtureRequest, bench: Bench, server: ModelServer) -> Callable[..., EmbeddingReply]:
+    """Asks for embeddings through one of the clients."""
+
+    def ask(*texts: str, **more: Any) -> EmbeddingReply:
+        place = (
+            {"api_base": server.api_base, "api_key_env": "MY_API_KEY"} if request.param == "direct" else {}
+        )
+        asked = EmbeddingRequest(
+            "openai/text-embedding-3-small", texts, **{"timeout_s": 20.0, **place, **more}
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of litellm
+            return bench.run(bench.clients.embed(asked))
+
+    return ask
+
+
+Embed = Callable[..., EmbeddingReply]
+
+
+def test_texts_are_embedded_by_one_request(embed: Embed, server: ModelServer) -> None:
+    """The vectors are in the order of the texts, whatever the order of the reply; tokens are counted."""
+    reply = embed("one", "three", headers={"X-Team": "evals"})
+    assert [list(vector) for vector in reply.vectors] == [[3, 1], [5, 1]]
+    assert (reply.prompt_tokens, reply.completion_tokens) == (11, 0)
+    (asked,) = server.requests
+    assert (asked.path, asked.body["model"]) == ("/v1/embeddings", "text-embedding-3-small")
+    assert asked.body["input"] == ["one", "three"]
+    sent = {name.lower(): value for name, value in asked.headers.items()}
+    assert (sent["authorization"], sent["x-team"]) == (f"Bearer {KEY}", "evals")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (429, FailureReason.RATE_LIMITED),
+        (500, FailureReason.SERVER_ERROR),
+        (401, FailureReason.UNAUTHORISED),
+        (400, FailureReason.REFUSED),
+    ],
+)
+def test_embeddings_fail_as_answers_do(
+    embed: Embed, server: ModelServer, status: int, reason: FailureReason
+) -> None:
+    """Each status has its reason; nothing is tried again in secret, and the key is shown to nobody."""
+    server.script = lambda _prompt, _nth: Say(f"because of {KEY}", status)
+    with pytest.raises(UpstreamError) as caught:
+        embed("Hi")
+    assert (caught.value.reason, caught.value.status) == (reason, status)
+    assert KEY not in caught.value.message
+    assert len(server.requests) == 1
+
+
+HOSTILE_EMBEDDINGS: Final[dict[str, Any]] = {
+    "no data": {},
+    "too few": [],
+    "too many": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0]}],
+    "no place": [{"index": 7, "embedding": [1.0]}],
+    "a text": [{"index": 0, "embedding": 5}],
+    "texts": [{"index": 0, "embedding": ["a"]}],
+    "nothing": [{"index": 0, "embedding": []}],
+    "too large a number": [{"index": 0, "embedding": [1e300]}],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_EMBEDDINGS)
+def test_embeddings_that_are_none_are_refused(embed: Embed, server: ModelServer, name: str) -> None:
+    """A 200 without one vector for each text is an invalid reply, never a vector."""
+    data = HOSTILE_EMBEDDINGS[name]
+    body = {"object": "list", "model": "m", "data": data} if data != {} else {"object": "list"}
+    server.script = lambda _prompt, _nth: Say(body=body)
+    with pytest.raises(UpstreamError) as caught:
+        embed("Hi")
+    assert caught.value.reason is FailureReason.INVALID_REPLY
+    assert len(server.requests) == 1
+
+
+def test_embeddings_are_bounded_in_size_and_time(embed: Embed, server: ModelServer) -> None:
+    """As answers are."""
+    server.script = lambda _prompt, _nth: Say(body={"data": [{"index": 0, "embedding": [0.5] * 1_500_000}]})
+    with pytest.raises(UpstreamError) as caught:
+        embed("Hi")
+    assert caught.value.reason is FailureReason.TOO_LARGE
+    server.script = lambda _prompt, _nth: Say(after_s=30)
+    with pytest.raises(UpstreamError) as caught:
+        embed("Hi", timeout_s=0.3)
+    assert caught.value.reason is FailureReason.TIMEOUT
 
 
 def test_redirects_are_not_followed(complete: Complete, server: ModelServer) -> None:

@@ -8,6 +8,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +38,18 @@ from tests.support.upstream import discipline, keep_time, soon
 from worker.upstream.budget import OverBudget
 from worker.upstream.cache import MOST_BYTES
 from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.embeddings import EmbeddingRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import GRACE_S, Answered, CallDeferred, CallFailed, ModelCaller
+from worker.upstream.model_caller import (
+    GRACE_S,
+    Answered,
+    CallDeferred,
+    CallFailed,
+    CallOutcome,
+    Embedded,
+    EmbeddingOutcome,
+    ModelCaller,
+)
 from worker.upstream.retry import ModelRetryPolicy
 
 if TYPE_CHECKING:
@@ -391,3 +402,42 @@ def test_what_a_killed_process_had_is_free_after_its_lease(
     assert cost.spent_usd == pytest.approx(held + CALL_USD)
     assert cost.held_usd == 0
     assert len(model.asked) == 1
+
+
+async def embed(models: ModelCaller, *texts: str, max_cost: float | None = None) -> EmbeddingOutcome:
+    """Embeds texts on behalf of a run."""
+    request = EmbeddingRequest(MODEL, texts)
+    return await models.embed(request, scope(max_cost=max_cost), History(), on_send=nullcontext)
+
+
+def test_embeddings_share_cache_flight_and_budget(redis_client: "redis.Redis") -> None:
+    """Identical texts are embedded once, also at one time; the price is on the bill, and the cap holds."""
+    model = ScriptedModel(answering(), hold_s=0.05)
+
+    async def work(models: ModelCaller) -> list[EmbeddingOutcome]:
+        """Embeds the same texts four times at once, the same again, and others when the money is spent."""
+        together = await asyncio.gather(*(embed(models, "Hello", "Hi", max_cost=1.0) for _ in range(4)))
+        again = await embed(models, "Hello", "Hi", max_cost=1.0)
+        return [*together, again, await embed(models, "other", max_cost=10 * 1e-6)]
+
+    *ends, last = with_models(redis_client, model, work)
+    assert len(model.embedded) == 1
+    assert all(isinstance(end, Embedded) for end in ends)
+    assert sorted(end.reply.is_cached for end in ends) == [False, True, True, True, True]
+    assert {end.reply.cost_usd for end in ends} == {10 * 1e-6}
+    assert [list(vector) for vector in ends[-1].reply.vectors] == [[5, 1], [2, 1]]
+    assert isinstance(last, OverBudget)
+
+
+def test_an_embedding_is_no_answer(redis_client: "redis.Redis") -> None:
+    """A question and an embedding of the same text do not share an entry of the cache."""
+    model = ScriptedModel(answering())
+
+    async def work(models: ModelCaller) -> tuple[EmbeddingOutcome, CallOutcome]:
+        """Embeds a text, and asks it."""
+        return await embed(models, "Hello"), await ask(models, question("Hello"), scope())
+
+    embedded, answered = with_models(redis_client, model, work)
+    assert isinstance(embedded, Embedded)
+    assert isinstance(answered, Answered)
+    assert (len(model.embedded), len(model.asked)) == (1, 1)

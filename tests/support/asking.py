@@ -19,7 +19,8 @@ from shared.clock import now_ms
 from shared.codecs.parked_items import History
 from shared.server.client import RedisTarget
 from tests.support.upstream import discipline
-from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.chat import Destination, ModelReply, ModelRequest
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, pack
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallOutcome, ModelCaller
 from worker.upstream.stack import UpstreamStack
@@ -47,6 +48,7 @@ class ScriptedModel:
     """Says how the n-th question, counted from 1, is met."""
     hold_s: float = 0.0
     asked: list[ModelRequest] = field(default_factory=list)
+    embedded: list[EmbeddingRequest] = field(default_factory=list)
     on_first: Callable[[], object] = bool
     """Called when the first question is under way."""
     prepare_s: float = 0.0
@@ -56,10 +58,17 @@ class ScriptedModel:
     under_way: int = 0
     most: int = 0
 
-    async def prepare(self, request: ModelRequest) -> None:  # noqa: ARG002 - as the protocol has it
+    async def prepare(self, request: Destination) -> None:  # noqa: ARG002 - as the protocol has it
         """Makes itself ready."""
         self.on_prepare()
         await asyncio.sleep(self.prepare_s)
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Embeds texts by their lengths, as slowly as it answers."""
+        self.embedded.append(request)
+        await asyncio.sleep(self.hold_s)
+        vectors = [pack([len(text), 1.0]) for text in request.texts]
+        return EmbeddingReply(vectors, 7, prompt_tokens=10)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answers, or fails."""

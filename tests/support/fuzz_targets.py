@@ -42,6 +42,7 @@ from worker.queries.fields import at
 from worker.queries.reply import read_reply
 from worker.sandbox.child import RETURNED, Answer, failure_of
 from worker.upstream.completion import StreamAssembler, decoded, error_text, read_completion
+from worker.upstream.embeddings import read_embeddings
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
@@ -158,6 +159,15 @@ def _reply_body(data: bytes) -> None:
     said.text.encode()
     said.reasoning.encode()
     json.dumps([said.tool_calls, said.refusal], ensure_ascii=False).encode()
+
+
+def _embeddings(data: bytes) -> None:
+    reply = decoded(data)
+    for count in (1, 2):
+        try:
+            assert len(read_embeddings(reply, count)) == count
+        except UpstreamError as error:
+            str(error).encode()
 
 
 def _stream(data: bytes) -> None:
@@ -353,6 +363,11 @@ TARGETS: Final[Mapping[str, Target]] = {
     ),
     "retry-after": Target(_text(_wait), (), WAITS),
     "reply": Target(_reply_body, (UpstreamError,), COMPLETION),
+    "embeddings": Target(
+        _embeddings,
+        (UpstreamError,),
+        (b'{"data":[{"index":1,"embedding":[1,2.5]},{"index":0,"embedding":[1e-3,-2]}],"usage":{}}',),
+    ),
     "stream": Target(_stream, (UpstreamError,), (STREAM, STREAMED_CALLS)),
     "query reply": Target(
         _query_reply, (), (b'{"answer": "Yes.", "sources": [{"url": "x"}], "metadata": {"latencyMs": 3}}',)

@@ -18,7 +18,8 @@ from tests.support.turn_files import write_turns
 from worker.executors.chunk import ChunkRunner, Summary
 from worker.executors.turns import make_executor
 from worker.process import WorkerProcess
-from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.chat import Destination, ModelReply, ModelRequest
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.model_caller import ModelCaller
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class InlineLive:
         """Takes wake-ups, as a publisher does."""
         self.wakes += wakes
 
-    async def prepare(self, request: ModelRequest) -> None:
+    async def prepare(self, request: Destination) -> None:
         """Has nothing to do before a first call."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
@@ -83,6 +84,10 @@ class InlineLive:
         message = request.user.rpartition("The latest message:\n")[2]
         self.asked.append(message)
         return ModelReply(await self.answer(message), 2, prompt_tokens=10, completion_tokens=5)
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Is never asked for embeddings."""
+        raise NotImplementedError
 
     def submit(self, turns: Sequence[dict[str, Any]], **options: Any) -> str:
         """Submits turns and returns the run's id."""

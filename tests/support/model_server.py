@@ -23,6 +23,7 @@ import random
 import socket
 import struct
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -34,6 +35,7 @@ from tests.support.loop_thread import LoopThread
 
 USAGE: Final = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}
 PIECES: Final = 3
+OK: Final = 200
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
@@ -96,6 +98,7 @@ class ModelServer:
         """Serves until the block ends."""
         app = web.Application(client_max_size=64_000_000)
         app.router.add_post("/v1/chat/completions", self._answer)
+        app.router.add_post("/v1/embeddings", self._embed)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         listener = self.listener or socket.create_server(("127.0.0.1", self.port))
@@ -125,6 +128,27 @@ class ModelServer:
         if say.end == "half":
             return await _half(request, content)
         return web.Response(status=say.status, body=content, headers=headers)
+
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        """Meets one request for embeddings: a text becomes its length and 1."""
+        body = json.loads(await request.text())
+        prompt = " ".join(body["input"])
+        nth = 1 + sum(earlier.prompt == prompt for earlier in self.requests)
+        self.requests.append(Request(monotonic(), prompt, nth, request.path, dict(request.headers), body))
+        say = self.script(prompt, nth)
+        await asyncio.sleep(say.after_s)
+        if say.end == "reset":
+            return _reset(request)
+        usage = {"prompt_tokens": 11, "total_tokens": 11} if say.usage else None
+        vectors = [[float(len(text)), 1.0] for text in body["input"]]
+        if body.get("encoding_format") == "base64":  # as OpenAI's own client asks
+            data: list[Any] = [b64encode(struct.pack("<2f", *vector)).decode() for vector in vectors]
+        else:
+            data = vectors
+        entries = [{"object": "embedding", "index": nth, "embedding": each} for nth, each in enumerate(data)]
+        answer = {"object": "list", "model": "m", "data": entries[::-1], "usage": usage}
+        content = _content(say if say.status != OK or say.body is not None else Say(body=answer))  # fmt: skip
+        return web.Response(status=say.status, body=content, headers={"Content-Type": "application/json"})
 
 
 def _content(say: Say) -> bytes:

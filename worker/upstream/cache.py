@@ -9,11 +9,12 @@ Errors are never kept. A lead that dies loses its place after its lease (15 s on
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from itertools import count
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -23,6 +24,7 @@ from shared.codecs.parked_items import WaitReason
 from shared.settings import CACHE_TTL_S
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.constants import WAIT_MS, draw_park_ms
+from worker.upstream.embeddings import EmbeddingReply
 from worker.upstream.limiter import Deferred
 from worker.upstream.script_batcher import ScriptBatcher, ScriptFailedError
 
@@ -34,7 +36,6 @@ POLL_S: Final = 0.25
 """How often followers look for the answer of another process."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(ModelReply).decode
 
 
 def is_kept(reply: ModelReply) -> bool:
@@ -46,6 +47,9 @@ def is_kept(reply: ModelReply) -> bool:
     return len(_encode(reply)) <= MOST_BYTES
 
 
+Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
+
+
 class Lead(NamedTuple):
     """The right to ask for an answer alone."""
 
@@ -55,21 +59,31 @@ class Lead(NamedTuple):
     """Unique."""
 
 
-def digest_of(request: ModelRequest) -> str:
+def digest_of(identity: Mapping[str, Any]) -> str:
+    """Returns the key under which a reply is kept.
+
+    Args:
+        identity: what identical requests have in common.
+    """
+    # Python's own writer takes halves of characters too, which hostile text may hold.
+    return sha256(json.dumps({"version": VERSION, **identity}, sort_keys=True).encode()).hexdigest()
+
+
+def identity_of(request: ModelRequest) -> dict[str, Any]:
     """Returns what identical requests have in common.
 
     The key that pays and the time limit are not part of it, the number of the repetition is.
 
     >>> one = ModelRequest("m", "", "Hello", parameters={"a": 1, "b": 2})
-    >>> digest_of(one) == digest_of(ModelRequest("m", "", "Hello", parameters={"b": 2, "a": 1}, timeout_s=1))
+    >>> other = ModelRequest("m", "", "Hello", parameters={"b": 2, "a": 1}, timeout_s=1)
+    >>> identity_of(one) == identity_of(other)
     True
-    >>> digest_of(one) == digest_of(ModelRequest("m", "Hello", ""))
+    >>> identity_of(one) == identity_of(ModelRequest("m", "Hello", ""))
     False
-    >>> len(digest_of(ModelRequest("m", "", chr(0xD800))))
+    >>> len(digest_of(identity_of(ModelRequest("m", "", chr(0xD800)))))
     64
     """
     identity: dict[str, Any] = {
-        "version": VERSION,
         "model": request.model,
         "system": request.system,
         "user": request.user,
@@ -83,8 +97,7 @@ def digest_of(request: ModelRequest) -> str:
         identity["messages"] = [*request.messages]
     if request.headers:  # values of the workers' variables are not part of it, only their names
         identity["headers"] = sorted((name.lower(), value) for name, value in request.headers.items())
-    # Python's own writer takes halves of characters too, which hostile text may hold.
-    return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return identity
 
 
 class ResponseCache:
@@ -104,22 +117,26 @@ class ResponseCache:
         self._ended: dict[str, asyncio.Event] = {}
         scripts.every(scripts.renew_s, self._renew)
 
-    async def find(self, request: ModelRequest) -> ModelReply | Lead | Deferred:
+    async def find(self, identity: Mapping[str, Any], reply_type: type[Reply]) -> Reply | Lead | Deferred:
         """Looks for an answer; waits up to two seconds for one that is under way.
+
+        Args:
+            identity: what identical requests have in common.
+            reply_type: what their answers are.
 
         Raises:
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
-        lead = Lead(digest_of(request), f"{self._process}:{next(self._serials)}")
-        answer: ModelReply | Lead | Deferred | None = None
+        lead = Lead(digest_of(identity), f"{self._process}:{next(self._serials)}")
+        answer: Reply | Lead | Deferred | None = None
         try:
-            answer = await self._look_up(lead)
+            answer = await self._look_up(lead, reply_type)
         finally:
             if answer is None:  # cancelled, perhaps after the lead was given
                 self.end(lead, None)
         return answer
 
-    def end(self, lead: Lead, reply: ModelReply | None) -> None:
+    def end(self, lead: Lead, reply: ModelReply | EmbeddingReply | None) -> None:
         """Ends a lead; to be called whatever came of it.
 
         Args:
@@ -135,12 +152,13 @@ class ResponseCache:
             if ended is not None:
                 ended.set()
 
-    async def _look_up(self, lead: Lead) -> ModelReply | Lead | Deferred:
+    async def _look_up(self, lead: Lead, reply_type: type[Reply]) -> Reply | Lead | Deferred:
         deadline = monotonic() + WAIT_MS / 1000
         while True:
             match await self._scripts.run("look_up", lead.digest, lead.token):
                 case [b"hit", bytes(value)]:
-                    return msgspec.structs.replace(_decode(value), is_cached=True)
+                    found: Reply = msgspec.msgpack.decode(value, type=reply_type)
+                    return msgspec.structs.replace(found, is_cached=True)
                 case [b"lead"]:
                     self._leads[lead.token] = lead
                     self._ended.setdefault(lead.digest, asyncio.Event())

@@ -3,9 +3,12 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 
 PREFIXES: Final = (
     "openai/",
@@ -28,6 +31,35 @@ ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_token
 """Parameters that bound an answer."""
 IMAGE_TOKENS: Final = 1_024
 """What an image costs, about: its bytes say nothing of that."""
+
+
+class Destination(Protocol):
+    """Where a call goes, and with which credentials: what all requests have in common."""
+
+    @property
+    def model(self) -> str:
+        """As the configuration names it."""
+        ...
+
+    @property
+    def api_base(self) -> str:
+        """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
+        ...
+
+    @property
+    def api_key_env(self) -> str:
+        """The variable of the worker's environment that holds the key."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of the request: literal, or `env:VARIABLE`."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """Hard limit of one call."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +142,7 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class ModelClient(Protocol):
     """Calls models; one of a process, on its event loop."""
 
-    async def prepare(self, request: ModelRequest) -> None:
+    async def prepare(self, request: Destination) -> None:
         """Does what only a first call needs, before limits and the time of the call count."""
         ...
 
@@ -119,6 +151,14 @@ class ModelClient(Protocol):
 
         Raises:
             UpstreamError: there is no answer; says why, and what it means for the endpoint.
+        """
+        ...
+
+    async def embed(self, request: "EmbeddingRequest") -> "EmbeddingReply":
+        """Makes one call for embeddings, in the same way.
+
+        Raises:
+            UpstreamError: as above.
         """
         ...
 
@@ -152,7 +192,7 @@ def estimate_tokens(request: ModelRequest) -> TokenEstimate:
     options = options_of(request)
     others = {name: value for name, value in options.items() if name not in ANSWER_LIMITS}
     if others:  # a schema or tools are part of the question
-        prompt += _tokens(json.dumps(others)) + MESSAGE_TOKENS
+        prompt += estimate_text_tokens(json.dumps(others)) + MESSAGE_TOKENS
     bounds = [options[name] for name in ANSWER_LIMITS if name in options]
     bounds = [bound for bound in bounds if isinstance(bound, int) and bound > 0]
     return TokenEstimate(prompt, min(bounds, default=ANSWER_TOKENS), is_guess=not bounds)
@@ -186,8 +226,8 @@ def _message_tokens(message: Mapping[str, Any]) -> int:
     parts: Iterable[Any] = content if isinstance(content, list) else [content or ""]
     return (
         MESSAGE_TOKENS
-        + sum(IMAGE_TOKENS if _is_image(part) else _tokens(part) for part in parts)
-        + (_tokens(calls) if calls else 0)
+        + sum(IMAGE_TOKENS if _is_image(part) else estimate_text_tokens(part) for part in parts)
+        + (estimate_text_tokens(calls) if calls else 0)
     )
 
 
@@ -195,7 +235,11 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url"
 
 
-def _tokens(said: Any) -> int:
-    """Estimates the tokens of a text, or of a value as JSON."""
+def estimate_text_tokens(said: Any) -> int:
+    """Estimates the tokens of a text, or of a value as JSON.
+
+    >>> estimate_text_tokens("Hello you")
+    3
+    """
     text = said if isinstance(said, str) else json.dumps(said)
     return -(-len(text.encode(errors="surrogatepass")) // BYTES_A_TOKEN)

@@ -12,20 +12,21 @@ from shared.upstream.key_variables import (
     provider_of,
     unsendable,
 )
-from worker.upstream.chat import ModelRequest
+from worker.upstream.chat import Destination
 from worker.upstream.failures import UpstreamError
 
 AUTHORIZATION: Final = "Authorization"
 
 
-def variable_of(request: ModelRequest) -> str:
+def variable_of(request: Destination) -> str:
     """Names the variable that holds the key of a request; empty when it needs none that we know."""
     return key_variable(request.model, api_base=request.api_base, api_key_env=request.api_key_env)
 
 
-def key_of(request: ModelRequest, environment: Mapping[str, str]) -> str:
+def key_of(request: Destination, environment: Mapping[str, str]) -> str:
     """Returns the key that a request is sent with; empty when there is none, or a header takes its place.
 
+    >>> from worker.upstream.chat import ModelRequest
     >>> key_of(ModelRequest("openai/gpt-4o", "", "Hi"), {"OPENAI_API_KEY": "sk-1 "})
     'sk-1'
     """
@@ -34,12 +35,13 @@ def key_of(request: ModelRequest, environment: Mapping[str, str]) -> str:
     return key_in(variable_of(request), environment, is_usual=not request.api_key_env)
 
 
-def needed_key(request: ModelRequest, environment: Mapping[str, str]) -> str:
+def needed_key(request: Destination, environment: Mapping[str, str]) -> str:
     """Returns the key that a request is sent with.
 
     Raises:
         UpstreamError: it needs one that this worker does not have; the same holds for the whole run.
 
+    >>> from worker.upstream.chat import ModelRequest
     >>> needed_key(ModelRequest("openai/gpt-4o", "", "Hi"), {})
     Traceback (most recent call last):
         ...
@@ -61,12 +63,13 @@ worker does not have
     return key
 
 
-def own_headers(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, str]:
+def own_headers(request: Destination, environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the headers that a request brings, with the values of variables that this worker may send.
 
     Raises:
         UpstreamError: a variable may not be sent, or has no value that can be; the same holds for the run.
 
+    >>> from worker.upstream.chat import ModelRequest
     >>> request = ModelRequest("m", "", "Hi", headers={"X-Team": "evals", "X-Key": "env:MY_TOKEN"})
     >>> own_headers(request, {"MY_TOKEN": "abc "})
     {'X-Team': 'evals', 'X-Key': 'abc'}
@@ -90,6 +93,6 @@ def own_headers(request: ModelRequest, environment: Mapping[str, str]) -> dict[s
     return sent
 
 
-def _brings_authorization(request: ModelRequest) -> bool:
+def _brings_authorization(request: Destination) -> bool:
     """Whether a header of the request takes the place of the key."""
     return any(name.lower() == AUTHORIZATION.lower() for name in request.headers)

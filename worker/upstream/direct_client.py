@@ -5,9 +5,10 @@ Redirects are not followed: they could carry the key to another server.
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from time import perf_counter, time
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -15,22 +16,27 @@ import msgspec
 
 from shared.upstream.addresses import with_path
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
-from worker.upstream.chat import ModelReply, ModelRequest, messages_of, options_of, served_name
+from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of, options_of, served_name
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     Completion,
     StreamAssembler,
     decoded,
     error_text,
+    raise_reported_error,
     read_completion,
+    read_usage,
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.egress import EgressError
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, body_of_embedding, read_embeddings
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import requested_wait_s
 
+Request = TypeVar("Request", ModelRequest, EmbeddingRequest)
+Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000
 
@@ -55,17 +61,29 @@ class DirectClient:
         Raises:
             UpstreamError: there is no answer.
         """
+        return await self._translated(request, self._complete)
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Makes one call for embeddings.
+
+        Raises:
+            UpstreamError: there are none.
+        """
+        return await self._translated(request, self._embed)
+
+    async def _translated(self, request: Request, call: Callable[[Request], Awaitable[Reply]]) -> Reply:
+        """Makes one call; texts of errors have no secrets in them."""
         try:
-            return await self._complete(request)
+            return await self._bounded(request, call)
         except UpstreamError as error:
             raise kept_error(error, self._environment) from None
 
-    async def _complete(self, request: ModelRequest) -> ModelReply:
+    async def _bounded(self, request: Request, call: Callable[[Request], Awaitable[Reply]]) -> Reply:
         """Makes one call; texts of errors are as the upstream wrote them."""
         place = place_of(request.api_base)
         try:
             async with asyncio.timeout(request.timeout_s):
-                return await self._call(request)
+                return await call(request)
         except TimeoutError:
             text = f"{place} gave no answer within {request.timeout_s:g} s"
             raise UpstreamError(FailureReason.TIMEOUT, text) from None
@@ -82,28 +100,45 @@ class DirectClient:
             text = f"the connection to {place} broke: {type(error).__name__}"
             raise UpstreamError(FailureReason.CONNECTION_LOST, text) from None
 
-    async def _call(self, request: ModelRequest) -> ModelReply:
+    async def _complete(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
+        began, first_ms = perf_counter(), None
+        async with self._sent(request, "/chat/completions", body_of(request)) as response:
+            if request.is_streamed and response.content_type != "application/json":
+                said, first_ms = await _read_pieces(response, began)
+            else:
+                said = read_completion(decoded(await _read(response), response.charset))
+        return said.as_reply(_since_ms(began), first_token_ms=first_ms)
+
+    async def _embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Sends the texts and reads their vectors."""
+        began = perf_counter()
+        async with self._sent(request, "/embeddings", body_of_embedding(request)) as response:
+            reply = decoded(await _read(response), response.charset)
+        raise_reported_error(reply)
+        packed = read_embeddings(reply, len(request.texts))
+        tokens, _ = read_usage(reply.get("usage"))
+        return EmbeddingReply(packed, _since_ms(began), tokens)
+
+    @asynccontextmanager
+    async def _sent(
+        self, request: Destination, path: str, body: Mapping[str, Any]
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Sends a request, and yields its reply where the status says that it is one."""
         headers = {"Content-Type": "application/json", **own_headers(request, self._environment)}
         key = needed_key(request, self._environment)
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        began = perf_counter()
         async with self._session().post(
-            with_path(request.api_base, "/chat/completions"),
-            data=msgspec.json.encode(body_of(request)),
+            with_path(request.api_base, path),
+            data=msgspec.json.encode(body),
             headers=headers,
             timeout=aiohttp.ClientTimeout(),
             allow_redirects=False,
         ) as response:
             if response.status != OK:
                 raise await _refusal(response)
-            first_ms = None
-            if request.is_streamed and response.content_type != "application/json":
-                said, first_ms = await _read_pieces(response, began)
-            else:
-                said = read_completion(decoded(await _read(response), response.charset))
-        return said.as_reply(_since_ms(began), first_token_ms=first_ms)
+            yield response
 
 
 def body_of(request: ModelRequest) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any, Final
 import aiohttp
 
 from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, FailureReason, reason_of_status
-from worker.upstream.chat import ModelReply, ModelRequest, messages_of
+from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
     NOT_JSON,
@@ -32,10 +32,12 @@ from worker.upstream.completion import (
     decoded,
     no_text,
     read_completion,
+    read_usage,
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
 from worker.upstream.egress import DEEPEST, egress_error
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, read_embeddings
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.http_exchange import CURRENT_EXCHANGE, OK, HttpExchange, open_guarded_session
 from worker.upstream.proxies import proxy_problem
@@ -84,6 +86,18 @@ class LitellmClient:
         except UpstreamError as error:
             raise kept_error(error, self._environment) from None
 
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Makes one call for embeddings.
+
+        Raises:
+            UpstreamError: there are none.
+        """
+        try:
+            key = needed_key(request, self._environment)
+            return await self._embed(await self._library(request.model), request, key)
+        except UpstreamError as error:
+            raise kept_error(error, self._environment) from None
+
     async def close(self) -> None:
         """Closes litellm's connections and ends its task on the loop."""
         if self._guarded is not None:
@@ -103,13 +117,7 @@ class LitellmClient:
 
     async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
         """Makes one call; everything that goes wrong is said in our own words."""
-        if self._guarded is None:
-            self._guarded = open_guarded_session(self._session())
-        arguments = arguments_of(fitted(litellm, request)) | {"shared_session": self._guarded}
-        if headers := own_headers(request, self._environment):
-            arguments["extra_headers"] = headers
-            key = key or NO_KEY  # a header takes its place, and litellm wants one
-        arguments |= {"api_key": key} if key else {}
+        arguments = arguments_of(fitted(litellm, request)) | self._access(request, key)
         exchange, first_ms, cost = HttpExchange(), None, None
         said, failure = None, None
         token = CURRENT_EXCHANGE.set(exchange)
@@ -121,8 +129,7 @@ class LitellmClient:
                 else:
                     said, cost = _read(reply), _cost(reply)
         except TimeoutError:
-            text = f"{request.model} gave no answer within {request.timeout_s:g} s"
-            raise UpstreamError(FailureReason.TIMEOUT, text) from None
+            raise _too_late(request) from None
         except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
             failure = translated(error, request.model)
         finally:
@@ -136,6 +143,47 @@ class LitellmClient:
             cost_usd=cost if said.prompt_tokens is not None else None,
         )
 
+    async def _embed(self, litellm: Any, request: EmbeddingRequest, key: str) -> EmbeddingReply:
+        """Makes one call for embeddings; everything that goes wrong is said in our own words."""
+        arguments = {
+            "model": request.model,
+            "input": [*request.texts],
+            "timeout": request.timeout_s,
+            "num_retries": 0,
+            "max_retries": 0,
+            **self._access(request, key),
+        }
+        exchange = HttpExchange()
+        token = CURRENT_EXCHANGE.set(exchange)
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                reply = await litellm.aembedding(**arguments)
+        except TimeoutError:
+            raise _too_late(request) from None
+        except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
+            raise translated(error, request.model) from None
+        finally:
+            CURRENT_EXCHANGE.reset(token)
+        document = reply.model_dump(include={"data", "usage"}, warnings=False)
+        packed = read_embeddings(document, len(request.texts))
+        tokens, _ = read_usage(document.get("usage"))
+        return EmbeddingReply(packed, exchange.latency_ms, tokens, None if tokens is None else _cost(reply))
+
+    def _access(self, request: Destination, key: str) -> dict[str, Any]:
+        """Makes the arguments that say how a request is sent: session, headers and key."""
+        if self._guarded is None:
+            self._guarded = open_guarded_session(self._session())
+        arguments: dict[str, Any] = {"shared_session": self._guarded}
+        if headers := own_headers(request, self._environment):
+            arguments["extra_headers"] = headers
+            key = key or NO_KEY  # a header takes its place, and litellm wants one
+        return arguments | ({"api_key": key} if key else {})
+
+
+def _too_late(request: Destination) -> UpstreamError:
+    text = f"{request.model} gave no answer within {request.timeout_s:g} s"
+    return UpstreamError(FailureReason.TIMEOUT, text)
+
 
 def load_library() -> ModuleType:
     """Imports litellm so that it fetches nothing, reports nothing and prints nothing."""
@@ -147,6 +195,7 @@ def load_library() -> ModuleType:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
+    litellm.DEFAULT_MAX_RETRIES = 0  # embeddings take this where a call asks for none
     litellm.disable_aiohttp_trust_env = True  # proxies are the session's affair
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return litellm  # type: ignore[no-any-return]  # set as Any, because it does not name its settings' types

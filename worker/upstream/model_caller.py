@@ -7,17 +7,18 @@ cache ──► budget ──► gate (limits, breaker, time limit) ──► cl
 outcome = await upstream.models.call(request, context, history, on_send=item.calling)
 match outcome:
     case Answered(reply, history): the model has answered, now or to an identical request before
+    case Embedded(reply, history): the same, of `embed`
     case CallDeferred(due_ms, reason, history): park the item until then, and call again with that history
     case CallFailed(error, history): given up; `error.ends_run` where no other call of the run can succeed
     case OverBudget(message): the run ends as incomplete
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -29,14 +30,33 @@ from shared.upstream.costs import MOST_USD, to_nanos
 from shared.upstream.failure_reasons import BILLED, FailureReason
 from shared.upstream.limits import account_of
 from worker.upstream.budget import Budget, Estimate, OverBudget, Reservation
-from worker.upstream.cache import ResponseCache
-from worker.upstream.chat import ModelClient, ModelReply, ModelRequest, TokenEstimate, estimate_tokens
+from worker.upstream.cache import Lead, ResponseCache, identity_of
+from worker.upstream.chat import (
+    Destination,
+    ModelClient,
+    ModelReply,
+    ModelRequest,
+    TokenEstimate,
+    estimate_tokens,
+)
 from worker.upstream.constants import WAIT_MS
+from worker.upstream.embeddings import (
+    EmbeddingReply,
+    EmbeddingRequest,
+    estimate_embedding,
+    identity_of_embedding,
+)
 from worker.upstream.endpoints import Endpoint, model_endpoint, run_scope
 from worker.upstream.failures import UpstreamError
 from worker.upstream.gate import Deferred, Gate, Sent
 from worker.upstream.retry import GiveUp, ModelRetryPolicy, plan_retry
-from worker.upstream.telemetry import chat_attributes, log_call_failure, reply_attributes
+from worker.upstream.telemetry import (
+    chat_attributes,
+    embedded_attributes,
+    embedding_attributes,
+    log_call_failure,
+    reply_attributes,
+)
 
 GRACE_S: Final = 5.0
 """The client's own time limit, which knows more about the call, comes so much before the gate's."""
@@ -67,6 +87,10 @@ class CallContext:
     """Calls of the run under way at a time, over the whole fleet; None: any number."""
 
 
+Request = TypeVar("Request", ModelRequest, EmbeddingRequest)
+Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
+
+
 class Answered(NamedTuple):
     """There is an answer."""
 
@@ -74,6 +98,15 @@ class Answered(NamedTuple):
     """The answer, with its cost as far as known."""
     history: History
     """With this attempt; without one where the cache had it."""
+
+
+class Embedded(NamedTuple):
+    """There are embeddings."""
+
+    reply: EmbeddingReply
+    """The vectors, with their cost as far as known."""
+    history: History
+    """With this attempt; without one where the cache had them."""
 
 
 class CallDeferred(NamedTuple):
@@ -97,6 +130,7 @@ class CallFailed(NamedTuple):
 
 
 CallOutcome = Answered | CallDeferred | CallFailed | OverBudget
+EmbeddingOutcome = Embedded | CallDeferred | CallFailed | OverBudget
 
 OnSend = Callable[[], AbstractContextManager[Any]]
 
@@ -114,10 +148,35 @@ class CostOf(Protocol):
         """Returns what a call costs in dollars; None when a price or a number of tokens is not known."""
 
 
-class _Call(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Operation(Generic[Request, Reply]):
+    """What differs between the sorts of calls: all else is the same for answers and for embeddings."""
+
+    name: str
+    """In the names of spans."""
+    reply_type: type[Reply]
+    send: Callable[[Request], Awaitable[Reply]]
+    """Makes one call."""
+    identity_of: Callable[[Request], Mapping[str, Any]]
+    """What identical requests have in common."""
+    size_of: Callable[[Request], TokenEstimate]
+    """Estimates the tokens of a call."""
+    request_attributes: Callable[[Request, int], dict[str, tracing.Value | None]]
+    reply_attributes: Callable[[Reply], dict[str, tracing.Value | None]]
+
+
+class _Success(NamedTuple, Generic[Reply]):
+    """There is an answer of either sort."""
+
+    reply: Reply
+    history: History
+
+
+class _Call(NamedTuple, Generic[Request, Reply]):
     """What is sent, on whose behalf, and what it may use and cost."""
 
-    request: ModelRequest
+    operation: _Operation[Request, Reply]
+    request: Request
     context: CallContext
     on_send: OnSend
     size: TokenEstimate
@@ -158,7 +217,7 @@ class ModelCaller:
         budget: Budget,
         *,
         cost_of: CostOf,
-        key_of: Callable[[ModelRequest], str],
+        key_of: Callable[[Destination], str],
     ) -> None:
         self._gate = gate
         self._clients = clients
@@ -167,6 +226,24 @@ class ModelCaller:
         self._cost_of = cost_of
         self._key_of = key_of
         self._endpoint = lru_cache(ENDPOINTS)(_endpoint)
+        self._chat = _Operation(
+            "chat",
+            ModelReply,
+            clients.complete,
+            identity_of,
+            estimate_tokens,
+            chat_attributes,
+            reply_attributes,
+        )
+        self._embeddings = _Operation(
+            "embeddings",
+            EmbeddingReply,
+            clients.embed,
+            identity_of_embedding,
+            estimate_embedding,
+            embedding_attributes,
+            embedded_attributes,
+        )
 
     async def call(
         self,
@@ -190,33 +267,72 @@ class ModelCaller:
         Raises:
             RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
         """
+        outcome = await self._answer(self._chat, request, context, history, on_send)
+        return Answered(*outcome) if isinstance(outcome, _Success) else outcome
+
+    async def embed(
+        self,
+        request: EmbeddingRequest,
+        context: CallContext,
+        history: History,
+        *,
+        on_send: OnSend,
+    ) -> EmbeddingOutcome:
+        """Gets the embeddings of texts: as `call`, in every respect.
+
+        Args:
+            request: what is sent.
+            context: on whose behalf.
+            history: what the item has been through.
+            on_send: entered while a call is under way.
+
+        Raises:
+            RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
+        """
+        outcome = await self._answer(self._embeddings, request, context, history, on_send)
+        return Embedded(*outcome) if isinstance(outcome, _Success) else outcome
+
+    async def _answer(
+        self,
+        operation: _Operation[Request, Reply],
+        request: Request,
+        context: CallContext,
+        history: History,
+        on_send: OnSend,
+    ) -> _Success[Reply] | CallDeferred | CallFailed | OverBudget:
+        """Finds an answer in the cache, or asks for it alone."""
         if not context.use_cache:
-            return await self._call_until_answered(request, context, history, on_send)
-        found = await self._cache.find(request)
-        if isinstance(found, ModelReply):
-            self._gate.counts.add(request.model, Call.CACHE + "hit")
-            return Answered(found, history)
+            return await self._call_until_answered(operation, request, context, history, on_send)
+        found = await self._cache.find(operation.identity_of(request), operation.reply_type)
         if isinstance(found, Deferred):
             return CallDeferred(found.due_ms, found.reason, history)
+        if not isinstance(found, Lead):
+            self._gate.counts.add(request.model, Call.CACHE + "hit")
+            return _Success(found, history)
         self._gate.counts.add(request.model, Call.CACHE + "miss")
-        outcome: CallOutcome | None = None
+        outcome: _Success[Reply] | CallDeferred | CallFailed | OverBudget | None = None
         try:
-            outcome = await self._call_until_answered(request, context, history, on_send)
+            outcome = await self._call_until_answered(operation, request, context, history, on_send)
         finally:
-            self._cache.end(found, outcome.reply if isinstance(outcome, Answered) else None)
+            self._cache.end(found, outcome.reply if isinstance(outcome, _Success) else None)
         return outcome
 
     async def _call_until_answered(
-        self, request: ModelRequest, context: CallContext, history: History, on_send: OnSend
-    ) -> CallOutcome:
+        self,
+        operation: _Operation[Request, Reply],
+        request: Request,
+        context: CallContext,
+        history: History,
+        on_send: OnSend,
+    ) -> _Success[Reply] | CallDeferred | CallFailed | OverBudget:
         """Calls until there is an answer, or a wait that is too long to be waited here."""
-        size, estimate = estimate_tokens(request), None
+        size, estimate = operation.size_of(request), None
         if context.max_cost is not None:
             estimate = self._estimate(request, size, context)
             if estimate is None:
                 text = f"the price of {request.model} is not known, and the run has a cost cap"
                 return CallFailed(UpstreamError(FailureReason.UNPRICED, text), history)
-        planned = _Call(request, context, on_send, size, estimate)
+        planned = _Call(operation, request, context, on_send, size, estimate)
         await self._clients.prepare(request)
         while True:
             try:
@@ -241,9 +357,9 @@ class ModelCaller:
                 return CallDeferred(called.due_ms, called.reason, history)
             if isinstance(called, OverBudget):
                 return called
-            return Answered(called, history._replace(attempts=history.attempts + 1))
+            return _Success(called, history._replace(attempts=history.attempts + 1))
 
-    async def _reserve_and_call(self, planned: _Call) -> ModelReply | Deferred | OverBudget:
+    async def _reserve_and_call(self, planned: _Call[Request, Reply]) -> Reply | Deferred | OverBudget:
         """Makes one call within the budget."""
         context, bill = planned.context, _Bill()
         if planned.estimate is None or context.max_cost is None:
@@ -257,14 +373,14 @@ class ModelCaller:
         finally:
             self._budget.settle(held, bill.usd, is_answer=bill.is_answer)
 
-    async def _call(self, planned: _Call, bill: _Bill) -> ModelReply | Deferred:
+    async def _call(self, planned: _Call[Request, Reply], bill: _Bill) -> Reply | Deferred:
         """Makes one call through the gate, and writes its bill."""
-        request, context, on_send, size, _, resend = planned
+        request, context = planned.request, planned.context
 
-        async def send() -> Sent[ModelReply]:
+        async def send() -> Sent[Reply]:
             bill.usd = None
-            with on_send():
-                reply = await self._complete(request, context, resend)
+            with planned.on_send():
+                reply = await self._send(planned)
             bill.usd, bill.is_answer = reply.cost_usd, True
             self._count(request.model, reply)
             return Sent(reply, tokens=tokens_of(reply))
@@ -276,29 +392,30 @@ class ModelCaller:
             context.concurrency,
         )
         try:
-            return await self._gate.call(endpoint, send, owner=context.owner, tokens=size.tokens)
+            return await self._gate.call(endpoint, send, owner=context.owner, tokens=planned.size.tokens)
         except UpstreamError as error:
             if error.reason not in BILLED:
                 bill.usd = 0.0
             raise
 
-    async def _complete(self, request: ModelRequest, context: CallContext, resend: int) -> ModelReply:
+    async def _send(self, planned: _Call[Request, Reply]) -> Reply:
         """Makes one call, in a span where tracing is on, and prices it."""
+        operation, request = planned.operation, planned.request
         if not tracing.is_on():
-            return self._priced(request, await self._clients.complete(request), context)
-        attributes = chat_attributes(request, resend)
-        name = f"chat {attributes['gen_ai.request.model']}"
+            return self._priced(request, await operation.send(request), planned.context)
+        attributes = operation.request_attributes(request, planned.resend)
+        name = f"{operation.name} {attributes['gen_ai.request.model']}"
         with tracing.span(name, attributes, kind="client") as span:
             try:
-                reply = self._priced(request, await self._clients.complete(request), context)
+                reply = self._priced(request, await operation.send(request), planned.context)
             except UpstreamError as error:
                 span.fail(error.code)
                 span.set({"http.response.status_code": error.status or None})
                 raise
-            span.set(reply_attributes(reply))
+            span.set(operation.reply_attributes(reply))
         return reply
 
-    def _count(self, model: str, reply: ModelReply) -> None:
+    def _count(self, model: str, reply: ModelReply | EmbeddingReply) -> None:
         """Counts what an answer has used, as far as that is known."""
         counts = self._gate.counts
         if reply.cost_usd is not None and 0 < reply.cost_usd <= MOST_USD:
@@ -307,14 +424,14 @@ class ModelCaller:
             if tokens is not None and 0 < tokens <= MOST_TOKENS:
                 counts.add(model, Call.TOKENS + type_, tokens)
 
-    def _estimate(self, request: ModelRequest, size: TokenEstimate, context: CallContext) -> Estimate | None:
+    def _estimate(self, request: Destination, size: TokenEstimate, context: CallContext) -> Estimate | None:
         """Estimates what a call may cost; None when its price is not known."""
         usd = self._cost_of(request.model, size.prompt, size.answer, context.prices)
         if usd is None or not size.is_guess:
             return None if usd is None else Estimate(usd)
         return Estimate(usd, self._cost_of(request.model, size.prompt, 0, context.prices))
 
-    def _priced(self, request: ModelRequest, reply: ModelReply, context: CallContext) -> ModelReply:
+    def _priced(self, request: Destination, reply: Reply, context: CallContext) -> Reply:
         """Writes into a reply what it cost, as far as that is known."""
         if reply.cost_usd is not None and request.model not in context.prices:
             return reply
@@ -322,7 +439,7 @@ class ModelCaller:
         return reply if usd is None else msgspec.structs.replace(reply, cost_usd=usd)
 
 
-def tokens_of(reply: ModelReply) -> int | None:
+def tokens_of(reply: ModelReply | EmbeddingReply) -> int | None:
     """Returns the tokens that a call has used; None when the provider does not say.
 
     >>> tokens_of(ModelReply("Hi", 5, prompt_tokens=3, completion_tokens=1))

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from shared.upstream.failure_reasons import FailureReason
-from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.chat import Destination, ModelReply, ModelRequest
 from worker.upstream.direct_client import DirectClient
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class ModelClients:
         self._named: LitellmClient | None = None
         self._untempered: set[tuple[str, str]] = set()
 
-    async def prepare(self, request: ModelRequest) -> None:
+    async def prepare(self, request: Destination) -> None:
         """Loads litellm and makes it ready, where a request is the first that needs it."""
         if not request.api_base:
             await self._litellm().prepare(request.model)
@@ -68,6 +69,16 @@ class ModelClients:
                 raise
             self._untempered.add(place)
             return await self._complete(replace(request, temperature=None))
+
+    async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        """Makes one call for embeddings.
+
+        Raises:
+            UpstreamError: there are none.
+        """
+        if request.api_base:
+            return await self._direct.embed(request)
+        return await self._litellm().embed(request)
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         if request.api_base:

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from shared.observability import tracing
 from shared.upstream.key_variables import provider_of
-from worker.upstream.chat import ModelReply, ModelRequest, served_name
+from worker.upstream.chat import Destination, ModelReply, ModelRequest, served_name
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 
 PROVIDER_NAMES: Final = {
@@ -60,6 +61,31 @@ def chat_attributes(request: ModelRequest, resend: int) -> dict[str, tracing.Val
     }
 
 
+def embedding_attributes(request: EmbeddingRequest, resend: int) -> dict[str, tracing.Value | None]:
+    """Describes a call for embeddings.
+
+    Args:
+        request: the texts.
+        resend: calls that were made for the same item before.
+    """
+    plain = ModelRequest(request.model, "", "", api_base=request.api_base)
+    return {**chat_attributes(plain, resend), "gen_ai.operation.name": "embeddings"}
+
+
+def embedded_attributes(reply: EmbeddingReply) -> dict[str, tracing.Value | None]:
+    """Describes the reply to it by its figures.
+
+    >>> embedded_attributes(EmbeddingReply([b"1234"], 5, prompt_tokens=3))["gen_ai.usage.input_tokens"]
+    3
+    """
+    dimensions = len(reply.vectors[0]) if reply.packed else None
+    return {
+        "gen_ai.usage.input_tokens": reply.prompt_tokens,
+        "gen_ai.embeddings.dimension.count": dimensions,
+        "proctor.cost_usd": reply.cost_usd,
+    }
+
+
 def reply_attributes(reply: ModelReply) -> dict[str, tracing.Value | None]:
     """Describes an answer by its figures.
 
@@ -102,7 +128,7 @@ def log_failure(fields: Mapping[str, Any], wait_s: float | None) -> None:
     )
 
 
-def log_call_failure(request: ModelRequest, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
+def log_call_failure(request: Destination, error: UpstreamError, attempt: int, wait_s: float | None) -> None:
     """Logs a call of a model that failed: `log_failure` with what is known of it."""
     fields = {
         "model": request.model,

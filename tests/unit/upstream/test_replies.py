@@ -7,7 +7,7 @@ import pytest
 
 from shared.codecs.parked_items import History, decode_parked
 from shared.upstream.failure_reasons import FailureReason
-from worker.upstream.cache import digest_of
+from worker.upstream.cache import digest_of, identity_of
 from worker.upstream.chat import IMAGE_TOKENS, ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.completion import read_completion
 from worker.upstream.failures import UpstreamError
@@ -55,13 +55,16 @@ def test_an_answer_of_the_version_before_is_found() -> None:
     before = msgspec.msgpack.encode({"text": "Hi", "latency_ms": 5, "reasoning": "", "is_cached": False})
     assert msgspec.msgpack.decode(before, type=ModelReply) == ModelReply("Hi", 5)
     known = "87b8319d461913312f009a998e1128e0"
-    assert digest_of(ModelRequest("openai/gpt-4o", "Be brief.", "Hi", temperature=0.1))[:32] == known
+    assert (
+        digest_of(identity_of(ModelRequest("openai/gpt-4o", "Be brief.", "Hi", temperature=0.1)))[:32]
+        == known
+    )
 
 
 def test_what_is_new_in_a_request_is_part_of_its_identity() -> None:
     """Messages with their images, and headers without case; the value of a worker's variable is not known."""
     one = ModelRequest("m", "", "Hi", headers={"X-Team": "a", "X-Key": "env:MY_TOKEN"})
-    assert digest_of(one) == digest_of(replace(one, headers={"x-key": "env:MY_TOKEN", "x-team": "a"}))
+    assert identity_of(one) == identity_of(replace(one, headers={"x-key": "env:MY_TOKEN", "x-team": "a"}))
     images = [replace(one, messages=[{"role": "user", "content": [image_of(size)]}]) for size in (4, 8)]
     others = [replace(one, headers={"X-Team": "b"}), replace(one, parameters={"seed": 1}), *images]
-    assert len({digest_of(each) for each in (one, *others)}) == 5
+    assert len({digest_of(identity_of(each)) for each in (one, *others)}) == 5

@@ -1,0 +1,150 @@
+"""Requests for embeddings of texts, and their replies.
+
+    {"data": [{"index": 0, "embedding": [0.1, …]}, …], "usage": {"prompt_tokens": 7, "total_tokens": 7}}
+
+Vectors are kept as 32-bit floats, as models compute them: a fourth of the memory of numbers in JSON.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from shared.upstream.failure_reasons import FailureReason
+from worker.upstream.chat import TokenEstimate, estimate_text_tokens, served_name
+from worker.upstream.failures import UpstreamError
+
+MOST_DIMENSIONS: Final = 65_536
+"""The longest vectors of today's models have about 4,000 numbers."""
+MOST: Final = 3.4e38
+"""The greatest number of 32 bits."""
+FLOATS: Final = "f"
+"""Type code of the arrays that hold vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRequest:
+    """Texts to be embedded by one call; equal requests share one reply."""
+
+    model: str
+    """As the configuration names it, such as `openai/text-embedding-3-small`."""
+    texts: Sequence[str]
+    """At least one; providers refuse empty ones."""
+    api_base: str = ""
+    """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
+    api_key_env: str = ""
+    """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
+    for an `api_base`."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the request: literal, or `env:VARIABLE` of the worker's environment."""
+    timeout_s: float = 120.0
+    """Hard limit of one call."""
+
+
+class EmbeddingReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The vectors of the texts with the figures of the call; None is unknown, never zero."""
+
+    packed: list[bytes]
+    """A vector for each text, in their order, as 32-bit floats."""
+    latency_ms: int
+    """From sending to the last byte."""
+    prompt_tokens: int | None = None
+    """As the provider counts them."""
+    cost_usd: float | None = None
+    """What it cost."""
+    is_cached: bool = False
+    """Whether it was answered before, to an equal request; figures are those of that answer."""
+
+    @property
+    def vectors(self) -> "list[array[float]]":
+        """A vector for each text, in their order.
+
+        >>> EmbeddingReply([pack([1, 0.5])], 5).vectors
+        [array('f', [1.0, 0.5])]
+        """
+        return [array(FLOATS, packed) for packed in self.packed]
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """None are written."""
+        return None if self.prompt_tokens is None else 0
+
+
+def pack(vector: Sequence[float]) -> bytes:
+    """Packs a vector; numbers that are too large for 32 bits become infinite."""
+    return array(FLOATS, vector).tobytes()
+
+
+def body_of_embedding(request: EmbeddingRequest) -> dict[str, Any]:
+    """Makes the body of a request.
+
+    >>> body_of_embedding(EmbeddingRequest("openai/mine", ["Hi"]))
+    {'model': 'mine', 'input': ['Hi']}
+    """
+    return {"model": served_name(request.model), "input": [*request.texts]}
+
+
+def estimate_embedding(request: EmbeddingRequest) -> TokenEstimate:
+    """Estimates the tokens of a call.
+
+    >>> estimate_embedding(EmbeddingRequest("m", ["Hello you", "Hi"])).tokens
+    4
+    """
+    return TokenEstimate(sum(map(estimate_text_tokens, request.texts)), 0, is_guess=False)
+
+
+def identity_of_embedding(request: EmbeddingRequest) -> dict[str, Any]:
+    """Returns what identical requests have in common."""
+    return {
+        "operation": "embeddings",
+        "model": request.model,
+        "texts": [*request.texts],
+        "api_base": request.api_base,
+        "headers": sorted((name.lower(), value) for name, value in request.headers.items()),
+    }
+
+
+def read_embeddings(reply: Any, count: int) -> list[bytes]:
+    """Reads the vectors of a reply, in the order of the texts.
+
+    Args:
+        reply: its body.
+        count: texts that were sent.
+
+    Raises:
+        UpstreamError: it has not one vector of finite numbers for each text, all of one length.
+
+    >>> read_embeddings({"data": [{"index": 0, "embedding": [1, 2]}]}, 1) == [pack([1, 2])]
+    True
+    """
+    data = reply.get("data") if isinstance(reply, dict) else None
+    if not isinstance(data, list) or len(data) != count:
+        found = len(data) if isinstance(data, list) else "no"
+        raise _invalid(f"the reply has {found} embeddings for {count} texts")
+    by_index: dict[int, list[float]] = {}
+    for nth, entry in enumerate(data):
+        index = entry.get("index", nth) if isinstance(entry, dict) else None
+        vector = entry.get("embedding") if isinstance(entry, dict) else None
+        if not isinstance(index, int) or not 0 <= index < count or index in by_index:
+            raise _invalid("the reply has embeddings without their places")
+        by_index[index] = _checked(vector)
+    if len({len(vector) for vector in by_index.values()}) > 1:
+        raise _invalid("the reply has embeddings of several lengths")
+    return [pack(by_index[index]) for index in range(count)]
+
+
+def _checked(vector: Any) -> list[float]:
+    """Refuses what is no vector."""
+    if not isinstance(vector, list) or not 0 < len(vector) <= MOST_DIMENSIONS:
+        raise _invalid("the reply has an embedding that is no list of numbers")
+    for number in vector:
+        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        if not is_number or not -MOST <= number <= MOST:
+            raise _invalid("the reply has an embedding with something that is no 32-bit number")
+    return vector
+
+
+def _invalid(text: str) -> UpstreamError:
+    return UpstreamError(FailureReason.INVALID_REPLY, text)
