@@ -1,4 +1,10 @@
-"""Options of calls to models as people write them, and how those of bench, model and prompt are merged."""
+"""Options of calls to models as people write them, and how those of bench, model and prompt are merged.
+
+    bench  <  model (`model_configs.M`)  <  prompt  <  command line (`-t`)
+
+Maps are merged by key, unless they name another `type`; everything else replaces what stood before. An option
+that is null is not sent.
+"""
 
 import re
 from collections.abc import Mapping
@@ -9,29 +15,56 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.cases import Encodable, JsonObject, Text, is_json
+from shared.upstream.key_variables import ENV_PREFIX
 
-ENVIRONMENT: Final = "env:"
-"""A header with this before its value takes it from the workers' environment."""
-SECRETS: Final = frozenset(
-    {"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"}
+SECRETS: Final = re.compile(r"authorization|cookie|token|secret|password|(api|subscription)[-_]?key")
+"""In the names of headers that hold a secret, which is never stored."""
+RESERVED: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
 )
-"""Headers that hold a secret, which is never stored."""
+"""Headers that belong to the exchange itself."""
+OURS: Final = frozenset({"model", "messages", "stream", "stream_options", "n"})
+"""Keys of a request's body that no option sets."""
+MOST_HEADERS: Final = 32
+MAX_HEADER_CHARS: Final = 4_096
+MOST_TOOLS: Final = 128
+MOST_STOPS: Final = 16
+"""Texts at which an answer may end; most providers take four."""
 TEMPERATURE: Final = "temperature"
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def _headers(written: dict[str, str]) -> dict[str, str]:
     """Refuses what is no header, and secrets that would be stored with the run."""
+    if len(written) > MOST_HEADERS:
+        raise PydanticCustomError("headers", "more than {most} headers: remove some", {"most": MOST_HEADERS})
+    lower = [name.lower() for name in written]
     for name, value in written.items():
         if not _TOKEN.fullmatch(name):
             raise _refused(name, "is not the name of a header: write letters, digits and hyphens")
-        if not value.isprintable() or not value.isascii():
+        if lower.count(name.lower()) > 1:
+            raise _refused(name, "stands twice, in other letters: keep one")
+        if name.lower() in RESERVED:
+            raise _refused(name, "is set by proctor: remove it")
+        if not value.isprintable() or not value.isascii() or len(value) > MAX_HEADER_CHARS:
             raise _refused(name, "has no printable ASCII text on one line: write one")
-        variable = value.removeprefix(ENVIRONMENT)
-        if value.startswith(ENVIRONMENT):
+        variable = value.removeprefix(ENV_PREFIX)
+        if value.startswith(ENV_PREFIX):
             if not variable.isidentifier():
                 raise _refused(name, "does not name a variable: write env:VARIABLE")
-        elif name.lower() in SECRETS:
+        elif SECRETS.search(name.lower()):
             raise _refused(name, "holds a secret, which must not be stored: write env:VARIABLE")
     return written
 
@@ -43,19 +76,55 @@ def _refused(name: str, text: str) -> PydanticCustomError:
 
 def _stops(value: Any) -> Any:
     """Refuses what is neither a text nor a list of texts."""
-    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+    texts = [value] if isinstance(value, str) else value
+    is_list = isinstance(texts, list) and 0 < len(texts) <= MOST_STOPS
+    if is_list and all(isinstance(each, str) and each for each in texts):
         return is_json(value)
     raise PydanticCustomError("stop", "neither a text nor a list of texts: write stop: [END]")
 
 
 def _choice(value: Any) -> Any:
     """Refuses what is neither a word nor an object."""
-    if isinstance(value, str | dict):
+    if (isinstance(value, str) and value) or (isinstance(value, dict) and _type_of(value)):
         return is_json(value)
     raise PydanticCustomError("tool_choice", "neither a word nor an object: write auto, none or required")
 
 
+def _typed(value: dict[str, Any]) -> dict[str, Any]:
+    """Refuses an object without a type, by which providers tell them apart."""
+    if not _type_of(value):
+        raise PydanticCustomError("no_type", "has no type: write for example type: json_object")
+    return value
+
+
+def _type_of(value: dict[str, Any]) -> str:
+    """What an object says that it is."""
+    written = value.get("type")
+    return written if isinstance(written, str) else ""
+
+
+def _tool(value: dict[str, Any]) -> dict[str, Any]:
+    """Refuses a tool that no provider can offer."""
+    function = value.get("function")
+    name = function.get("name") if isinstance(function, dict) else None
+    if not _type_of(value) or (value["type"] == "function" and not (isinstance(name, str) and name)):
+        text = "no tool: write {type: function, function: {name: weather, parameters: {type: object}}}"
+        raise PydanticCustomError("tool", text)
+    return value
+
+
+def _body(value: dict[str, Any]) -> dict[str, Any]:
+    """Refuses keys that have a place of their own."""
+    for key in value:
+        if key in Params.model_fields:
+            raise PydanticCustomError("misplaced", "{key} is an option: move it into params", {"key": key})
+        if key in OURS:
+            raise PydanticCustomError("reserved", "{key} is set by proctor: remove it", {"key": key})
+    return value
+
+
 Headers = Annotated[dict[str, Encodable], AfterValidator(_headers)]
+"""Headers of a request: literal, or `env:VARIABLE` of the workers."""
 
 
 class Params(BaseModel):
@@ -65,11 +134,11 @@ class Params(BaseModel):
 
     temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
     """Sampling temperature; null: none is sent."""
-    max_tokens: int | None = Field(None, ge=1)
+    max_tokens: int | None = Field(None, ge=1, le=10_000_000)
     """Tokens of an answer, at most."""
     top_p: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
     """Share of the most likely tokens that are sampled from."""
-    seed: int | None = None
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     """For providers that sample reproducibly."""
     stop: Annotated[Any, AfterValidator(_stops)] | None = None
     """Text, or texts, at which an answer ends."""
@@ -79,15 +148,17 @@ class Params(BaseModel):
     """Against tokens that occurred often."""
     reasoning_effort: Text | None = None
     """How long the model thinks, such as `low`."""
-    response_format: JsonObject | None = None
+    response_format: Annotated[JsonObject, AfterValidator(_typed)] | None = None
     """Form of the answer, such as `{type: json_object}`."""
-    tools: list[JsonObject] | None = None
-    """Functions that the model may call, in OpenAI's form."""
+    tools: list[Annotated[JsonObject, AfterValidator(_tool)]] | None = Field(
+        None, min_length=1, max_length=MOST_TOOLS
+    )
+    """Functions that the model may call, in OpenAI's form; they are never run."""
     tool_choice: Annotated[Any, AfterValidator(_choice)] | None = None
     """Which of them it calls: `auto`, `none`, `required`, or one in OpenAI's form."""
     logprobs: bool | None = None
     """Whether log probabilities are returned."""
-    extra_body: JsonObject | None = None
+    extra_body: Annotated[JsonObject, AfterValidator(_body)] | None = None
     """Other keys of the request's body, sent as they are."""
     headers: Headers | None = None
     """Headers of the request; the same as `headers` beside `params`."""
@@ -107,8 +178,12 @@ class Params(BaseModel):
 def merge(*levels: Mapping[str, Any]) -> dict[str, Any]:
     """Merges options, later levels over earlier ones: maps by key, lists and all else as a whole.
 
+    A map of another `type` replaces: half of a JSON schema means nothing in a format that is none.
+
     >>> merge({"a": 1, "b": {"x": 1, "y": [1]}}, {"b": {"y": [2]}}, {"a": None})
     {'a': None, 'b': {'x': 1, 'y': [2]}}
+    >>> merge({"a": {"type": "json_schema", "json_schema": {}}}, {"a": {"type": "text"}})
+    {'a': {'type': 'text'}}
     """
     return reduce(_merged, levels, {})
 
@@ -118,9 +193,16 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     both = {
         name: _merged(below[name], value)
         for name, value in above.items()
-        if isinstance(value, Mapping) and isinstance(below.get(name), Mapping)
+        if isinstance(value, Mapping)
+        and isinstance(below.get(name), Mapping)
+        and _is_alike(below[name], value)
     }
     return {**below, **above, **both}
+
+
+def _is_alike(below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
+    """Whether two maps are of one type."""
+    return bool(above.get("type", below.get("type")) == below.get("type"))
 
 
 def sent(merged: Mapping[str, Any]) -> dict[str, Any]:
