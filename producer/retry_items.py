@@ -12,7 +12,7 @@ from producer.load.chunks import chunk_size
 from producer.options import Publishes
 from producer.report.cases import opened_rows as case_rows
 from producer.report.queries import opened_rows as query_rows
-from producer.retry import Retried
+from producer.retry_turns import Retried
 from shared.codecs.item_rows import UNJUDGED, ItemRow
 from shared.errors import ConfigError, RunStateError, UsageError
 from shared.ledger import ChunkPlan, Ledger

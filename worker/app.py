@@ -11,7 +11,7 @@ from celery import signals
 from shared.broker import App, make_app
 from shared.kinds import import_kinds
 from shared.server.client import BrokerTarget, parse_broker
-from shared.server.embedded.places import socket_path
+from shared.server.embedded.server_places import socket_path
 from shared.settings import Settings
 from worker.lifecycle import Lifecycle
 from worker.logs import keep_logs

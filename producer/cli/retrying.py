@@ -8,7 +8,7 @@ from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
 from producer.cli.work import WorkOptions, work
-from producer.retry import Retried
+from producer.retry_turns import Retried
 from producer.text import plural
 from shared.errors import UsageError
 

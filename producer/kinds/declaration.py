@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from producer.options import SubmitOptions
     from producer.report.interfaces import Report, Screen, Totals
     from producer.report.junit import JunitTest
-    from producer.retry import Retry
+    from producer.retry_turns import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import InputError
     from shared.kinds import Kind

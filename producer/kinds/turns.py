@@ -35,6 +35,6 @@ TURN_RUNS: Final = ProducerKind(
     comparing=Lazy("producer.aggregate.compared_items", "COMPARED_TURNS"),
     id_parts=Lazy("producer.item_ids", "turn_id_parts"),
     inputs=Lazy("producer.item_ids", "turn_inputs"),
-    retry=Lazy("producer.retry", "retry_turns"),
+    retry=Lazy("producer.retry_turns", "retry_turns"),
     is_read_early=True,
 )

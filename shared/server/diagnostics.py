@@ -17,13 +17,13 @@ from shared.errors import FULL_HINT, REFUSING_HINTS, NoServerError, ProctorError
 from shared.ledger.calls import refused_write
 from shared.ledger.memory import RunMemory, format_run_memory, is_full, largest_runs
 from shared.server.connection import read_config
-from shared.server.embedded.places import (
+from shared.server.embedded.server_places import (
     DATA_DIR_HINT,
     MAX_SOCKET_PATH_BYTES,
     prepare_data_dir,
     prepare_socket,
 )
-from shared.server.embedded.program import find_program
+from shared.server.embedded.server_program import find_program
 from shared.server.requirements import OLDEST_SERVER, server_version, why_unsuitable
 
 if TYPE_CHECKING:

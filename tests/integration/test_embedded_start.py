@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ConfigError, InfrastructureError, NoServerError
-from shared.server.embedded import ensure, places, socket_path
+from shared.server.embedded import ensure, server_places, socket_path
 from tests.support.embedded import end_servers_of, server_pid, servers_of
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
@@ -79,7 +79,7 @@ def test_a_deep_data_folder_works(tmp_path: Path) -> None:
     """A data folder far deeper than a socket's path may be long still gets its server."""
     data_dir = tmp_path / ("d" * 100) / ("e" * 100)
     with ensure(data_dir, idle_s=IDLE_S) as server:
-        assert len(os.fsencode(server.socket)) <= places.MAX_SOCKET_PATH_BYTES
+        assert len(os.fsencode(server.socket)) <= server_places.MAX_SOCKET_PATH_BYTES
         assert server.client.ping()
     end_servers_of(data_dir)
 
@@ -120,7 +120,7 @@ def test_a_runtime_folder_of_somebody_else_is_not_used(
     base.mkdir()
     (base / f"proctor-{os.geteuid()}").symlink_to(tmp_path)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(base))
-    chosen = places.prepare_socket(places.prepare_data_dir(tmp_path / "data"))
+    chosen = server_places.prepare_socket(server_places.prepare_data_dir(tmp_path / "data"))
     assert not chosen.is_relative_to(base)
     chosen.parent.rmdir()
 
@@ -128,8 +128,8 @@ def test_a_runtime_folder_of_somebody_else_is_not_used(
 def test_no_place_for_the_socket_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When every path would be too long, the error has both lengths and names the variables to set."""
     long = tmp_path / ("x" * 120)
-    monkeypatch.setattr(places, "_runtime_folders", lambda: iter([long]))
-    limits = rf"bytes, and a socket's may have {places.MAX_SOCKET_PATH_BYTES}"
+    monkeypatch.setattr(server_places, "_runtime_folders", lambda: iter([long]))
+    limits = rf"bytes, and a socket's may have {server_places.MAX_SOCKET_PATH_BYTES}"
     with pytest.raises(ConfigError, match=limits) as caught:
         ensure(tmp_path / "data", idle_s=IDLE_S)
     assert "XDG_RUNTIME_DIR" in caught.value.hint

@@ -11,7 +11,7 @@ import pytest
 
 from shared.ledger.scripts import compose_all
 from shared.server.embedded import ensure
-from shared.server.embedded.program import find_program
+from shared.server.embedded.server_program import find_program
 from tests.support.embedded import end_servers_of, ends, guard_pid, server_pid, servers_of
 from tests.support.eventually import eventually
 from tests.support.processes import Processes

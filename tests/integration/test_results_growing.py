@@ -12,7 +12,7 @@ from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.report_files import ReportFile
 from producer.cli.session import Session
-from producer.retry import retry_turns
+from producer.retry_turns import retry_turns
 from shared.runs import TurnRow
 from shared.runs.growing import GrowingRun
 from tests.support.inline_worker import InlineWorker

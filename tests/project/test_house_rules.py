@@ -19,6 +19,17 @@ MAX_KIND_BRANCHES: Final = 6
 """Files outside of `kinds` that ask which kind something is."""
 MAX_LOOSE: Final = 12
 """Modules of `shared/` that stand in no room."""
+REPEATED_NAMES: Final = {
+    "one file for each kind": frozenset({"turns", "cases", "queries", "items"}),
+    "one file for each part of a kind's reports": frozenset(
+        {"html_summary", "opened_rows", "terminal", "wording"}
+        | {f"to_{name}" for name in ("csv", "html", "jsonl", "junit", "markdown")}
+    ),
+    "one declaration for each side": frozenset({"kinds", "__main__"}),
+    "a contract and its engine, both named by the documents": frozenset({"checks"}),
+    "two modules for one thing, to be merged": frozenset({"call_options"}),
+}
+"""Why base names of modules may stand in several folders."""
 DEFENCE: Final = re.compile(r"longer than (500|40) lines", re.IGNORECASE)
 """What the docstring of a longer file or function says, followed by its reason."""
 
@@ -118,6 +129,22 @@ def test_shared_has_rooms() -> None:
     """At most a dozen modules stand loose in `shared/`: what belongs together has a room."""
     loose = sorted(path.name for path in (ROOT / "shared").glob("*.py") if path.stem != "__init__")
     assert len(loose) <= MAX_LOOSE, f"put some of these into a room: {', '.join(loose)}"
+
+
+def test_base_names_of_modules_repeat_only_where_folders_have_one_shape() -> None:
+    """A name says which module it is; a command may have the name of what it calls."""
+    allowed = frozenset[str]().union(*REPEATED_NAMES.values())
+    found: dict[str, list[str]] = {}
+    for path in python_files():
+        parts = path.relative_to(ROOT).parts
+        if parts[0] in {"shared", "worker", "producer"} and parts[-2] != "commands":
+            found.setdefault(path.stem, []).append(shown(path))
+    wrong = [
+        " and ".join(paths)
+        for name, paths in sorted(found.items())
+        if len(paths) > 1 and name not in allowed | {"__init__"}
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def compares_kinds(node: ast.AST) -> bool:

@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from shared.errors import NoServerError
-from shared.server.embedded.program import find_program
+from shared.server.embedded.server_program import find_program
 from tests.support.eventually import eventually
 
 PATIENCE_S: Final = 15.0

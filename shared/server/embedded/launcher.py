@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from shared.errors import ConfigError, RedisUnreachableError
 from shared.server.client import RedisTarget
-from shared.server.embedded.places import (
+from shared.server.embedded.server_places import (
     DATA_DIR_HINT,
     Places,
     prepare_data_dir,
@@ -33,7 +33,7 @@ from shared.server.embedded.places import (
     recorded_socket,
     unusable,
 )
-from shared.server.embedded.program import find_program, last_complaint, server_options
+from shared.server.embedded.server_program import find_program, last_complaint, server_options
 
 if TYPE_CHECKING:
     import redis

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from shared.errors import NoServerError
-from shared.server.embedded.places import Places
+from shared.server.embedded.server_places import Places
 from shared.server.requirements import OLDEST_SERVER
 
 PROGRAM_NAMES: Final = ("valkey-server", "redis-server")
