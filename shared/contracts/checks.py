@@ -50,6 +50,8 @@ def _default_name(check: Check) -> str:
     """Names a check after what it does."""
     if check.check == "not" and len(check.checks) == 1:
         return f"not {check.checks[0].label}"[:MAX_NAME_CHARS]
+    if check.check == "tool_call":
+        return f"tool_call: {check.argument or 'none'}"[:MAX_NAME_CHARS]
     if check.checks and check.argument is None:
         return f"{check.check}: {', '.join(inner.label for inner in check.checks)}"[:MAX_NAME_CHARS]
     if check.argument is None:

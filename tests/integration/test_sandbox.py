@@ -11,7 +11,9 @@ import pytest
 from shared.errors import CheckUnusableError, ValidatorSecurityError
 from tests.unit.validation.test_policy import ORDINARY
 from worker.sandbox import Reason, Sandbox, SandboxError, Sandboxes, UnusableError
+from worker.validation.checks import Subject, parse_checks
 from worker.validation.pipeline import validate
+from worker.validation.scoring import run_deterministic
 
 SOURCE: Final = """
 import re
@@ -36,6 +38,15 @@ def number(output): return 1
 def pair(output): return 1, 2
 def text(output): return "yes"
 def thing(output): return re.search("a", "a")
+def score(output): return 0.25
+def reasoned(output): return 0.5, f"half of {output}"
+def with_context(output, context): return output == context["vars"]["city"], context["input"]
+def with_option(output, limit=3): return len(output) < limit
+def with_named(output, context=None): return context is not None
+def changes(output, context):
+    context["vars"]["city"] = "Rome"
+    SEEN.append(output)
+    return len(SEEN) == 1
 """
 
 
@@ -75,6 +86,47 @@ def test_a_validator_answers(sandbox: Sandbox, name: str, text: str, returned: o
     answer = sandbox.call(name, text)
     assert answer == returned
     assert type(answer) is type(returned)
+
+
+@pytest.mark.parametrize(
+    ("name", "returned"),
+    [
+        ("is_short", True),
+        ("score", 0.25),
+        ("reasoned", (0.5, "half of P\xe4r\ud800")),
+        ("with_context", (False, "Where?")),
+        ("with_option", False),
+        ("with_named", True),
+        ("changes", True),
+        ("nothing", None),
+    ],
+)
+def test_a_function_of_a_check_answers(sandbox: Sandbox, name: str, returned: object) -> None:
+    """It may score, and receives a context if it has a parameter for one; nothing of a call stays."""
+    context = '{"vars": {"city": "Paris"}, "input": "Where?"}'
+    for _ in range(2):
+        answer = sandbox.check(name, "P\xe4r\ud800", context)
+        assert answer == returned
+        assert type(answer) is type(returned)
+
+
+def test_checks_call_functions_in_the_sandbox(sandbox: Sandbox) -> None:
+    """From the parsed check to its score; a function that is missing decides nothing."""
+    raw = [
+        {"python": "with_context"},
+        {"python": "reasoned", "at_least": 0.5},
+        {"python": "loops"},
+        {"regex": "^P"},
+    ]
+    subject = Subject("Paris", input="Where?", vars={"city": "Paris"}, sandbox=sandbox)
+    rows = run_deterministic(parse_checks(raw), subject)
+    assert [(row.score, row.passed) for row in rows] == [(1.0, True), (0.5, True), (1.0, True), (1.0, True)]
+    assert rows[0].reason == "Where?"
+    looping = Subject("loop", sandbox=sandbox)
+    [row] = run_deterministic(parse_checks([{"python": "loops"}]), looping)
+    assert (row.passed, row.detail["error"]) == (False, "timeout")
+    with pytest.raises(CheckUnusableError):
+        run_deterministic(parse_checks([{"python": "missing"}]), subject)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("pair", "tuple"), ("thing", "Match")])

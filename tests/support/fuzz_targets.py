@@ -46,9 +46,12 @@ from worker.upstream.embeddings import read_embeddings
 from worker.upstream.endpoints import model_endpoint
 from worker.upstream.failures import UpstreamError
 from worker.upstream.retry_after import MAX_WAIT_S, read_retry_after, requested_wait_s
+from worker.validation.checks import CheckProblem, Subject, parse_checks
 from worker.validation.extraction import ExtractionError, extract
+from worker.validation.json_path import JsonPathError, select
 from worker.validation.judge import read_verdict
 from worker.validation.schema import SchemaValidator
+from worker.validation.scoring import needs_sandbox, run_deterministic
 
 NAME: Final = "stdin"
 """What errors call a document that came as a stream."""
@@ -213,6 +216,17 @@ def _answer(text: str) -> None:
         failure_of(answer, "the check")
 
 
+def _checks(text: str) -> None:
+    """Reads checks, and evaluates those that need no sandbox on the text itself."""
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    checks = parse_checks(raw)
+    if not needs_sandbox(checks):
+        run_deterministic(checks, Subject(text))
+
+
 def _extract(text: str) -> None:
     for lenient in (False, True):
         try:
@@ -374,9 +388,30 @@ TARGETS: Final[Mapping[str, Target]] = {
     ),
     "json in an output": Target(_text(_extract), (), OUTPUTS),
     "reply to a turn": Target(_text(read_model_reply), (), OUTPUTS),
+    "checks": Target(
+        _text(_checks),
+        (CheckProblem,),
+        (
+            b'[{"contains":"Paris","ignore_case":true,"weight":2},"refusal",{"not":{"regex":"(?i)x"}}]',
+            b'[{"number":2.1,"tolerance":"5%","json_path":"$.a[?@.b>1]"},{"length":{"min":1,"max":2}}]',
+            b'[{"any":[{"tool_call":{"name":"f","arguments":{"json_equals":{"a":1}}}}]},{"rouge_l":"a","at_least":0.5}]',
+        ),
+    ),
+    "JSONPath": Target(
+        _text(lambda text: select(text, {"a": [{"b": 1, "c": "d"}, 2, None], "e": {"f": []}})),
+        (JsonPathError,),
+        (
+            b"$.a[?@.b==1 && @.c != 'x']",
+            b"$..[0:2,'e',*]",
+            b'$["a"][?length(@.c)<count($..*)]',
+            b"$.a[?!@.b]",
+        ),
+    ),
     "verdict": Target(_text(read_verdict), (), (*OUTPUTS, b"PASS.", b"**FAIL**, not PASS")),
     "names": Target(_text(_names), (), NAMES),
-    "sandbox answer": Target(_text(_answer), (), (b"c11", b"c9", b"i12", b"oMatch", b"tsaid", b"xdied")),
+    "sandbox answer": Target(
+        _text(_answer), (), (b"c11", b"c9", b"i12", b"oMatch", b"tsaid", b"xdied", b"I0.5\nhalf")
+    ),
     "gate": Target(
         _text(parse_gate), (UsageError,), (b"pass_rate<0.9", b"error_rate > 1%", b"latency_p95_ms>=5000")
     ),

@@ -34,3 +34,16 @@ class Box:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+class CheckBox(Box):
+    """A sandbox that also calls functions of checks."""
+
+    def __init__(self, found: Any = None, returned: Any = None) -> None:
+        super().__init__(found, returned)
+        self.contexts: list[str] = []
+
+    def check(self, name: str, text: str, context: str) -> Any:
+        """Answers a call with a context."""
+        self.contexts.append(context)
+        return self.call(name, text)

@@ -187,10 +187,21 @@ def _returned_object(name: str) -> object:
 
 
 def _number(text: str) -> object:
+    """A number that a validator returned."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
     return _returned_object("number")
+
+
+def _number_said(text: str) -> object:
+    r"""A number with a reason.
+
+    >>> _number_said("0.5\nhalf of it")
+    (0.5, 'half of it')
+    """
+    number, _, reason = text.partition("\n")
+    return _number(number), reason
 
 
 RETURNED: Final[dict[bytes, Callable[[str], object]]] = {
@@ -200,6 +211,7 @@ RETURNED: Final[dict[bytes, Callable[[str], object]]] = {
     protocol.FALSE_SAID: lambda text: (False, text),
     protocol.NONE: lambda _: None,
     protocol.NUMBER: _number,
+    protocol.NUMBER_SAID: _number_said,
     protocol.TEXT: lambda text: text,
     protocol.OTHER: _returned_object,
 }

@@ -207,12 +207,30 @@ class Sandbox:
             UnusableError: it could give none for any output; says why.
             SandboxError: it gave no answer; says why.
         """
+        return self._called(protocol.CALL, name, text)
+
+    def _called(self, what: bytes, name: str, text: str) -> object:
+        """Has a function called, and reads its answer."""
         if self._source is None:
             raise UnusableError(Reason.UNKNOWN_VALIDATOR, "there is no validators file")
-        answer = self._ask(self._source, protocol.CALL, name, text, self._sandboxes.call_s)
+        answer = self._ask(self._source, what, name, text, self._sandboxes.call_s)
         if answer.kind in RETURNED:
             return RETURNED[answer.kind](answer.text)
         raise failure_of(answer, name)
+
+    def check(self, name: str, text: str, context: str) -> object:
+        """Calls a function with an output, and with a context if it takes one; returns what it returned.
+
+        Args:
+            name: the function.
+            text: the output.
+            context: a JSON object.
+
+        Raises:
+            UnusableError: it could give no answer for any output; says why.
+            SandboxError: it gave no answer; says why.
+        """
+        return self._called(protocol.CHECK, name, protocol.joined(text, context))
 
     def close(self) -> None:
         """Gives its children back."""

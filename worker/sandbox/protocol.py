@@ -10,9 +10,9 @@ ended; end a child and say nothing."""
 
 ASK = struct.Struct("<I8scI")
 """Of a request to a child: bytes after the count, its random word, what is asked, bytes of its first text."""
-LOAD, CALL, SEARCH = b"L", b"C", b"S"
-"""Requests: compile a validators file and run it once from its top; call a validator with a text; search a
-pattern in a text."""
+LOAD, CALL, CHECK, SEARCH = b"L", b"C", b"K", b"S"
+"""Requests: compile a validators file and run it once from its top; call a validator with a text; call a
+function with a text and a context (the second text holds both, see `joined`); search a pattern in a text."""
 
 HEAD = struct.Struct("<I8sc")
 """Of an answer: bytes after the count, the request's word, what kind of answer it is."""
@@ -20,8 +20,23 @@ COUNT_BYTES = 4
 """Bytes of the count that a request and an answer begin with."""
 DONE, MATCH, NO_MATCH = b"D", b"m", b"n"
 TRUE, FALSE, TRUE_SAID, FALSE_SAID = b"T", b"F", b"t", b"f"
-NONE, NUMBER, TEXT, OTHER = b"N", b"i", b"s", b"o"
+NONE, NUMBER, NUMBER_SAID, TEXT, OTHER = b"N", b"i", b"I", b"s", b"o"
 RAISED, MEMORY, UNKNOWN, BAD_PATTERN = b"x", b"M", b"u", b"b"
 CRASHED, FORGED = b"c", b"!"
-"""Kinds of answers; `OTHER` comes with the name of a type, `RAISED` and `BAD_PATTERN` with a message,
-`CRASHED` with a wait status."""
+"""Kinds of answers; `NUMBER_SAID` comes with the number, a line end and a reason, `OTHER` with the name of a
+type, `RAISED` and `BAD_PATTERN` with a message, `CRASHED` with a wait status."""
+
+
+def joined(text: str, context: str) -> str:
+    """Makes one text of an output and a context.
+
+    >>> parted(joined("a output", "{}"))
+    ('a output', '{}')
+    """
+    return f"{len(text)}:{text}{context}"
+
+
+def parted(both: str) -> tuple[str, str]:
+    """Takes the two apart again."""
+    length, _, rest = both.partition(":")
+    return rest[: int(length)], rest[int(length) :]

@@ -9,6 +9,7 @@ Runs in an isolated interpreter beside zygote.py; standard library only.
 """
 
 import builtins
+import json
 import os
 import types
 from typing import NoReturn
@@ -20,6 +21,7 @@ MAX_ANSWER_BYTES = 1 << 20
 """More than the longest text that a validator may return; a case that writes more is ended."""
 READ_BYTES = 1 << 16
 PAIR = 2
+NUMBERS = frozenset({int, float})
 
 
 def serve_calls(cage: lockdown.Cage) -> NoReturn:
@@ -33,13 +35,12 @@ def serve_calls(cage: lockdown.Cage) -> NoReturn:
             except BaseException as error:  # noqa: BLE001 - whatever the compiler says is an answer
                 serving.send(serving.framed(word, *serving.raised(error)))
                 continue
-        serving.send(
-            _in_own_process(cage, word, code, *(("", "") if what == protocol.LOAD else (first, second)))
-        )
+            first, second = "", ""
+        serving.send(_in_own_process(cage, word, code, (what, first, second)))
 
 
 def _in_own_process(
-    cage: lockdown.Cage, word: bytes, code: types.CodeType | None, name: str, text: str
+    cage: lockdown.Cage, word: bytes, code: types.CodeType | None, request: tuple[bytes, str, str]
 ) -> bytes:
     """Forks, has the fork run a call, waits for its end, and returns the answer that is handed on."""
     ours, theirs = os.pipe()
@@ -52,7 +53,7 @@ def _in_own_process(
             os.close(ours)
             os.close(theirs)
             cage.enter()
-            serving.send(serving.framed(word, *_run(code, name, text)))
+            serving.send(serving.framed(word, *_run(code, *request)))
             status = 0
         finally:
             os._exit(status)
@@ -88,24 +89,45 @@ def _believed(word: bytes, data: bytes, status: int) -> bytes:
     return data
 
 
-def _run(code: types.CodeType | None, name: str, text: str) -> tuple[bytes, str]:
-    """Runs the file from its top, then one validator of it; without a name, the file alone."""
+def _run(code: types.CodeType | None, what: bytes, name: str, text: str) -> tuple[bytes, str]:
+    """Runs the file from its top, then one function of it; without a name, the file alone."""
     names: dict[str, object] = {"__name__": "validators", "__builtins__": builtins}
+    context: object = None
     try:
+        if what == protocol.CHECK:
+            text, encoded = protocol.parted(text)
+            context = json.loads(encoded)
         if code is not None:
             exec(code, names)  # noqa: S102 - to run it is what this process is for
         if not name:
             return protocol.DONE, ""
-        validator = names.get(name)
-        if code is None or name == "__builtins__" or not callable(validator):
+        function = names.get(name)
+        if code is None or name == "__builtins__" or not callable(function):
             return protocol.UNKNOWN, ""
-        return _described(validator(text))
+        if what == protocol.CHECK and takes_context(function):
+            return _described(function(text, context))
+        return _described(function(text))
     except BaseException as error:  # noqa: BLE001 - whatever it raises is an answer
         return serving.raised(error)
 
 
+def takes_context(function: object) -> bool:
+    """Whether a function has a second parameter that must be given, or one that is called `context`.
+
+    >>> takes_context(lambda output: 1), takes_context(lambda output, limit=5: 1)
+    (False, False)
+    >>> takes_context(lambda output, more: 1), takes_context(lambda output, context=None: 1)
+    (True, True)
+    """
+    if type(function) is not types.FunctionType:
+        return False
+    count, names = function.__code__.co_argcount, function.__code__.co_varnames
+    is_required = count - len(function.__defaults__ or ()) >= PAIR
+    return count >= PAIR and (is_required or names[1] == "context")
+
+
 def _described(value: object) -> tuple[bytes, str]:  # noqa: PLR0911 - one kind of value a line
-    """Makes an answer of what a validator returned."""
+    """Makes an answer of what a validator or a function of a check returned."""
     most = serving.MAX_SAID_CHARS
     if value is True:
         return protocol.TRUE, ""
@@ -113,9 +135,16 @@ def _described(value: object) -> tuple[bytes, str]:  # noqa: PLR0911 - one kind 
         return protocol.FALSE, ""
     if type(value) is tuple and len(value) == PAIR and type(value[0]) is bool and isinstance(value[1], str):
         return protocol.TRUE_SAID if value[0] else protocol.FALSE_SAID, str.__str__(value[1])[:most]
+    if (
+        type(value) is tuple
+        and len(value) == PAIR
+        and type(value[0]) in NUMBERS
+        and isinstance(value[1], str)
+    ):
+        return protocol.NUMBER_SAID, f"{value[0]!r}"[:most] + "\n" + str.__str__(value[1])[:most]
     if value is None:
         return protocol.NONE, ""
-    if type(value) in {int, float}:
+    if type(value) in NUMBERS:
         return protocol.NUMBER, repr(value)[:most]
     if type(value) is str:
         return protocol.TEXT, value[:most]

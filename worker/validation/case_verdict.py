@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from worker.validation.display import escape_surrogates
@@ -108,6 +108,21 @@ class Sandbox(Protocol):
 
     def call(self, name: str, text: str) -> Any:
         """Calls a validator by name and hands back what it returned."""
+        ...
+
+
+@runtime_checkable
+class CheckSandbox(Sandbox, Protocol):
+    """A sandbox that also calls functions of checks."""
+
+    def check(self, name: str, text: str, context: str) -> Any:
+        """Calls a function with an output and, if it takes one, a context; returns what it returned.
+
+        Args:
+            name: the function.
+            text: the output.
+            context: a JSON object.
+        """
         ...
 
 

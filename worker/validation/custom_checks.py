@@ -80,22 +80,36 @@ def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Finding:
         return passed(said or f"validator {cut(name)} accepts it", validator=name)
     if verdict is False:
         return failed(said or f"validator {cut(name)} does not accept it", validator=name)
-    reason = f"validator {cut(name)} returned {_described(returned)}, which is neither a bool nor (bool, str)"
+    reason = f"validator {cut(name)} returned {described(returned)}, which is neither a bool nor (bool, str)"
     return failed(reason, validator=name, error="bad_return")
 
 
-def _described(returned: object) -> str:
-    """What a validator returned, without calling any code of it."""
-    if returned is None or type(returned) in (int, float, str):
+def described(returned: object) -> str:
+    """What a function in the sandbox returned, without calling any code of it.
+
+    >>> described(0.5), described((1, 2))
+    ('0.5', 'a tuple')
+    """
+    if returned is None or type(returned) in (bool, int, float, str):
         return show(returned)
     return f"a {type(returned).__name__}"
 
 
 def _stopped(what: str, error: Exception) -> Finding:
-    """The failure that an exception means: the sandbox names a reason, other code has only its text."""
+    """The failure that an exception means."""
+    reason, code = why_stopped(what, error)
+    return failed(reason, error=code)
+
+
+def why_stopped(what: str, error: Exception) -> tuple[str, str]:
+    """What an exception means, in a sentence and a word; the sandbox names a reason, other code does not.
+
+    >>> why_stopped("validator f", ValueError("no"))
+    ('validator f raised ValueError: no', 'exception')
+    """
     reason = getattr(error, "reason", None)
     text = escape_surrogates(str(error), MAX_REASON_CHARS) or type(error).__name__
     if isinstance(reason, str):
         word = "timed out" if reason == "timeout" else "could not be run"
-        return failed(f"{what} {word}: {text}", error=reason)
-    return failed(f"{what} raised {type(error).__name__}: {text}", error="exception")
+        return f"{what} {word}: {text}", reason
+    return f"{what} raised {type(error).__name__}: {text}", "exception"

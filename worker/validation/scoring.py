@@ -7,13 +7,20 @@ verdict(rows, at_least)                whether the case passes, and its score
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import PASSED, Score, Subject, no, skipped
 from worker.validation.checks.table import KINDS
 from worker.validation.display import escape_surrogates
+from worker.validation.json_path import JsonPathError, select
 
 MAX_REASON_CHARS: Final = 4_000
 """Characters of a reason that are kept."""
+MAX_NODES: Final = 1_000
+"""Nodes of a `json_path` that a check looks at."""
+MAX_PAID_NODES: Final = 5
+"""The same of a check that calls a model."""
 NOT_ASKED: Final = "not asked yet"
 """The reason of a paid check that was not asked yet."""
 
@@ -62,24 +69,106 @@ def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckRe
     [('contains: Paris', 1.0, True), ('contains: Rome', 0.0, False)]
     """
     return [
-        result_of(check, skipped(NOT_ASKED) if is_paid(check) else evaluate(check, subject))
+        result_of(check, skipped(NOT_ASKED) if is_paid(check) else Evaluation().score(check, subject))
         for check in checks
     ]
-
-
-def evaluate(check: Check, subject: Subject) -> Score:
-    """Finds the score of one check; of a combination from those of its inner checks."""
-    kind = KINDS[check.check]
-    if kind.combine is not None:
-        return kind.combine(check, [_with_verdict(inner, evaluate(inner, subject)) for inner in check.checks])
-    if kind.run is None:
-        return no(f"{check.check} cannot be evaluated here")
-    return kind.run(check, subject)
 
 
 def is_paid(check: Check) -> bool:
     """Whether a check calls a model, itself or by an inner check."""
     return KINDS[check.check].is_paid or any(is_paid(inner) for inner in check.checks)
+
+
+def needs_sandbox(checks: Sequence[Check]) -> bool:
+    """Whether any check runs what people wrote: patterns or functions."""
+    return any(KINDS[check.check].needs_sandbox or needs_sandbox(check.checks) for check in checks)
+
+
+def python_names(checks: Sequence[Check]) -> list[str]:
+    """The functions of the validators file that checks call.
+
+    >>> python_names([Check("not", checks=(Check("python", "is_short"),)), Check("contains", "a")])
+    ['is_short']
+    """
+    own = [check.argument for check in checks if check.check == "python"]
+    return own + [name for check in checks for name in python_names(check.checks)]
+
+
+class Question(NamedTuple):
+    """What a paid check asks about a text."""
+
+    check: Check
+    """The check, an inner one perhaps."""
+    text: str
+    """The output, or the part of it that a `json_path` selects."""
+
+    @property
+    def key(self) -> bytes:
+        """Identifies it among those of a case: what is asked twice is asked once."""
+        asked = msgspec.structs.replace(self.check, name="", at_least=None, weight=1.0, json_path="")
+        return msgspec.json.encode((asked, self.text))
+
+
+class Evaluation:
+    """Evaluates checks, and collects the questions that have to be asked for those that call models.
+
+    Args:
+        answers: the scores of questions that were asked, by `Question.key`.
+    """
+
+    def __init__(self, answers: Mapping[bytes, Score] | None = None) -> None:
+        self._answers = answers or {}
+        self.questions: dict[bytes, Question] = {}
+        """What was not answered yet; a score that stands on it is none."""
+
+    def is_paid(self, check: Check) -> bool:
+        """Whether a check calls a model, itself or by an inner check."""
+        return is_paid(check)
+
+    def score(self, check: Check, subject: Subject) -> Score:
+        """Finds the score of one check, and whether it passes; of several selected nodes, the best one.
+
+        Raises:
+            CheckUnusableError: a pattern or function cannot be run, whatever the output.
+        """
+        if not check.json_path:
+            return self._with_verdict(check, self._score(check, subject))
+        parsed = subject.parsed
+        if parsed.error:
+            return no(f"no JSON in the output: {parsed.error}")
+        try:
+            nodes = select(check.json_path, parsed.value)
+        except JsonPathError as error:
+            return no(error.message)
+        if not nodes:
+            return no(f"{check.json_path} selects nothing")
+        best: Score | None = None
+        for node in nodes[: MAX_PAID_NODES if is_paid(check) else MAX_NODES]:
+            score = self._with_verdict(check, self._score(check, subject.at_node(node)))
+            if best is None or _rank(score) > _rank(best):
+                best = score
+            if best.value == PASSED:
+                break
+        several = f" (the best of {len(nodes)} nodes)" if len(nodes) > 1 else ""
+        assert best is not None  # noqa: S101 - there is a node
+        return best._replace(reason=f"{check.json_path}{several}: {best.reason}")
+
+    def _score(self, check: Check, subject: Subject) -> Score:
+        """The score of a check of one text."""
+        kind = KINDS[check.check]
+        if kind.run is not None:
+            return kind.run(check, subject)
+        if kind.run_nested is not None:
+            return kind.run_nested(check, subject, self)
+        question = Question(check, subject.text)
+        answer = self._answers.get(question.key)
+        if answer is None:
+            self.questions[question.key] = question
+        return answer or skipped(NOT_ASKED)
+
+    def _with_verdict(self, check: Check, score: Score) -> Score:
+        """The score with whether the check passes."""
+        return score._replace(passed=passes(check, score))
 
 
 def result_of(check: Check, score: Score, cost_usd: float | None = None) -> CheckResult:
@@ -134,6 +223,6 @@ def mean_score(rows: Sequence[CheckResult]) -> float | None:
     return sum(score * weight for score, weight in scored) / total if scored else None
 
 
-def _with_verdict(check: Check, score: Score) -> Score:
-    """The score of an inner check, with whether that check passes."""
-    return score._replace(passed=passes(check, score))
+def _rank(score: Score) -> tuple[bool, float]:
+    """Orders scores: those that pass first, then by value."""
+    return bool(score.passed), -1.0 if score.value is None else score.value

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -75,8 +75,8 @@ class Subject:
     """Runs patterns and people's functions; None: patterns in this process, functions not at all."""
     is_lenient: bool = False
     """Whether JSON amid prose counts too (`json_extraction: lenient`)."""
-    scores: Mapping[bytes, Score] = field(default_factory=dict)
-    """What paid checks found, by `key_of` the check."""
+    is_node: bool = False
+    """Whether it is a selected part of the JSON in an output."""
     _parsed: Parsed | None = None
 
     @property
@@ -102,13 +102,27 @@ class Subject:
         ('{"a":1}', 'Paris')
         """
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        return replace(self, text=text, _parsed=Parsed(value))
+        return replace(self, text=text, is_node=True, _parsed=Parsed(value))
 
 
 Run = Callable[[Check, Subject], Score]
 """What evaluates a check of one kind."""
-Combine = Callable[[Check, Sequence[Score]], Score]
-"""What makes one score of the scores of inner checks."""
+
+
+class Inner(Protocol):
+    """Evaluates the inner checks of a check."""
+
+    def score(self, check: Check, subject: Subject) -> Score:
+        """Finds the score of an inner check, and whether it passes; skipped when it is not known yet."""
+        ...
+
+    def is_paid(self, check: Check) -> bool:
+        """Whether a check calls a model, itself or by an inner check."""
+        ...
+
+
+RunNested = Callable[[Check, Subject, Inner], Score]
+"""What evaluates a check of a kind that has inner checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +142,9 @@ class CheckKind:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Its own options with their types."""
     run: Run | None = None
-    """Evaluates it; None: it is a combination, or paid."""
-    combine: Combine | None = None
-    """Makes a score of those of its inner checks."""
+    """Evaluates it; None: it has inner checks, or is paid."""
+    run_nested: RunNested | None = None
+    """The same of a kind with inner checks."""
     is_scored: bool = False
     """Whether its score is any number from 0 to 1, so that it needs `at_least`."""
     at_least: float | None = None
@@ -143,6 +157,8 @@ class CheckKind:
     """Whether it can be written without an argument."""
     needs_sandbox: bool = False
     """Whether it runs what people wrote: patterns or functions."""
+    reads_text: bool = True
+    """Whether it looks at the output, so that `json_path` can select a part of it."""
 
 
 PASSED: Final = 1.0
@@ -162,8 +178,3 @@ def no(reason: str, **detail: Any) -> Score:
 def skipped(reason: str) -> Score:
     """The check has nothing to look at."""
     return Score(None, reason)
-
-
-def key_of(check: Check) -> bytes:
-    """Identifies a check among those of a case: equal checks are asked once."""
-    return msgspec.json.encode(msgspec.structs.replace(check, name="", at_least=None, weight=1.0))

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, Final
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from shared.contracts.case_vocabulary import pointer, why_not_json
 from shared.contracts.checks import MAX_NAME_CHARS, Check
@@ -13,6 +13,7 @@ from shared.errors import ConfigError
 from worker.validation.checks.kind import CheckKind
 from worker.validation.checks.table import KINDS
 from worker.validation.display import show
+from worker.validation.json_path import compile_path
 
 Path = tuple[str | int, ...]
 Render = Callable[[str, Path], str]
@@ -20,15 +21,24 @@ Render = Callable[[str, Path], str]
 
 MAX_CHECKS: Final = 200
 """Checks of one case, inner ones included."""
-MAX_NESTED: Final = 10
-"""How deep `all`, `any` and `not` may stand in each other."""
+MAX_PATH: Final = 30
+"""Steps to the innermost check: `all`, `any` and `not` may stand in each other."""
+NO_CALL: Final = "none"
+"""The argument of `tool_call` that asks for an answer without calls."""
 SHOWN_NAMES: Final = 30
+
+
+def _compiles(path: str) -> str:
+    """Refuses what is no JSONPath."""
+    compile_path(path)
+    return path
+
 
 COMMON_OPTIONS: Final[Mapping[str, Any]] = {
     "at_least": Annotated[float, Field(strict=True, ge=0, le=1)],
     "weight": Annotated[float, Field(strict=True, ge=0, le=1_000_000)],
     "name": Annotated[str, Field(strict=True, min_length=1, max_length=MAX_NAME_CHARS)],
-    "json_path": Annotated[str, Field(strict=True, min_length=1)],
+    "json_path": Annotated[str, Field(strict=True), AfterValidator(_compiles)],
 }
 """Options that every check has."""
 
@@ -102,6 +112,8 @@ class _Parser:
     def check(self, entry: Any, path: Path, *, is_inner: bool = False) -> Check:
         """Reads one check; an inner one of a combination with `at_least` needs none of its own."""
         self._count += 1
+        if len(path) > MAX_PATH:
+            raise CheckProblem(path[:MAX_PATH], "checks stand too deep in each other")
         if self._count > MAX_CHECKS:
             raise CheckProblem(path, f"more than {MAX_CHECKS} checks")
         if isinstance(entry, str):
@@ -113,10 +125,13 @@ class _Parser:
         said = {key: value for key, value in entry.items() if key != kind.name}
         options = {key: _option(kind, key, value, path) for key, value in said.items()}
         common = {key: options.pop(key) for key in COMMON_OPTIONS if key in options}
-        argument = self._argument(kind, entry[kind.name], (*path, kind.name))
-        return Check(
-            kind.name, argument, **_with_threshold(kind, common, path, is_inner=is_inner), options=options
+        if not is_inner:
+            common = _with_threshold(kind, common, path)
+        is_scored_as_whole = is_inner or "at_least" in common
+        argument, inner = self._argument(
+            kind, entry[kind.name], (*path, kind.name), is_inner=is_scored_as_whole
         )
+        return Check(kind.name, argument, **common, options=options, checks=inner)
 
     def _bare_word(self, word: str, path: Path) -> Check:
         """Reads a check without an argument."""
@@ -127,13 +142,64 @@ class _Parser:
             raise CheckProblem(path, f"{word} needs an argument", f"write {kind.example}")
         return Check(word)
 
-    def _argument(self, kind: CheckKind, value: Any, path: Path) -> Any:
-        """Reads what a check compares with."""
-        if kind.argument is None:
-            if value is None or value is True:
-                return None
-            raise CheckProblem(path, f"{kind.name} takes no argument", f"write {kind.example}")
-        return _converted(kind.argument, value, path, f"write {kind.example}")
+    def _argument(
+        self, kind: CheckKind, value: Any, path: Path, *, is_inner: bool
+    ) -> tuple[Any, tuple[Check, ...]]:
+        """Reads what a check compares with: an argument, or checks."""
+        match kind.name:
+            case "all" | "any":
+                if not isinstance(value, list) or not value:
+                    what = f"{kind.name} takes a list of checks, found {show(value)}"
+                    raise CheckProblem(path, what, f"write {kind.example}")
+                return None, self.checks(value, path, is_inner=is_inner)
+            case "not":
+                return None, (self.check(value, path, is_inner=is_inner),)
+            case "tool_call":
+                return self._tool_call(value, path)
+            case "tool_calls":
+                if not isinstance(value, list):
+                    what = f"tool_calls takes a list of calls, found {show(value)}"
+                    raise CheckProblem(path, what, f"write {kind.example}")
+                calls = (
+                    self._tool_call(each, (*path, at), may_be_none=False) for at, each in enumerate(value)
+                )
+                return None, tuple(Check("tool_call", name, checks=checks) for name, checks in calls)
+            case _:
+                return self._plain_argument(kind, value, path), ()
+
+    def _plain_argument(self, kind: CheckKind, value: Any, path: Path) -> Any:
+        """Reads an argument that is no check."""
+        if kind.argument is not None:
+            return _converted(kind.argument, value, path, f"write {kind.example}")
+        if value is None or value is True:
+            return None
+        raise CheckProblem(path, f"{kind.name} takes no argument", f"write {kind.example}")
+
+    def _tool_call(
+        self, value: Any, path: Path, *, may_be_none: bool = True
+    ) -> tuple[str | None, tuple[Check, ...]]:
+        """Reads the name of a tool, with checks of its arguments perhaps; `none` asks for no call."""
+        if value == NO_CALL and may_be_none:
+            return None, ()
+        call = {"name": value} if isinstance(value, str) else value
+        name = call.get("name") if isinstance(call, dict) else None
+        if not isinstance(call, dict) or not isinstance(name, str) or not name:
+            what = f"a call has the name of a tool, found {show(value)}"
+            raise CheckProblem(path, what, f"write {KINDS['tool_call'].example}")
+        unknown = next((key for key in call if key not in ("name", "arguments")), None)
+        if unknown is not None:
+            raise CheckProblem(
+                (*path, unknown), f"a call has no {unknown!r}", "it has `name` and `arguments`"
+            )
+        if "arguments" not in call:
+            return name, ()
+        place, checks = (*path, "arguments"), call["arguments"]
+        if isinstance(checks, list):
+            return name, self.checks(checks, place)
+        if isinstance(checks, dict) and not checks.keys() & KINDS.keys():
+            what = f"arguments are checked by a check, found {show(checks)}"
+            raise CheckProblem(place, what, "write `arguments: {json_equals: {…}}`")
+        return name, (self.check(checks, place),)
 
 
 def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
@@ -158,16 +224,19 @@ def _unknown(name: str, path: Path) -> CheckProblem:
 
 def _option(kind: CheckKind, key: str, value: Any, path: Path) -> Any:
     """Reads one option."""
-    wanted = COMMON_OPTIONS.get(key) or kind.options.get(key)
+    options = {**kind.options, **COMMON_OPTIONS}
+    if not kind.reads_text:
+        del options["json_path"]
+    wanted = options.get(key)
     if wanted is None:
-        known = [*kind.options, *COMMON_OPTIONS]
+        known = list(options)
         raise CheckProblem((*path, key), f"{kind.name} has no option {key!r}", _nearest(key, known))
     return _converted(wanted, value, (*path, key), "")
 
 
-def _with_threshold(kind: CheckKind, common: dict[str, Any], path: Path, *, is_inner: bool) -> dict[str, Any]:
+def _with_threshold(kind: CheckKind, common: dict[str, Any], path: Path) -> dict[str, Any]:
     """Adds the default of `at_least`, or asks for one."""
-    if not kind.is_scored or is_inner or "at_least" in common:
+    if not kind.is_scored or "at_least" in common:
         return common
     if kind.at_least is None:
         what = f"{kind.name} gives a score and needs at_least, from which it passes"
@@ -209,10 +278,35 @@ def _render_check(entry: Any, render: Render, path: Path) -> Any:
     """Renders the argument of one check."""
     if not isinstance(entry, dict):
         return entry
-    return {
-        key: _rendered(value, render, (*path, key)) if key in KINDS and KINDS[key].is_template else value
-        for key, value in entry.items()
-    }
+    return {key: _render_argument(key, value, render, (*path, key)) for key, value in entry.items()}
+
+
+def _render_argument(name: str, value: Any, render: Render, path: Path) -> Any:
+    """Renders what a check compares with; options stay as they are."""
+    kind = KINDS.get(name)
+    if kind is None or not kind.is_template:
+        return value
+    if name in ("all", "any") and isinstance(value, list):
+        return [_render_check(each, render, (*path, at)) for at, each in enumerate(value)]
+    if name == "not":
+        return _render_check(value, render, path)
+    if name == "tool_call":
+        return _render_call(value, render, path)
+    if name == "tool_calls" and isinstance(value, list):
+        return [_render_call(each, render, (*path, at)) for at, each in enumerate(value)]
+    return _rendered(value, render, path)
+
+
+def _render_call(value: Any, render: Render, path: Path) -> Any:
+    """Renders the checks of a call's arguments."""
+    if not isinstance(value, dict) or "arguments" not in value:
+        return value
+    checks, place = value["arguments"], (*path, "arguments")
+    if isinstance(checks, list):
+        rendered: Any = [_render_check(each, render, (*place, at)) for at, each in enumerate(checks)]
+    else:
+        rendered = _render_check(checks, render, place)
+    return {**value, "arguments": rendered}
 
 
 def _rendered(value: Any, render: Render, path: Path) -> Any:

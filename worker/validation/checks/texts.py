@@ -22,7 +22,7 @@ def _as_text(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 """A text; `42` and `true` are taken for one."""
-PartOfText = Annotated[Text, StringConstraints(min_length=1)]
+PartOfText = Annotated[str, StringConstraints(min_length=1), BeforeValidator(_as_text)]
 """A text that is not empty, since an empty one is part of every text."""
 TextList = Annotated[list[PartOfText], Field(min_length=1, max_length=MAX_TEXTS)]
 AnyTextList = Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]

@@ -1,0 +1,15 @@
+"""The check `max_tokens_used`: tokens of the call, where it is recorded."""
+
+from tests.support.checking import outcome
+from worker.validation.checks import Answer
+
+
+def test_it_bounds_the_recorded_figure() -> None:
+    assert outcome({"max_tokens_used": 100}, answer=Answer(tokens=100)).passed is True
+    assert outcome({"max_tokens_used": 100}, answer=Answer(tokens=101)).passed is False
+
+
+def test_it_is_skipped_without_a_figure() -> None:
+    row = outcome({"max_tokens_used": 100})
+    assert (row.score, row.passed) == (None, None)
+    assert row.reason.startswith("not recorded: the call ")

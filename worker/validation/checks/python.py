@@ -1,0 +1,90 @@
+"""The check `python`: a function of the validators file accepts or scores the output, in the sandbox."""
+
+import keyword
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from shared.contracts.checks import Check
+from shared.errors import CheckUnusableError
+from worker.validation.case_verdict import CheckSandbox
+from worker.validation.checks.kind import FAILED, PASSED, Score, Subject, no
+from worker.validation.custom_checks import RETURN_PAIR, described, why_stopped
+from worker.validation.display import cut
+
+
+def _is_name(name: str) -> str:
+    """Refuses what can be no function's name."""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise PydanticCustomError("name", "should be the name of a function of validators_file")
+    return name
+
+
+FunctionName = Annotated[str, Field(strict=True), AfterValidator(_is_name)]
+
+
+def python(check: Check, subject: Subject) -> Score:
+    """Calls `f(output)` or `f(output, context)`: a bool, a number from 0 to 1, or (either, reason).
+
+    Raises:
+        CheckUnusableError: the sandbox cannot call it for any output.
+
+    >>> python(Check("python", "is_short"), Subject("text")).reason
+    'function is_short was not run: there is no sandbox here'
+    """
+    name, sandbox = check.argument, subject.sandbox
+    if sandbox is None:
+        return no(f"function {cut(name)} was not run: there is no sandbox here", error="unavailable")
+    try:
+        if isinstance(sandbox, CheckSandbox):
+            returned = sandbox.check(name, subject.text, context_of(subject))
+        else:
+            returned = sandbox.call(name, subject.text)
+    except CheckUnusableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever stops a function, it did not accept
+        reason, code = why_stopped(f"function {cut(name)}", error)
+        return no(reason, error=code)
+    return score_of(name, returned)
+
+
+def score_of(name: str, returned: object) -> Score:
+    """Reads what a function returned.
+
+    >>> score_of("f", (0.5, "half of it")), score_of("f", True).reason
+    (Score(value=0.5, reason='half of it', detail={}, passed=None), 'function f returned true')
+    >>> score_of("f", 7).reason
+    'function f returned 7, which is neither a bool nor a number from 0 to 1, alone or in (it, reason)'
+    """
+    verdict, said = returned, ""
+    if isinstance(returned, tuple) and len(returned) == RETURN_PAIR and isinstance(returned[1], str):
+        verdict, said = returned
+    value: float | None = None
+    if verdict is True or verdict is False:
+        value = PASSED if verdict else FAILED
+    elif type(verdict) in (int, float) and 0 <= verdict <= 1:  # type: ignore[operator] # it is a number
+        value = float(verdict)  # type: ignore[arg-type] # it is a number
+    if value is None:
+        wanted = "which is neither a bool nor a number from 0 to 1, alone or in (it, reason)"
+        return no(f"function {cut(name)} returned {described(returned)}, {wanted}", error="bad_return")
+    return Score(value, said or f"function {cut(name)} returned {described(verdict)}")
+
+
+def context_of(subject: Subject) -> str:
+    """What a function with a second parameter receives, as JSON."""
+    answer = subject.answer
+    context: dict[str, Any] = {
+        "input": subject.input,
+        "vars": subject.vars,
+        "expected": subject.expected,
+        "tool_calls": answer.tool_calls,
+        "refusal": answer.refusal,
+        "finish_reason": answer.finish_reason,
+        "reasoning": answer.reasoning,
+        "latency_s": answer.latency_s,
+        "cost_usd": answer.cost_usd,
+        "tokens": answer.tokens,
+    }
+    return msgspec.json.encode(context).decode()

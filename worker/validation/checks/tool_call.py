@@ -1,0 +1,71 @@
+"""The check `tool_call`: the model calls a tool, with arguments that pass checks; or it calls none."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shared.contracts.checks import Check
+from worker.validation.checks.kind import FAILED, Inner, Score, Subject, no, yes
+from worker.validation.display import cut
+from worker.validation.extraction import ExtractionError, extract_json
+
+MAX_SHOWN_CALLS: Final = 5
+
+
+def tool_call(check: Check, subject: Subject, inner: Inner) -> Score:
+    """Looks for one call that matches; others may stand beside it."""
+    calls = subject.answer.tool_calls
+    if check.argument is None:
+        return no(f"expected no tool call, found {called(calls)}") if calls else yes("no tool was called")
+    tried = [matches(check, call, subject, inner) for call in calls]
+    best = max(tried, key=lambda score: score.value or 0.0, default=None)
+    if best is None or best.value == FAILED:
+        named = [score for call, score in zip(calls, tried, strict=True) if name_of(call) == check.argument]
+        why = f": {named[0].reason}" if named else ""
+        return no(f"expected a call of {check.argument}, found {called(calls)}{why}")
+    return best
+
+
+def matches(check: Check, call: Mapping[str, Any], subject: Subject, inner: Inner) -> Score:
+    """Whether one call is the one that is asked for."""
+    if name_of(call) != check.argument:
+        return no(f"it calls {cut(name_of(call), 60)}")
+    if not check.checks:
+        return yes(f"{check.argument} was called")
+    text = arguments_of(call)
+    try:
+        arguments = subject.at_node(extract_json(text).value)
+    except ExtractionError as error:
+        return no(f"the arguments of {check.argument} are no JSON: {error}")
+    scores = [inner.score(each, arguments) for each in check.checks]
+    failed = [score.reason for score in scores if not score.passed]
+    reason = f"the arguments of {check.argument}: {'; '.join(failed) if failed else 'as expected'}"
+    return Score(min(score.value or 0.0 for score in scores), reason, passed=not failed)
+
+
+def name_of(call: Mapping[str, Any]) -> str:
+    """The name of the function that a call names.
+
+    >>> name_of({"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}})
+    'weather'
+    """
+    function = call.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def arguments_of(call: Mapping[str, Any]) -> str:
+    """The arguments of a call, as the model wrote them."""
+    function = call.get("function")
+    text = function.get("arguments") if isinstance(function, Mapping) else None
+    return text if isinstance(text, str) else ""
+
+
+def called(calls: Any) -> str:
+    """Names calls.
+
+    >>> called([]), called([{"function": {"name": "a", "arguments": "{}"}}])
+    ('none', 'a({})')
+    """
+    shown = [f"{cut(name_of(call), 60)}({cut(arguments_of(call), 80)})" for call in calls[:MAX_SHOWN_CALLS]]
+    more = f" and {len(calls) - len(shown)} more" if len(calls) > len(shown) else ""
+    return (", ".join(shown) + more) if shown else "none"
