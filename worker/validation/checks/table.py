@@ -28,6 +28,8 @@ from worker.validation.checks.recorded_figures import Amount, Count
 from worker.validation.checks.refusal import refusal
 from worker.validation.checks.regex import Pattern, regex
 from worker.validation.checks.rouge_l import rouge_l
+from worker.validation.checks.rubric import AT_LEAST, RUBRIC_OPTIONS
+from worker.validation.checks.similar import SIMILAR_OPTIONS
 from worker.validation.checks.starts_with import starts_with
 from worker.validation.checks.texts import TEXT_OPTIONS, AnyTextList, PartOfText, Text, TextList
 from worker.validation.checks.tool_call import tool_call
@@ -240,6 +242,27 @@ ROWS: Final = (
         run=python,
         is_template=False,
         needs_sandbox=True,
+    ),
+    CheckKind(
+        "similar",
+        "the cosine of the embeddings of output and text reaches `at_least`; asks `model`",
+        "{similar: The capital is Paris., model: openai/text-embedding-3-small, at_least: 0.8}",
+        "Paris is the capital.",
+        argument=PartOfText,
+        options=SIMILAR_OPTIONS,
+        is_scored=True,
+        is_paid=True,
+    ),
+    CheckKind(
+        "rubric",
+        "a judge's score by these words reaches `at_least` (default 0.7); asks `model`, or a panel",
+        "{rubric: Names the capital and nothing else., model: openai/gpt-4o-mini, at_least: 0.8}",
+        "Paris",
+        argument=PartOfText,
+        options=RUBRIC_OPTIONS,
+        is_scored=True,
+        at_least=AT_LEAST,
+        is_paid=True,
     ),
     CheckKind(
         "all",
