@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from worker.validation.checks.all_of import all_of
+from worker.validation.checks.all_tool_calls import tool_calls
 from worker.validation.checks.any_of import any_of
 from worker.validation.checks.bleu import References, bleu
 from worker.validation.checks.contains import contains
@@ -33,7 +34,6 @@ from worker.validation.checks.similar import SIMILAR_OPTIONS
 from worker.validation.checks.starts_with import starts_with
 from worker.validation.checks.texts import TEXT_OPTIONS, AnyTextList, PartOfText, Text, TextList
 from worker.validation.checks.tool_call import tool_call
-from worker.validation.checks.tool_calls import tool_calls
 
 ROWS: Final = (
     CheckKind(
@@ -281,7 +281,7 @@ ROWS: Final = (
     CheckKind(
         "not",
         "the check does not pass; its score is 1 less that of the check",
-        "{not: {regex: (?i)sorry}}",
+        "{not: {regex: '(?i)sorry'}}",
         "It is Paris.",
         run_nested=negation,
     ),
