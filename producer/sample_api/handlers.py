@@ -15,7 +15,7 @@ from aiohttp import web
 
 from producer.sample_api.answers import answer, reply, wrong_answer
 from producer.sample_api.behaviour import Behaviour, RequestLog, parse_behaviour
-from producer.sample_api.models import MAX_BODY_BYTES, complete, last_message
+from producer.sample_api.models import MAX_BODY_BYTES, complete, embed, last_message, texts_of
 from producer.sample_api.retrieval import Index
 from shared.errors import ConfigError
 
@@ -45,44 +45,59 @@ _PIECE: Final = b"x" * 65_536
 _LINGER_ZERO: Final = struct.pack("ii", 1, 0)
 
 
-async def tell_health(request: web.Request) -> web.Response:
+async def get_health(request: web.Request) -> web.Response:
     """Says that the API is there, and over how much it knows."""
     chunks = request.app[INDEX].chunks
     documents = len({chunk.doc_id for chunk in chunks})
     return web.json_response({"status": "ok", "documents": documents, "chunks": len(chunks)})
 
 
-async def tell_requests(request: web.Request) -> web.Response:
+async def get_requests(request: web.Request) -> web.Response:
     """Says how often each query was asked."""
     log = request.app[LOG]
     return web.json_response({"total": log.total, "by_query": dict(log.by_query)})
 
 
 async def answer_query(request: web.Request) -> web.StreamResponse:
-    """Answers one query, or misbehaves as told."""
+    """Answers one query, or misbehaves as configured."""
     began = perf_counter()
     query = await _read_query(request)
     behaviour = _behaviour(request, query)
-    return await _trouble(request, behaviour, query) or web.json_response(
+    return await _misbehave(request, behaviour, query) or web.json_response(
         _body(request, behaviour, query, began)
     )
 
 
 async def answer_prompt(request: web.Request) -> web.StreamResponse:
-    """Answers one question to a model, or misbehaves as told."""
-    try:
-        body = await request.clone(client_max_size=MAX_BODY_BYTES).json()
-    except (ValueError, RecursionError):
-        raise _bad_request("the body is no JSON") from None
+    """Answers one request to a model, or misbehaves as configured."""
+    body = await _read_body(request)
     prompt = last_message(body)
     if prompt is None:
         raise _bad_request("model and messages are required")
     behaviour = _behaviour(request, prompt)
-    return await _trouble(request, behaviour, prompt) or await complete(request, body, prompt)
+    return await _misbehave(request, behaviour, prompt) or await complete(request, body, prompt)
+
+
+async def answer_texts(request: web.Request) -> web.StreamResponse:
+    """Embeds the texts of one request, or misbehaves as configured."""
+    body = await _read_body(request)
+    texts = texts_of(body)
+    if not texts or not all(texts):
+        raise _bad_request("model and input are required: a text or texts, none of them empty")
+    behaviour = _behaviour(request, texts[0])
+    return await _misbehave(request, behaviour, texts[0]) or embed(body, texts)
+
+
+async def _read_body(request: web.Request) -> Any:
+    """Reads the JSON of a request to a model, which may hold images."""
+    try:
+        return await request.clone(client_max_size=MAX_BODY_BYTES).json()
+    except (ValueError, RecursionError):
+        raise _bad_request("the body is no JSON") from None
 
 
 def _behaviour(request: web.Request, query: str) -> Behaviour:
-    """Counts a request and tells what it meets."""
+    """Counts a request and returns how it is met."""
     header = request.headers.get(BEHAVIOUR_HEADER)
     try:
         behaviour = request.app[BEHAVIOUR] if header is None else parse_behaviour(header)
@@ -92,7 +107,7 @@ def _behaviour(request: web.Request, query: str) -> Behaviour:
     return behaviour if behaviour.meets(nth=nth, nth_of_query=nth_of_query) else Behaviour()
 
 
-async def _trouble(request: web.Request, behaviour: Behaviour, query: str) -> web.StreamResponse | None:
+async def _misbehave(request: web.Request, behaviour: Behaviour, query: str) -> web.StreamResponse | None:
     """Meets a request as the behaviour says; None where it is to be answered, perhaps after a while."""
     if behaviour.name in {"reset", "half", "huge", "silent"}:
         return await _break(request, behaviour, query)

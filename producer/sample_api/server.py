@@ -17,11 +17,12 @@ from producer.sample_api.handlers import (
     LOG,
     answer_prompt,
     answer_query,
-    tell_health,
-    tell_requests,
+    answer_texts,
+    get_health,
+    get_requests,
 )
 from producer.sample_api.knowledge import load_knowledge
-from producer.sample_api.models import COMPLETIONS
+from producer.sample_api.models import COMPLETIONS, EMBEDDINGS
 from producer.sample_api.retrieval import Index
 from shared.contracts.query_vocabulary import QUERY_ENDPOINT
 from shared.errors import InfrastructureError
@@ -46,8 +47,9 @@ def create_app(behaviour: Behaviour | None = None, *, log: RequestLog | None = N
     app[LOG] = log or RequestLog()
     app.router.add_post(QUERY_ENDPOINT, answer_query)
     app.router.add_post(COMPLETIONS, answer_prompt)
-    app.router.add_get("/api/health", tell_health)
-    app.router.add_get("/api/requests", tell_requests)
+    app.router.add_post(EMBEDDINGS, answer_texts)
+    app.router.add_get("/api/health", get_health)
+    app.router.add_get("/api/requests", get_requests)
     return app
 
 

@@ -1,6 +1,7 @@
-"""What the sample models say as judges: a careful one reads values, a hasty one looks at the keys alone."""
+"""What the sample models say as judges: a careful one reads values and words, a hasty one the surface."""
 
 import json
+import re
 from typing import Any
 
 from producer.sample_api.bench_answers import is_hasty
@@ -8,6 +9,14 @@ from shared.contracts.case_vocabulary import JUDGE_QUESTION
 
 EXPECTED = "Expected: "
 ACTUAL = "Actual: "
+CRITERION = "Criterion: "
+OUTPUT = "Output: "
+ANSWER_A, ANSWER_B = "Answer A: ", "Answer B: "
+BRIEF = ("nothing else", "brief", "short", "concise", "one word")
+"""Parts of criteria that are about length."""
+LENGTHS = ((3, 1.0), (6, 0.8), (12, 0.6))
+"""Words of an output, at most, and the score that it has then."""
+_WORDS = re.compile(r"[^\W_]+")
 
 
 def verdict(model: str, prompt: str) -> str | None:
@@ -26,6 +35,67 @@ def verdict(model: str, prompt: str) -> str | None:
     if is_hasty(model):
         return "PASS" if _keys(expected) == _keys(actual) else "FAIL"
     return "PASS" if _meaning(expected) == _meaning(actual) else "FAIL"
+
+
+def grade(model: str, prompt: str) -> str | None:
+    r"""Grades an output by a criterion, as JSON; None where nobody asks for that.
+
+    A hasty judge is content with any output.
+
+    >>> asked = 'Criterion: "Names the capital and nothing else."\nOutput: "%s"'
+    >>> grade("judge", asked % "Paris")
+    '{"reason": "It has 1 words.", "score": 1.0}'
+    >>> json.loads(grade("judge", asked % ("a long story " * 9)) or "")["score"]
+    0.2
+    >>> json.loads(grade("judge-mini", asked % ("a long story " * 9)) or "")["score"]
+    1.0
+    >>> grade("judge", "Hi") is None
+    True
+    """
+    criterion, output = (_object(prompt, word) for word in (CRITERION, OUTPUT))
+    if not isinstance(criterion, str) or not isinstance(output, str):
+        return None
+    score, reason = _score(criterion, output)
+    if is_hasty(model):
+        score, reason = float(bool(output)), "It reads well."
+    return json.dumps({"reason": reason, "score": score})
+
+
+def comparison(model: str, prompt: str) -> str | None:
+    r"""Says which of two answers meets a criterion better, as JSON; None where nobody asks for that.
+
+    A hasty judge prefers the first, whatever it says.
+
+    >>> asked = 'Criterion: "Brief."\nAnswer A: "I believe that it is Paris."\nAnswer B: "Paris"'
+    >>> comparison("judge", asked), comparison("judge-mini", asked)
+    ('{"reason": "It has 1 words.", "winner": "B"}', '{"reason": "It comes first.", "winner": "A"}')
+    """
+    criterion, *answers = (_object(prompt, word) for word in (CRITERION, ANSWER_A, ANSWER_B))
+    if not isinstance(criterion, str) or not all(isinstance(answer, str) for answer in answers):
+        return None
+    if is_hasty(model):
+        return json.dumps({"reason": "It comes first.", "winner": "A"})
+    (first, why_first), (second, why_second) = (_score(criterion, answer) for answer in answers)
+    if first == second:
+        return json.dumps({"reason": "Both meet it alike.", "winner": "tie"})
+    return json.dumps(
+        {
+            "reason": why_first if first > second else why_second,
+            "winner": "A" if first > second else "B",
+        }
+    )
+
+
+def _score(criterion: str, output: str) -> tuple[float, str]:
+    """How well an output meets a criterion, as far as a sample can tell: by its length, else by its words."""
+    words = output.split()
+    if any(sign in criterion.casefold() for sign in BRIEF):
+        score = next((score for most, score in LENGTHS if 0 < len(words) <= most), 0.2 if words else 0.0)
+        return score, f"It has {len(words)} words."
+    asked = {word for word in _WORDS.findall(criterion.casefold()) if len(word) > len("the")}
+    said = set(_WORDS.findall(output.casefold()))
+    share = len(asked & said) / len(asked) if asked else 0.0
+    return round(0.5 + share / 2, 2) if words else 0.0, f"It has {len(asked & said)} words of the criterion."
 
 
 def _object(prompt: str, word: str) -> Any:

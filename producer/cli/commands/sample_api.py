@@ -24,12 +24,12 @@ DEFAULT_PORT = 3000
 )  # fmt: skip - one option, one paragraph
 @pass_session
 def command(session: Session, *, port: int, host: str, behaviour: str | None) -> int:
-    """Serve the sample API: POST /api/query answers from a small knowledge base, and two models chat at /v1.
+    """Serve the sample API: POST /api/query answers from a small knowledge base, and models answer at /v1.
 
     It knows how freight is forwarded, cites its sources, declines what it does not know, and can be told to
     misbehave. The packaged baselines (examples/copilot/data/evaluation_baselines.json) are about it.
-    The models know the packaged benches (`proctor init --kind cases`), by whatever name; one that
-    ends in -mini is hasty.
+    The models know the packaged benches (`proctor init --kind cases`), by whatever name; they call tools,
+    refuse, judge and embed, and one whose name ends in -mini is hasty.
     """
     from producer.sample_api.behaviour import chosen_behaviour  # noqa: PLC0415 - start-up: `--help` is quick
     from producer.sample_api.server import serve  # noqa: PLC0415 - start-up: aiohttp costs 150 ms

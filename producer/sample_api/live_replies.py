@@ -1,4 +1,4 @@
-"""What the sample models say in a conversation: they repeat what they heard, name its mood, and sum it up."""
+"""Replies of the sample models to live turns: they repeat the message, name its mood and summarise it."""
 
 import json
 from typing import Final
@@ -16,12 +16,12 @@ MOODS: Final = (
 MOST_CHARS: Final = 120
 
 
-def talk(prompt: str) -> str | None:
+def live_reply(prompt: str) -> str | None:
     r"""Answers a live turn; None where the prompt is none.
 
-    >>> json.loads(talk("Arc: trip\n\nThe latest message:\nThank you!") or "")["affect_signal"]["label"]
+    >>> json.loads(live_reply("Arc: trip\n\nThe latest message:\nThank you!") or "")["affect_signal"]["label"]
     'gratitude'
-    >>> talk("Hi") is None
+    >>> live_reply("Hi") is None
     True
     """
     _, heading, message = prompt.rpartition(f"{MESSAGE_HEADING}\n")
