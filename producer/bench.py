@@ -33,7 +33,7 @@ COMMANDS: Final = {
 }
 _WITH_CONFIG: Final = ("run", "validate", "models")
 _NAMES_INPUT: Final = ("file", "config", "resumed")
-"""Parameters of those commands that say what is run."""
+"""Parameters of those commands that name the input."""
 ENV_BYTES: Final = 1 << 20
 
 

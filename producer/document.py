@@ -1,4 +1,4 @@
-"""The one JSON document of a run, and the exit code it stands for: what `--json` prints, at any time."""
+"""The JSON document of a run with its exit code, as printed by `--json`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -29,15 +29,15 @@ def run_document(
     gates: Sequence[Gate] = (),
     with_text: bool = False,
 ) -> dict[str, Any]:
-    """Reads a run once, from the first row to the last, and says what became of it.
+    """Reads all rows of a run once, writes reports, and returns its document.
 
     Args:
         store: reads the run.
         run: its id.
         reports: are written in the same pass.
         files: `format` and `path` of each file that is being written.
-        gates: what must not be true of it.
-        with_text: whether the reports show what was said in turns.
+        gates: conditions that fail the run.
+        with_text: whether reports contain the texts of turns.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -59,7 +59,7 @@ def totals_of(kind: Kind) -> Totals:
     """Begins to count the rows of a run.
 
     Raises:
-        UsageError: this version does not know the kind.
+        UsageError: this version does not support the kind.
     """
     return kinds.of(kind).totals.load()()
 
@@ -70,10 +70,10 @@ def pages_of(store: RunStore, info: RunInfo, *, with_text: bool = False) -> Iter
     Args:
         store: reads the run.
         info: the run.
-        with_text: whether rows of turns bring what was said; other rows always bring what reports show.
+        with_text: whether rows of turns contain their texts; rows of other kinds always contain their input.
 
     Raises:
-        UsageError: this version does not know the kind.
+        UsageError: this version does not support the kind.
         RedisUnreachableError: Redis stays away.
     """
     return kinds.of(info.kind).pages.load()(store, info.run, with_text=with_text)
@@ -86,7 +86,7 @@ def document_of(
     files: Sequence[Mapping[str, str]] = (),
     gates: Sequence[Gate] = (),
 ) -> dict[str, Any]:
-    """Puts together what is known of a run; `gates` stand in it only when there are any."""
+    """Builds the document of a run; it contains `gates` only if there are any."""
     counts = totals.counts(info.total)
     summary = {**summary_before_results(info), **totals.summary(), **_circumstances(info)}
     document = {
@@ -107,7 +107,7 @@ def document_of(
 
 
 def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
-    """Tells whether the first failure was to end the run, and did."""
+    """Returns whether the run was ended by its first failure, as requested."""
     has_failed = info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
     return has_failed and kinds.of(info.kind).fails_fast.load()(info)
 
@@ -115,7 +115,7 @@ def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
 def exit_code(
     state: RunState, counts: Mapping[str, int], *, misses: bool = False, is_cut: bool = False
 ) -> int:
-    """Says how a command that waited for the run exits; a run that goes on has nothing wrong so far.
+    """Returns the exit code of a command that waited for the run; 0 while it is in progress.
 
     >>> exit_code(RunState.FINISHED, {"error": 0}), exit_code(RunState.FINISHED, {"error": 2})
     (0, 1)
@@ -153,13 +153,13 @@ def item_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequen
 
 
 def case_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
-    """Yields the rows of a cases run, with what was asked and expected: every report shows it."""
+    """Yields the rows of a cases run with their inputs, which every report shows."""
     del with_text
     return store.item_pages(run, with_payload=True)
 
 
 def _circumstances(info: RunInfo) -> dict[str, Any]:
-    """Returns what the summary has beside counts: time, where the run came from, and its settings."""
+    """Returns the summary's fields other than counts: times, source and settings."""
     duration_ms = info.duration_ms
     return {
         "source": info.source,

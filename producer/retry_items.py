@@ -1,6 +1,6 @@
-"""Asks for cases or queries again: those that ended in error, and those that a run cut short never sent.
+"""Retries cases or queries: those that ended in error, and those that a run cut short never sent.
 
-Old results stay until the new ones are in.
+Old results are kept until the new ones are committed.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -48,7 +48,7 @@ def retry_items(
     Raises:
         UnknownRunError: there is no such run.
         RunStateError: the run is loading or being cancelled.
-        UsageError: there is nothing to ask for, or no such item.
+        UsageError: there is nothing to retry, or no such item.
     """
     info = store.info(run)
     if info.state in (RunState.LOADING, RunState.CANCELLING):
@@ -68,7 +68,7 @@ def retry_items(
 
 
 def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int]:
-    """Finds the items to ask for."""
+    """Finds the items to retry."""
     is_unfinished = kinds.of(info.kind).is_unfinished.load()
     for page in kinds.of(info.kind).pages.load()(store, info.run, with_text=False):
         for row in page:
@@ -77,20 +77,20 @@ def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int
 
 
 def is_item_unfinished(row: ItemRow, *, errors: bool) -> bool:
-    """Returns whether an item ended in error, and such items are asked for."""
+    """Returns whether an item ended in error, and such items are retried."""
     return errors and row.outcome is Outcome.ERROR
 
 
 def is_query_unfinished(row: ItemRow, *, errors: bool) -> bool:
-    """Returns whether a query has no answer that stands."""
+    """Returns whether a query has no final answer."""
     [query] = query_rows.opened([row])
     return bool(query.code) and (errors or query.code in NOT_ASKED)
 
 
 def is_case_unfinished(row: ItemRow, *, errors: bool) -> bool:
-    """Returns whether a case has no verdict that stands: none at all, or one without the judge it needed.
+    """Returns whether a case has no final verdict: none at all, or one without the judge that it needed.
 
-    Its model is not asked again where the answer is still in the cache.
+    Its model is not called again if the answer is still in the cache.
     """
     [case] = case_rows.opened([row])
     return errors and (bool(case.code) or UNJUDGED in row.code)

@@ -1,7 +1,7 @@
-"""Asks for turns again: those that ended in error, and those that a run which was cut short never decided.
+"""Retries turns: those that ended in error, and those that a run which was cut short never decided.
 
-Old results stay until the new ones are in. Retried turns travel in chunks of their own, in input order, and
-go to the end of their threads.
+Old results are kept until the new ones are committed. Retried turns are put into chunks of their own, in
+input order, and are appended to their threads.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -48,7 +48,7 @@ class Retry(Protocol):
         indexes: Collection[int] | None = None,
         errors: bool = True,
     ) -> Retried:
-        """Does so, as `retry_turns` and `retry_items` say."""
+        """See `retry_turns` and `retry_items`."""
 
 
 class _Thread(Struct):
@@ -80,7 +80,7 @@ def retry_turns(
     Raises:
         UnknownRunError: there is no such run.
         RunStateError: the run is not final.
-        UsageError: there is nothing to ask for, or no such turn.
+        UsageError: there is nothing to retry, or no such turn.
     """
     info = store.info(run)
     _check(info, indexes)
@@ -102,7 +102,7 @@ def retry_turns(
 
 
 def _check(info: RunInfo, indexes: Collection[int] | None) -> None:
-    """Refuses what cannot be asked for."""
+    """Refuses a retry that is not possible."""
     if not info.is_final:
         raise RunStateError(
             f"run {info.run} is {info.state} and cannot be retried now", hint="wait for its end, or cancel it"
@@ -117,7 +117,7 @@ def _check(info: RunInfo, indexes: Collection[int] | None) -> None:
 def _wanted(
     store: RunStore, run: str, indexes: Collection[int] | None, *, errors: bool
 ) -> Iterator[tuple[ChunkFields, list[TurnRow]]]:
-    """Yields the chunks of the load that hold turns to ask for, with the newest rows of those."""
+    """Yields the chunks of the load that contain turns to retry, with their newest rows."""
     reader = store.reader(run, with_open=True)
     chunks = store.chunks(run)
     newer = dict[int, TurnRow]()

@@ -66,13 +66,13 @@ def submit(
         ledger: where to.
         publisher: wakes workers.
         source: the input.
-        kind: what the input describes; by default recognised from its content.
+        kind: kind of the input; by default recognised from its content.
         options: everything else.
 
     Raises:
         InputError: the input breaks its contract; nothing of it is left.
         UsageError: this version does not run this kind, or a name cannot be used.
-        IdempotencyConflictError: the key stands for other content or other settings.
+        IdempotencyConflictError: the key was used for other content or other settings.
         NoRoomError: the ledger holds too much unfinished work; nothing of the input is left.
         LoadLostError: Redis lost the load, and the input cannot be read again.
         RedisUnreachableError: Redis stays away.
@@ -118,7 +118,7 @@ class _Submit:
     def _load_once(self) -> SubmittedRun:
         """Loads from the start."""
         load = self._read(self._source, self._options)
-        # The first chunk is read before Redis is touched: most bad files are bad there.
+        # The first chunk is read before Redis is used: most invalid files fail there.
         chunks = chain([next(load.chunks)], load.chunks)
         opened = self._open(load)
         if opened.status == "sealed":
@@ -184,7 +184,7 @@ class _Submit:
             over.set()
 
     def _load(self, chunks: Iterator[Chunk], digest: "Digest") -> str:
-        """Loads all chunks and returns the digest of the input; the next ones are read while some travel."""
+        """Loads all chunks and returns the digest of the input; reading and sending overlap."""
         with _quick_switches(), ThreadPoolExecutor(1, "load") as sender:
             sent: Future[int] | None = None
             for items, plan, turns in grouped(chunks, digest.update):
@@ -224,11 +224,11 @@ class _Submit:
         """Waits until the run is on disk, and checks that it still exists."""
         if not self._ledger.wait_durable(DURABLE_S):
             self._pause.wait(LOST_WRITES_S)
-        # Sealing again changes nothing on a run that is there; it finds out about one that is not.
+        # Sealing again has no effect on an existing run, and fails for a lost one.
         self._publisher.publish(self._ledger.seal(self._run, self._token, self._total, digest))
 
     def _duplicate(self, opened: Opened, chunks: Iterator[Chunk], digest: "Digest") -> SubmittedRun:
-        """Answers a repeated submit with the first run, if it was of the same content."""
+        """Returns the first run for a repeated submit, if it has the same content."""
         for _ in grouped(chunks, digest.update):
             pass
         if digest.hexdigest() != opened.digest:
@@ -237,30 +237,30 @@ class _Submit:
                 "which has other content or other settings",
                 hint="take another key, or submit the same file with the same options",
             )
-        # Whoever sealed the run may have died before it published anything.
+        # The producer that sealed the run may have died before it published anything.
         self._publisher.publish(self._ledger.unclaimed(opened.run, self._kind.name))
         return self._submitted(opened.run, duplicate=True)
 
     def _submitted(self, run: str, *, duplicate: bool) -> SubmittedRun:
-        """Reads what became of the load."""
+        """Returns the result of the submit."""
         info = RunStore(self._ledger.caller.client, patience_s=self._ledger.caller.patience_s).info(run)
         return SubmittedRun(run, self._kind, info.total, info.threads, duplicate)
 
     def _discard(self) -> None:
-        """Removes what was loaded, without insisting: a steward removes it 15 s later."""
+        """Tries to remove what was loaded; otherwise a steward removes it 15 s later."""
         hasty = Ledger(self._ledger.caller.client, patience_s=DISCARD_PATIENCE_S)
         with suppress(ProctorError):
             hasty.discard(self._run, self._token)
 
     def _new_digest(self, load: Load) -> "Digest":
-        """Begins the digest of input and settings that decide what comes out."""
+        """Begins the digest of the input and of settings that affect results."""
         settings = (self._kind.name, self._options.namespace, *load.settings)
         return sha256("\n".join([*settings, ""]).encode())
 
 
 @contextmanager
 def _quick_switches() -> Iterator[None]:
-    """Lets the sending thread have the interpreter soon after Redis answered, not up to 5 ms later."""
+    """Shortens the switch interval, so that the sending thread runs soon after Redis answered."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_S)
     try:
@@ -280,7 +280,7 @@ class Digest(Protocol):
 
 
 def _snapshot(source: Source, options: SubmitOptions, load: Load) -> bytes:
-    """Writes the settings that the run keeps, whatever the submitter's environment says later."""
+    """Encodes the settings that are stored with the run."""
     settings = {
         "v": SNAPSHOT_VERSION,
         "submitted_ms": now_ms(),

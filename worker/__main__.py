@@ -11,9 +11,10 @@ USAGE_EXIT = 2
 
 
 def mixed_installation() -> str:
-    """Says in one sentence that `shared` and `worker` come from different places; empty when they do not.
+    """Returns a message if `shared` and `worker` come from different installations; empty otherwise.
 
-    Both are common names: a folder called `shared/` where Python looks first would be taken for ours.
+    Both are common names: a folder called `shared/` earlier in Python's path would be imported instead of
+    ours.
     """
     places = {package.__name__: Path(next(iter(package.__path__))).parent for package in (shared, worker)}
     if len(set(places.values())) == 1:

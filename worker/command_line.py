@@ -1,4 +1,4 @@
-"""Reads the command line of `python -m worker`, which people meet as `proctor worker`."""
+"""Reads the command line of `python -m worker`, which `proctor worker` starts."""
 
 import argparse
 import os
@@ -15,14 +15,14 @@ UNSANDBOXED: Final = "--allow-unsandboxed-validators"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for."""
+    """The parsed options."""
 
     kinds: tuple[Kind, ...]
     """What to work on."""
     in_flight: int | None
-    """Items at work at once in one process; None as the environment says."""
+    """Items in flight in one process; None: by the settings."""
     processes: int | None
-    """How many processes a supervisor keeps running; None as the environment says."""
+    """How many processes a supervisor keeps running; None: by the settings."""
     supervise: bool
     """Whether to keep processes running rather than to be one."""
     burst: bool
@@ -30,7 +30,7 @@ class Options:
     name: str
     """The node name, unique in the fleet."""
     stop_on_eof: bool
-    """Whether the end of standard input ends this process: whoever started it holds the other end."""
+    """Whether the end of standard input ends this process, which detects the end of its parent."""
     unsandboxed_validators: bool
     """Whether to run validators also where their process cannot be locked down."""
 
@@ -51,7 +51,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     Raises:
         UsageError: it cannot be understood.
     """
-    parser = _Parser(prog="worker", description="Work on chunks of runs until told to stop.")
+    parser = _Parser(prog="worker", description="Process chunks of runs until stopped.")
     parser.add_argument(
         "-Q",
         "--queues",

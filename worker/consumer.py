@@ -1,13 +1,13 @@
-"""Celery's consumer, prompter after an outage: it tries the broker every two seconds, and logs that once.
+"""Celery's consumer with faster reconnects: it tries the broker every two seconds, and logs that once.
 
-A broker that refuses writes (out of memory, its disk is full, its replicas are away) is waited for in the
-same way: kombu takes such a refusal for an error of the channel, which would end the worker. One whose access
-rules refuse our user a right is not waited for: the worker ends and says which. What is no wake-up of ours is
-rejected before Celery looks at it (`worker.message_checks`).
+It also waits for a broker that refuses writes (out of memory, its disk is full, its replicas are away): kombu
+treats such a refusal as an error of the channel, which would end the worker. If access rules deny a right,
+the worker ends with an error that names it. Messages that are no wake-ups are rejected before Celery handles
+them (`worker.message_checks`).
 
-Celery waits two seconds longer after each attempt, up to half a minute, and writes three lines each time. And
-two moments are deadly for it, since both use a connection that is gone, and the `AttributeError` of that ends
-the whole worker: cleaning up, when the connection breaks while an acknowledgement is on its way; and
+Celery's own consumer waits two seconds longer after each attempt, up to half a minute, and writes three lines
+each time. In two situations it uses a connection that is gone, and the resulting `AttributeError` ends the
+worker: cleaning up, when the connection breaks while an acknowledgement is on its way; and
 acknowledging over a new connection what came over the old one.
 """
 
@@ -54,7 +54,7 @@ class PromptConsumer(Consumer):
     """When the broker last refused a command, on the monotonic clock."""
 
     def ensure_connected(self, conn: Connection) -> Connection:
-        """Waits until the broker answers, for as long as the process lives: the ledger's patience ends it."""
+        """Waits until the broker answers; only the time limit of the ledger ends the process."""
         is_logged = False
 
         def log_error(error: Exception, _pause_s: float) -> None:
@@ -66,7 +66,7 @@ class PromptConsumer(Consumer):
 
         conn.ensure_connection(
             log_error,
-            None,  # type: ignore[arg-type] # no limit, which the stubs do not know
+            None,  # type: ignore[arg-type] # no limit, which is missing in the stubs
             interval_start=FIRST_PAUSE_S,
             interval_step=FIRST_PAUSE_S,
             interval_max=LONGEST_PAUSE_S,
@@ -76,8 +76,8 @@ class PromptConsumer(Consumer):
         return conn
 
     def create_task_handler(self, *arguments: Any, **options: Any) -> Callable[[Any], None]:
-        """Makes the function that takes a message; what is no wake-up of ours is rejected."""
-        known: Any = self  # the stubs know little of it
+        """Makes the message handler, which rejects messages that are no wake-ups."""
+        known: Any = self  # incomplete stubs
         take: Callable[[Any], None] = super().create_task_handler(*arguments, **options)
         queues = known.app.amqp.queues.consume_from
         tasks = {kind.task for kind in all_kinds() if known.app.wake_queues.name(kind) in queues}
@@ -114,8 +114,8 @@ class PromptConsumer(Consumer):
             logger.debug("connection not closed", extra={"reason": repr(error)})
 
     def _waits_after_refusal(self, error: Exception) -> bool:
-        """Lets some time pass if the broker answered, and refused; returns whether it did."""
-        known: Any = self  # the stubs know neither of the two
+        """Waits if the broker answered with a refusal; returns whether it did."""
+        known: Any = self  # both are missing in the stubs
         if not isinstance(error, known.channel_errors) or isinstance(error, known.connection_errors):
             return False
         now_s = monotonic()
@@ -129,22 +129,22 @@ class PromptConsumer(Consumer):
 
 
 def _end_if_denied(error: Exception) -> None:
-    """Ends the process when the broker's access rules refuse a command: no waiting mends that."""
+    """Ends the process if the broker's access rules refuse a command, which waiting does not resolve."""
     if is_denial(error):
         exit_with(denied(error))
 
 
 def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object, **options: Any) -> None:
-    """Calls `message.ack_log_error` or `message.reject_log_error`; what cannot be told does no harm.
+    """Calls `message.ack_log_error` or `message.reject_log_error`; a failure has no effect.
 
-    The broker delivers the message again, and the ledger says that there is nothing to do.
+    The broker delivers the message again, and a claim then finds nothing to do.
     """
     if _is_closed(acknowledge.__self__.channel):  # type: ignore[attr-defined] # a bound method of the message
         logger.debug("wake-up not acknowledged", extra={"reason": "its connection is gone"})
         return
     try:
         acknowledge(log, (), **options)  # no errors for it to log, at length, by itself
-    except Exception as error:  # noqa: BLE001 - whoever reads from the connection next notices the loss
+    except Exception as error:  # noqa: BLE001 - the next read from the connection detects the loss
         _end_if_denied(error)
         logger.warning("wake-up not acknowledged", extra={"reason": str(error)})
 

@@ -1,8 +1,8 @@
 """Declares how a worker process executes each kind: by which executor, and how many chunks at a time.
 
-This is all that differs between kinds on this side. Another kind is registered here as in `shared.kinds`, by
-a module that `PROCTOR_KINDS` names; this file imports nothing heavy. Kinds that wait for upstreams share one
-event loop per process; the pool's threads then only wait, so they take what threads there are.
+This is all that differs between kinds in the worker. Further kinds are registered as in `shared.kinds`, by a
+module that `PROCTOR_KINDS` names; this file has no heavy imports. Kinds that wait for upstreams share one
+event loop per process; their threads of the pool only wait, so they use all remaining threads.
 """
 
 from collections.abc import Callable, Iterable

@@ -20,7 +20,7 @@ from shared.ledger import HeldLease, Wake
 from shared.names import RunState
 
 LOST = "lost"
-"""What the ledger answers for a lease that is not ours any more."""
+"""Answer of the ledger for a lease that this process no longer holds."""
 POLL_S: Final = 0.05
 """How often `confirm` checks for the next renewal."""
 
@@ -34,9 +34,9 @@ class Lease:
     token: str
     """The fence: whatever this process writes for the chunk is written under it, or not at all."""
     is_held: bool = False
-    """Whether the ledger gave us the chunk, so that it has to be renewed and given back."""
+    """Whether the chunk was claimed, so that the lease has to be renewed and the chunk given back."""
     state: str = RunState.RUNNING
-    """The run's state at the last call; `lost` once the ledger has taken the chunk from us."""
+    """The run's state at the last call; `lost` once the lease has ended in the ledger."""
     wake: Wake | None = None
     """The wake-up that it was opened for."""
     asked_s: float = field(default_factory=monotonic)
@@ -44,7 +44,7 @@ class Lease:
 
     @property
     def items(self) -> int:
-        """How many items the chunk has, as far as the wake-up says."""
+        """Number of items by the wake-up."""
         return self.wake.items if self.wake else 1
 
     @property
@@ -112,10 +112,10 @@ class LeaseTable:
                     self._open[token].state, self._open[token].asked_s = state, asked_s
 
     async def confirm(self, token: str) -> bool:
-        """Returns whether a lease is still ours, so that a call for it may begin.
+        """Returns whether a lease is still held, so that a call for it may begin.
 
-        A process that stood still (SIGSTOP, a paused virtual machine) goes on as if no time had passed, while
-        others have its items. It waits here for the next renewal.
+        A process that was suspended (SIGSTOP, a paused virtual machine) would continue although others may
+        have its items. It waits here for the next renewal.
         """
         while True:
             with self._changed:

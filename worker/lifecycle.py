@@ -1,11 +1,11 @@
-"""Ties our worker process to Celery's: a bootstep that begins before messages come and ends with the work.
+"""Connects our worker process to Celery's: a bootstep that starts before messages arrive.
 
 Celery stops the consumer first, then this step, then the pool. It has no way of its own to end a threads pool
 early (no soft time limit, no cancel, and `REMAP_SIGTERM` breaks it), so the signals are ours:
 
     SIGTERM     drains, however often it comes: a service manager and our supervisor may both send it
-    SIGINT      drains; the second one (Ctrl-C twice) hurries
-    SIGQUIT     hurries at once
+    SIGINT      drains; the second one (Ctrl-C twice) returns running items at once
+    SIGQUIT     returns running items at once
 
 The same step serves `python -m worker` and a plain `celery -A worker.app worker`.
 """
@@ -154,8 +154,8 @@ class Lifecycle(bootsteps.StartStopStep):
 
 
 def _stop_consuming(worker: Any) -> None:
-    state.should_stop = 0  # type: ignore[assignment] # the stubs know only its first value
-    worker.hub.call_soon(bool)  # the loop may wait in poll; it looks at the flag when it wakes
+    state.should_stop = 0  # type: ignore[assignment] # the stubs have only its first value
+    worker.hub.call_soon(bool)  # the loop may wait in poll; it checks the flag when it wakes
 
 
 def _take_over_signals(process: WorkerProcess) -> None:
@@ -184,6 +184,6 @@ def _say_ready(sender: Any, **_options: Any) -> None:
             "version": __version__,
         },
     )
-    # Exactly this line, without a prefix: whoever started us waits for it.
+    # Exactly this line, without a prefix: the parent process waits for it.
     sys.stderr.write(f"ready {sender.hostname}\n")
     sys.stderr.flush()

@@ -45,14 +45,14 @@ LEAST: Final = {
     "celery.app.trace": logging.WARNING,
     # Acknowledgements that fail while the broker is away: the ledger decides, not they.
     "celery.worker.request": logging.CRITICAL + 1,
-    "celery.worker.consumer.consumer": logging.ERROR,  # our consumer says what it has to say
+    "celery.worker.consumer.consumer": logging.ERROR,  # our consumer logs this itself
     "celery.apps.worker": logging.WARNING,
     # It warns each second, with a traceback, while the broker refuses writes, and tries again by itself.
     "kombu.transport.redis": logging.ERROR,
     # Warnings for programmers; one of them complains of root, which JSON messages make moot.
     "py.warnings": logging.ERROR,
 }
-"""The least level that is written of loggers which say too much."""
+"""Minimum levels of verbose loggers."""
 OURS: Final = ("shared", "worker")
 """Loggers that follow `PROCTOR_LOG_LEVEL` below `info`; libraries do not."""
 EVENT_WIDTH: Final = 18
@@ -60,7 +60,7 @@ EVENT_WIDTH: Final = 18
 MOST_A_SECOND: Final = 50
 """Lines of one event and process in one second below `error`; the next line says how many were left out."""
 MOST_OF_LIBRARIES: Final = 5
-"""The same for what a library has to say again and again."""
+"""The same for repeated messages of libraries."""
 WITHHELD: Final = "[withheld]"
 """Stands for content."""
 MOST_CHARS: Final = 2_000
@@ -90,7 +90,7 @@ Event = MutableMapping[str, Any]
 
 
 class Flood(logging.Filter):
-    """Bounds how often one event is written: a storm of refusals must not become a storm of lines."""
+    """Limits how often one event is written, so that many refusals do not become many lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Flood(logging.Filter):
         self._left_out: dict[str, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Lets a line pass, with the number of those left out before it."""
+        """Admits a line, with the number of suppressed ones before it."""
         if record.levelno >= logging.ERROR:
             return True
         with self._lock:
@@ -152,7 +152,7 @@ def make_handler(name: str, settings: Settings, stream: TextIO) -> logging.Handl
     """Makes what writes the records of a process.
 
     Args:
-        name: the node name; for people without its host, as that is the one before which they sit.
+        name: the node name; on a console without its host.
         settings: as `set_up_logs` takes them.
         stream: where to.
     """
@@ -232,7 +232,7 @@ class Scrubber:
 
 
 class _Origin:
-    """A structlog processor that says where a line comes from: process, library, trace."""
+    """A structlog processor that adds the origin of a line: process, library, trace."""
 
     def __init__(self, name: str, *, is_console: bool) -> None:
         self._name = name.partition("@")[0] if is_console else name

@@ -1,7 +1,7 @@
-"""Rejects what is no wake-up of ours before Celery sees it: one line of log each, and the worker goes on.
+"""Rejects messages that are no wake-ups before Celery handles them, with one line of log each.
 
-A queue is open to everybody who may write to the broker. What Celery or kombu cannot take apart (no JSON, no
-headers, an ETA that is no time) ends the whole worker there, once for each message.
+Everyone with access to the broker can write to a queue. A message that Celery or kombu cannot parse (no JSON,
+no headers, an ETA that is no time) would end the whole worker.
 
     JSON         `worker.transport`: the text of a message in a Redis list
     envelope     `why_unreadable`: what kombu needs to make a message of it, also of remote control
@@ -26,7 +26,7 @@ ARGUMENTS: Final[Mapping[str, type]] = {"run": str, "chunk": str, "items": int, 
 REQUIRED: Final = ("run", "chunk")
 UNUSED: Final = ("eta", "expires", "chord", "callbacks", "errbacks", "chain", "compression")
 """Features of Celery that no wake-up uses."""
-UNUSED_ASKED: Final = "it asks for something that wake-ups do not use"
+UNUSED_REQUESTED: Final = "it asks for something that wake-ups do not use"
 NO_LIMITS: Final = [None, None]
 """Hard and soft time limit of a wake-up."""
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 def why_unreadable(raw: object) -> str:
-    """Says why kombu could not make a message of what JSON says; empty when it can.
+    """Returns why kombu could not parse a message; empty if it can.
 
     >>> why_unreadable([1])
     'it is no JSON object'
@@ -45,7 +45,7 @@ def why_unreadable(raw: object) -> str:
 
 
 def _flaws_of_envelope(raw: object) -> Iterator[str]:
-    """Yields what is wrong; whoever goes on after the first flaw may meet an error."""
+    """Yields flaws; later checks assume that the earlier ones passed, so only the first is safe to read."""
     if not isinstance(raw, dict):
         yield "it is no JSON object"
     content: dict[str, Any] = cast("dict[str, Any]", raw)
@@ -74,7 +74,7 @@ def _is_base64(text: str) -> bool:
 
 
 def why_rejected(message: Any, tasks: Collection[str]) -> str:
-    """Says why a message is no wake-up of ours; empty when it is one.
+    """Returns why a message is no wake-up; empty if it is one.
 
     Args:
         message: kombu's.
@@ -84,14 +84,14 @@ def why_rejected(message: Any, tasks: Collection[str]) -> str:
 
 
 def _flaws_of_wake(message: Any, tasks: Collection[str]) -> Iterator[str]:
-    """Yields what is wrong; whoever goes on after the first flaw may meet an error."""
+    """Yields flaws; later checks assume that the earlier ones passed, so only the first is safe to read."""
     headers = message.headers if isinstance(message.headers, dict) else {}
     if headers.get("task") not in tasks:
         yield "its task is none of ours"
     if not isinstance(headers.get("id"), str):
         yield "its task has no id"
     if any(headers.get(name) for name in UNUSED) or headers.get("timelimit", NO_LIMITS) != NO_LIMITS:
-        yield UNUSED_ASKED
+        yield UNUSED_REQUESTED
     if message.content_type != "application/json":
         yield f"its content is {message.content_type!r}, not JSON"
     if len(message.body or "") > LONGEST_BODY:
@@ -121,7 +121,7 @@ def _why_no_wake(content: object) -> str:
     if not is_typed or any(not given.get(name) for name in REQUIRED):
         return "it has other arguments than wake-ups"
     if any(embedded.get(name) for name in UNUSED):
-        return UNUSED_ASKED
+        return UNUSED_REQUESTED
     return ""
 
 

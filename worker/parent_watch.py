@@ -18,7 +18,7 @@ PR_SET_PDEATHSIG: Final = 1
 
 
 def die_with_parent() -> None:
-    """Asks the kernel for SIGKILL when the parent dies; does nothing where the kernel knows no such thing."""
+    """Requests SIGKILL from the kernel when the parent dies; does nothing where that is not supported."""
     if sys.platform != "linux":
         return
     with suppress(OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""What the threads of one worker process share: ledger, leases, limits, and the ways the process ends.
+"""State shared by the threads of one worker process: ledger, leases, limits, and the ways the process ends.
 
 From gentle to hard; what a harder one leaves behind is recovered when its leases expire:
 
@@ -52,10 +52,10 @@ class WorkerProcess:
     Args:
         name: the Celery node name, unique in the fleet.
         slots: chunks of each kind that may be worked on at a time; its keys are the kinds of this process.
-        ledger: with the patience of a running worker.
+        ledger: with the time limits of a running worker.
         publisher: keeps what it cannot send; the steward flushes it.
         settings: the environment's.
-        in_flight: cases and queries that may be under way at a time; None as the settings say.
+        in_flight: maximum concurrent cases and queries; None: by the settings.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class WorkerProcess:
 
     @cached_property
     def upstream(self) -> UpstreamStack:
-        """What calls to upstreams go through; made on first use."""
+        """The stack for calls to upstreams; made on first use."""
         return UpstreamStack(
             self.ledger,
             on_unreachable=self.exit_with,
@@ -203,7 +203,7 @@ class WorkerProcess:
         with suppress(Empty):
             while request is not _StopRequest.EXIT:
                 request = self._stop_requests.get(timeout=max(0.0, deadline - monotonic()))
-        why = "asked to end at once" if request is _StopRequest.EXIT else "the grace period is over"
+        why = "ended at once on request" if request is _StopRequest.EXIT else "the grace period is over"
         logger.warning("worker stops now", extra={"reason": why, "chunks": len(self.leases.held())})
         self.exit_now()
 

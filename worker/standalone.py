@@ -59,7 +59,7 @@ def run_all_queries(
     """Sends all queries one after the other; a failure to connect ends it with what there is.
 
     Args:
-        baselines: what to ask, in order, and what good answers look like.
+        baselines: the queries, in order, with their expected answers.
         api_url: base URL.
         delay: seconds between two queries.
         start_from: id of the first query.
@@ -97,7 +97,7 @@ def _from(baselines: Sequence[dict[str, Any]], start_from: str) -> Sequence[dict
 def _send_with_retries(
     send: Callable[[], SendResult], name: str, delay: float, callbacks: Callbacks, pause: Event
 ) -> Reply:
-    """Sends one query until its reply stands."""
+    """Sends one query until its reply is final."""
     policy, retries = QueryRetryPolicy(delay_s=delay, max_retries=MAX_RETRIES), 0
     while True:
         reply, retry_after_s = send()

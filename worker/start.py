@@ -1,4 +1,4 @@
-"""Starts what the command line asks for: one worker process, or the supervisor of several."""
+"""Starts one worker process, or the supervisor of several, as given on the command line."""
 
 import gc
 import os
@@ -23,7 +23,7 @@ way after each 700 new objects: among 500 in flight, a query cost 770 us of CPU 
 
 
 def start(arguments: Sequence[str]) -> int:
-    """Runs until told to stop.
+    """Runs until stopped.
 
     Args:
         arguments: of the command line, without the program's name.
@@ -49,7 +49,7 @@ def start(arguments: Sequence[str]) -> int:
 
 
 def _supervise(options: Options, settings: Settings) -> int:
-    # Asked here first, so that a wrong URL is one line and one exit code, and not those of every process.
+    # Checked here first, so that a wrong URL gives one line and one exit code, not one per process.
     connection = resolve_target(settings)
     # Imported by name: a worker process needs no supervisor, and a supervisor none of what `_work` imports.
     supervisor = import_module("worker.supervisor")
@@ -96,7 +96,7 @@ def _work(options: Options, settings: Settings) -> int:
 
 
 def _calm_the_collector() -> None:
-    """Lets the collector look seldom, and never at what stays for as long as the process."""
+    """Makes the garbage collector run rarely, and excludes permanent objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)

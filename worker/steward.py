@@ -1,11 +1,11 @@
-"""Runs the two periodic jobs of every worker process: healing the ledger, and keeping what we hold.
+"""Runs the periodic jobs of every worker process: repairing the ledger, and renewing leases.
 
     steward    each second: one `tick` (the script does nothing if another worker's ran less than 0.9 s ago),
-               publishing what it found waiting, overdue or due; touching the heartbeat file. A process with
-               nothing to do looks for lost wake-ups with it; one that drains says that it takes no work.
+               publishing wake-ups of waiting, overdue or due chunks; touching the heartbeat file. An idle
+               process searches for lost wake-ups with it; a draining one registers with capacity 0.
     renewer    each second: one `renew` for every lease of the process; brings back the states of the runs,
                so that pause and cancel reach the chunks in work within about a second
-    sentinel   each second, behind sentinels: asks who is master, see `shared.server.client.follow_master`
+    sentinel   each second, behind sentinels: queries the master, see `shared.server.client.follow_master`
 
 They are threads of their own because publishing may wait for a broker that is away, and a lease must not.
 """
@@ -22,26 +22,26 @@ from shared.kinds import Kind
 from worker.process import WorkerProcess
 
 IDLE_TICKS: Final = 2
-"""A burst process ends after so many looks at an empty ledger in a row."""
+"""A burst process ends after finding the ledger empty so many times in a row."""
 
 UNACKED_LEASES: Final = 4
-"""After so many times a lease, what was fetched and not acknowledged is forgotten; looked at as often."""
+"""Unacknowledged deliveries are removed after this many times a lease; checked at the same interval."""
 STOP_S: Final = 1.0
 """How long the end of the process waits for each of the two jobs."""
 FOLLOW_S: Final = 1.0
-"""Between two questions to the sentinels."""
+"""Interval of queries to the sentinels."""
 
 logger = logging.getLogger(__name__)
 
 
 class Periodic(threading.Thread):
-    """Calls a job again and again until stopped; what the job raises costs that one call.
+    """Calls a job periodically until stopped; an exception of the job ends only that call.
 
     Args:
         name: of the thread, in logs.
         every_s: pause between two calls.
         job: what to do.
-        on_unreachable: called when Redis stayed away for longer than the ledger's patience.
+        on_unreachable: called when Redis was unavailable for longer than the ledger's time limit.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Periodic(threading.Thread):
             self._stop_asked.wait(self._every_s)
 
     def stop(self) -> None:
-        """Lets the thread end after the call it is in."""
+        """Ends the thread after its current call."""
         self._stop_asked.set()
 
 
@@ -81,7 +81,7 @@ class Steward:
     Args:
         process: whose leases, heartbeat and kinds.
         is_burst: end the process once no run of its kinds has anything left to do.
-        follow: asks the sentinels who is master; None where there are none.
+        follow: queries the sentinels for the master; None without sentinels.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Steward:
             self._end_when_idle()
 
     def _sweep_broker(self) -> None:
-        """Forgets, once in a while, what workers that were killed had fetched."""
+        """Removes, from time to time, unacknowledged deliveries of killed workers."""
         process, now_s = self._process, monotonic()
         if now_s < self._sweep_at_s:
             return

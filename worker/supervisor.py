@@ -75,7 +75,7 @@ class SupervisedWorker:
 
 
 def supervise(options: Options, settings: Settings) -> int:
-    """Runs worker processes until told to stop.
+    """Runs worker processes until stopped.
 
     Args:
         options: of the command line.
@@ -96,8 +96,8 @@ def supervise(options: Options, settings: Settings) -> int:
 def keep_embedded_server(settings: Settings, lease: Closeable) -> None:
     """Keeps the embedded server running while this process runs, from a thread of its own.
 
-    Worker processes only wait for a Redis that is away, as they would for any; the embedded one comes back
-    by its guard, and by nobody else when that was killed too.
+    Worker processes only wait for an unavailable Redis; the embedded one is restarted by its guard, or by
+    this thread if the guard was killed too.
 
     Args:
         settings: whose data folder.

@@ -1,4 +1,4 @@
-"""Renders exceptions for logs: where and of which type, each cause once, and no words that may quote content.
+"""Renders exceptions for logs: place and type, each cause once, and no messages that may quote content.
 
 A `ValueError` of a parser holds what it could not parse, which may be a prompt or an answer. So a message is
 written only of exceptions that report on infrastructure: the system's, Redis', the broker's, and our own.
@@ -17,7 +17,7 @@ from shared.errors import ProctorError
 MOST_FRAMES: Final = 30
 """Frames of one exception that are written: the innermost."""
 REMEMBERED: Final = 256
-"""Causes whose traceback was written; the oldest are forgotten."""
+"""Causes whose traceback was written; the oldest are dropped."""
 OPEN_MODULES: Final = frozenset({"redis", "kombu", "amqp", "celery"})
 """Packages whose exceptions never quote content."""
 

@@ -1,4 +1,4 @@
-"""Adapts kombu's Redis transport to workers: no strange message, silent broker or refused write stops it.
+"""Adapts kombu's Redis transport to workers: no invalid message, silent broker or refused write stops it.
 
 Workers put it in kombu's place by name (`guard_transports`), so that it also serves connections that are made
 again, and Sentinel's.
@@ -72,7 +72,7 @@ class Poller(lists.MultiChannelPoller):
         Raises:
             ConnectionError: of redis-py, when one was closed.
         """
-        known: Any = self  # the stubs know little of it
+        known: Any = self  # incomplete stubs
         waiting = [channel._in_poll for channel in known._channels if channel._in_poll]  # noqa: SLF001 - kombu's own
         open_before = [connection for connection in waiting if connection._sock is not None]  # noqa: SLF001 - same
         super().maybe_check_brpop_health()  # type: ignore[misc] # as above
@@ -82,7 +82,7 @@ class Poller(lists.MultiChannelPoller):
 
 
 class _Guarded:
-    """What both transports have in common."""
+    """Shared by both transports."""
 
     has_json = False
     """Whether what was read last was JSON, and was handed on."""

@@ -1,4 +1,4 @@
-"""What the producer needs of a kind of run: one declaration, whose parts are imported when they are used."""
+"""The producer's declaration of a kind: one object, whose parts are imported when they are used."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
         """Yields the rows of a run in input order, page by page."""
 
         def __call__(self, store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
-            """Does so; `with_text`: with what was said, where rows have it."""
+            """`with_text`: with the texts of turns, where rows have them."""
 
     class Unfinished(Protocol):
         """Returns whether an item with a result is put back to work."""
 
         def __call__(self, row: ItemRow, *, errors: bool) -> bool:
-            """Does so; `errors`: also those that ended in error."""
+            """`errors`: also items that ended in error."""
 
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Lazy(Generic[T]):
-    """Something in a module that is imported when it is used: a command that needs no report loads none.
+    """A lazy reference to a name in a module: a command that needs no report imports none.
 
     >>> Lazy("math", "pi").load()
     3.141592653589793
@@ -61,7 +61,7 @@ class Lazy(Generic[T]):
     name: str
 
     def load(self) -> T:
-        """Imports the module and returns what has this name in it."""
+        """Imports the module and returns the value of the name."""
         return cast("T", getattr(import_module(self.module), self.name))
 
 
@@ -101,11 +101,11 @@ class ProducerKind:
     loader: Lazy[Loader]
     """Reads a file."""
     read_options: Lazy[ReadOptions] = Lazy("producer.cli.submission", "read_no_more")
-    """Adds to the settings of a submit what the command line says for such files."""
+    """Adds this kind's options of the command line to the settings of a submit."""
     keys: frozenset[str] = frozenset()
-    """Keys on the first level of a file that give the kind away."""
+    """Top-level keys of a file by which the kind is recognised."""
     suffixes: Sequence[str] = ()
-    """Suffixes of files whose content does not."""
+    """Suffixes of files, used if the content has none of the keys."""
     problems: Lazy[Callable[[Source], tuple[int, list[InputError]]]] | None = None
     """Lists every problem of a file; without it a dry run stops at the first one."""
     dry_run: Lazy[Callable[[Session, Source, SubmitOptions], int]] | None = None
@@ -146,19 +146,19 @@ class ProducerKind:
 
     # Gates and comparisons
     metrics: Lazy[Mapping[str, Metric]] = Lazy("producer.aggregate.gates", "COMMON_METRICS")
-    """Numbers that a gate may ask for."""
+    """Numbers that a gate may use."""
     comparing: Lazy[Comparing] = Lazy("producer.aggregate.compared_items", "COMPARED_ITEMS")
     """How the items of two runs are compared."""
 
     # Names
     id_parts: Lazy[Callable[[int, bytes], IdParts]] = Lazy("producer.item_ids", "item_id_parts")
-    """Reads the id that the file gives an item out of what was loaded for it."""
+    """Reads an item's own id from its input."""
     inputs: Lazy[Inputs] = Lazy("producer.item_ids", "item_inputs")
     """Yields position and input of every item of a run."""
     chunk_name: Lazy[Callable[[bytes], str]] = Lazy("producer.item_ids", "item_chunk_name")
     """Names a chunk of a retry after its first item."""
     has_repeated_ids: bool = False
-    """Whether items with the same id are told apart by their number."""
+    """Whether items with the same id are distinguished by a number."""
 
     # Retries
     retry: Lazy[Retry] = Lazy("producer.retry_items", "retry_items")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PATH: Final = "/metrics"
 PATIENCE_S: Final = 2.0
-"""How long a scrape waits for a Redis that is away; Prometheus' own time limit is 10 s by default."""
+"""How long a scrape waits for an unavailable Redis; Prometheus' own time limit is 10 s by default."""
 CLIENT_TIMEOUT_S: Final = 10.0
 """How long a client may take to send its request."""
 BOUNDS: Final = (*map(floatToGoString, LATENCY_BOUNDS_S), "+Inf")
@@ -47,7 +47,7 @@ class FleetCollector(Collector):
         self._caller = caller
 
     def collect(self) -> Iterator[Metric]:
-        """Yields every family; without samples while Redis is away."""
+        """Yields every family; without samples while Redis is unavailable."""
         try:
             look = take_look(self._caller)
         except RedisUnreachableError as error:
@@ -58,7 +58,7 @@ class FleetCollector(Collector):
 
 
 def metric_of(family: Family, look: Look | None) -> Metric:
-    """Reads one family; without Redis it has no samples, but for the one that says so."""
+    """Reads one family; without Redis only the availability metric has a sample."""
     samples = family.read(look) if look else ()
     metric: Any
     if family.type is Type.HISTOGRAM:
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = CLIENT_TIMEOUT_S
 
     def do_GET(self) -> None:
-        """Serves the metrics, and a line that says where they are."""
+        """Serves the metrics, and a line with their path on other paths."""
         path = self.path.partition("?")[0]
         if path == PATH:
             encoder, content_type = choose_encoder(self.headers.get("Accept", ""))
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Logs requests for those who look closely only."""
+        """Logs requests at the debug level."""
         logger.debug(format, *args)
 
 

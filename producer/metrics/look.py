@@ -1,4 +1,4 @@
-"""Takes one look at the whole fleet: three round trips, and nothing is changed.
+"""Reads a snapshot of the whole fleet in three round trips.
 
 Gauges are read from the ledger itself, so they cannot drift; counters are in `shared.observability.counters`.
 """
@@ -19,7 +19,7 @@ from shared.runs.waiting import live_workers
 from shared.upstream.limits import ScopeState, scope_state
 
 SILENT_LEASES: Final = 1 / 3
-"""A worker that was not heard of for this part of a lease (5 s of 15 s) counts as silent."""
+"""A worker without a tick for this part of a lease (5 s of 15 s) counts as silent."""
 RUN_PREFIX: Final = "run:"
 """Begins the scopes of single runs, which metrics leave out."""
 RUN_FIELDS: Final = ("kind", "state", "goal", "done", "sealed", "again")
@@ -30,7 +30,7 @@ MOST_SCOPES: Final = 4 * MOST_UPSTREAMS
 
 
 class UpstreamState(NamedTuple):
-    """What holds calls to one upstream back, over all accounts that it is called with."""
+    """The state of one upstream, across all its accounts."""
 
     in_flight: int
     paused_s: float
@@ -44,7 +44,7 @@ NOTHING: Final = UpstreamState(0, 0.0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The fleet at one moment."""
+    """A snapshot of the fleet."""
 
     backlog: Mapping[str, int]
     """Items without a result, by kind."""
@@ -209,7 +209,7 @@ def _read_runs(
 
 
 def _upstreams(caller: ScriptCaller, scopes: Sequence[str], now_ms: int) -> dict[str, UpstreamState]:
-    """Reads what holds calls back; accounts are put together, and so are upstreams beyond the first ones."""
+    """Reads the state of upstreams; accounts are combined, and so are upstreams beyond the first ones."""
     names = [name for name in scopes if not name.startswith(RUN_PREFIX)][:MOST_SCOPES]
     labels = {name: upstream_label(name.partition(" ")[0]) for name in names}
     known = set(islice(dict.fromkeys(labels.values()), MOST_UPSTREAMS))
@@ -231,7 +231,7 @@ def _upstreams(caller: ScriptCaller, scopes: Sequence[str], now_ms: int) -> dict
 
 
 def _together(state: UpstreamState, more: ScopeState) -> UpstreamState:
-    """Puts what is known of an upstream and of one of its scopes together; the worse one counts."""
+    """Combines the state of an upstream with that of one of its scopes; the worse one counts."""
     return UpstreamState(
         state.in_flight + more.in_flight,
         max(state.paused_s, more.paused_ms / 1000),

@@ -17,7 +17,7 @@ def command() -> None:
 
     An identical request (model, messages, parameters, endpoint, repetition) is answered by a model once;
     later ones get that answer with its original latency, tokens and cost. Errors are never kept. `run` and
-    `submit` take --no-cache, and PROCTOR_CACHE_TTL_S says how long answers are kept.
+    `submit` take --no-cache, and PROCTOR_CACHE_TTL_S sets how long answers are kept.
     """
 
 

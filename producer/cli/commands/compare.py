@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SCORES: Final = ("keywords_found", "rouge_l", "latency_ms", "cost_usd")
 SHOWN: Final = 20
-"""Items of a list when nobody says how many."""
+"""Items of a list by default."""
 
 
 @declare()
@@ -63,9 +63,9 @@ def command(
     first: int | None,
     paths: tuple[Path, ...],
 ) -> int:
-    """Compare run B with run A before it; each is a run's id, or its report as JSON or JSON Lines.
+    """Compare run B with the earlier run A; each is a run's id, or its report as JSON or JSON Lines.
 
-    Items are paired by what they are: query id, case and model, thread and message. One broken case is no
+    Items are paired by query id, by case and model, or by thread and message. One broken case is no
     regression: McNemar's test over the pairs decides, at the level of --level.
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis

@@ -1,4 +1,4 @@
-"""`proctor completion SHELL`: prints the script that teaches a shell our commands and options."""
+"""`proctor completion SHELL`: prints the completion script of a shell."""
 
 import click
 from click.shell_completion import get_completion_class

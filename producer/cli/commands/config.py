@@ -1,4 +1,4 @@
-"""`proctor config show|schema`: which settings are in force, and the form of what is printed and read."""
+"""`proctor config show|schema`: the effective settings, and the JSON Schemas of outputs and inputs."""
 
 import json
 

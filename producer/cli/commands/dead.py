@@ -1,4 +1,4 @@
-"""`proctor dead list|show|retry|discard|purge`: items that were given up."""
+"""`proctor dead list|show|retry|discard|purge`: items that ended in error."""
 
 import json
 from typing import Any
@@ -76,7 +76,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
 @click.argument("item")
 @pass_session
 def show(session: Session, *, run: str, item: str) -> None:
-    """Show ITEM of RUN as JSON: what was loaded for it, what came of it, and why it was given up.
+    """Show ITEM of RUN as JSON: its input, its result, and its error.
 
     ITEM is its id in the file (Q-06), or its position (query-5).
     """
@@ -161,7 +161,7 @@ def purge(session: Session, *, run: str | None) -> None:
 
 
 def _tell_gone(session: Session, gone: int) -> None:
-    """Tells how many entries were taken out."""
+    """Prints how many entries were removed."""
     if session.options.json:
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "discarded": gone, "exit": 0}))
     else:

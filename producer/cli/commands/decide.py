@@ -1,4 +1,4 @@
-"""`proctor decide TEXT`: runs the breakpoint rules on one message here and now, to try them out."""
+"""`proctor decide TEXT`: applies the breakpoint rules to one message locally."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ _STYLES: dict[str, Style] = {"must": "red", "should": "yellow", "skip": "dim"}
 
 
 def _words(explanation: Explanation, session: Session, phase: str | None, intensity: str | None) -> str:
-    """Writes a decision for a person: what, why, and what becomes of the summary."""
+    """Formats a decision with its reason and its effect on the summary."""
     paint = session.output.paint
     decision = paint(str(explanation.decision), "bold", _STYLES[explanation.decision])
     lines = [f"{decision}  rule {explanation.rule}: {explanation.reason}"]

@@ -1,4 +1,4 @@
-"""`proctor doctor`: looks at this machine and its Redis, and says how to mend what it finds."""
+"""`proctor doctor`: checks this machine and its Redis, with a fix for each problem."""
 
 import json
 
@@ -23,7 +23,8 @@ def command(session: Session, *, only_acl: bool) -> int:
 
     With --acl it checks nothing and prints one line for redis-cli, in which PASSWORD is to be replaced.
 
-    Exits 0 when nothing failed, 3 when a server did, 1 when something else did. Warnings fail nothing.
+    Exits with 0 if no check failed, 3 if one of a server failed, 1 if another one failed. Warnings are no
+    failures.
     """
     from producer.cli.doctor_checks import access_rules, diagnose  # noqa: PLC0415 - start-up: `--help` must not load redis
 

@@ -1,4 +1,4 @@
-"""`proctor flower`: starts Flower with our columns, read-only and on loopback unless told otherwise."""
+"""`proctor flower`: starts Flower with our columns, by default read-only and on loopback."""
 
 import os
 from ipaddress import ip_address
@@ -44,10 +44,10 @@ def is_loopback(address: str) -> bool:
 def command(session: Session, *, port: int, address: str, url_prefix: str, allow_control: bool) -> None:
     """Start Flower: workers and tasks in a browser, searchable by run.
 
-    Flower shows what Celery does. Results, progress and history come from `watch`, `status` and `results`.
+    Flower shows Celery's tasks. For results, progress and history use `watch`, `status` and `results`.
     """
     check_port(address, port)
-    session.client.ping()  # a wrong URL is told here, in one line
+    session.client.ping()  # reports a wrong URL in one line
     if (
         not is_loopback(address)
         and not session.settings.flower_auth

@@ -1,4 +1,4 @@
-"""`proctor health worker|redis|broker|http`: answers a probe by its exit code, with words only on failure."""
+"""`proctor health worker|redis|broker|http`: health checks by exit code, with output only on failure."""
 
 import click
 
@@ -99,7 +99,7 @@ def http(session: Session, *, url: str, timeout_s: float) -> int:
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{url!r} is no address of a page", hint="begin it with http:// or https://")
     try:
-        # No proxy: a probe asks its own machine.
+        # No proxy: a probe calls its own machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(url, timeout=timeout_s):
             return 0

@@ -1,4 +1,4 @@
-"""`proctor limits show|set|unset|reset`: what may be sent to models and APIs, and where they stand."""
+"""`proctor limits show|set|unset|reset`: limits of models and APIs, and their current state."""
 
 import json
 
@@ -16,7 +16,7 @@ def command() -> None:
     """Show and change rate limits of models and APIs.
 
     KEY is a model as configurations name it (openai/gpt-4o), a provider (openai) or the URL of an API. A
-    limit holds for each API key that is called with, over the whole fleet; workers obey within a second.
+    limit applies per API key, across all workers; changes take effect within a second.
     """
 
 

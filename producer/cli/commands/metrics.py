@@ -1,4 +1,4 @@
-"""`proctor metrics`: serves the fleet's metrics to Prometheus, on loopback unless told otherwise."""
+"""`proctor metrics`: serves the fleet's metrics to Prometheus, by default on loopback."""
 
 import threading
 
@@ -33,7 +33,7 @@ def command(session: Session, *, host: str, port: int) -> int:
     from producer.metrics.exporter import PATH, serving  # noqa: PLC0415 - start-up: only this command needs it
 
     check_port(host, port)
-    session.client.ping()  # a wrong URL is told here, in one line
+    session.client.ping()  # reports a wrong URL in one line
     try:
         with serving(session.client, host, port) as taken:
             session.output.note(f"metrics: http://{host}:{taken}{PATH}")

@@ -31,7 +31,7 @@ MILLION: Final = 1_000_000
 def command(session: Session, *, file: str | None, config: str | None, provider: str | None) -> None:
     """List the models and judges of the configuration FILE (`-`: stdin); nothing is sent.
 
-    KEY is about the environment of this command. Workers on other machines have their own.
+    KEY refers to the environment of this command. Workers on other machines have their own.
     """
     from producer.load.cases import read_bench  # noqa: PLC0415 - start-up: `--help` must not load pydantic
     from producer.load.source import Source  # noqa: PLC0415 - same
@@ -57,7 +57,7 @@ def model_rows(config: BenchConfig, environment: Mapping[str, str]) -> Iterator[
 
     Args:
         config: as it is written.
-        environment: holds the keys; of these only whether they are there is told.
+        environment: contains the keys, of which only the presence is reported.
     """
     from shared.upstream.key_variables import key_in, key_variable, provider_of  # noqa: PLC0415 - start-up
 

@@ -1,4 +1,4 @@
-"""`proctor run FILE`: submits a file, works on it, shows it and reports: everything with one command."""
+"""`proctor run FILE`: submits a file, runs it, follows it and reports, in one command."""
 
 from dataclasses import dataclass, replace
 
@@ -30,7 +30,7 @@ from shared.kinds import QUERIES
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is worked on, and what becomes of it."""
+    """Time limit, mode and continuation of a run."""
 
     timeout_s: float | None = option(
         "--timeout",
@@ -117,7 +117,7 @@ def command(
 def _refuse_contradictions(
     session: Session, file: str | None, reports: ReportOptions, options: RunOptions, gates: tuple[str, ...]
 ) -> None:
-    """Refuses options that exclude each other, such as what needs the end of a run that nobody waits for."""
+    """Refuses options that exclude each other, such as `--detach` with options for the end of a run."""
     if (file is None) == (options.resumed is None):
         raise UsageError("name a FILE, or a run with --resume", hint="see `proctor run --help`")
     if session.options.jsonl and (options.detach or options.dry_run):

@@ -1,4 +1,4 @@
-"""`proctor runs list|show|rm`: the runs that Redis holds."""
+"""`proctor runs list|show|rm`: the runs in Redis."""
 
 import json
 

@@ -26,19 +26,19 @@ DEFAULT_PORT = 3000
 def command(session: Session, *, port: int, host: str, behaviour: str | None) -> int:
     """Serve the sample API: POST /api/query answers from a small knowledge base, and models answer at /v1.
 
-    It knows how freight is forwarded, cites its sources, declines what it does not know, and can be told to
-    misbehave. The packaged baselines (examples/copilot/data/evaluation_baselines.json) are about it.
-    The models know the packaged benches (`proctor init --kind cases`), by whatever name; they call tools,
-    refuse, judge and embed, and one whose name ends in -mini is hasty.
+    The knowledge base is about freight forwarding. The API cites its sources, declines other questions, and
+    can simulate failures. The packaged baselines (examples/copilot/data/evaluation_baselines.json) match it.
+    The models answer the packaged benches (`proctor init --kind cases`) under any name; they call tools,
+    refuse, judge and embed. Models whose names end in -mini make mistakes.
     """
     from producer.sample_api.behaviour import chosen_behaviour  # noqa: PLC0415 - start-up: `--help` is quick
     from producer.sample_api.server import serve  # noqa: PLC0415 - start-up: aiohttp costs 150 ms
 
     chosen = chosen_behaviour(behaviour, os.environ)
 
-    def tell(url: str) -> None:
-        how = "" if chosen.name == "normal" else f", behaving {behaviour or 'as told'}"
+    def print_url(url: str) -> None:
+        how = "" if chosen.name == "normal" else f", behaving {behaviour or 'as configured'}"
         session.output.data(f"sample API at {url}{how}; Ctrl-C ends it")
 
-    serve(port, chosen, host=host, on_ready=tell)
+    serve(port, chosen, host=host, on_ready=print_url)
     return 0

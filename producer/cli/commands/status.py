@@ -1,4 +1,4 @@
-"""`proctor status`: queues, workers, runs and dead items at one look."""
+"""`proctor status`: queues, workers, runs and dead items."""
 
 import json
 from contextlib import suppress
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def command(session: Session, *, limit: int, is_watched: bool) -> None:
     """Show queues, workers, the last runs and the number of failed items.
 
-    With --watch it shows the fleet and the runs under way again and again: in place on a terminal, as lines
+    With --watch the fleet and the open runs are updated continuously: in place on a terminal, as lines
     elsewhere, and with --json as JSON Lines.
     """
     if is_watched:
@@ -45,7 +45,7 @@ def command(session: Session, *, limit: int, is_watched: bool) -> None:
 
 
 def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]:
-    """Takes one look, for programs."""
+    """Returns a snapshot as JSON."""
     from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import run_as_dict, wait_reasons  # noqa: PLC0415 - same
 
@@ -65,7 +65,7 @@ def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]
 
 
 def _tell(session: Session, limit: int) -> None:
-    """Takes one look, for people."""
+    """Prints a snapshot."""
     from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import print_runs, wait_reasons  # noqa: PLC0415 - same
 

@@ -36,8 +36,8 @@ def command(
 ) -> None:
     """Submit FILE (`-`: stdin) to the queue and print the run's id.
 
-    All of it or nothing: a line that breaks the contract takes back what was loaded. Workers anywhere on the
-    same Redis do the rest; `proctor watch RUN` follows it.
+    All of it or nothing: if a line is invalid, nothing is submitted. Workers connected to the same Redis
+    process it; `proctor watch RUN` follows it.
     """
     from producer.cli.live.view import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
     from producer.cli.submission import Submission, print_run_id  # noqa: PLC0415 - same
@@ -46,7 +46,7 @@ def command(
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor submit --help`")
     submission = Submission(session, named, SubmitChoice(submit, models, cases, selection, queries))
-    submission.options()  # a wrong option is told before anything is connected to
+    submission.options()  # reports a wrong option before connecting
     view = open_view(session.output)
     try:
         submitted = submission.send(view)

@@ -1,4 +1,4 @@
-"""`proctor threads list|show|rm`: what namespaces hold of conversation threads."""
+"""`proctor threads list|show|rm`: the stored state of conversation threads."""
 
 import json
 from difflib import get_close_matches
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 SAID_CHARS: Final = 60
 """Of a message in the table of turns."""
 SUGGESTED: Final = 3
-"""Names that a hint offers for one that is not there."""
+"""Similar names in a hint for an unknown one."""
 
 
 @group()
 def command() -> None:
     """List, show or remove the stored state of conversation threads.
 
-    A thread lives in a namespace: that of its run, which is called like the run, or the one that
-    --namespace named, which runs share.
+    A thread belongs to a namespace: that of its run, named after the run, or the one given with
+    --namespace, which runs share.
     """
 
 
@@ -136,7 +136,7 @@ def remove(session: Session, *, namespace: str, threads: tuple[str, ...]) -> Non
 
 
 def _store(session: Session) -> "ThreadStore":
-    """Opens the reading side of threads."""
+    """Opens the store of threads."""
     from shared.runs.threads import ThreadStore  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     return ThreadStore(session.client, patience_s=session.settings.patience_s)
@@ -159,7 +159,7 @@ def _checked(store: "ThreadStore", namespace: str) -> str:
 
 
 def _print_thread(session: Session, view: "ThreadView", users: "Sequence[str]") -> None:
-    """Writes how a thread stands."""
+    """Prints the state of a thread."""
     from worker.breakpoint.context import memento_lines  # noqa: PLC0415 - start-up: `--help` must not load it
 
     output = session.output
@@ -206,6 +206,6 @@ def _age(view: "ThreadView") -> str:
 
 
 def _affect(view: "ThreadView") -> str:
-    """Writes where a thread's emotion is heading, and how strong it is."""
+    """Formats phase and intensity of a thread."""
     rollup = view.memento.affect.rollup
     return f"{rollup.phase} ({rollup.intensity_bucket})"

@@ -1,4 +1,4 @@
-"""`proctor watch RUN`: follows a run to its end, with its exit code; Ctrl-C only stops the watching."""
+"""`proctor watch RUN`: follows a run to its end, with its exit code; Ctrl-C only stops following."""
 
 import click
 
@@ -17,8 +17,8 @@ from producer.cli.session import Session, pass_session
 def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     """Follow RUN until it ends, and exit with its code.
 
-    Shows rate, done of total, results, retries, queue, workers, time left, cost, what is used of limits, the
-    last failures, and why a run waits. Ctrl-C ends the watching, not the run.
+    Shows rate, done of total, results, retries, queue, workers, time left, cost, usage of limits, the last
+    failures, and why a run waits. Ctrl-C stops following, not the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli.ending import print_ending  # noqa: PLC0415 - start-up: `--help` must not load redis

@@ -30,7 +30,7 @@ MOST_REPEATS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CaseOptions:
-    """Which cases are run, who judges them, and what was recorded before."""
+    """Which cases are run, with which judges and which recorded outputs."""
 
     judges: tuple[str, ...] = option(
         "--judge",
@@ -100,8 +100,8 @@ def read_case_choice(
     Args:
         options: of cases.
         selection: which of them.
-        models: who answers.
-        in_flight: value of `-j`, which bounds the run over the whole fleet.
+        models: options of the models under test.
+        in_flight: value of `-j`, the maximum of concurrent items across all workers.
 
     Raises:
         UsageError: a value cannot be used.

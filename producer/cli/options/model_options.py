@@ -1,4 +1,4 @@
-"""Options of runs that ask a model: which one, where it is, how it is asked and what it may cost."""
+"""Options of runs that call a model: its name, endpoint, parameters and cost cap."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -16,12 +16,12 @@ from shared.upstream.addresses import NO_ADDRESS, address_problem
 MOST_PRICE: Final = 1_000_000.0
 """Dollars for a million tokens; more is a mistake."""
 SECRET_PREFIXES: Final = ("sk-", "sk_", "Bearer ")
-"""What a key begins with that somebody took for a variable's name."""
+"""Prefixes of API keys, to detect a key given in place of a variable's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Which model is asked, where, how, and what it may cost."""
+    """The model, its endpoint and parameters, and the cost cap."""
 
     models: tuple[str, ...] = option(
         "-m",
@@ -65,11 +65,11 @@ class ModelOptions:
 
 
 def read_live_run(options: ModelOptions, *, in_flight: int | None = None) -> LiveRun | None:
-    """Makes the settings of live turns of what the command line says; None without a model.
+    """Returns the settings of live turns from the command line; None without a model.
 
     Args:
         options: as given.
-        in_flight: value of `-j`, which bounds the run over the whole fleet.
+        in_flight: value of `-j`, the maximum of concurrent items across all workers.
 
     Raises:
         UsageError: a value cannot be used.

@@ -1,4 +1,4 @@
-"""Options of queries runs: where the API is, how it is asked, how fast and how often."""
+"""Options of queries runs: the API, its request format, rate and repetitions."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def read_query_choice(options: QueryOptions, selection: SelectionOptions) -> Que
 
 
 def _headers(texts: Sequence[str]) -> dict[str, str]:
-    """Reads headers, and refuses secrets: they would stand in Redis for everybody to read."""
+    """Reads headers, and refuses secrets, which would be stored in Redis."""
     headers = dict(_pair("--header", text) for text in texts)
     for name, value in headers.items():
         is_secret = any(word in name.lower() for word in _SECRET_HEADERS)
