@@ -75,7 +75,7 @@ def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
     if result.get("raw_output") is None:
         return None
     usage = result.get("token_usage") or {}
-    said = {
+    settings = {
         "latency_seconds": None if row.latency_ms is None else row.latency_ms / 1000,
         "cost_usd": row.cost_usd,
         "prompt_tokens": usage.get("prompt_tokens"),
@@ -83,7 +83,7 @@ def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
         "reasoning": result.get("reasoning") or None,
     }
     answer = {"case": item.id or position, "model": item.model, "repeat": item.repeat}
-    known = {key: value for key, value in said.items() if value is not None}
+    known = {key: value for key, value in settings.items() if value is not None}
     return {**answer, "output": result["raw_output"], **known}
 
 

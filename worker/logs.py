@@ -58,7 +58,7 @@ OURS: Final = ("shared", "worker")
 EVENT_WIDTH: Final = 18
 """Cells of a terminal that an event's name takes at least."""
 MOST_A_SECOND: Final = 50
-"""Lines of one event and process in one second below `error`; the next line says how many were left out."""
+"""Lines of one event and process per second below `error`; the next line has the number suppressed."""
 MOST_OF_LIBRARIES: Final = 5
 """The same for repeated messages of libraries."""
 WITHHELD: Final = "[withheld]"

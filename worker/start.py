@@ -74,8 +74,8 @@ def _work(options: Options, settings: Settings) -> int:
     in_flight = options.in_flight or settings.in_flight
     slots = registry.slots_for(options.kinds, in_flight)
     if not slots:
-        asked, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.executed_kinds()))
-        raise UsageError(f"-Q {asked}: this version works on {known} only")
+        requested, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.executed_kinds()))
+        raise UsageError(f"-Q {requested}: this version works on {known} only")
     app = import_module("worker.app").app
     celery_worker = app.Worker(
         hostname=options.name,

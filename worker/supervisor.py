@@ -163,7 +163,7 @@ class Supervisor:
             os.write(self._wake_write, b"\0")
 
     def run(self, *, is_burst: bool = False) -> int:
-        """Keeps the workers running until asked to stop; returns the exit code."""
+        """Keeps the workers running until stopped; returns the exit code."""
         self._listen()
         code = 0
         while not self._is_stopping:

@@ -1,9 +1,10 @@
-"""The command line: one file a command under `commands`, and what they share beside it.
+"""The command line: one file per command in `commands`, and the modules that commands share.
 
-    main       the tree of commands, loaded when asked for     options   what works before and after a command
-    context    one command's way to settings and Redis         errors    how a failure ends the process
-    output     who may write what to stdout and stderr         live      the progress view
-    services   local workers and Flower as child processes     follow    watching a run until it ends
+    main          the table of commands, imported on demand    options/      options, one dataclass per group
+    session       settings, Redis, ledger and queue            submission    submits a file
+    work          follows a run to its end                     ending        summary, reports, exit code
+    output        stdout and stderr                            error_exit    errors and exit codes
+    live/         progress, events, the fleet                  local/        workers, Flower and the demo
 
 `proctor --help` must not pay for Redis, Celery, pydantic or rich, so handlers import those inside functions.
 """

@@ -43,7 +43,7 @@ def print_ending(
         with_text: whether reports contain the texts of turns.
 
     Raises:
-        InfrastructureError: a disk is full; the message says how to write the reports later.
+        InfrastructureError: a disk is full; the hint is how to write the reports later.
         RedisUnreachableError: Redis stays away.
     """
     details = _details(session, info) if document is None else None
@@ -74,7 +74,7 @@ def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any
     """Prints where to find the errors of items, unless they were printed already."""
     is_shown = kinds.of(info.kind).screen.load().details is not None or session.options.json
     if document["counts"]["error"] and not is_shown:
-        session.output.note(f"`proctor dead list {info.run}` tells why items ended in error")
+        session.output.note(f"`proctor dead list {info.run}` shows why items ended in error")
 
 
 def _last_error(session: Session, info: RunInfo) -> str:
@@ -157,7 +157,7 @@ def write_reports(
         with_text: whether they contain the texts of turns.
 
     Raises:
-        InfrastructureError: a disk is full; the message says how to write them later.
+        InfrastructureError: a disk is full; the hint is how to write them later.
         UsageError: a report cannot be written for another reason.
         RedisUnreachableError: Redis stays away.
     """

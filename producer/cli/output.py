@@ -52,7 +52,7 @@ def named_stdout() -> Iterator[None]:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether an error says that stdout takes nothing more: a sentence about it is all that can be said."""
+    """Whether an error means that stdout cannot be written any more."""
     return isinstance(error, OSError) and error.filename == STDOUT
 
 

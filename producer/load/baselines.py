@@ -294,7 +294,7 @@ def _validated(entry: _Entry) -> dict[str, Any]:
 
 
 def _warnings(where: str, query: dict[str, Any]) -> Iterable[str]:
-    """Names what the contract allows and nobody wants."""
+    """Returns warnings about values that are allowed but probably wrong."""
     place = f"{where} ({query['id']})"
     for key in (key for key in query if key not in _KNOWN):
         alike = key.lower().replace("-", "_").replace(" ", "_")

@@ -138,8 +138,8 @@ def _of_output(model: type[BaseModel]) -> dict[str, Any]:
     body = model.model_json_schema(schema_generator=_OutputSchema)
     defs = {name: _without_title(part) for name, part in body.pop("$defs", {}).items()}
     title, description = _title_and_description(model)
-    said = {"title": title, "description": description} if description else {"title": title}
-    return {**body, **said, **({"$defs": defs} if defs else {})}
+    titles = {"title": title, "description": description} if description else {"title": title}
+    return {**body, **titles, **({"$defs": defs} if defs else {})}
 
 
 def _of_input(model: type[BaseModel]) -> dict[str, Any]:

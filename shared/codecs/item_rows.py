@@ -48,7 +48,7 @@ class ItemRow(NamedTuple):
     cost_usd: float | None = None
     """What it cost; None when that is not known."""
     payload: bytes = b""
-    """The item's input, where the reader was asked for it."""
+    """The item's input, if requested."""
 
     @property
     def outcome(self) -> Outcome:

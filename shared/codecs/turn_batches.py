@@ -14,7 +14,7 @@ A **code** is one turn's outcome: decision `m`ust, `s`hould, s`k`ip or `x` for a
 number (errors: `0`), then flags: `f` the peak guardrail was active, `u` a summary shape was applied,
 `d` a repeated `clientRequestId` (the first result again, without a second trace), `p` poisoned: the lines
 hold the thread's stored state instead of a result, because no worker survived to write one. In runs with a
-model: `l` the model was asked, `c` its answer came from the cache, `a` the decision avoided the call.
+model: `l` the model answered, `c` its answer came from the cache, `a` the decision avoided the call.
 """
 
 from collections.abc import Iterable, Sequence

@@ -229,8 +229,8 @@ class _Known:
     def _feel(self, points: list[_Raw], rollup: _Raw) -> None:
         """Writes the affect and the end of a result."""
         self._points = points
-        said = b",".join(points)
-        self._affect = b"".join((b',"affect":{"points":[', said, b'],"rollup":', rollup, _END))
+        joined = b",".join(points)
+        self._affect = b"".join((b',"affect":{"points":[', joined, b'],"rollup":', rollup, _END))
 
 
 @lru_cache(4096)
@@ -243,5 +243,5 @@ def _verdict(code: str, reason: bytes, source: bytes) -> bytes:
         ("peakGuardrailActive", "f" in flags),
         ("summaryUpdated", "u" in flags),
     )
-    said = b",".join(b'"%b":%b' % (name.encode(), _encode(value)) for name, value in fields)
-    return b',%b,"reason":%b,"source":%b,"etag":"' % (said, reason, source)
+    joined = b",".join(b'"%b":%b' % (name.encode(), _encode(value)) for name, value in fields)
+    return b',%b,"reason":%b,"source":%b,"etag":"' % (joined, reason, source)

@@ -160,12 +160,12 @@ class PageReader:
             batch: [row for block in self._parts(batch, first, last) for row in _rows(block)]
             for (batch, last), first in zip(blocks.items(), firsts, strict=True)
         }
-        asked = [
+        needed = [
             batch
             for batch, rows in found.items()
             if (self._with_open and blocks[batch] is None) or any(row.code == POISONED for row in rows)
         ]
-        for batch, payload in zip(asked, self._items(asked) if asked else (), strict=True):
+        for batch, payload in zip(needed, self._items(needed) if needed else (), strict=True):
             if payload is not None:
                 with_open = self._with_open and blocks[batch] is None
                 found[batch] = _completed(found[batch], payload, with_open=with_open)

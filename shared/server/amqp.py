@@ -198,15 +198,15 @@ class AmqpTarget:
 
     def unreachable(self, error: BaseException) -> BrokerUnreachableError:
         """Builds the error for a broker that does not answer or refuses the login."""
-        said = " ".join(str(error).split()) or type(error).__name__
-        if any(word in said for word in DENIED):
+        text = " ".join(str(error).split()) or type(error).__name__
+        if any(word in text for word in DENIED):
             return BrokerUnreachableError(
-                f"the broker at {self.display} refuses us: {said}",
+                f"the broker at {self.display} refuses us: {text}",
                 hint="correct user, password and virtual host in PROCTOR_BROKER_URL, or grant the user "
                 "configure, write and read on that virtual host",
             )
         return BrokerUnreachableError(
-            f"the broker at {self.display} does not answer: {said}", hint=UNREACHABLE_HINT
+            f"the broker at {self.display} does not answer: {text}", hint=UNREACHABLE_HINT
         )
 
 

@@ -231,7 +231,7 @@ def check_persistence(info: Mapping[str, Any], appendfsync: str | None) -> Check
         return Check(
             "persistence", "fail", "the server cannot write its append-only file", "make room on its disk"
         )
-    return Check("persistence", "ok", f"appendonly yes, appendfsync {appendfsync or 'not told'}")
+    return Check("persistence", "ok", f"appendonly yes, appendfsync {appendfsync or 'unknown'}")
 
 
 def check_eviction(info: Mapping[str, Any]) -> Check:

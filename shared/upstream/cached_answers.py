@@ -34,8 +34,8 @@ class CacheInfo(NamedTuple):
         >>> CacheInfo(1, 10, 3, 1).hit_rate, CacheInfo(0, 0, 0, 0).hit_rate
         (0.75, None)
         """
-        asked = self.hits + self.misses
-        return self.hits / asked if asked else None
+        requests = self.hits + self.misses
+        return self.hits / requests if requests else None
 
 
 class AnswerBook:

@@ -141,7 +141,7 @@ def test_a_wrong_path_says_where_the_reason_stands(cli: Cli, api: str, few: Path
     done = cli("run", few, "--api-url", f"{api}/wrong", "--no-progress")
     assert done.code == 1, done
     run = done.out.split()[0]
-    assert f"`proctor dead list {run}` tells why items ended in error" in done.err
+    assert f"`proctor dead list {run}` shows why items ended in error" in done.err
     assert "HTTP 404: 404: Not Found" in cli("dead", "list", run).out
 
 

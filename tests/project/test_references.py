@@ -77,6 +77,26 @@ def test_files_that_are_named_exist() -> None:
     assert not wrong, "these files are named and do not exist:\n" + "\n".join(wrong)
 
 
+def test_functions_that_guides_name_exist() -> None:
+    """A name with an underscore in the guides for contributors stands somewhere in our code."""
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in project_files() if path.suffix in {".py", ".lua"}
+    )
+    words = set(re.findall(r"\\w+", code))
+    wrong = [
+        f"{guide}: {name}"
+        for guide in ("CONTRIBUTING.md", "docs/architecture.md")
+        for name in re.findall(r"`([a-z]\\w*_\\w+)`", (ROOT / guide).read_text(encoding="utf-8"))
+        if name not in words
+    ]
+    assert not wrong, (
+        "these names are used and do not exist:\
+"
+        + "\
+".join(wrong)
+    )
+
+
 def test_modules_that_are_named_exist() -> None:
     """A dotted name of ours, in a document, comment or text, is a module or stands in one."""
     wrong = [

@@ -78,24 +78,24 @@ class QueriesEngine:
                 request = self._request = self._request or build_request(self._run)
             except ConfigError as error:
                 return error
-            asked = await self._gate.call(
+            result = await self._gate.call(
                 self._endpoint, partial(self._send, item, request, query), owner=item.lease.token
             )
-            if isinstance(asked, Deferred):
-                left_s = max(0.0, (asked.due_ms - now_ms()) / 1000)
-                state = ParkedState(asked.reason, History(item.attempts, code=failure))
+            if isinstance(result, Deferred):
+                left_s = max(0.0, (result.due_ms - now_ms()) / 1000)
+                state = ParkedState(result.reason, History(item.attempts, code=failure))
                 return ParkedItem(item.attempts, left_s, state)
             wait_s = query_retry_wait_s(
                 self._policy,
-                asked.reply.failure,
+                result.reply.failure,
                 retries=item.attempts - 1,
-                retry_after_s=asked.retry_after_s,
+                retry_after_s=result.retry_after_s,
             )
-            self._log(item, asked.reply, wait_s)
+            self._log(item, result.reply, wait_s)
             if wait_s is None:
-                return asked.reply
-            self._gate.counts.add(self._run.api_url, Call.RETRIES + asked.reply.code)
-            failure = asked.reply.code
+                return result.reply
+            self._gate.counts.add(self._run.api_url, Call.RETRIES + result.reply.code)
+            failure = result.reply.code
             if wait_s > SHORT_WAIT_S:
                 state = ParkedState(WaitReason.RETRY, History(item.attempts, code=failure))
                 return ParkedItem(item.attempts, wait_s, state)
@@ -104,16 +104,16 @@ class QueriesEngine:
     async def _send(self, item: Item, request: QueryRequest, query: str) -> Sent[SendResult]:
         """Sends a query once."""
         with item.calling(), tracing.span(self._run.method, self._target, kind="client") as span:
-            asked = await send_once(self._loop.session(), request, query)
-            span.set({"http.response.status_code": asked.reply.status_code or None})
-            if asked.reply.failure is not None:
-                span.fail(asked.reply.code)
+            result = await send_once(self._loop.session(), request, query)
+            span.set({"http.response.status_code": result.reply.status_code or None})
+            if result.reply.failure is not None:
+                span.fail(result.reply.code)
         item.attempts += 1
-        if asked.reply.failure is None:
-            return Sent(asked)
-        health = asked.reply.failure.health
-        wait_s = asked.retry_after_s if health is Health.BUSY else None
-        return Sent(asked, health, wait_s, result=asked.reply.code)
+        if result.reply.failure is None:
+            return Sent(result)
+        health = result.reply.failure.health
+        wait_s = result.retry_after_s if health is Health.BUSY else None
+        return Sent(result, health, wait_s, result=result.reply.code)
 
     def _log(self, item: Item, reply: Reply, wait_s: float | None) -> None:
         """Logs a failure, and whether another attempt follows."""

@@ -20,7 +20,7 @@ from shared.contracts.query_vocabulary import (
 )
 
 CheckResult = dict[str, Any]
-"""What one check says; its keys are those of the document."""
+"""The result of one check; its keys are those of the document."""
 
 NO_CHUNKS_REASON: Final = "No chunks retrieved — citation N/A"
 QUERY_FAILED: Final = "(query failed)"
@@ -226,7 +226,7 @@ def _absent(answer: Any, keywords: list[str]) -> list[str]:
 
 
 def _count(value: Any) -> int:
-    """Counts the entries of a list that say something; null says nothing."""
+    """Counts the entries of a list that are not empty; null counts as empty."""
     return sum(entry is not None for entry in _items(value))
 
 

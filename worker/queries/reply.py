@@ -1,7 +1,7 @@
 """What the API's reply to one query amounts to: an answer that can be judged, or a failure with its text.
 
-The client that sends a query knows sockets and timeouts; this file knows what the harness document says about
-each way it can end. The texts are part of the contract.
+The client that sends a query handles sockets and timeouts; this file implements the rules of the harness
+document for each way it can end. The texts are part of the contract.
 
 >>> read_reply(status_code=503, body=b"try later", latency_ms=12).as_document()
 {'response': None, 'latency_ms': 12, 'status_code': 503, 'error': 'try later'}

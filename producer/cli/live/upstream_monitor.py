@@ -90,20 +90,20 @@ def limit_text(scope: ScopeUsage, per_s: float | None) -> str:
         per_s: current calls per second; None if unknown.
     """
     limits, state, most = scope.limits, scope.state, scope.most
-    said = []
+    parts = []
     if limits.rpm is not None:
         used = "?" if per_s is None else f"{min(limits.rpm, 60 * per_s):,.0f}"
-        said.append(f"{used}/{limits.rpm:,.10g} req/min")
+        parts.append(f"{used}/{limits.rpm:,.10g} req/min")
     if limits.tpm is not None:
-        said.append(f"{limits.tpm:,.10g} tokens/min")
+        parts.append(f"{limits.tpm:,.10g} tokens/min")
     if limits.pace_s is not None:
-        said.append(f"one in {limits.pace_s:g} s")
+        parts.append(f"one in {limits.pace_s:g} s")
     if most is not None:
         is_learnt = scope.adaptive is not None and most == scope.adaptive and most != limits.concurrency
-        said.append(f"{state.in_flight}/{most} at a time{' (adapted)' if is_learnt else ''}")
+        parts.append(f"{state.in_flight}/{most} at a time{' (adapted)' if is_learnt else ''}")
     if state.next_ms >= 1000 * EVERY_S:
-        said.append(f"next in {format_wait(state.next_ms)}")
-    return f"{state.label} {', '.join(said)}"
+        parts.append(f"next in {format_wait(state.next_ms)}")
+    return f"{state.label} {', '.join(parts)}"
 
 
 def _busiest(upstream_status: UpstreamStatus) -> list[ScopeUsage]:

@@ -231,7 +231,7 @@ class Guard:
         """Handles the current situation; returns the exit code once there is nothing left to guard."""
         code = self.server.code()
         if self.is_stop_requested:
-            write_log("stopping the server: told to")
+            write_log("stopping the server on request")
             self.server.stop()
             return 0
         if code is not None:

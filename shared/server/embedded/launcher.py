@@ -210,7 +210,7 @@ class _Launch:
         """Takes the lock of the living server; None when a server holds it.
 
         Args:
-            keep: return the open descriptor; otherwise it is closed, and any number says that it was free.
+            keep: return the open descriptor; otherwise it is closed, and any number means that it was free.
         """
         descriptor = os.open(self.places.alive, os.O_RDWR | os.O_CREAT, 0o600)
         if not _try_lock(descriptor, self.places.folder):

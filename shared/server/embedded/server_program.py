@@ -98,11 +98,11 @@ def last_complaint(log: str) -> str:
     'Bad file format'
     """
     lines = [line.strip() for line in log.splitlines()]
-    said = [line for line in lines if line and not line.startswith("guard ")]
-    if not said:
+    messages = [line for line in lines if line and not line.startswith("guard ")]
+    if not messages:
         return ""
-    head, mark, text = said[-1].partition(" # ")
-    return text if mark and head[:1].isdigit() else said[-1]
+    head, mark, text = messages[-1].partition(" # ")
+    return text if mark and head[:1].isdigit() else messages[-1]
 
 
 def _bundled() -> Iterable[tuple[Path, str]]:
