@@ -3,6 +3,8 @@
 from secrets import randbits
 from typing import Final
 
+ID_PREFIX: Final = "run-"
+"""What every id begins with."""
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32."""
 TIME_CHARS: Final = 9
@@ -22,7 +24,7 @@ def new_run_id(now_ms: int, chance: int | None = None) -> str:
     'run-1k742sg00000007'
     """
     drawn = randbits(5 * CHANCE_CHARS) if chance is None else chance
-    return f"run-{_base32(now_ms, TIME_CHARS)}{_base32(drawn, CHANCE_CHARS)}"
+    return f"{ID_PREFIX}{_base32(now_ms, TIME_CHARS)}{_base32(drawn, CHANCE_CHARS)}"
 
 
 def _base32(number: int, chars: int) -> str:

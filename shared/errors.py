@@ -83,6 +83,12 @@ class UnknownRunError(UsageError):
         """The id."""
 
 
+class AmbiguousRunError(UsageError):
+    """The beginning of an id that several runs share."""
+
+    code = "ambiguous_run"
+
+
 class UnknownItemError(UsageError):
     """A run has no item of this name, or several."""
 

@@ -125,7 +125,8 @@ class LazyGroup(ProctorGroup):
 def proctor() -> None:
     """Evaluate conversations, models and RAG APIs: a file in, results out.
 
-    Start with `proctor demo`, then `proctor run FILE`.
+    Start with `proctor demo`, then `proctor run FILE`. A RUN is named by its id, a unique beginning of it,
+    `last` for the newest run, or `last~1` for the one before it.
     """
 
 

@@ -1,6 +1,7 @@
 """Finds runs by id, lists them, and changes their state."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -9,9 +10,10 @@ from typing import Any, Final
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.output import Output, printable
 from producer.cli.session import Session
-from producer.text import count, duration, share
+from producer.run_ids import ID_PREFIX
+from producer.text import count, duration, plural, share
 from shared.clock import iso_utc
-from shared.errors import RunStateError, UnknownRunError
+from shared.errors import AmbiguousRunError, RunStateError, UnknownRunError
 from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo, RunStore
 
@@ -19,6 +21,8 @@ COLUMNS: Final = ("RUN", "STATE", "DONE", "ITEMS", "SUBMITTED", "TOOK", "SOURCE"
 LOOKED_AT: Final = 200
 """Runs that are searched for a mistyped id."""
 SHOWN: Final = 3
+_LAST: Final = re.compile(r"last(?:~(\d{1,6}))?", re.ASCII)
+"""Names of runs by age: `last` is the newest, `last~1` the one before it."""
 _REACHED: dict[str, frozenset[str]] = {
     "pause": frozenset({RunState.PAUSED}),
     "resume": frozenset({RunState.RUNNING}),
@@ -27,17 +31,46 @@ _REACHED: dict[str, frozenset[str]] = {
 
 
 def find_run(session: Session, run: str) -> RunInfo:
-    """Returns the run of this id.
+    """Returns the run of this name; its `run` is the id, whatever it was named by.
+
+    Args:
+        session: access to Redis.
+        run: an id, a unique beginning of one (also without `run-`), `last` for the newest run of any kind, or
+            `last~N` for the Nth before it. A run that is called exactly so always wins.
 
     Raises:
         UnknownRunError: there is none; the hint names those that are near, else the last ones.
+        AmbiguousRunError: several ids begin with this.
     """
     try:
         info = session.store.info(run)
     except UnknownRunError as error:
-        raise UnknownRunError(error.message, hint=_suggest(session, run), run=run) from None
-    session.seen.add(run)
+        named = _run_of_alias(session.store, run)
+        if named is None:
+            raise UnknownRunError(error.message, hint=_suggest(session, run), run=run) from None
+        info = session.store.info(named)
+    session.seen.add(info.run)
     return info
+
+
+def _run_of_alias(store: RunStore, text: str) -> str | None:
+    """Returns the id that `last`, `last~N` or the beginning of an id stands for; None if nothing does."""
+    if last := _LAST.fullmatch(text):
+        back = int(last[1] or 0)
+        newest = store.list(limit=back + 1)
+        if len(newest) > back:
+            return newest[back].run
+        in_all = f"{plural(len(newest), 'run')} in all"
+        raise UnknownRunError(f"there is no {text}: {in_all}", hint="`proctor runs` lists them", run=text)
+    starts = (text, f"{ID_PREFIX}{text}")
+    named = [run for run in store.ids() if text and run.startswith(starts)]
+    if len(named) > 1:
+        more = f" and {count(len(named) - SHOWN)} more" if len(named) > SHOWN else ""
+        raise AmbiguousRunError(
+            f"{text!r} begins the ids of {plural(len(named), 'run')}: {', '.join(named[:SHOWN])}{more}",
+            hint="write more of the id, or `last` for the newest run",
+        )
+    return named[0] if named else None
 
 
 def _suggest(session: Session, run: str) -> str:
@@ -104,11 +137,15 @@ def run_as_dict(info: RunInfo, why: str = "") -> dict[str, Any]:
 def change_state(session: Session, run: str, *, action: str) -> str:
     """Changes a run's state, publishes the wake-ups that follow from it, and returns the state after it.
 
+    Args:
+        session: access to Redis.
+        run: the run's id.
+        action: what to do with it.
+
     Raises:
         UnknownRunError: there is no such run.
         RunStateError: the run is in a state that does not allow it.
     """
-    find_run(session, run)
     state, wakes = session.ledger.control(run, action)
     if wakes:
         session.publisher.publish(wakes)
@@ -120,7 +157,8 @@ def change_state(session: Session, run: str, *, action: str) -> str:
 
 
 def print_state_change(session: Session, run: str, *, action: str) -> None:
-    """Changes a run's state and prints the new one."""
+    """Finds a run by its name, changes its state and prints the new one."""
+    run = find_run(session, run).run
     state = change_state(session, run, action=action)
     if session.options.json:
         document = {"schema_version": SCHEMA_VERSION, "run_id": run, "state": state, "exit": 0}

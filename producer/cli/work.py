@@ -119,6 +119,7 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
         UsageError: a gate or a report format does not exist for this kind.
     """
     info = find_run(session, run)
+    run = info.run
     check_gates(options.gates, info.kind)
     check_formats(options.files, info.kind)
     refuse_no_text(info.kind, no_text=not options.with_text)

@@ -124,6 +124,14 @@ class RunStore:
             at += limit
         return found[:limit]
 
+    def ids(self) -> Sequence[str]:
+        """Reads the ids of all runs, newest first.
+
+        Raises:
+            RedisUnreachableError: Redis stays away.
+        """
+        return self._names(0, -1)
+
     def pages(self, run: str, *, with_payload: bool = False) -> Iterator[Page]:
         """Yields the rows of a turns run in input order, some hundreds at a time, with their input if asked.
 

@@ -174,6 +174,25 @@ def test_retry_decides_failed_turns_again(cli: Cli, tmp_path: Path) -> None:
     assert cli("retry", run, "--item", "turn-9").code == 2
 
 
+def test_short_names_of_runs(cli: Cli) -> None:
+    """`last`, `last~1` and the beginning of an id name a run in every command; output has the whole id."""
+    older, newer = (cli("submit", EXAMPLE).out.strip() for _ in range(2))
+    assert [document(cli, "runs", "show", name)["run_id"] for name in ("last", "last~1")] == [newer, older]
+    assert cli("pause", newer[:-1]).out == f"{newer} paused\n"
+    assert document(cli, "resume", "last", "--detach")["run_id"] == newer
+    shared = cli("cancel", older[:8], "--json")
+    error = json.loads(shared.out)["error"]
+    assert (shared.code, error["code"]) == (2, "ambiguous_run")
+    assert error["message"].endswith(f"begins the ids of 2 runs: {newer}, {older}")
+    assert document(cli, "cancel", "last~1")["run_id"] == older
+    assert cli("cancel", newer.removeprefix("run-")[:-1]).code == 0
+    assert cli("report", "last", "--format", "json").out.count(newer)
+    for command in (("results", "last"), ("dead", "list", "last"), ("compare", "last", "last~1")):
+        assert "no run is called" not in cli(*command).err
+    assert document(cli, "runs", "rm", "last", "last", "last~1", "--yes")["removed"] == [newer, older]
+    assert "there is no last: 0 runs in all" in cli("watch", "last").err
+
+
 @pytest.mark.parametrize("command", ["watch", "results", "report", "cancel", "pause", "resume", "retry"])
 def test_unknown_run_is_exit_2(cli: Cli, command: str) -> None:
     """An id that nobody knows is one line with a hint, whichever command is asked."""
@@ -187,7 +206,7 @@ def test_unknown_run_is_exit_2(cli: Cli, command: str) -> None:
 def test_mistyped_run_names_the_nearest(cli: Cli) -> None:
     """A mistyped id is answered with the run that was meant."""
     run = cli("submit", EXAMPLE).out.strip()
-    done = cli("runs", "show", run[:-1])
+    done = cli("runs", "show", f"{run[:-1]}{'x' if run[-1] != 'x' else 'z'}")
     assert done.code == 2
     assert f"did you mean {run}?" in done.err
 

@@ -34,7 +34,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
     from producer.cli.run_lookup import find_run, local_time  # noqa: PLC0415 - same
 
     if run is not None:
-        find_run(session, run)
+        run = find_run(session, run).run
     dead = list(read_dead(session.client, run=run or "", first=limit))
     if session.options.json:
         rows = [
@@ -83,7 +83,7 @@ def show(session: Session, *, run: str, item: str) -> None:
     from producer.cli.dead_set import as_json, find_dead, read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    find_run(session, run)
+    run = find_run(session, run).run
     [found] = find_dead([*read_dead(session.client, run=run)], [item], run)
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -120,7 +120,7 @@ def retry(
     from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
-    find_run(session, run)
+    run = find_run(session, run).run
     dead = [*read_dead(session.client, run=run)]
     chosen = find_dead(dead, items, run) if items else dead
     positions = sorted({int(entry.place.index) for entry in chosen})
@@ -138,7 +138,7 @@ def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
     from producer.cli.dead_set import find_dead, read_dead  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    find_run(session, run)
+    run = find_run(session, run).run
     found = find_dead([*read_dead(session.client, run=run)], items, run)
     _tell_gone(session, take_out(session.client, [entry.place for entry in found]))
 
@@ -153,7 +153,7 @@ def purge(session: Session, *, run: str | None) -> None:
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     if run is not None:
-        find_run(session, run)
+        run = find_run(session, run).run
     places = [entry.place for entry in read_dead(session.client, run=run or "")]
     if places:
         session.confirm(f"take {plural(len(places), 'dead item')} off the list?")

@@ -32,13 +32,12 @@ def command(
     Workers are started here only when none is alive for its kind, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import print_state_change  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import find_run, print_state_change  # noqa: PLC0415 - same
 
+    run = find_run(session, run).run
     if max_cost is not None:
-        from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
-        from shared.upstream.costs import CostBook  # noqa: PLC0415 - same
+        from shared.upstream.costs import CostBook  # noqa: PLC0415 - start-up: only a new cap needs it
 
-        find_run(session, run)
         CostBook(session.ledger.caller).set_cap(run, max_cost)
     if detach:
         print_state_change(session, run, action="resume")

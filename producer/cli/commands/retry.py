@@ -40,4 +40,4 @@ def command(
     info = find_run(session, run)
     positions = find_items(session.store, info, items) if items else None
     options = work.WorkOptions(workers.processes, workers.in_flight)
-    return retry_and_follow(session, run, options, positions=positions, detach=detach)
+    return retry_and_follow(session, info.run, options, positions=positions, detach=detach)

@@ -63,13 +63,12 @@ def remove(session: Session, *, runs: tuple[str, ...]) -> None:
     """Remove runs and their results, permanently."""
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-    for run in runs:
-        find_run(session, run)
-    session.confirm(f"remove {', '.join(runs)} with all results?")
-    for run in runs:
+    found = list(dict.fromkeys(find_run(session, run).run for run in runs))
+    session.confirm(f"remove {', '.join(found)} with all results?")
+    for run in found:
         session.ledger.remove(run)
     if session.options.json:
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "removed": list(runs), "exit": 0}))
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "removed": found, "exit": 0}))
     else:
-        for run in runs:
+        for run in found:
             session.output.data(f"{run} removed")

@@ -1,6 +1,7 @@
 """`proctor threads list|show|rm`: the stored state of conversation threads."""
 
 import json
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ from producer.cli.options.global_options import group
 from producer.cli.output import printable
 from producer.cli.session import Session, pass_session
 from producer.text import count, duration, plural
-from shared.errors import UsageError
+from shared.errors import UnknownRunError, UsageError
 from shared.settings import DAY_S
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def list_threads(session: Session, *, namespace: str | None, limit: int) -> None
     from producer.cli.thread_view import newest  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     store = _store(session)
-    spaces = store.namespaces() if namespace is None else [_checked(store, namespace)]
+    spaces = store.namespaces() if namespace is None else [_checked(session, store, namespace)]
     total, views = sum(map(store.count, spaces)), newest(store, spaces, limit)
     if session.options.json:
         rows = [view.as_dict() for view in views]
@@ -89,7 +90,8 @@ def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
     from producer.cli.thread_view import document_of, last_turns, view_of  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     store = _store(session)
-    state = store.state(_checked(store, namespace), thread)
+    namespace = _checked(session, store, namespace)
+    state = store.state(namespace, thread)
     if not state:
         raise UsageError(
             f"namespace {namespace} has no thread {thread!r}", hint=f"`proctor threads list {namespace}`"
@@ -118,7 +120,8 @@ def remove(session: Session, *, namespace: str, threads: tuple[str, ...]) -> Non
     while a run uses the namespace.
     """
     store = _store(session)
-    total = store.count(_checked(store, namespace))
+    namespace = _checked(session, store, namespace)
+    total = store.count(namespace)
     unknown = [name for name in threads if not store.state(namespace, name)]
     if unknown:
         raise UsageError(
@@ -142,14 +145,21 @@ def _store(session: Session) -> "ThreadStore":
     return ThreadStore(session.client, patience_s=session.settings.patience_s)
 
 
-def _checked(store: "ThreadStore", namespace: str) -> str:
-    """Returns the name of a namespace that holds threads.
+def _checked(session: Session, store: "ThreadStore", namespace: str) -> str:
+    """Returns the name of a namespace that holds threads; those of a run also by a short name of the run.
 
     Raises:
         UsageError: there is none of this name; the hint offers those that are near.
+        AmbiguousRunError: several runs have ids that begin with it.
     """
+    from producer.cli.run_lookup import find_run  # noqa: PLC0415 - start-up: `--help` must not load redis
+
     if store.count(namespace):
         return namespace
+    with suppress(UnknownRunError):
+        named = find_run(session, namespace).namespace
+        if store.count(named):
+            return named
     known = store.namespaces()
     near = get_close_matches(namespace, known, n=SUGGESTED) or known[:SUGGESTED]
     hint = (

@@ -27,7 +27,9 @@ def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
 
     parsed_gates = [parse_gate(text) for text in gates]
-    check_gates(parsed_gates, find_run(session, run).kind)
+    found = find_run(session, run)
+    run = found.run
+    check_gates(parsed_gates, found.kind)
     view = open_view(session.output)
     try:
         info = Follower(session, run, view).follow()
