@@ -126,6 +126,8 @@ class _Submit:
         self._run, self._total, self._checked_at = opened.run, 0, -ROOM_EVERY_ITEMS
         try:
             with self._renewing_lease():
+                for name, content in load.files.items():
+                    self._ledger.load_file(self._run, self._token, name, content)
                 digest = self._load(chunks, self._new_digest(load))
             wakes = self._ledger.seal(self._run, self._token, self._total, digest)
         except BaseException:

@@ -95,7 +95,7 @@ def tries_key(run: str) -> str:
 
 
 def batches_key(run: str) -> str:
-    """Hash: chunk to its number of batches (turns only): the fields of the results, in order."""
+    """Hash: chunk to its number of batches (turns), in order; name of a file to its content (cases)."""
     return f"{PREFIX}run:{run}:batches"
 
 

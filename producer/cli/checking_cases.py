@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from producer.cli.error_exit import SCHEMA_VERSION
+from producer.load.case_checks import calls_of
 from producer.load.case_load import PlannedRun, plan_run
 from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM
@@ -36,6 +37,8 @@ class Estimate(NamedTuple):
     """About, of the models under test."""
     cost_usd: float | None
     """About, without the judge; None where a price is not known."""
+    check_calls: int = 0
+    """By checks that call a model, at most."""
 
 
 def print_estimate(session: Session, source: Source, options: SubmitOptions) -> int:
@@ -62,8 +65,9 @@ def estimated(plan: PlannedRun) -> Estimate:
     often = max(1, len(plan.prompts)) * run.repeat
     judged = sum(case.entry.expected is not None for _, case in plan.cases)
     judge_calls = judged * len(run.models) * often * len(run.judges)
+    check_calls = sum(calls_of(case.checks) for _, case in plan.cases) * len(run.models) * often
     if run.recorded:
-        return Estimate(0, judge_calls, 0, 0.0)
+        return Estimate(0, judge_calls, 0, 0.0, check_calls)
     sent = list(plan.conversations())
     prompts = [_tokens(said.system) + _tokens(_text_of(said)) for *_, said in sent]
     answers = [_answer_tokens(case.entry.expected, case.entry.reference) for _, _, case, _ in sent]
@@ -74,6 +78,7 @@ def estimated(plan: PlannedRun) -> Estimate:
         judge_calls,
         sum(prompts) * len(run.models) * run.repeat,
         sum(known) * run.repeat if len(known) == len(costs) else None,
+        check_calls,
     )
 
 
@@ -133,6 +138,9 @@ def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
         names = ", ".join(run.judges)
         word = "judge     " if len(run.judges) == 1 else "judges    "
         lines.append(f"{word}{names}, at most {plural(estimate.judge_calls, 'call')}")
+    if estimate.check_calls:
+        names = ", ".join(run.check_models)
+        lines.append(f"checks    {names}, at most {plural(estimate.check_calls, 'call')}")
     if run.recorded:
         lines.append(f"outputs   {count(len(plan.outputs))} recorded; no model under test is called")
         return lines

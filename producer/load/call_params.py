@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.load.case_prompts import BenchPrompt
-from shared.contracts.call_options import TEMPERATURE, Params, merge, sent
+from shared.contracts.call_options import TEMPERATURE, Headers, Params, merge, merge_headers, sent
 from shared.contracts.case_config import BenchConfig, ModelConfig
 
-HEADERS: Final = "headers"
 _NOTHING: Final = ModelConfig()
 
 
@@ -33,7 +32,7 @@ def merged_calls(
     found = dict[str, dict[str, dict[str, Any]]]()
     for model in models:
         own = config.model_configs.get(model, _NOTHING)
-        levels = [(params_of(each), headers_of(each.params, each.headers)) for each in (config, own)]
+        levels = [(each.params.given, headers_of(each.params, each.headers)) for each in (config, own)]
         for name, of_prompt in above.items():
             call = _call([*levels, *of_prompt])
             if fixed_temperature:
@@ -43,17 +42,12 @@ def merged_calls(
     return found
 
 
-def params_of(said: BenchConfig | ModelConfig) -> dict[str, Any]:
-    """The options that are written, headers aside."""
-    return {name: value for name, value in said.params.given.items() if name != HEADERS}
-
-
-def headers_of(params: Params, headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that are written in either place."""
-    return {**(params.headers or {}), **headers}
-
-
 def _call(levels: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> dict[str, dict[str, Any]]:
-    """Merges all levels; names of headers are compared without regard to case."""
-    by_name = {name.lower(): (name, value) for _, headers in levels for name, value in headers.items()}
-    return {"params": sent(merge(*(params for params, _ in levels))), "headers": dict(by_name.values())}
+    """Merges all levels."""
+    params = sent(merge(*(params for params, _ in levels)))
+    return {"params": params, "headers": merge_headers(*(headers for _, headers in levels))}
+
+
+def headers_of(params: Params, headers: Headers) -> dict[str, str]:
+    """The headers that are written inside of `params`, or beside them."""
+    return merge_headers(params.headers or {}, headers)

@@ -10,13 +10,17 @@ import msgspec
 from producer.load.case_rows import nearest
 from producer.load.places import Place
 from producer.load.problems import shown
-from producer.load.templates import TemplateProblem, render
+from producer.load.templates import TemplateProblem, is_template, render
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.checks import Check
 
 INNER: Final = ("all", "any", "not")
 """Checks whose arguments are checks."""
 SCHEMA: Final = "json_schema"
+HAVE_SCHEMAS: Final = frozenset({*INNER, SCHEMA, "tool_call", "tool_calls"})
+"""Checks in which a schema can stand."""
+MAX_CHECKS: Final = 200
+"""Checks of a list."""
 FUNCTION: Final = "python"
 """The check that calls a function of the validators file."""
 EMBEDDING: Final = "similar"
@@ -45,7 +49,7 @@ class CheckModels:
 
 @dataclass(slots=True)
 class CheckReader:
-    """Reads the checks of all cases of a bench; equal ones are read once.
+    """Reads the checks of all cases of a bench.
 
     Args:
         models: who is asked by checks that name no model.
@@ -56,10 +60,10 @@ class CheckReader:
     models: CheckModels
     functions: Sequence[str] | None
     read_schema: ReadSchema
-    _known: dict[bytes, tuple[Check, ...]] = field(default_factory=dict)
+    _constant: dict[str, Check] = field(default_factory=dict)
 
     def read(self, raw: Sequence[Any], place: Place, values: Mapping[str, Any]) -> tuple[Check, ...]:
-        """Reads a list of checks.
+        """Reads a list of checks; those without templates are read once for all cases.
 
         Args:
             raw: as it is written.
@@ -69,8 +73,25 @@ class CheckReader:
         Raises:
             InputError: one of them breaks the contract.
         """
-        if not raw:
-            return ()
+        found = tuple(self._read(each, place, at, values) for at, each in enumerate(raw))
+        if len(found) > MAX_CHECKS:
+            raise place.error(
+                f"{len(found)} checks, at most {MAX_CHECKS} are allowed", "combine some of them"
+            )
+        return found
+
+    def _read(self, raw: Any, place: Place, at: int, values: Mapping[str, Any]) -> Check:
+        """Reads the check at a position of a list."""
+        written = json.dumps(raw)
+        if written in self._constant:
+            return self._constant[written]
+        check = self._parsed(raw, place.at(at), values)
+        if not is_template(written):
+            self._constant[written] = check
+        return check
+
+    def _parsed(self, raw: Any, place: Place, values: Mapping[str, Any]) -> Check:
+        """Reads one check with the variables of a case."""
         from worker.validation.checks import (  # noqa: PLC0415 - start-up: only benches with checks need it
             CheckProblem,
             parse_checks,
@@ -81,23 +102,19 @@ class CheckReader:
             try:
                 return render(text, values)
             except TemplateProblem as problem:
-                raise place.at(*path).error(problem.what, problem.hint) from None
+                raise place.at(*path[1:]).error(problem.what, problem.hint) from None
 
-        said = render_checks([self._inlined(each, place.at(at)) for at, each in enumerate(raw)], rendered)
-        key = json.dumps(said, sort_keys=False).encode()
-        if key not in self._known:
-            try:
-                checks = tuple(self._with_model(check) for check in parse_checks(said))
-            except CheckProblem as problem:
-                raise place.at(*problem.path).error(problem.what, problem.hint) from None
-            for at, check in enumerate(checks):
-                self._verify(check, place.at(at))
-            self._known[key] = checks
-        return self._known[key]
+        try:
+            [check] = parse_checks(render_checks([self._inlined(raw, place)], rendered))
+        except CheckProblem as problem:
+            raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
+        check = self._with_model(check)
+        self._verify(check, place)
+        return check
 
     def _inlined(self, raw: Any, place: Place) -> Any:
         """Puts schemas in the place of their files' names."""
-        if not isinstance(raw, dict):
+        if not isinstance(raw, dict) or not raw.keys() & HAVE_SCHEMAS:
             return raw
         said = dict(raw)
         if isinstance(raw.get(SCHEMA), str):
@@ -169,6 +186,15 @@ def models_of(checks: Sequence[Check]) -> list[str]:
         for said in (check.options.get(MODEL), check.options.get(PANEL)):
             found += [said] if isinstance(said, str) else said or []
     return list(dict.fromkeys(found))
+
+
+def calls_of(checks: Sequence[Check]) -> int:
+    """Counts the calls that checks make of one answer, at most.
+
+    >>> calls_of([Check("similar", options={"model": "a"}), Check("rubric", options={"models": ["b", "c"]})])
+    3
+    """
+    return sum(len(models_of([msgspec.structs.replace(check, checks=())])) for check in walk(checks))
 
 
 def _tool_calls(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from producer.load.bench_cases import BenchCase
-from producer.load.call_params import merged_calls
+from producer.load.call_params import headers_of, merged_calls
 from producer.load.case_files import DATA_BYTES, read_source
 from producer.load.case_gates import check_prices
 from producer.load.case_prompts import BenchPrompt
@@ -23,7 +23,7 @@ from producer.load.problems import shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
-from shared.contracts.call_options import sent as sent_params
+from shared.contracts.call_options import merge_headers, sent
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.case_run import (
     DEFAULT_TEMPERATURE,
@@ -100,8 +100,8 @@ class PlannedRun:
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
         for model in self.run.models:
-            for prompt, at, case, sent in self.conversations():
-                payload = _payload(at, model, case, prompt, sent, self.run.system_prompt)
+            for prompt, at, case, said in self.conversations():
+                payload = _payload(at, model, case, prompt, said, self.run.system_prompt)
                 for repeat in range(self.run.repeat):
                     recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
                     yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
@@ -137,6 +137,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         models={model: _endpoint(bench.config, model, choice) for model in models},
         prompts=[prompt.id for prompt in bench.prompts],
         calls=merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed),
+        model_headers=_judge_headers(bench.config, [*settings.judges, *asked_by_checks]),
         check_models={model: _endpoint(bench.config, model, CaseChoice()) for model in asked_by_checks},
         mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
         recorded=outputs is not None,
@@ -158,18 +159,18 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
 
 
 def _payload(  # noqa: PLR0917 - one call, above
-    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, sent: Conversation, system_prompt: str
+    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, said: Conversation, system_prompt: str
 ) -> CasePayload:
     """Makes the item of a case, without repetition and recorded output."""
     entry = case.entry
     return CasePayload(
         at,
         model,
-        sent.input,
+        said.input,
         id=entry.id,
         prompt_id=prompt.id if prompt else None,
-        system=None if sent.system == system_prompt else sent.system,
-        messages=None if sent.messages is None else [dict(each) for each in sent.messages],
+        system=None if said.system == system_prompt else said.system,
+        messages=None if said.messages is None else [dict(each) for each in said.messages],
         images=list(case.images),
         vars=dict(case.vars),
         tags=list(entry.tags),
@@ -228,7 +229,7 @@ def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
         validators=bench.validators,
         judge_model=alone,
         panel=panel,
-        judge_params=sent_params(config.judge_params.given),
+        judge_params=sent(config.judge_params.given),
         temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
         concurrency=choice.concurrency or written.concurrency,
         max_cost=written.max_cost if choice.max_cost is None else choice.max_cost,
@@ -246,6 +247,17 @@ def _endpoint(config: BenchConfig, model: str, choice: CaseChoice) -> Endpoint:
     said = config.model_configs.get(model)
     api_base = choice.api_base or (said.api_base if said else "") or ""
     return Endpoint(api_base, choice.api_key_env or (said.api_key_env if said else "") or "")
+
+
+def _judge_headers(config: BenchConfig, models: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Headers of those who judge: of `judge_params`, above them those of the model."""
+    of_judges = config.judge_params.headers or {}
+    own = {model: config.model_configs.get(model) for model in models}
+    found = {
+        model: merge_headers(of_judges, headers_of(said.params, said.headers) if said else {})
+        for model, said in own.items()
+    }
+    return {model: headers for model, headers in found.items() if headers}
 
 
 def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, dict[str, float]]:

@@ -14,6 +14,7 @@ from producer.load.problems import shown
 from producer.load.templates import TemplateProblem, compiled, is_template
 from producer.load.yaml_events import YamlError, line_of
 from producer.load.yaml_text import parse_yaml
+from shared.contracts.call_options import merge_headers
 from shared.contracts.prompts import SYSTEM_ROLES, Conversation, Prompt
 
 PROMPT_BYTES: Final = 1 << 20
@@ -82,9 +83,8 @@ def _read(prompt: Prompt, place: Place, at: int, read: ReadFile) -> BenchPrompt:
         if written is not None and system is not None:
             raise place.at("system").error("the file has a system message too", "keep one of them")
         system = written if system is None else system
-    headers = {**(prompt.params.headers or {}), **prompt.headers}
-    params = {name: value for name, value in prompt.params.given.items() if name != "headers"}
-    return BenchPrompt(prompt.id or stem, source, system, turns, params, headers)
+    headers = merge_headers(prompt.params.headers or {}, prompt.headers)
+    return BenchPrompt(prompt.id or stem, source, system, turns, prompt.params.given, headers)
 
 
 def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, Any]]]:

@@ -147,6 +147,7 @@ class Statuses(Part):
     failed_schema: Count
     failed_equality: Count
     failed_fuzzy: Count
+    failed_checks: Count
 
 
 class CasesSummary(RunFigures):
@@ -196,6 +197,19 @@ class TokenUsage(Part):
     total_tokens: Count | None
 
 
+class CheckRow(Part):
+    """How one check fared."""
+
+    name: str
+    check: str
+    score: Annotated[float, Field(ge=0, le=1)] | None
+    """Null: not asked, or nothing to look at."""
+    passed: bool | None
+    reason: str
+    cost_usd: float | None
+    detail: dict[str, Any]
+
+
 class CaseResult(Part):
     """How one output of a model fared."""
 
@@ -217,6 +231,19 @@ class CaseResult(Part):
     token_usage: TokenUsage | None
     reasoning: OptionalKey[Annotated[str, Field(max_length=20_000)]] = None
     """The model's reasoning before its answer, as far as it is shown; never judged."""
+    prompt_id: str | None = None
+    """The prompt that was rendered; null without prompts."""
+    vars: OptionalKey[dict[str, Any]] = None
+    tags: OptionalKey[tuple[str, ...]] = None
+    metadata: OptionalKey[dict[str, Any]] = None
+    score: float | None = None
+    """The weighted mean of the scores of the checks; null without any."""
+    checks: OptionalKey[tuple[CheckRow, ...]] = None
+    tool_calls: OptionalKey[tuple[dict[str, Any], ...]] = None
+    """What the model called, in OpenAI's form."""
+    refusal: OptionalKey[str] = None
+    """Why the model does not answer, in the provider's field for that."""
+    finish_reason: OptionalKey[str] = None
 
 
 class CaseLine(Line):

@@ -211,7 +211,7 @@ class Model(Part):
     """A model that a configuration names."""
 
     model: str
-    role: Literal["model", "judge"]
+    role: Literal["model", "judge", "check"]
     provider: str | None
     """From the model's name."""
     api_base: str | None
@@ -237,6 +237,7 @@ class Estimate(Part):
     judge_calls: Count
     prompt_tokens: Count
     cost_usd: float | None
+    check_calls: Count
 
 
 class FileCounts(Part):

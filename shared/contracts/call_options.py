@@ -43,6 +43,7 @@ MOST_TOOLS: Final = 128
 MOST_STOPS: Final = 16
 """Texts at which an answer may end; most providers take four."""
 TEMPERATURE: Final = "temperature"
+HEADERS: Final = "headers"
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -165,14 +166,13 @@ class Params(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that are written, null included.
+        """Those that are written, null included, and headers aside.
 
         >>> Params(temperature=None, seed=3).given
         {'temperature': None, 'seed': 3}
         """
-        return {
-            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
-        }
+        written = [name for name in type(self).model_fields if name in self.model_fields_set]
+        return {name: getattr(self, name) for name in written if name != HEADERS}
 
 
 def merge(*levels: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,6 +186,29 @@ def merge(*levels: Mapping[str, Any]) -> dict[str, Any]:
     {'a': {'type': 'text'}}
     """
     return reduce(_merged, levels, {})
+
+
+def merge_headers(*levels: Mapping[str, str]) -> dict[str, str]:
+    """Merges headers, whose names have no case, later levels over earlier ones.
+
+    >>> merge_headers({"X-Team": "a", "X-Run": "1"}, {"x-team": "b"})
+    {'x-team': 'b', 'X-Run': '1'}
+    """
+    return dict({name.lower(): (name, value) for level in levels for name, value in level.items()}.values())
+
+
+def split_temperature(options: Mapping[str, Any], usual: float) -> tuple[float | None, dict[str, Any]]:
+    """Parts merged options into the temperature and the others.
+
+    Args:
+        options: as `sent` returns them.
+        usual: the temperature where they have none; null among them means that none is sent.
+
+    >>> split_temperature({"seed": 1}, 0.1), split_temperature({"temperature": None}, 0.1)
+    ((0.1, {'seed': 1}), (None, {}))
+    """
+    others = {name: value for name, value in options.items() if name != TEMPERATURE}
+    return options.get(TEMPERATURE, usual), others
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

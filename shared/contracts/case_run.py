@@ -24,7 +24,7 @@ DEFAULT_TEMPERATURE: Final = 0.1
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
 
-WRITTEN_IF_USED: Final = ("prompts", "calls", "judge_params", "check_models")
+WRITTEN_IF_USED: Final = ("prompts", "calls", "judge_params", "model_headers", "check_models")
 """Settings that a snapshot has only where a run uses them."""
 
 FREEFORM: Final = "freeform"
@@ -104,6 +104,8 @@ class CaseRun:
     among them goes before the run's, and null means that none is sent."""
     judge_params: Mapping[str, Any] = field(default_factory=dict)
     """Options of calls to judges."""
+    model_headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Headers of requests to judges and to the models that checks name."""
     check_models: Mapping[str, Endpoint] = field(default_factory=dict)
     """Where the models are asked that checks name."""
     recorded: bool = False

@@ -51,6 +51,8 @@ class CaseStatus(StrEnum):
     """The object is not the expected one, and no judge spoke."""
     FAILED_FUZZY = "failed_fuzzy"
     """The object is not the expected one, and the judge did not find it equivalent."""
+    FAILED_CHECKS = "failed_checks"
+    """The stages passed, and the checks of the case did not."""
 
 
 class Stage(StrEnum):

@@ -146,6 +146,8 @@ class Case(Criteria):
     """A name of its own, unique in the file."""
     input: Annotated[Text, StringConstraints(max_length=MAX_INPUT_CHARS)]
     """What the model is asked."""
+    vars: dict[str, Any] = {}
+    """Variables of the case, for functions of the validators file."""
     json_schema: dict[str, Any] | bool | None = Field(default=None, alias="schema")
     """The JSON schema that the object must keep to."""
     json_extraction: Literal["strict", "lenient"] = "strict"

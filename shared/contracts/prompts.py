@@ -111,4 +111,7 @@ class Prompt(BaseModel):
         return self
 
 
-Prompts = Annotated[list[Annotated[Prompt, BeforeValidator(_prompt)]], Field(min_length=1, max_length=1_000)]
+Prompts = Annotated[
+    list[Annotated[Prompt, BeforeValidator(_prompt, json_schema_input_type=str | Prompt)]],
+    Field(min_length=1, max_length=1_000),
+]

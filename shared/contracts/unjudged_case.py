@@ -18,21 +18,35 @@ NO_VERDICT: Final[dict[str, Any]] = {
     "metrics": {},
     "used_fuzzy_match": False,
     "freeform": False,
+    "score": None,
+    "checks": [],
 }
 """The part of a result that is about the verdict."""
+NO_CALL: Final[dict[str, Any]] = {
+    "token_usage": None,
+    "reasoning": "",
+    "tool_calls": [],
+    "refusal": "",
+    "finish_reason": "",
+}
+"""The part of a result that is about the call."""
 
 
 def identity_of(payload: CasePayload) -> dict[str, Any]:
     """Names the item: the first keys of its result.
 
-    >>> identity_of(CasePayload(2, "m", "Hi", id="greeting"))
-    {'model': 'm', 'case_index': 2, 'case_id': 'greeting', 'repeat_index': 0}
+    >>> identity_of(CasePayload(2, "m", "Hi", id="greeting", tags=["a"]))["tags"]
+    ['a']
     """
     return {
         "model": payload.model,
         "case_index": payload.case,
         "case_id": payload.id,
         "repeat_index": payload.repeat,
+        "prompt_id": payload.prompt_id,
+        "vars": payload.vars,
+        "tags": payload.tags,
+        "metadata": payload.metadata,
     }
 
 
@@ -42,4 +56,4 @@ def without_verdict(payload: CasePayload) -> dict[str, Any]:
     >>> without_verdict(CasePayload(2, "m", "Hi"))["status"] is None
     True
     """
-    return {**identity_of(payload), **NO_VERDICT, "token_usage": None, "reasoning": ""}
+    return {**identity_of(payload), **NO_VERDICT, **NO_CALL}

@@ -172,6 +172,17 @@ class Ledger:
             count = answer[1]
         return count
 
+    def load_file(self, run: str, token: str, name: str, content: bytes) -> None:
+        """Writes what the items of a loading run share, such as an image; independent items only.
+
+        It lies beside the counts of batches, which such a run has none of, and goes with the run.
+
+        Raises:
+            LoadLostError: the run is not this loader's any more.
+        """
+        if self.caller.run("load", run, token, *wire.file_arguments(name, content))[0] != b"ok":
+            raise lost(run)
+
     def seal(self, run: str, token: str, total: int, digest: str) -> list[Wake]:
         """Ends the loading and publishes the first chunks.
 

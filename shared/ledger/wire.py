@@ -126,6 +126,15 @@ def load_arguments(items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]) ->
     return [*flat, *chunks, *batches, *threads]
 
 
+def file_arguments(name: str, content: bytes) -> list[Argument]:
+    """Builds what `load.lua` takes after run and token for a file of the run: no items, chunks or threads.
+
+    >>> file_arguments("a", b"b")
+    [0, 0, 1, 0, 'a', b'b']
+    """
+    return [0, 0, 1, 0, name, content]
+
+
 def split_load(
     items: Mapping[str, bytes], plan: Mapping[str, ChunkPlan]
 ) -> Iterator[tuple[dict[str, bytes], dict[str, ChunkPlan]]]:

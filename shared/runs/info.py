@@ -195,6 +195,11 @@ class RunStore:
         """Reads the input batches of a run."""
         return self._fetchers(run)[1](batches)
 
+    def file(self, run: str, name: str) -> bytes | None:
+        """Reads a file that the items of a run share; None when there is none of this name."""
+        found: bytes | None = self._read(lambda: self._client.hget(keys.batches_key(run), name))
+        return found
+
     def wait_reason(self, run: str) -> str:
         """Returns one sentence on why a run makes no progress; empty if it does.
 

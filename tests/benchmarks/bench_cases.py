@@ -109,10 +109,35 @@ def recorded(folder: Path, number: int) -> list[str]:
     return [str(path), "--outputs", str(outputs)]
 
 
+def recorded_checks(folder: Path, number: int) -> list[str]:
+    """Writes cases with recorded answers and five checks each, two of them templates; each tenth differs."""
+    checks = [
+        {"contains": "city-{{ n }}"},
+        {"not": {"contains": "sorry"}},
+        {"json_path": "$.city", "equals": "city-{{ n }}"},
+        {"number": 2.1, "tolerance": 0.2, "json_path": "$.millions"},
+        {"json_schema": {"type": "object", "required": ["city", "millions"]}},
+    ]
+    cases = [{"input": f"case {n}", "vars": {"n": n}} for n in range(number)]
+    rows = [
+        {
+            "case": n,
+            "model": "m",
+            "output": json.dumps({"city": f"city-{n if n % 10 else -1}", "millions": 2.0}),
+        }
+        for n in range(number)
+    ]
+    outputs = folder / "checked.jsonl"
+    outputs.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    path = bench(folder, cases, default_checks=checks, config={"judge_model": None})
+    return [str(path), "--outputs", str(outputs)]
+
+
 def main() -> None:
     """Prints the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recorded", type=int, default=5_000)
+    parser.add_argument("--checked", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=3_000)
     parser.add_argument(
         "--limited", type=int, default=300, help="cases under a limit of 30 requests a second"
@@ -126,6 +151,8 @@ def main() -> None:
         run = [*proctor, "run", "-q", "--json"]
         files = recorded(folder, asked.recorded)
         print(timed("recorded answers, all stages but the judge", asked.recorded, [*run, *files], env).line())
+        files = recorded_checks(folder, asked.checked)
+        print(timed("recorded answers, five checks", asked.checked, [*run, *files], env).line())
         config = {"judge_model": None, "concurrency": IN_FLIGHT, "cache": False}
         more = {"model_configs": {"m": {"api_base": api_base}}, "config": config}
         calls = [{"input": f"case {n}", "expected": {"ok": True}} for n in range(asked.calls)]
@@ -140,11 +167,8 @@ def main() -> None:
         )
         path = str(bench(folder, calls[: asked.limited], **more))
         row = timed("the same, at most 30 requests a second", asked.limited, [*run, path], env)
-        print(
-            row._replace(
-                note=f"{row.note}; ideal {asked.limited / 30:.1f} s, took {row.seconds:.1f} s"
-            ).line()
-        )
+        ideal = f"{row.note}; ideal {asked.limited / 30:.1f} s, took {row.seconds:.1f} s"
+        print(row._replace(note=ideal).line())
         some = asked.calls // 3
         loop = [sys.executable, "-W", "ignore", "-c", LOOP, api_base, str(IN_FLIGHT), str(some)]
         env |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}

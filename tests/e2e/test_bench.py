@@ -38,11 +38,12 @@ def test_the_queries_bench_prints_each_row_beside_its_ideal(processes: Processes
 def test_the_cases_bench_loses_no_case(processes: Processes) -> None:
     """Three runs whose cases are all counted, and the bare loop beside them."""
     command = [sys.executable, "-m", "tests.benchmarks.bench_cases"]
-    command += ["--recorded", "40", "--calls", "30", "--limited", "10"]
+    command += ["--recorded", "40", "--checked", "50", "--calls", "30", "--limited", "10"]
     done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.popen.returncode == 0, done.said()
     rows = done.output.splitlines()[1:]
     assert "passed 36, failed 4, error 0, skipped 0" in rows[0]
-    assert "passed 30, failed 0, error 0, skipped 0" in rows[1]
-    assert "passed 10, failed 0, error 0, skipped 0; ideal 0.3 s" in rows[2]
-    assert rows[3].startswith("reference: a bare loop over litellm")
+    assert "passed 45, failed 5, error 0, skipped 0" in rows[1]
+    assert "passed 30, failed 0, error 0, skipped 0" in rows[2]
+    assert "passed 10, failed 0, error 0, skipped 0; ideal 0.3 s" in rows[3]
+    assert rows[4].startswith("reference: a bare loop over litellm")

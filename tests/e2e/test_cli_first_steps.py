@@ -91,6 +91,11 @@ def test_what_init_writes_of_other_kinds_runs_with_the_sample_api(cli: Cli, tmp_
         )
         assert streamed.code == 0, streamed
         assert "17 + 25 = 42" in streamed.out
+        prompts = tmp_path / "prompts.yaml"
+        prompts.write_text(prompts.read_text(encoding="utf-8").replace("http://localhost:3000", url))
+        done = cli("run", prompts, "--no-progress")
+        assert done.code == 1, done
+        assert "passed 12 · failed 4 · errors 0" in done.out
 
 
 @pytest.mark.parametrize("name", ["turns.jsonl", "starter/turns.jsonl"])

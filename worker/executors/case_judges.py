@@ -5,10 +5,11 @@ What a judge has said is paid for: it is in the cache, or kept here until all vo
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
+from shared.contracts.call_options import split_temperature
 from shared.contracts.case_run import CasePayload, CaseRun
 from worker.executors.case_results import judge_detail
 from worker.upstream.budget import OverBudget
@@ -18,6 +19,8 @@ from worker.validation.case_verdict import JudgeReply, ValidationResult
 from worker.validation.judge import judge_prompt
 from worker.validation.panel import Vote
 
+JUDGE_TEMPERATURE: Final = 0.0
+"""What judges are asked with where `judge_params` says nothing."""
 Ask: TypeAlias = Callable[[ModelRequest, History], Awaitable[CallOutcome]]
 """Asks one model on behalf of the run."""
 
@@ -43,12 +46,15 @@ class JudgesDeferred(NamedTuple):
 def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
     """Makes the request to each judge; all get the same prompt."""
     prompt = judge_prompt(payload.expected, result.parsed_output)
+    temperature, parameters = split_temperature(run.judge_params, JUDGE_TEMPERATURE)
     return [
         ModelRequest(
             judge,
             prompt.system,
             prompt.user,
-            temperature=0.0,
+            temperature=temperature,
+            parameters=parameters,
+            headers=run.model_headers.get(judge, {}),
             api_base=place.api_base,
             api_key_env=place.api_key_env,
             timeout_s=run.timeout_s,

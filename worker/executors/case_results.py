@@ -1,5 +1,6 @@
 """The stored result of a case: written around the verdict, and read back where it lacks its judge."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -9,6 +10,7 @@ from shared.contracts.case_run import CasePayload
 from shared.contracts.unjudged_case import NO_VERDICT, REASONING_CHARS, identity_of
 from worker.upstream.chat import ModelReply
 from worker.validation.case_verdict import ValidationResult
+from worker.validation.checks.kind import Answer
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,6 +24,24 @@ class CallDetails(NamedTuple):
     """From sending to the first piece of text, of a streamed answer."""
     reasoning: str = ""
     """What the model thought before it answered."""
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+    """What it called."""
+    refusal: str = ""
+    """Why it did not answer."""
+    finish_reason: str = ""
+    """Why the answer ended."""
+
+    @classmethod
+    def of(cls, reply: ModelReply) -> "CallDetails":
+        """Those of a reply."""
+        return cls(
+            usage_of(reply),
+            reply.first_token_ms,
+            reply.reasoning,
+            reply.tool_calls,
+            reply.refusal,
+            reply.finish_reason,
+        )
 
 
 NO_DETAILS: Final = CallDetails()
@@ -71,8 +91,15 @@ def case_document(
     verdict = dict(NO_VERDICT) if result is None else result.as_document()
     if details.first_token_ms is not None:
         verdict["metrics"] = {**verdict["metrics"], "first_token_ms": details.first_token_ms}
-    reasoning = details.reasoning[:REASONING_CHARS]
-    return {**identity_of(payload), **verdict, "token_usage": details.usage, "reasoning": reasoning}
+    return {
+        **identity_of(payload),
+        **verdict,
+        "token_usage": details.usage,
+        "reasoning": details.reasoning[:REASONING_CHARS],
+        "tool_calls": list(details.tool_calls),
+        "refusal": details.refusal,
+        "finish_reason": details.finish_reason,
+    }
 
 
 def case_line(document: dict[str, Any], code: str = "", message: str = "") -> bytes:
@@ -113,6 +140,9 @@ class _Result(msgspec.Struct):
     metrics: _Metrics | None = None
     stages: list[_Stage] = []
     reasoning: str = ""
+    tool_calls: list[dict[str, Any]] = []
+    refusal: str = ""
+    finish_reason: str = ""
 
 
 _RESULT: Final = msgspec.json.Decoder(_Result)
@@ -131,6 +161,8 @@ def recorded_reply(payload: CasePayload) -> ModelReply | None:
         completion_tokens=recorded.completion_tokens,
         cost_usd=recorded.cost_usd,
         reasoning=recorded.reasoning,
+        tool_calls=recorded.tool_calls,
+        refusal=recorded.refusal,
     )
 
 
@@ -166,6 +198,9 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
         cost_usd=_without_votes(row.cost_usd, result) if are_votes_kept else row.cost_usd,
         is_cached=CACHED in row.code,
         reasoning=result.reasoning,
+        tool_calls=result.tool_calls,
+        refusal=result.refusal,
+        finish_reason=result.finish_reason,
     )
 
 
@@ -173,6 +208,20 @@ def _without_votes(cost_usd: float | None, result: _Result) -> float | None:
     """Takes off what the judges have cost who could be asked."""
     votes = (vote.cost_usd or 0.0 for stage in result.stages for vote in stage.detail.votes)
     return None if cost_usd is None else max(0.0, cost_usd - sum(votes))
+
+
+def answer_of(payload: CasePayload, reply: ModelReply) -> Answer:
+    """Returns what checks look at beside the text of an answer; a cached one has its original figures."""
+    counts = [count for count in (reply.prompt_tokens, reply.completion_tokens) if count is not None]
+    return Answer(
+        None if is_untimed(payload) else reply.latency_ms / 1000,
+        sum(counts) if counts else None,
+        reply.cost_usd,
+        reply.tool_calls,
+        reply.refusal,
+        reply.finish_reason,
+        reply.reasoning,
+    )
 
 
 def is_untimed(payload: CasePayload) -> bool:

@@ -11,14 +11,17 @@ item only when its answer is in the cache. Judges that cannot be reached leave `
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from shared.clock import now_ms
 from shared.codecs.item_rows import CACHED, UNJUDGED
 from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case
 from shared.contracts.cases import CRITERIA, NEEDS_SANDBOX
+from shared.contracts.checks import Check
 from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityError
 from shared.names import Outcome, RunState
 from shared.observability import tracing
@@ -31,14 +34,15 @@ from worker.executors.case_judges import (
     ask_judges,
     judge_requests,
 )
+from worker.executors.case_requests import ImageMissingError, ImageUrls, model_request
 from worker.executors.case_results import (
     CallDetails,
+    answer_of,
     case_document,
     case_line,
     is_untimed,
     recorded_reply,
     stored_reply,
-    usage_of,
 )
 from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.process import WorkerProcess
@@ -50,14 +54,19 @@ from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallFailed, CallOutcome
 from worker.upstream.retry import ModelRetryPolicy
 from worker.validation.case_verdict import ValidationResult
+from worker.validation.check_verdict import with_checks
+from worker.validation.checks.kind import NOTHING_RECORDED
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
+from worker.validation.scoring import needs_sandbox, python_names
 
 VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
+IMAGE_MISSING: Final = "image_missing"
+_OF_CASES: Final = tuple(name for name in CRITERIA if name != "checks")
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
 RUNS: Final = 256
@@ -101,6 +110,7 @@ class CasesEngine:
         sandboxes: run patterns and validators.
         validating: threads for the stages.
         earlier: the results of the run so far, for items that are retried.
+        images: the images of its cases.
     """
 
     def __init__(
@@ -112,10 +122,12 @@ class CasesEngine:
         validating: ThreadPoolExecutor,
         *,
         earlier: ItemReader,
+        images: ImageUrls,
     ) -> None:
         self.max_in_flight = run.together
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
+        self._images = images
 
     async def answer(self, item: Item) -> Validated | Failed | ParkedItem | EndRun:
         """Gets the answer of a case, and the verdict on it."""
@@ -128,11 +140,11 @@ class CasesEngine:
             return Failed(FailureReason.TOO_LARGE.model_code, what)
         try:
             with tracing.span("validate"):
-                result = await self._in_thread(self._validate, payload, answer.text)
+                result = await self._in_thread(self._validate, payload, answer)
         except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
             return _unjudged(error)
         if not result.awaits_judge or not self._run.judges:
-            return Validated(answer, result, (), is_unjudged=False)
+            return Validated(answer, decided(payload, result), (), is_unjudged=False)
         return await self._with_judge(item, payload, answer, result)
 
     def evaluate(self, item: Item, answer: Validated | Failed) -> ItemResult:
@@ -145,7 +157,7 @@ class CasesEngine:
         costs = [reply.cost_usd, *(each.cost_usd for each in replies)]
         # An answer that brought no attempt was recorded, or paid for with an earlier result.
         asked = [reply, *replies] if item.attempts > item.claimed.attempts else replies
-        details = CallDetails(usage_of(reply), reply.first_token_ms, reply.reasoning)
+        details = CallDetails.of(reply)
         flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
         return ItemResult(
             Outcome.PASSED if result.passed else Outcome.FAILED,
@@ -174,8 +186,20 @@ class CasesEngine:
             return known
         if self._run.recorded:
             return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
+        try:
+            return await self._call(item, payload)
+        except ImageMissingError as error:
+            return Failed(IMAGE_MISSING, f"the image {error} of this case is not stored with the run")
+
+    async def _call(self, item: Item, payload: CasePayload) -> ModelReply | Failed | ParkedItem | EndRun:
+        """Asks the model.
+
+        Raises:
+            ImageMissingError: an image of the case is not there.
+        """
         history = decode_parked(item.claimed.error).history._replace(attempts=item.claimed.attempts)
-        asked = await self._ask(item, model_request(self._run, payload), history)
+        urls = [await self._in_thread(self._images.url, name) for name in payload.images]
+        asked = await self._ask(item, model_request(self._run, payload, urls), history)
         match asked:
             case Answered(reply, history):
                 item.attempts = history.attempts
@@ -205,7 +229,7 @@ class CasesEngine:
             case JudgesDeferred(due_ms, state):
                 return ParkedItem(item.attempts, _wait_s(due_ms), state)
             case JudgeVotes(votes, replies):
-                judged = with_votes(result, votes)
+                judged = decided(payload, with_votes(result, votes))
                 return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
 
     async def _ask(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
@@ -233,38 +257,34 @@ class CasesEngine:
         """Calls a function in a thread for validation."""
         return asyncio.get_running_loop().run_in_executor(self._validating, function, *arguments)
 
-    def _validate(self, payload: CasePayload, output: str) -> ValidationResult:
-        """Takes an output through stages 0 to 3; in a thread for validation."""
-        case = case_of(self._run, payload)
-        if not NEEDS_SANDBOX & payload.criteria.keys():
-            return before_judge(case, output)
-        has_validator = "validator" in payload.criteria
-        source = self._run.validators.source if self._run.validators and has_validator else None
+    def _validate(self, payload: CasePayload, reply: ModelReply) -> ValidationResult:
+        """Takes an answer through stages 0 to 3 and free checks; in a thread for validation."""
+        case, checks = case_of(self._run, payload), checks_of(payload)
+        answer = answer_of(payload, reply) if checks else NOTHING_RECORDED
+        if not NEEDS_SANDBOX & payload.criteria.keys() and not needs_sandbox(checks):
+            return before_judge(case, reply.text, checks=checks, answer=answer)
+        has_functions = "validator" in payload.criteria or python_names(checks)
+        source = self._run.validators.source if self._run.validators and has_functions else None
         with self._sandboxes.batch(source) as sandbox:
-            return before_judge(case, output, sandbox=sandbox)
-
-
-def model_request(run: CaseRun, payload: CasePayload) -> ModelRequest:
-    """Makes the request to the model under test."""
-    place = run.models[payload.model]
-    return ModelRequest(
-        payload.model,
-        run.system_prompt,
-        payload.input,
-        temperature=run.temperature,
-        api_base=place.api_base,
-        api_key_env=place.api_key_env,
-        is_streamed=run.stream,
-        timeout_s=run.timeout_s,
-        repeat=payload.repeat,
-    )
+            return before_judge(case, reply.text, sandbox=sandbox, checks=checks, answer=answer)
 
 
 def case_of(run: CaseRun, payload: CasePayload) -> dict[str, Any]:
-    """Puts together what the pipeline needs of a case."""
-    criteria = {name: payload.criteria[name] for name in CRITERIA if name in payload.criteria}
+    """Puts together what the pipeline needs of a case, but for its checks."""
+    criteria = {name: payload.criteria[name] for name in _OF_CASES if name in payload.criteria}
     of_run = {"schema": run.schema, "json_extraction": run.json_extraction}
-    return {"input": payload.input, **criteria, **of_run}
+    return {"input": payload.input, "vars": payload.vars, **criteria, **of_run}
+
+
+def checks_of(payload: CasePayload) -> tuple[Check, ...]:
+    """The checks of a case as the pipeline takes them."""
+    raw = payload.criteria.get("checks")
+    return msgspec.convert(raw, tuple[Check, ...]) if raw else ()
+
+
+def decided(payload: CasePayload, result: ValidationResult) -> ValidationResult:
+    """The verdict of stages and judges with that of the checks."""
+    return with_checks(result, payload.criteria.get("at_least"))
 
 
 def _unjudged(error: ProctorError) -> Failed:
@@ -299,6 +319,7 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
     def engine_of(run: str) -> CasesEngine:
         settings = CaseRun.from_snapshot(store.info(run).snapshot)
         earlier = store.item_reader(run, with_open=False)
-        return CasesEngine(run, settings, process, sandboxes, validating, earlier=earlier)
+        images = ImageUrls(partial(store.file, run))
+        return CasesEngine(run, settings, process, sandboxes, validating, earlier=earlier, images=images)
 
     return ItemsExecutor(process, engine_of)

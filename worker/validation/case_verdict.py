@@ -3,13 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from worker.validation.display import escape_surrogates
 
+if TYPE_CHECKING:
+    from worker.validation.scoring import CheckResult
+
 FREEFORM: Final = "freeform"
 """Decided by nobody: the case only shows outputs."""
+CHECKS: Final = "checks"
+"""Decided by the checks of the case."""
 NO_CHECK: Final = "no_check"
 """Decided by nobody: the case only has a reference to be measured against."""
 
@@ -131,10 +136,10 @@ class ValidationResult:
     """The verdict on one output."""
 
     status: CaseStatus
-    """One of the seven."""
+    """One of the eight."""
     passed: bool
     """Whether the status is `passed`."""
-    decided_by: Stage | Literal["freeform", "no_check"]
+    decided_by: Stage | Literal["freeform", "no_check", "checks"]
     """The stage whose word was the last."""
     message: str
     """For people; empty when there is nothing to say."""
@@ -154,6 +159,10 @@ class ValidationResult:
     """Whether the case has no criteria at all."""
     awaits_judge: bool = False
     """Whether a judge was not asked yet and could still let it pass."""
+    checks: tuple["CheckResult", ...] = ()
+    """The checks of the case, in order; paid ones may not be asked yet."""
+    score: float | None = None
+    """The weighted mean of the scores of its checks; None without any."""
 
     def as_document(self) -> dict[str, Any]:
         """The part of an item's result that is about the verdict, as it is stored and printed."""
@@ -169,4 +178,6 @@ class ValidationResult:
             "metrics": dict(self.metrics),
             "used_fuzzy_match": self.used_fuzzy_match,
             "freeform": self.freeform,
+            "score": self.score,
+            "checks": [check.as_document() for check in self.checks],
         }

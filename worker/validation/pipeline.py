@@ -1,4 +1,4 @@
-"""The validation pipeline of the document, from top to bottom: an output in, one of seven statuses out.
+"""The validation pipeline of the document, from top to bottom: an output in, one of eight statuses out.
 
 Stages run in order: 0 regex, 0.5 custom validator, 1 JSON, 2 schema, 3 equality, 4 judge. Each passes,
 fails or is skipped, and says why; the first failure ends it, except that a judge may forgive stage 3.
@@ -8,6 +8,7 @@ fails or is skipped, and says why; the first failure ends it, except that a judg
     with_reply(result, reply)       stage 4, for those who ask the judge in their own time
     without_reply(result, why)      the same, when the judge cannot be reached
     with_votes(result, votes)       the same for a panel of judges
+    with_checks(result, at_least)   the verdict of the checks, after all else
 
 The engine is pure. What is not is passed in: the judge, and the sandbox that runs patterns and validators
 where they can be stopped. Without a sandbox, patterns are searched in this process, which is for callers
@@ -15,12 +16,13 @@ who trust theirs, such as tests and notebooks: a hostile one would never return.
 without one.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
 from shared.contracts.cases import AT_RUN_TIME, Case
+from shared.contracts.checks import Check
 from worker.validation.case_verdict import (
     FREEFORM,
     NO_CHECK,
@@ -34,6 +36,9 @@ from worker.validation.case_verdict import (
     passed,
     skipped,
 )
+from worker.validation.check_verdict import with_checks
+from worker.validation.checks import Answer, Subject, parse_checks
+from worker.validation.checks.kind import NOTHING_RECORDED
 from worker.validation.custom_checks import call_validator, find_pattern
 from worker.validation.differences import explain
 from worker.validation.equality import unordered_equal
@@ -41,8 +46,9 @@ from worker.validation.extraction import ExtractionError, extract
 from worker.validation.panel import with_reply, with_votes, without_reply
 from worker.validation.rouge import rouge_l
 from worker.validation.schema import SchemaValidator
+from worker.validation.scoring import CheckResult, run_deterministic
 
-__all__ = ["STAGES", "before_judge", "validate", "with_reply", "with_votes", "without_reply"]
+__all__ = ["STAGES", "before_judge", "validate", "with_checks", "with_reply", "with_votes", "without_reply"]
 
 MAX_SHOWN_PROBLEMS: Final = 5
 """Schema errors that a message names."""
@@ -58,6 +64,12 @@ class _PipelineState:
     parsed: dict[str, Any] | None = None
     differences: Mapping[str, Any] | None = None
     stages: list[StageResult] = field(default_factory=list)
+    checks: Sequence[Check] = ()
+
+    @property
+    def is_freeform(self) -> bool:
+        """Whether nothing at all is said about the answer."""
+        return self.case.is_freeform and not self.checks
 
 
 def validate(
@@ -88,6 +100,11 @@ def validate(
     """
     case = _case(case)
     result = before_judge(case, raw_output, sandbox=sandbox)
+    return with_checks(_judged(case, result, judge), case.at_least)
+
+
+def _judged(case: Case, result: ValidationResult, judge: Judge | None) -> ValidationResult:
+    """Stage 4, if there is anybody to ask."""
     if judge is None or not result.awaits_judge:
         return result
     try:
@@ -98,14 +115,23 @@ def validate(
 
 
 def before_judge(
-    case: Case | Mapping[str, Any], raw_output: str, *, sandbox: Sandbox | None = None
+    case: Case | Mapping[str, Any],
+    raw_output: str,
+    *,
+    sandbox: Sandbox | None = None,
+    checks: Sequence[Check] | None = None,
+    answer: Answer = NOTHING_RECORDED,
 ) -> ValidationResult:
-    """Judges one output as far as it goes without a judge.
+    """Judges one output as far as it goes without calling a model: stages 0 to 3, and checks.
+
+    Whether checks pass is not part of the verdict yet: `with_checks` applies it, after a judge.
 
     Args:
         case: what a good answer looks like.
         raw_output: what the model said.
         sandbox: runs patterns and validators; None: patterns in this process, validators not at all.
+        checks: those of the case, as they travel; None: they are read from the case.
+        answer: what is known of the answer beside its text.
 
     Raises:
         pydantic.ValidationError: the mapping is no test case.
@@ -113,14 +139,15 @@ def before_judge(
         CheckUnusableError: the case's pattern or validator cannot be run, whatever the output.
     """
     work = _PipelineState(_case(case), raw_output, sandbox)
-    ended = "" if work.case.has_checks else _why_no_stage(work.case)
+    work.checks = _checks(work.case) if checks is None else checks
+    ended = "" if work.case.has_checks or work.checks else _why_no_stage(work.case)
     for stage, run in STAGES:
         said = skipped(ended) if ended else run(work)
         work.stages.append(StageResult(stage, *said))
         if said.outcome is StageOutcome.FAIL:
             ended = f"{stage} failed"
     work.stages.append(StageResult(Stage.FUZZY, *_why_no_judge(work, ended)))
-    return _result(work)
+    return replace(_result(work), checks=_check_results(work, answer))
 
 
 def regex(work: _PipelineState) -> Finding:
@@ -196,6 +223,28 @@ def _case(case: Case | Mapping[str, Any]) -> Case:
     return Case.model_validate({"input": "not asked here", **case}, context=AT_RUN_TIME)
 
 
+def _checks(case: Case) -> Sequence[Check]:
+    """The checks of a case as they travel."""
+    return parse_checks(case.checks) if case.checks else ()
+
+
+def _check_results(work: _PipelineState, answer: Answer) -> tuple[CheckResult, ...]:
+    """Evaluates the checks that call no model, whatever the stages said: people want to see every failure."""
+    if not work.checks:
+        return ()
+    case = work.case
+    subject = Subject(
+        work.raw_output,
+        answer,
+        case.input,
+        case.vars,
+        case.expected,
+        work.sandbox,
+        is_lenient=case.json_extraction == "lenient",
+    )
+    return tuple(run_deterministic(work.checks, subject))
+
+
 def _why_no_stage(case: Case) -> str:
     """Why nothing can fail."""
     return "freeform: no criteria" if case.is_freeform else "only a reference, which never decides"
@@ -218,14 +267,14 @@ def _result(work: _PipelineState) -> ValidationResult:
     return ValidationResult(
         status=STAGE_TABLE[last.stage].failure if last is not None and is_failure else CaseStatus.PASSED,
         passed=not is_failure,
-        decided_by=last.stage if last is not None else FREEFORM if work.case.is_freeform else NO_CHECK,
+        decided_by=last.stage if last is not None else FREEFORM if work.is_freeform else NO_CHECK,
         message=last.reason if last is not None and is_failure else "",
         stages=tuple(work.stages),
         raw_output=work.raw_output,
         parsed_output=work.parsed,
         differences=work.differences,
         metrics=_metrics(work),
-        freeform=work.case.is_freeform,
+        freeform=work.is_freeform,
         awaits_judge=work.differences is not None,
     )
 

@@ -38,8 +38,8 @@ def command(session: Session, *, folder: Path, kind: str, output: Path | None, f
     """Write a commented example into DIR (default: the current folder).
 
     Turns: a file with a note on every line, and a README that explains each key. Queries: five
-    questions to the sample API. Cases: a bench with its validators, and a freeform comparison. Prints the
-    files it wrote.
+    questions to the sample API. Cases: a bench with its validators, a freeform comparison, and a bench
+    with prompts and checks. Prints the files it wrote.
     """
     names = EXAMPLES[kind].examples
     first = names[0]

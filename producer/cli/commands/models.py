@@ -15,7 +15,7 @@ from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shared.contracts.case_config import BenchConfig
 
@@ -33,15 +33,16 @@ def command(session: Session, *, file: str | None, config: str | None, provider:
 
     KEY refers to the environment of this command. Workers on other machines have their own.
     """
-    from producer.load.cases import read_bench  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.load.cases import check_models, read_bench  # noqa: PLC0415 - start-up: `--help` must not load pydantic
     from producer.load.source import Source  # noqa: PLC0415 - same
 
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor models --help`")
+    bench = read_bench(Source(named))
     rows = [
         row
-        for row in model_rows(read_bench(Source(named)).config, os.environ)
+        for row in model_rows(bench.config, os.environ, check_models(bench.cases))
         if provider in (None, row["provider"])
     ]
     if session.options.json:
@@ -52,17 +53,22 @@ def command(session: Session, *, file: str | None, config: str | None, provider:
         session.output.note(f"no model of {provider}")
 
 
-def model_rows(config: BenchConfig, environment: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Describes each model of a configuration, the judges last.
+def model_rows(
+    config: BenchConfig, environment: Mapping[str, str], asked_by_checks: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """Describes each model of a configuration, those that judge last.
 
     Args:
         config: as it is written.
         environment: contains the keys, of which only the presence is reported.
+        asked_by_checks: the models that checks ask.
     """
     from shared.upstream.key_variables import key_in, key_variable, provider_of  # noqa: PLC0415 - start-up
 
     roles = [("model", name) for name in dict.fromkeys(config.models)]
-    for role, name in [*roles, *(("judge", name) for name in config.judges)]:
+    roles += [("judge", name) for name in config.judges]
+    roles += [("check", name) for name in asked_by_checks if name not in config.judges]
+    for role, name in roles:
         settings = config.model_configs.get(name)
         api_base, named = (settings and settings.api_base) or "", (settings and settings.api_key_env) or ""
         variable = key_variable(name, api_base=api_base, api_key_env=named)

@@ -36,6 +36,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "failed_schema": "the object violates the schema",
     "failed_equality": "not the expected object",
     "failed_fuzzy": "not the expected object, and the judge did not accept it",
+    "failed_checks": "the stages passed, and a check did not",
 }
 GOING_ON: Final = frozenset(state.value for state in RunState) - {
     "finished",

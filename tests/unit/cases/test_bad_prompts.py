@@ -80,7 +80,7 @@ ASKED = "name: bench\nmodels: [m]\n"
         (HEAD + CASES + "params: {top_p: 2}\n", ":6: params.top_p: 2 is too much"),
         (
             HEAD + CASES + "headers: {Authorization: Bearer x}\n",
-            ":6: headers: 'Authorization' holds a secret, which must not be stored | write env:",
+            ":6: headers: 'Authorization' holds a secret, which must not be stored | write env",
         ),
         (
             HEAD + CASES + "headers: {X-A: 'env:a b'}\n",

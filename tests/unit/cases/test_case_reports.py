@@ -159,6 +159,17 @@ def test_json_has_every_result() -> None:
         *("model", "case_index", "case_id", "repeat_index", "status", "passed", "stages", "decided_by"),
         *("message", "differences", "raw_output", "parsed_output", "metrics", "used_fuzzy_match"),
         *("token_usage", "freeform", "reasoning"),
+        *(
+            "prompt_id",
+            "vars",
+            "tags",
+            "metadata",
+            "score",
+            "checks",
+            "tool_calls",
+            "refusal",
+            "finish_reason",
+        ),
     }
     assert lines[1]["error"] == {"code": "upstream_timeout", "message": "late"}
 

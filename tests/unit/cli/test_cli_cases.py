@@ -118,9 +118,11 @@ def test_init_writes_a_bench_that_is_valid(tmp_path: Path, capsys: pytest.Captur
         "bench.config.yaml",
         "validators.py",
         "freeform.yaml",
+        "prompts.yaml",
     ]
     assert said(capsys, "validate", tmp_path / "new" / "bench.config.yaml")[0] == 0
     assert said(capsys, "validate", tmp_path / "new" / "freeform.yaml")[0] == 0
+    assert said(capsys, "validate", tmp_path / "new" / "prompts.yaml")[0] == 0
     again = said(capsys, "init", tmp_path / "new", "--kind", "cases")
     assert again[0] == 2
     assert "exists already" in again[2]
@@ -130,7 +132,12 @@ def test_init_names_the_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """`-o` names the file to run; the others go beside it."""
     code, out, _ = said(capsys, "init", "--kind", "cases", "-o", tmp_path / "sub" / "mine.yaml")
     assert code == 0
-    assert [Path(line).name for line in out.splitlines()] == ["mine.yaml", "validators.py", "freeform.yaml"]
+    assert [Path(line).name for line in out.splitlines()] == [
+        "mine.yaml",
+        "validators.py",
+        "freeform.yaml",
+        "prompts.yaml",
+    ]
 
 
 def test_models_of_a_configuration(

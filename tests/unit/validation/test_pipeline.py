@@ -224,7 +224,7 @@ def test_a_result_has_the_keys_that_are_printed() -> None:
     document = validate({"input": "x"}, "y").as_document()
     assert set(document) == {
         "status", "passed", "stages", "decided_by", "message", "differences", "raw_output", "parsed_output",
-        "metrics", "used_fuzzy_match", "freeform",
+        "metrics", "used_fuzzy_match", "freeform", "score", "checks",
     }  # fmt: skip
     assert [stage["stage"] for stage in document["stages"]] == [str(stage) for stage in Stage]
     assert all(set(stage) == {"stage", "outcome", "reason", "detail"} for stage in document["stages"])

@@ -1,0 +1,109 @@
+"""Makes the request of a case to its model: conversation, images, options and headers."""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from shared.contracts.call_options import split_temperature
+from shared.contracts.case_run import CasePayload, CaseRun, Image
+from worker.upstream.chat import ModelRequest
+
+IMAGES_KEPT: Final = 16
+"""Images that a run's engine keeps in memory."""
+_decode: Final = msgspec.msgpack.Decoder(Image).decode
+
+ReadFile = Callable[[str], bytes | None]
+"""Reads a file of the run by its name."""
+
+
+class ImageMissingError(Exception):
+    """An image of a run is not there: the run was removed."""
+
+
+class ImageUrls:
+    """The images of a run as data URLs.
+
+    Args:
+        read: reads a file of the run.
+    """
+
+    def __init__(self, read: ReadFile) -> None:
+        self._read = read
+        self.url = lru_cache(IMAGES_KEPT)(self._url)
+
+    def _url(self, name: str) -> str:
+        """Makes the data URL of an image.
+
+        Raises:
+            ImageMissingError: it is not there.
+        """
+        stored = self._read(name)
+        if stored is None:
+            raise ImageMissingError(name)
+        image = _decode(stored)
+        return f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
+
+
+def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> ModelRequest:
+    """Makes the request to the model under test.
+
+    Args:
+        run: the settings.
+        payload: the item.
+        image_urls: the data URLs of its images.
+
+    >>> from shared.contracts.case_run import Endpoint
+    >>> item = CasePayload(0, "m", "Hi", messages=[{"role": "user", "content": "Hi"}])
+    >>> run = CaseRun("bench", "Answer.", {"m": Endpoint()}, calls={"m": {"": {"params": {"seed": 1}}}})
+    >>> request = model_request(run, item, [])
+    >>> [message["role"] for message in request.messages], request.parameters
+    (['system', 'user'], {'seed': 1})
+    """
+    place, call = run.models[payload.model], run.calls.get(payload.model, {}).get(payload.prompt_id or "", {})
+    temperature, parameters = split_temperature(call.get("params", {}), run.temperature)
+    system = run.system_prompt if payload.system is None else payload.system
+    messages = conversation(payload, system, image_urls)
+    return ModelRequest(
+        payload.model,
+        "" if messages else system,
+        "" if messages else payload.input,
+        messages=messages,
+        temperature=temperature,
+        parameters=parameters,
+        headers=call.get("headers", {}),
+        api_base=place.api_base,
+        api_key_env=place.api_key_env,
+        is_streamed=run.stream,
+        timeout_s=run.timeout_s,
+        repeat=payload.repeat,
+    )
+
+
+def conversation(payload: CasePayload, system: str, image_urls: list[str]) -> list[dict[str, Any]]:
+    """Puts together the messages of a case; empty where a system and a user message say it all.
+
+    >>> conversation(CasePayload(0, "m", "Hi"), "Answer.", [])
+    []
+    >>> conversation(CasePayload(0, "m", "Hi"), "", ["data:…"])[0]["content"][1]
+    {'type': 'image_url', 'image_url': {'url': 'data:…'}}
+    """
+    if payload.messages is None and not image_urls:
+        return []
+    first = [{"role": "system", "content": system}] if system else []
+    turns = payload.messages or [{"role": "user", "content": payload.input}]
+    return [*first, *turns[:-1], _with_images(turns[-1], image_urls)]
+
+
+def _with_images(message: Mapping[str, Any], urls: list[str]) -> dict[str, Any]:
+    """Adds images to a message."""
+    if not urls:
+        return dict(message)
+    said = message["content"]
+    parts = [{"type": "text", "text": said}] if isinstance(said, str) else list(said or [])
+    return {
+        **message,
+        "content": [*parts, *({"type": "image_url", "image_url": {"url": url}} for url in urls)],
+    }

@@ -1,0 +1,56 @@
+"""What checks make of the verdict of the stages, which come first, and whose failure stands."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from shared.contracts.case_vocabulary import CaseStatus
+from worker.validation.case_verdict import CHECKS, ValidationResult
+from worker.validation.scoring import CheckResult, verdict
+
+MAX_SHOWN_CHECKS: Final = 5
+"""Failed checks that a message names."""
+
+
+def with_checks(
+    result: ValidationResult, at_least: float | None = None, rows: Sequence[CheckResult] | None = None
+) -> ValidationResult:
+    """Decides a case by its checks, after everything else has been decided.
+
+    Args:
+        result: the verdict of the stages, and of judges if they were asked.
+        at_least: the mean score from which the case passes; None: every check must pass.
+        rows: all checks, paid ones included; None: those of the result.
+
+    >>> from worker.validation.pipeline import before_judge
+    >>> result = before_judge({"checks": [{"contains": "Paris"}]}, "Rome")
+    >>> with_checks(result).status, with_checks(result).decided_by, with_checks(result).score
+    (<CaseStatus.FAILED_CHECKS: 'failed_checks'>, 'checks', 0.0)
+    """
+    rows = result.checks if rows is None else tuple(rows)
+    if not rows:
+        return result
+    passed, score = verdict(rows, at_least)
+    result = replace(result, checks=tuple(rows), score=score)
+    if not result.passed:
+        return result
+    if passed:
+        return replace(result, decided_by=CHECKS)
+    return replace(
+        result,
+        passed=False,
+        status=CaseStatus.FAILED_CHECKS,
+        decided_by=CHECKS,
+        message=_message(rows, score, at_least),
+        used_fuzzy_match=False,
+    )
+
+
+def _message(rows: Sequence[CheckResult], score: float | None, at_least: float | None) -> str:
+    """Says which checks failed, and why."""
+    failed = [row for row in rows if row.passed is False and row.weight > 0]
+    named = [f"{row.name}: {row.reason}" for row in failed[:MAX_SHOWN_CHECKS]]
+    if len(failed) > len(named):
+        named.append(f"and {len(failed) - len(named)} more")
+    mean = "" if at_least is None else f"mean score {score or 0:.2f} < {at_least:g}; "
+    return f"{mean}{len(failed)} of {len(rows)} checks failed: {'; '.join(named)}"
