@@ -2,7 +2,7 @@
 
 `shared.contracts.turns.Turn` is the contract and the source of error messages. Checking a line with it costs
 2.7 µs, with the structures below 0.8 µs, and a producer does little else. They accept a subset of the
-contract, without `meta`, `context` and 29 February. tests/property/test_load_doors.py compares the two.
+contract, without `meta`, `context` and 29 February. tests/property/test_fast_turns.py compares the two.
 """
 # ruff: noqa: N815 - the fields carry the documents' own names, one spelling from file to result
 

@@ -1,4 +1,4 @@
-"""The faster door of the loader lets nothing in that the contract refuses, and most of what is good."""
+"""The fast validation of turns accepts nothing that the contract refuses, and most valid turns."""
 
 import json
 from datetime import date, timedelta
@@ -67,7 +67,7 @@ def with_time(text: str) -> bytes:
 
 @given(spelt(turns()))
 def test_a_good_line_is_read_alike(line: bytes) -> None:
-    """A valid turn has the same thread at both doors, unless the fast one leaves it to the contract."""
+    """A valid turn has the same thread by both validations, unless the fast one leaves it to the contract."""
     assert_sound(line)
     assert thread_by_the_contract(line) is not None
 
@@ -108,7 +108,7 @@ def test_a_key_that_stands_twice_is_always_found(line: bytes, data: st.DataObjec
 
 
 def test_every_day_is_judged_alike() -> None:
-    """Both doors accept every day of five years, but the fast one leaves 29 February to the other."""
+    """Both validations accept every day of five years, but the fast one leaves 29 February to the other."""
     first = date(2023, 1, 1)
     for day in (first + timedelta(days) for days in range(5 * 365)):
         line = with_time(f"{day}T09:30:00.5Z")
@@ -118,7 +118,7 @@ def test_every_day_is_judged_alike() -> None:
 
 @pytest.mark.parametrize("text", ODD_TIMES)
 def test_odd_times_are_not_let_in(text: str) -> None:
-    """A time that only looks like one is refused by both doors."""
+    """A time that only looks like one is refused by both validations."""
     line = with_time(text)
     assert thread_by_the_fast_door(line) is None
     assert thread_by_the_contract(line) is None
