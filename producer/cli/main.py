@@ -41,6 +41,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "resume": "Continue a paused or interrupted run.",
         "retry": "Retry the items of a run that ended in error.",
         "rescore": "Judge the stored answers of a run again, without calling its models.",
+        "rank": "Rank the models of a run by comparing their answers in pairs.",
         "dead": "Inspect, retry or discard failed items.",
         "threads": "List, show or remove the state of conversation threads.",
         "limits": "What may be sent to models and APIs, and where they stand.",

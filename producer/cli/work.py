@@ -21,6 +21,7 @@ from producer.cli.options.shared_options import InputOptions, SubmitChoice, refu
 from producer.cli.report_files import as_options, check_formats
 from producer.cli.run_lookup import change_state, find_run
 from producer.cli.submission import Submission, print_run_id
+from producer.document import run_document
 from producer.rescore import rewrite
 from producer.text import plural
 from shared.errors import ProctorError
@@ -52,6 +53,8 @@ class WorkOptions:
     """Conditions that fail the run."""
     with_text: bool = True
     """Whether reports contain the texts of turns."""
+    is_shown: bool = True
+    """Whether the result of the run is printed; else the caller prints what it makes of it."""
 
 
 def submit_and_follow(session: Session, submission: Submission, options: WorkOptions) -> int:
@@ -91,6 +94,8 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         view.close()
         workers.ask_to_stop()
         document = incremental.end(info) if incremental else None
+        if not options.is_shown:
+            return int(run_document(session.store, run)["exit"])
         return print_ending(
             session, info, options.files, document=document, gates=options.gates, with_text=options.with_text
         )

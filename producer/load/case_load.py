@@ -131,6 +131,8 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     cases = _chosen(bench.cases, choice)
     settings = _settings(bench, choice)
     asked_by_checks = check_models([case for _, case in cases])
+    if bench.config.pairwise is not None:
+        asked_by_checks = [*asked_by_checks, bench.config.pairwise.model]
     fixed = choice.temperature is not None
     run = replace(
         settings,
@@ -230,6 +232,7 @@ def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
         judge_model=alone,
         panel=panel,
         judge_params=sent(config.judge_params.given),
+        pairwise={} if config.pairwise is None else config.pairwise.model_dump(),
         temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
         concurrency=choice.concurrency or written.concurrency,
         max_cost=written.max_cost if choice.max_cost is None else choice.max_cost,

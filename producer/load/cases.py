@@ -274,6 +274,7 @@ def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Ite
     for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
         yield f"{name}: models: {shown(model)} stands twice and is asked once"
     asked = {*config.models, *config.judges, *check_models(cases), config.settings.embedding_model}
+    asked |= {config.pairwise.model} if config.pairwise else set()
     if len(config.judges) % 2 == 0 and config.judges:
         yield f"{name}: judge_models: {len(config.judges)} judges can be of two minds, and a tie is no PASS"
     for model in config.model_configs:

@@ -256,6 +256,49 @@ class ComparedModels(Part):
     b: str
 
 
+class RankedStrength(Part):
+    """Probability that an answer is preferred to that of an average model, with its 95% interval."""
+
+    value: Fraction
+    low: Fraction
+    high: Fraction
+
+
+class RankedModel(Part):
+    """One model of a ranking."""
+
+    name: str
+    wins: Count
+    losses: Count
+    ties: Count
+    win_rate: Rate
+    strength: RankedStrength
+
+
+class JudgePosition(Part):
+    """Whether the judge prefers a position."""
+
+    first_preferred: Rate
+    """How often the answer shown first was preferred; half without bias."""
+    orders_agree: Rate
+    """In how many pairs both orders gave the same verdict."""
+
+
+class RankDocument(Document):
+    """What rank prints with --json."""
+
+    run_id: str
+    """Of the comparisons."""
+    ranks: str
+    """The run whose answers were compared."""
+    pairs: Count
+    unclear: Count
+    smoothed: bool
+    position: JudgePosition
+    table: tuple[RankedModel, ...]
+    """The strongest first."""
+
+
 class Change(Part):
     """An item whose outcome changed."""
 

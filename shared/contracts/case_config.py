@@ -24,6 +24,7 @@ from shared.upstream.addresses import NO_ADDRESS, address_problem
 
 MOST_CONCURRENCY: Final = 100
 """Calls at a time that a configuration may ask for."""
+MAX_CRITERION_CHARS: Final = 10_000
 MOST_REPEATS: Final = 1_000
 """How often a case may be put to a model."""
 MOST_IMAGES: Final = 20
@@ -117,6 +118,15 @@ class ModelConfig(_Strict):
     """Headers of requests to it."""
 
 
+class Pairwise(_Strict):
+    """How `proctor rank` compares the answers of models."""
+
+    model: Text
+    """The judge."""
+    criterion: Annotated[Text, Field(max_length=MAX_CRITERION_CHARS)]
+    """What makes an answer the better one, in words."""
+
+
 class RunSettings(_Strict):
     """The `config` block."""
 
@@ -196,6 +206,8 @@ class BenchConfig(_Strict):
     """Checks of all cases, before their own."""
     paid_checks: Literal["always", "needed"] | None = None
     """As in cases, for all of them."""
+    pairwise: Pairwise | None = None
+    """How `proctor rank` compares answers; it changes no result."""
     models: Annotated[list[Text], Field(min_length=1)]
     """Who is asked."""
     model_configs: Annotated[dict[str, ModelConfig], BeforeValidator(_mapping)] = {}

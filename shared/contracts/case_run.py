@@ -24,7 +24,7 @@ DEFAULT_TEMPERATURE: Final = 0.1
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
 
-WRITTEN_IF_USED: Final = ("prompts", "calls", "judge_params", "model_headers", "check_models")
+WRITTEN_IF_USED: Final = ("prompts", "calls", "judge_params", "model_headers", "check_models", "pairwise")
 """Settings that a snapshot has only where a run uses them."""
 
 FREEFORM: Final = "freeform"
@@ -108,6 +108,8 @@ class CaseRun:
     """Headers of requests to judges and to the models that checks name."""
     check_models: Mapping[str, Endpoint] = field(default_factory=dict)
     """Where the models are asked that checks name."""
+    pairwise: Mapping[str, str] = field(default_factory=dict)
+    """`model` and `criterion` by which `proctor rank` compares answers; empty: nobody does."""
     recorded: bool = False
     """Whether outputs were recorded before: no model under test is called, whatever is missing."""
     fail_fast: bool = False

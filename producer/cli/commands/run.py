@@ -44,6 +44,11 @@ class RunOptions:
     resumed: str | None = option(
         "--resume", metavar="RUN", help="Continue this run instead of submitting a file."
     )
+    rank: bool = option(
+        "--rank",
+        is_flag=True,
+        help="Then compare the models' answers in pairs, as `proctor rank` does.",
+    )
     dry_run: bool = option(
         "--dry-run", is_flag=True, help="Check the file and count its items; send nothing."
     )
@@ -111,6 +116,10 @@ def command(
         )
     if options.detach:
         return work.detach(session, submission, work_options)
+    if options.rank:
+        from producer.cli import ranking_output  # noqa: PLC0415 - start-up: only a ranking needs it
+
+        return ranking_output.run_and_rank(session, submission, work_options, settings.cases)
     return work.submit_and_follow(session, submission, work_options)
 
 
@@ -120,6 +129,10 @@ def _refuse_contradictions(
     """Refuses options that exclude each other, such as `--detach` with options for the end of a run."""
     if (file is None) == (options.resumed is None):
         raise UsageError("name a FILE, or a run with --resume", hint="see `proctor run --help`")
+    if options.rank and (options.detach or options.dry_run or options.resumed):
+        raise UsageError("--rank follows a new run to its end", hint="`proctor rank RUN` ranks another one")
+    if options.rank and (session.options.json or session.options.jsonl):
+        raise UsageError("--rank prints a table", hint="`proctor rank RUN --json` prints the ranking as JSON")
     if session.options.jsonl and (options.detach or options.dry_run):
         raise UsageError("--jsonl follows a run to its end", hint="`proctor watch RUN --jsonl`, or --json")
     if options.detach and gates:

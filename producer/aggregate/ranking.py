@@ -1,0 +1,144 @@
+"""Ranks models by comparisons of their answers, each shown to the judge in both orders.
+
+A pair of answers is won by the one that is preferred in both orders; all else is a tie, so that a judge who
+prefers a position prefers no model. How often the first answer was preferred is reported beside the ranking.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from producer.aggregate.bradley_terry import fit
+from producer.aggregate.statistics import Rate, wilson
+
+
+class Verdict(NamedTuple):
+    """What a judge said of one pair in one order."""
+
+    question: str
+    """Which case, prompt and repetition it is about."""
+    first: str
+    """Whose answer was shown as A."""
+    second: str
+    """Whose answer was shown as B."""
+    winner: str | None
+    """`A`, `B`, `tie`, or None: the judge did not answer, or nobody can read it."""
+
+
+class Ranked(NamedTuple):
+    """One competitor."""
+
+    name: str
+    wins: int
+    """Pairs in which its answer was preferred in both orders."""
+    losses: int
+    ties: int
+    strength: tuple[float, float, float]
+    """Probability that its answer is preferred to that of an average competitor, with its 95% interval."""
+
+    @property
+    def win_rate(self) -> Rate:
+        """Wins among all pairs."""
+        return wilson(self.wins, self.wins + self.losses + self.ties)
+
+
+class Ranking(NamedTuple):
+    """All competitors."""
+
+    table: Sequence[Ranked]
+    """The strongest first."""
+    pairs: int
+    """Pairs that were judged in both orders."""
+    unclear: int
+    """Verdicts that are missing or unreadable; their pairs do not count."""
+    prefers_first: Rate
+    """How often the answer shown first was preferred, of all verdicts that prefer one: half without bias."""
+    agrees: Rate
+    """In how many pairs both orders gave the same verdict."""
+    is_smoothed: bool
+    """Whether half a win was added to each direction of each pair: somebody never won, or never lost."""
+
+    def as_document(self) -> dict[str, Any]:
+        """Returns it as `--json` prints it."""
+        return {
+            "pairs": self.pairs,
+            "unclear": self.unclear,
+            "smoothed": self.is_smoothed,
+            "position": {
+                "first_preferred": self.prefers_first.as_document(),
+                "orders_agree": self.agrees.as_document(),
+            },
+            "table": [
+                {
+                    "name": each.name,
+                    "wins": each.wins,
+                    "losses": each.losses,
+                    "ties": each.ties,
+                    "win_rate": each.win_rate.as_document(),
+                    "strength": dict(
+                        zip(("value", "low", "high"), (round(part, 4) for part in each.strength), strict=True)
+                    ),
+                }
+                for each in self.table
+            ],
+        }
+
+
+def rank(names: Sequence[str], verdicts: Iterable[Verdict]) -> Ranking:
+    """Ranks competitors.
+
+    Args:
+        names: all of them; at least two.
+        verdicts: each pair in both orders.
+
+    >>> both = [Verdict("q1", "a", "b", "A"), Verdict("q1", "b", "a", "B")]
+    >>> found = rank(["b", "a"], both)
+    >>> [(each.name, each.wins, each.losses) for each in found.table], found.is_smoothed
+    ([('a', 1, 0), ('b', 0, 1)], True)
+    >>> biased = rank(["a", "b"], [Verdict("q1", "a", "b", "A"), Verdict("q1", "b", "a", "A")])
+    >>> biased.table[0].ties, biased.prefers_first.value, biased.agrees.value
+    (1, 1.0, 0.0)
+    """
+    pairs: Mapping[tuple[str, frozenset[str]], dict[str, Verdict]] = defaultdict(dict)
+    unclear = 0
+    for verdict in verdicts:
+        if verdict.winner is None:
+            unclear += 1
+        else:
+            pairs[verdict.question, frozenset((verdict.first, verdict.second))][verdict.first] = verdict
+    wins, losses, ties = Counter[str](), Counter[str](), Counter[str]()
+    scores = Counter[tuple[str, str]]()
+    complete = [tuple(both.values()) for both in pairs.values() if len(both) == len(("A", "B"))]
+    for both in complete:
+        one, other = sorted((both[0].first, both[0].second))
+        preferred = {_preferred(verdict) for verdict in both}
+        if preferred in ({one}, {other}):
+            winner = preferred.pop()
+            loser = other if winner == one else one
+            wins[str(winner)] += 1
+            losses[loser] += 1
+            scores[str(winner), loser] += 2
+        else:
+            ties[one] += 1
+            ties[other] += 1
+            scores[one, other] += 1
+            scores[other, one] += 1
+    strengths = fit(names, {pair: score / 2 for pair, score in scores.items()})
+    decided = [verdict.winner for both in complete for verdict in both if verdict.winner != "tie"]
+    same = sum(len({_preferred(verdict) for verdict in both}) == 1 for both in complete)
+    table = [
+        Ranked(name, wins[name], losses[name], ties[name], strengths.beats_average(name)) for name in names
+    ]
+    return Ranking(
+        sorted(table, key=lambda each: -each.strength[0]),
+        len(complete),
+        unclear,
+        wilson(decided.count("A"), len(decided)),
+        wilson(same, len(complete)),
+        strengths.is_smoothed,
+    )
+
+
+def _preferred(verdict: Verdict) -> str | None:
+    """Whose answer a verdict prefers; None for a tie."""
+    return {"A": verdict.first, "B": verdict.second}.get(str(verdict.winner))

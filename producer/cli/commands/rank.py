@@ -1,0 +1,30 @@
+"""`proctor rank RUN`: whose answers a judge prefers, pair by pair and in both orders."""
+
+import click
+
+from producer.cli.options.global_options import command as declare
+from producer.cli.options.option_groups import option_group
+from producer.cli.options.shared_options import WorkerOptions
+from producer.cli.session import Session, pass_session
+
+
+@declare()
+@click.argument("run")
+@click.option("-m", "--model", metavar="MODEL", help="Judge, instead of `pairwise.model` of the bench.")
+@click.option(
+    "--criterion", metavar="TEXT", help="What is better, instead of `pairwise.criterion` of the bench."
+)
+@option_group("workers", WorkerOptions)
+@pass_session
+def command(
+    session: Session, *, run: str, model: str | None, criterion: str | None, workers: WorkerOptions
+) -> int:
+    """Rank the models of RUN by their answers: a judge compares each pair of them, in both orders.
+
+    The comparisons are a run of their own; RUN and its results stay as they are. Give the run of a ranking
+    to print its table again without a call.
+    """
+    from producer.cli import ranking_output, work  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    options = work.WorkOptions(workers.processes, workers.in_flight)
+    return ranking_output.rank(session, run, options, model=model, criterion=criterion)

@@ -1,0 +1,136 @@
+"""Ranks the models of a run for `rank` and `run --rank`: works the comparisons, and prints the table."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from producer.aggregate.ranking import Ranking
+from producer.aggregate.statistics import Rate
+from producer.cli.error_exit import SCHEMA_VERSION
+from producer.cli.options.shared_options import InputOptions, SubmitChoice
+from producer.cli.run_lookup import find_run
+from producer.cli.session import Session
+from producer.cli.submission import Submission
+from producer.cli.work import WorkOptions, submit_and_follow
+from producer.document import EXIT_DONE, EXIT_NOT_GOOD
+from producer.load.case_load import plan_run
+from producer.options import CaseChoice
+from producer.ranking_run import FEWEST, HINT, comparison_of, is_ranking, ranking_of, write_comparisons
+from producer.text import plural
+from shared.errors import UsageError
+from shared.kinds import CASES
+
+COLUMNS: Final = ("#", "model", "wins", "losses", "ties", "preferred to average", "95% interval")
+
+
+def rank(
+    session: Session,
+    run: str,
+    options: WorkOptions,
+    *,
+    model: str | None = None,
+    criterion: str | None = None,
+) -> int:
+    """Submits the comparisons of a run's answers, works them to their end, and prints the ranking.
+
+    Args:
+        session: access to Redis.
+        run: the run's id; of a ranking: it is printed again.
+        options: how to work.
+        model: the judge; None: the bench's.
+        criterion: what is better; None: the bench's.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        UsageError: it has nothing to compare, or nobody says by what.
+    """
+    info = find_run(session, run)
+    if info.kind == CASES and is_ranking(session.store, info):
+        return _print(session, run, run, EXIT_DONE)
+    by = comparison_of(info, model, criterion)
+    earlier = set(session.seen)
+    with TemporaryDirectory(prefix="proctor-rank-") as folder:
+        bench = write_comparisons(session.store, info, Path(folder), by)
+        submission = Submission(session, str(bench), SubmitChoice(InputOptions(kind=CASES.name)))
+        code = submit_and_follow(session, submission, replace(options, is_shown=False))
+    [ranking] = session.seen - earlier
+    return _print(session, run, ranking, code)
+
+
+def run_and_rank(session: Session, submission: Submission, options: WorkOptions, choice: CaseChoice) -> int:
+    """Works a run of cases to its end, ranks its models, and returns the exit code of the run.
+
+    Args:
+        session: access to Redis.
+        submission: the file.
+        options: how to work.
+        choice: the options for cases.
+
+    Raises:
+        UsageError: nothing in the file says how answers are compared.
+        ProctorError: see `Submission.send`.
+    """
+    is_comparable = submission.kind() == CASES
+    if is_comparable and submission.source.repeatable:
+        plan = plan_run(submission.source, choice)
+        is_comparable = bool(plan.run.pairwise) and len(plan.run.models) >= FEWEST
+    if not is_comparable:
+        raise UsageError(f"{submission.source.name} has no two models and `pairwise`", hint=HINT)
+    earlier = set(session.seen)
+    code = submit_and_follow(session, submission, options)
+    [run] = session.seen - earlier
+    if code not in {EXIT_DONE, EXIT_NOT_GOOD}:
+        return code
+    return rank(session, run, replace(options, files=[], gates=())) or code
+
+
+def _print(session: Session, run: str, ranking: str, code: int) -> int:
+    """Prints a ranking; a verdict that cannot be read is no failure of the run that is ranked."""
+    found, end = ranking_of(session.store, ranking), EXIT_DONE if code == EXIT_NOT_GOOD else code
+    if session.options.json:
+        said = {"schema_version": SCHEMA_VERSION, "exit": end, "run_id": ranking, "ranks": run}
+        session.output.data(json.dumps(said | found.as_document(), ensure_ascii=False))
+    else:
+        _print_table(session, ranking, found)
+    if end != EXIT_DONE:
+        session.output.note(f"`proctor resume {ranking}`, then `proctor rank {ranking}` completes it")
+    return end
+
+
+def _print_table(session: Session, ranking: str, found: Ranking) -> None:
+    """Prints a ranking for people."""
+    output = session.output
+    output.data(f"{plural(found.pairs, 'pair')} of answers, each judged in both orders ({ranking})")
+    rows = [
+        (
+            str(place),
+            each.name,
+            str(each.wins),
+            str(each.losses),
+            str(each.ties),
+            _percent(each.strength[0]),
+            f"{_percent(each.strength[1])} to {_percent(each.strength[2])}",
+        )
+        for place, each in enumerate(found.table, 1)
+    ]
+    output.table(COLUMNS, rows, right=("#", "wins", "losses", "ties", "preferred to average"))
+    output.data(f"position: the answer shown first was preferred in {_rate(found.prefers_first)}")
+    output.data(f"both orders gave the same verdict in {_rate(found.agrees)}; the others count as ties")
+    if found.unclear:
+        output.note(f"{plural(found.unclear, 'verdict')} missing or unreadable; their pairs do not count")
+    if found.is_smoothed:
+        output.note("half a win was added to each side of each pair: a model has no win, or no loss")
+
+
+def _rate(rate: Rate) -> str:
+    """A share with its interval."""
+    if not rate.n:
+        return "0 of 0"
+    within = f"95% interval {_percent(rate.low)} to {_percent(rate.high)}"
+    return f"{round(rate.value * rate.n)} of {rate.n} ({_percent(rate.value)}, {within})"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}"

@@ -1,0 +1,182 @@
+"""Writes a run's answers as a bench of comparisons: each pair of models, by each case, in both orders.
+
+The judge is the model under test of that bench, so that its calls have limits, retries, cache, budget and
+price as all calls have. A ranking is a run of its own: the first one stays as it was.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from producer import kinds
+from producer.aggregate.ranking import Ranking, Verdict, rank
+from producer.report.cases.opened_rows import OpenedCase, opened
+from shared.contracts.case_run import CaseRun
+from shared.errors import UsageError
+from shared.runs import RunInfo, RunStore
+from worker.validation.pairwise import CHOICES, SYSTEM, comparison_prompt, read_choice
+
+METADATA: Final = "proctor.ranking"
+"""Where an item of a ranking says what it compares."""
+FEWEST: Final = 2
+HINT: Final = "write pairwise: {model: openai/gpt-4o-mini, criterion: Is more helpful.}, or give both options"
+
+
+class Comparison(NamedTuple):
+    """What is asked of whom."""
+
+    model: str
+    """The judge."""
+    criterion: str
+    """In people's words."""
+
+
+def comparison_of(info: RunInfo, model: str | None, criterion: str | None) -> Comparison:
+    """Returns what a run is to be ranked by: options go before what its bench says.
+
+    Raises:
+        UsageError: it is no run of cases, or neither says it.
+    """
+    if not kinds.of(info.kind).can_rescore:
+        raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models to cases are ranked")
+    written = CaseRun.from_snapshot(info.snapshot).pairwise
+    found = Comparison(model or written.get("model", ""), criterion or written.get("criterion", ""))
+    if not found.model or not found.criterion:
+        raise UsageError(f"{info.run} does not say who compares its answers, and by what", hint=HINT)
+    return found
+
+
+def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: Comparison) -> Path:
+    """Writes the bench of a ranking.
+
+    Args:
+        store: reads the run.
+        info: the run.
+        folder: where to write.
+        by: the judge and the criterion.
+
+    Raises:
+        UsageError: fewer than two models have answers to the same case.
+        RedisUnreachableError: Redis stays away.
+    """
+    run = CaseRun.from_snapshot(info.snapshot)
+    written = 0
+    with (folder / "comparisons.jsonl").open("w", encoding="utf-8") as out:
+        for case in _comparisons(store, info, by):
+            out.write(json.dumps(case, ensure_ascii=False) + "\n")
+            written += 1
+    if not written:
+        raise UsageError(
+            f"{info.run} has no case that two models have answered",
+            hint="`proctor results` shows its answers",
+        )
+    path = folder / "ranking.yaml"
+    path.write_text(json.dumps(_bench(run, by), ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def ranking_of(store: RunStore, run: str) -> Ranking:
+    """Reads the verdicts of a ranking's run, and ranks by them.
+
+    Raises:
+        UsageError: it is the run of something else.
+        RedisUnreachableError: Redis stays away.
+    """
+    names, verdicts = dict[str, None](), list[Verdict]()
+    for rows in store.item_pages(run, with_payload=True):
+        for case in opened(rows):
+            said = case.item.metadata.get(METADATA)
+            if not isinstance(said, dict):
+                raise UsageError(
+                    f"{run} is no ranking", hint="`proctor rank RUN` makes one of a run of cases"
+                )
+            reply = (case.result or {}).get("raw_output")
+            winner = None if reply is None else read_choice(reply).winner
+            names |= dict.fromkeys((said["first"], said["second"]))
+            verdicts.append(Verdict(said["question"], said["first"], said["second"], winner))
+    if len(names) < FEWEST:
+        raise UsageError(f"{run} has compared nothing", hint="`proctor results` shows why")
+    return rank(sorted(names), verdicts)
+
+
+def is_ranking(store: RunStore, info: RunInfo) -> bool:
+    """Whether a run is a ranking itself."""
+    for rows in store.item_pages(info.run, with_payload=True):
+        return any(METADATA in case.item.metadata for case in opened(rows[:1]))
+    return False
+
+
+def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dict[str, Any]]:
+    """Makes a case of each pair in each order."""
+    answers: Mapping[tuple[int, str, int], dict[str, OpenedCase]] = defaultdict(dict)
+    for rows in store.item_pages(info.run, with_payload=True):
+        for case in opened(rows):
+            item = case.item
+            if _answer_of(case) is not None:
+                answers[item.case, item.prompt_id or "", item.repeat][item.model] = case
+    for key in sorted(answers):
+        by_model = answers[key]
+        for first, second in permutations(by_model, 2):
+            yield _comparison(by_model[first], by_model[second], by)
+
+
+def _comparison(first: OpenedCase, second: OpenedCase, by: Comparison) -> dict[str, Any]:
+    """Makes a case of two answers."""
+    item = first.item
+    question = "/".join(
+        part
+        for part in (
+            item.id or str(item.case + 1),
+            item.prompt_id or "",
+            f"#{item.repeat + 1}" if item.repeat else "",
+        )
+        if part
+    )
+    asked = item.messages or item.input
+    prompt = comparison_prompt(by.criterion, asked, _answer_of(first) or "", _answer_of(second) or "")
+    compared = {"question": question, "first": item.model, "second": second.item.model}
+    return {"input": prompt, "metadata": {METADATA: compared}}
+
+
+def _answer_of(case: OpenedCase) -> str | None:
+    """What a model answered, in words: its text, else its refusal or the tools that it called."""
+    result = case.result or {}
+    text = result.get("raw_output")
+    if text is None or text:
+        return text
+    if result.get("refusal"):
+        return str(result["refusal"])
+    return json.dumps(result["tool_calls"], ensure_ascii=False) if result.get("tool_calls") else ""
+
+
+def _bench(run: CaseRun, by: Comparison) -> dict[str, Any]:
+    """Writes the bench around the comparisons; JSON is YAML."""
+    place = {**run.judges, **run.check_models, **run.models}.get(by.model)
+    own: dict[str, Any] = {}
+    if place is not None:
+        own = {"api_base": place.api_base or None, "api_key_env": place.api_key_env or None}
+    if by.model in run.model_headers:
+        own["headers"] = dict(run.model_headers[by.model])
+    if by.model in run.prices:
+        own["prices"] = dict(run.prices[by.model])
+    winner = {"type": "object", "required": ["winner"], "properties": {"winner": {"enum": [*CHOICES]}}}
+    return {
+        "name": f"{run.name}: ranking",
+        "system_prompt": SYSTEM,
+        "models": [by.model],
+        "model_configs": {by.model: own} if own else {},
+        "params": {"temperature": 0, **run.judge_params},
+        "default_checks": [{"json_schema": winner, "name": "verdict"}],
+        "test_cases_file": "comparisons.jsonl",
+        "config": {
+            "judge_model": None,
+            "concurrency": run.concurrency,
+            "max_cost": run.max_cost,
+            "timeout_s": run.timeout_s,
+            "cache": run.cache,
+            "json_extraction": "lenient",
+        },
+    }

@@ -1,0 +1,92 @@
+"""Rankings: `rank` and `run --rank` compare answers in pairs, in both orders, as a run of their own."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from producer.sample_api.server import in_background
+from tests.support.case_runs import WORKERS, bench, document, echo, rows_of
+from tests.support.cli import Cli
+from tests.support.model_server import ModelServer, Say
+from tests.support.schemas import hold
+
+TABLE: Final = [word for word in WORKERS if word != "--json"]
+CAPITALS: Final = [
+    {"id": "fr", "input": "Capital of France?"},
+    {"id": "jp", "input": "The capital of Japan?"},
+]
+
+
+def comparing(tmp_path: Path, api_base: str, judge: str, models: list[str], **more: Any) -> Path:
+    """Writes a bench whose answers are compared."""
+    said = {
+        "name": "capitals",
+        "system_prompt": "Answer.",
+        "models": models,
+        "pairwise": {"model": judge, "criterion": "Is brief."},
+        "model_configs": {name: {"api_base": api_base} for name in {*models, judge}},
+        "config": {"judge_model": None},
+        "test_cases": CAPITALS,
+        **more,
+    }
+    path = tmp_path / "capitals.yaml"
+    path.write_text(json.dumps(said), encoding="utf-8")
+    return path
+
+
+def test_models_are_ranked_by_their_answers(cli: Cli, tmp_path: Path) -> None:
+    """The first run stays as it was; the ranking is a run, and is printed again without a call."""
+    with in_background() as url:
+        path = comparing(tmp_path, f"{url}/v1", "judge", ["large", "large-mini"])
+        first = document(cli("run", path, *WORKERS))
+        before = rows_of(cli, first["run_id"])
+        found = hold("rank", cli("rank", first["run_id"], *WORKERS).out)
+    assert [(row["name"], row["wins"], row["losses"], row["ties"]) for row in found["table"]] == [
+        ("large", 2, 0, 0),
+        ("large-mini", 0, 2, 0),
+    ]
+    assert (found["pairs"], found["unclear"], found["smoothed"]) == (2, 0, True)
+    assert found["position"]["first_preferred"]["value"] == 0.5
+    assert (found["ranks"], found["run_id"] != first["run_id"]) == (first["run_id"], True)
+    assert rows_of(cli, first["run_id"]) == before
+    again = document(cli("rank", found["run_id"], "--json"))
+    assert again["table"] == found["table"]
+
+
+def test_a_judge_who_prefers_a_position_is_found_out(cli: Cli, tmp_path: Path) -> None:
+    """`run --rank` prints the table below the run's own result; a biased judge ranks nobody."""
+    with in_background() as url:
+        path = comparing(tmp_path, f"{url}/v1", "judge-mini", ["large", "large-mini"])
+        done = cli("run", path, "--rank", *TABLE)
+    assert done.code == 0, done
+    assert "preferred in 4 of 4 (100.0%" in done.out
+    assert "both orders gave the same verdict in 0 of 2" in done.out
+
+
+def test_verdicts_that_nobody_can_read_do_not_count(cli: Cli, tmp_path: Path) -> None:
+    """They are counted and named; an option takes the place of what the bench says."""
+
+    def script(prompt: str, _nth: int) -> Say:
+        return Say("both are fine") if prompt.startswith("Criterion") else echo(prompt, 1)
+
+    with ModelServer(script) as server:
+        run = document(cli("run", bench(tmp_path, server, CAPITALS), *WORKERS))["run_id"]
+        refused = cli("rank", run)
+        assert (refused.code, refused.out) == (2, "")
+        assert "pairwise" in refused.err
+        found = cli("rank", run, "-m", "alpha", "--criterion", "Is brief.", *WORKERS)
+    assert found.code == 0, found
+    assert (document(found)["pairs"], document(found)["unclear"]) == (0, 4)
+    assert {row["strength"]["value"] for row in document(found)["table"]} == {0.5}
+
+
+def test_what_cannot_be_ranked_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """A bench without `pairwise`, one model, or options that exclude each other: nothing is sent."""
+    with in_background() as url:
+        path = comparing(tmp_path, f"{url}/v1", "judge", ["large"])
+        alone = cli("run", path, "--rank")
+        assert alone.code == 2
+        assert "no two models" in alone.err
+        assert cli("run", path, "--rank", "--detach").code == 2
+        assert cli("run", path, "--rank", "--json").code == 2
+    assert cli("rank", "run-nobody").code == 2
