@@ -10,6 +10,8 @@ from worker.validation.scoring import CheckResult, verdict
 
 MAX_SHOWN_CHECKS: Final = 5
 """Failed checks that a message names."""
+MAX_SHOWN_CHARS: Final = 500
+"""Characters of a check's reason in a message; its row has all of it."""
 
 
 def with_checks(
@@ -32,7 +34,7 @@ def with_checks(
         return result
     passed, score = verdict(rows, at_least)
     result = replace(result, checks=tuple(rows), score=score)
-    if not result.passed:
+    if not result.passed or score is None:  # without a score no check has decided anything
         return result
     if passed:
         return replace(result, decided_by=CHECKS)
@@ -49,7 +51,7 @@ def with_checks(
 def _message(rows: Sequence[CheckResult], score: float | None, at_least: float | None) -> str:
     """Says which checks failed, and why."""
     failed = [row for row in rows if row.passed is False and row.weight > 0]
-    named = [f"{row.name}: {row.reason}" for row in failed[:MAX_SHOWN_CHECKS]]
+    named = [f"{row.name}: {row.reason[:MAX_SHOWN_CHARS]}" for row in failed[:MAX_SHOWN_CHECKS]]
     if len(failed) > len(named):
         named.append(f"and {len(failed) - len(named)} more")
     mean = "" if at_least is None else f"mean score {score or 0:.2f} < {at_least:g}; "

@@ -22,6 +22,8 @@ ROME = {"contains": "Rome"}
         ({"checks": [ROME], "regex_pattern": "Oslo"}, "failed_regex", "regex", 0.0),
         ({"checks": [PARIS], "regex_pattern": "Paris"}, "passed", "checks", 1.0),
         ({"checks": [], "at_least": 0.5}, "passed", "freeform", None),
+        ({"checks": [{**ROME, "weight": 0}]}, "passed", "no_check", None),
+        ({"checks": [{"max_latency_s": 1}], "regex_pattern": "Paris"}, "passed", "regex", None),
         ({"checks": [PARIS], "expected": {"a": 1}}, "failed_json_parse", "json_parse", 1.0),
     ],
 )
