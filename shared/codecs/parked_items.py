@@ -2,6 +2,7 @@
 
     {"reason":"rate","history":[1,0,350,"upstream_timeout"]}    held by a rate limit, one timeout before
     {"reason":"retry","judges":[[2,0,350,"upstream_timeout"],[0,0,0,""]]}    first of two judges is retried
+    {"reason":"rate","judges":[[0,0,0,""]],"check":"5d41402a"}    a check that calls a model waits
 
 A history is attempts, throttled, milliseconds waited, code of the last failure. Earlier versions stored plain
 text, such as `upstream_timeout 0 350 rate` or `Rate limited (429)`: it is read too, and what cannot be read
@@ -69,7 +70,9 @@ class ParkedState(msgspec.Struct, frozen=True, omit_defaults=True):
     history: History = History()
     """Of the model under test, or of the API."""
     judges: tuple[History, ...] = ()
-    """Of each judge in the order of the panel; empty unless the item waits for its judges."""
+    """Of each judge in the order of the panel, of stage 4 or of a check; empty unless it waits for them."""
+    check: str = ""
+    """Which paid check the judges are of, as a short digest; empty: those of stage 4."""
     text: str = ""
     """Text of an earlier version that cannot be parsed; may come from an API, so untrusted."""
 

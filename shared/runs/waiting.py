@@ -203,7 +203,8 @@ def _parked(state: ParkedState) -> str:
         sentence = f"waiting to retry after a {failure}"
     else:
         sentence = _REASONS.get(state.reason) or _printable(state.text)
-    return f"judges deferred: {sentence}" if state.judges and sentence else sentence
+    who = "check" if state.check else "judges"
+    return f"{who} deferred: {sentence}" if state.judges and sentence else sentence
 
 
 def _printable(text: str) -> str:

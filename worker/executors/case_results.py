@@ -8,9 +8,11 @@ import msgspec
 from shared.codecs.item_rows import CACHED, UNJUDGED, ItemRow
 from shared.contracts.case_run import CasePayload
 from shared.contracts.unjudged_case import NO_VERDICT, REASONING_CHARS, identity_of
+from shared.names import Outcome
 from worker.upstream.chat import ModelReply
 from worker.validation.case_verdict import ValidationResult
 from worker.validation.checks.kind import Answer
+from worker.validation.scoring import CheckResult
 
 _encode = msgspec.json.Encoder().encode
 
@@ -122,6 +124,16 @@ class _Vote(msgspec.Struct):
     cost_usd: float | None = None
 
 
+class _Check(msgspec.Struct):
+    name: str
+    check: str
+    score: float | None
+    passed: bool | None
+    reason: str
+    cost_usd: float | None = None
+    detail: dict[str, Any] = {}
+
+
 class _Detail(msgspec.Struct):
     votes: list[_Vote] = []
 
@@ -143,9 +155,32 @@ class _Result(msgspec.Struct):
     tool_calls: list[dict[str, Any]] = []
     refusal: str = ""
     finish_reason: str = ""
+    checks: list[_Check] = []
+
+
+class _Error(msgspec.Struct):
+    result: _Result
 
 
 _RESULT: Final = msgspec.json.Decoder(_Result)
+_ERROR: Final = msgspec.json.Decoder(_Error)
+
+
+def _stored(row: ItemRow) -> _Result:
+    """Reads a stored result, also one within an error."""
+    return _ERROR.decode(row.line).result if row.outcome is Outcome.ERROR else _RESULT.decode(row.line)
+
+
+def stored_checks(row: ItemRow) -> list[CheckResult]:
+    """Reads the checks of a result that lacks some of them; none of any other result.
+
+    >>> line = b'{"result":{"checks":[{"name":"a","check":"rubric","score":1.0,"passed":true,"reason":"r"}]}}'
+    >>> [check.score for check in stored_checks(ItemRow(0, "xj", line))]
+    [1.0]
+    """
+    if UNJUDGED not in row.code:
+        return []
+    return [CheckResult(*msgspec.structs.astuple(check)) for check in _stored(row).checks]
 
 
 def recorded_reply(payload: CasePayload) -> ModelReply | None:
@@ -185,7 +220,7 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
     """
     if UNJUDGED not in row.code:
         return None
-    result = _RESULT.decode(row.line)
+    result = _stored(row)
     if result.raw_output is None:
         return None
     usage = result.token_usage or _Usage()
@@ -195,7 +230,7 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
         None if result.metrics is None else result.metrics.first_token_ms,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
-        cost_usd=_without_votes(row.cost_usd, result) if are_votes_kept else row.cost_usd,
+        cost_usd=_without_others(row.cost_usd, result, are_votes_kept=are_votes_kept),
         is_cached=CACHED in row.code,
         reasoning=result.reasoning,
         tool_calls=result.tool_calls,
@@ -204,10 +239,12 @@ def stored_reply(row: ItemRow, *, are_votes_kept: bool = False) -> ModelReply | 
     )
 
 
-def _without_votes(cost_usd: float | None, result: _Result) -> float | None:
-    """Takes off what the judges have cost who could be asked."""
-    votes = (vote.cost_usd or 0.0 for stage in result.stages for vote in stage.detail.votes)
-    return None if cost_usd is None else max(0.0, cost_usd - sum(votes))
+def _without_others(cost_usd: float | None, result: _Result, *, are_votes_kept: bool) -> float | None:
+    """Takes off what checks have cost that could be asked, and judges whose votes are kept."""
+    others = sum(check.cost_usd or 0.0 for check in result.checks)
+    if are_votes_kept:
+        others += sum(vote.cost_usd or 0.0 for stage in result.stages for vote in stage.detail.votes)
+    return None if cost_usd is None else max(0.0, cost_usd - others)
 
 
 def answer_of(payload: CasePayload, reply: ModelReply) -> Answer:

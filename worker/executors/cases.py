@@ -1,16 +1,19 @@
 """The engine of cases: sends test cases to models and validates the answers, as the document defines it.
 
 the loop                                             threads for validation
-answer: cache, budget, limits, call, retry     ──►   stages 0 to 3
+answer: cache, budget, limits, call, retry     ──►   stages 0 to 3, free checks
 stage 4, where a judge may still accept        ◄──
+checks that call a model, while they matter
 
 An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
-item only when its answer is in the cache. Judges that cannot be reached leave `failed_equality`.
+item only when its answer is in the cache. Judges that cannot be reached leave `failed_equality`; a check that
+cannot be asked makes the item an error, which keeps the answer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -42,29 +45,43 @@ from worker.executors.case_results import (
     case_line,
     is_untimed,
     recorded_reply,
+    stored_checks,
     stored_reply,
 )
+from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
 from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.process import WorkerProcess
-from worker.sandbox import Sandboxes
+from worker.sandbox import Sandbox, Sandboxes
 from worker.upstream.budget import OverBudget
 from worker.upstream.cache import is_kept
 from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
 from worker.upstream.failures import UpstreamError
-from worker.upstream.model_caller import Answered, CallContext, CallDeferred, CallFailed, CallOutcome
+from worker.upstream.model_caller import (
+    Answered,
+    CallContext,
+    CallDeferred,
+    CallFailed,
+    CallOutcome,
+    EmbeddingOutcome,
+)
 from worker.upstream.retry import ModelRetryPolicy
 from worker.validation.case_verdict import ValidationResult
 from worker.validation.check_verdict import with_checks
-from worker.validation.checks.kind import NOTHING_RECORDED
+from worker.validation.checks.kind import NOTHING_RECORDED, Score, Subject
+from worker.validation.paid_checks import FAILED_BEFORE, Rules, is_open, skip_open
 from worker.validation.panel import tally_of
 from worker.validation.pipeline import before_judge, with_votes
 from worker.validation.schema import SchemaError
-from worker.validation.scoring import needs_sandbox, python_names
+from worker.validation.scoring import CheckResult, Evaluation, Question, needs_sandbox, python_names
 
 VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
+CHECK_UNAVAILABLE: Final = "check_unavailable"
+NO_DECISION: Final = {"status": None, "passed": False, "decided_by": None, "message": "", "score": None}
+"""What is stored of the verdict where a check could not be asked; the answer and what is known of it stay."""
 IMAGE_MISSING: Final = "image_missing"
 _OF_CASES: Final = tuple(name for name in CRITERIA if name != "checks")
 MAX_OUTPUT_BYTES: Final = 1 << 20
@@ -83,10 +100,14 @@ class Validated(NamedTuple):
     """The answer."""
     result: ValidationResult
     """The verdict."""
-    judged: Sequence[ModelReply]
-    """The judges' replies, as far as some were needed and came."""
-    is_unjudged: bool
-    """Whether judges were needed and too few of them could be reached."""
+    judged: Sequence[ModelReply | EmbeddingReply] = ()
+    """The replies of judges and for checks, as far as some were needed and came."""
+    is_unjudged: bool = False
+    """Whether judges or checks were needed and too few of them could be reached."""
+    unavailable: str = ""
+    """Which check could not be asked, and why; empty when all could."""
+    kept_usd: float = 0.0
+    """What checks had cost that were asked for an earlier result."""
 
 
 class Failed(NamedTuple):
@@ -143,9 +164,10 @@ class CasesEngine:
                 result = await self._in_thread(self._validate, payload, answer)
         except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
             return _unjudged(error)
-        if not result.awaits_judge or not self._run.judges:
-            return Validated(answer, decided(payload, result), (), is_unjudged=False)
-        return await self._with_judge(item, payload, answer, result)
+        judged: Validated | ParkedItem | EndRun = Validated(answer, result)
+        if result.awaits_judge and self._run.judges:
+            judged = await self._with_judge(item, payload, answer, result)
+        return await self._with_checks(item, payload, judged) if isinstance(judged, Validated) else judged
 
     def evaluate(self, item: Item, answer: Validated | Failed) -> ItemResult:
         """Writes down how a case ended."""
@@ -153,20 +175,27 @@ class CasesEngine:
         if isinstance(answer, Failed):
             judged = self.error_result(item, answer.code, answer.message)
             return judged._replace(ends_run=answer.ends_run or self._after_failure)
-        reply, result, replies, is_unjudged = answer
-        costs = [reply.cost_usd, *(each.cost_usd for each in replies)]
+        reply, result, replies = answer.reply, answer.result, answer.judged
+        costs = [answer.kept_usd, reply.cost_usd, *(each.cost_usd for each in replies)]
         # An answer that brought no attempt was recorded, or paid for with an earlier result.
         asked = [reply, *replies] if item.attempts > item.claimed.attempts else replies
         details = CallDetails.of(reply)
-        flags = (CACHED if reply.is_cached else "") + (UNJUDGED if is_unjudged else "")
+        flags = (CACHED if reply.is_cached else "") + (UNJUDGED if answer.is_unjudged else "")
+        outcome = Outcome.PASSED if result.passed else Outcome.FAILED
+        line = case_line(case_document(payload, result, details))
+        if answer.unavailable:
+            outcome = Outcome.ERROR
+            document = case_document(payload, result, details) | NO_DECISION
+            line = case_line(document, CHECK_UNAVAILABLE, answer.unavailable)
         return ItemResult(
-            Outcome.PASSED if result.passed else Outcome.FAILED,
-            case_line(case_document(payload, result, details)),
+            outcome,
+            line,
             latency_ms=None if is_untimed(payload) else reply.latency_ms,
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
             paid_usd=sum(each.cost_usd or 0.0 for each in asked if not each.is_cached),
             flags=flags,
-            ends_run="" if result.passed else self._after_failure,
+            ends_run="" if outcome is Outcome.PASSED else self._after_failure,
+            code=CHECK_UNAVAILABLE if answer.unavailable else "",
         )
 
     def error_result(self, item: Item, code: str, message: str) -> ItemResult:
@@ -216,12 +245,13 @@ class CasesEngine:
         self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
     ) -> Validated | ParkedItem | EndRun:
         """Asks the judges whether an output means what was expected."""
+        parked = decode_parked(item.claimed.error)
         asked = await ask_judges(
             judge_requests(self._run, payload, result),
             lambda request, history: self._ask(item, request, history),
-            decode_parked(item.claimed.error).judges,
+            () if parked.check else parked.judges,
             # The answer is in the cache, and will be found there.
-            may_park=self._run.cache and payload.recorded is None and is_kept(answer),
+            may_park=self._may_park(payload, answer),
         )
         match asked:
             case OverBudget():
@@ -229,13 +259,81 @@ class CasesEngine:
             case JudgesDeferred(due_ms, state):
                 return ParkedItem(item.attempts, _wait_s(due_ms), state)
             case JudgeVotes(votes, replies):
-                judged = decided(payload, with_votes(result, votes))
+                judged = with_votes(result, votes)
                 return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
+
+    async def _with_checks(
+        self, item: Item, payload: CasePayload, judged: Validated
+    ) -> Validated | Failed | ParkedItem | EndRun:
+        """Asks the checks that call a model, and lets all checks decide."""
+        rules, result = rules_of(payload), judged.result
+        rows: Sequence[CheckResult] = result.checks
+        if not result.passed and not rules.is_always:
+            rows = skip_open(rows, FAILED_BEFORE)
+        if not any(map(is_open, rows)):
+            return judged._replace(result=with_checks(result, rules.at_least, rows))
+        rows, kept_usd = await self._with_earlier_checks(item, rows)
+        try:
+            asked = await ask_checks(checks_of(payload), rows, self._desk(item, payload, judged.reply))
+        except (ValidatorSecurityError, CheckUnusableError) as error:
+            return _unjudged(error)
+        match asked:
+            case OverBudget():
+                return EndRun(RunState.INCOMPLETE)
+            case ChecksDeferred(due_ms, state):
+                return ParkedItem(item.attempts, _wait_s(due_ms), state)
+            case ChecksAsked(all_rows, replies, unavailable):
+                return judged._replace(
+                    result=with_checks(result, rules.at_least, all_rows),
+                    judged=[*judged.judged, *replies],
+                    is_unjudged=judged.is_unjudged or bool(unavailable),
+                    unavailable=unavailable,
+                    kept_usd=kept_usd,
+                )
+
+    def _desk(self, item: Item, payload: CasePayload, reply: ModelReply) -> CheckDesk:
+        """How the checks of a case are evaluated and asked."""
+        return CheckDesk(
+            self._run,
+            rules_of(payload),
+            partial(self._in_thread, self._evaluate, payload, reply),
+            partial(self._ask, item),
+            partial(self._embed, item),
+            decode_parked(item.claimed.error),
+            may_park=self._may_park(payload, reply),
+        )
+
+    async def _with_earlier_checks(
+        self, item: Item, rows: Sequence[CheckResult]
+    ) -> tuple[Sequence[CheckResult], float]:
+        """Takes over the checks that were asked for a result that lacks others; also what they cost."""
+        if not item.claimed.generation:
+            return rows, 0.0
+        found = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
+        earlier = [each for row in found for each in stored_checks(row)]
+        if len(earlier) != len(rows):
+            return rows, 0.0
+        kept = [old if is_taken(old, new) else new for old, new in zip(earlier, rows, strict=True)]
+        return kept, sum(row.cost_usd or 0.0 for row, new in zip(kept, rows, strict=True) if row is not new)
+
+    def _may_park(self, payload: CasePayload, answer: ModelReply) -> bool:
+        """Whether an answer is in the cache, and will be found there after a wait."""
+        return self._run.cache and payload.recorded is None and is_kept(answer)
 
     async def _ask(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
         """Asks a model on behalf of the run."""
+        models = self._process.upstream.models
+        return await models.call(request, self._context(item), history, on_send=item.calling)
+
+    async def _embed(self, item: Item, request: EmbeddingRequest, history: History) -> EmbeddingOutcome:
+        """Embeds texts on behalf of the run."""
+        models = self._process.upstream.models
+        return await models.embed(request, self._context(item), history, on_send=item.calling)
+
+    def _context(self, item: Item) -> CallContext:
+        """On whose behalf models are called, and within which bounds."""
         run = self._run
-        scope = CallContext(
+        return CallContext(
             run=self._name,
             owner=item.lease.token,
             use_cache=run.cache,
@@ -244,7 +342,6 @@ class CasesEngine:
             retry=ModelRetryPolicy(),
             concurrency=run.concurrency,
         )
-        return await self._process.upstream.models.call(request, scope, history, on_send=item.calling)
 
     async def _known(self, item: Item, payload: CasePayload) -> ModelReply | None:
         """Finds an answer that needs no call: a recorded one, or that of a result that lacks its judge."""
@@ -263,10 +360,25 @@ class CasesEngine:
         answer = answer_of(payload, reply) if checks else NOTHING_RECORDED
         if not NEEDS_SANDBOX & payload.criteria.keys() and not needs_sandbox(checks):
             return before_judge(case, reply.text, checks=checks, answer=answer)
-        has_functions = "validator" in payload.criteria or python_names(checks)
-        source = self._run.validators.source if self._run.validators and has_functions else None
-        with self._sandboxes.batch(source) as sandbox:
+        has_functions = "validator" in payload.criteria or bool(python_names(checks))
+        with self._sandbox(has_functions=has_functions) as sandbox:
             return before_judge(case, reply.text, sandbox=sandbox, checks=checks, answer=answer)
+
+    def _evaluate(
+        self, payload: CasePayload, reply: ModelReply, check: Check, answers: Mapping[bytes, Score]
+    ) -> tuple[Score, Sequence[Question]]:
+        """Evaluates a check that calls a model, with what is known so far; in a thread for validation."""
+        evaluation, has_functions = Evaluation(answers), bool(python_names([check]))
+        with (
+            self._sandbox(has_functions=has_functions) if needs_sandbox([check]) else nullcontext() as sandbox
+        ):
+            score = evaluation.score(check, subject_of(self._run, payload, reply, sandbox))
+        return score, list(evaluation.questions.values())
+
+    def _sandbox(self, *, has_functions: bool) -> AbstractContextManager[Sandbox]:
+        """Opens a sandbox for what runs patterns, and functions of the validators file."""
+        validators = self._run.validators if has_functions else None
+        return self._sandboxes.batch(validators.source if validators else None)
 
 
 def case_of(run: CaseRun, payload: CasePayload) -> dict[str, Any]:
@@ -282,9 +394,30 @@ def checks_of(payload: CasePayload) -> tuple[Check, ...]:
     return msgspec.convert(raw, tuple[Check, ...]) if raw else ()
 
 
-def decided(payload: CasePayload, result: ValidationResult) -> ValidationResult:
-    """The verdict of stages and judges with that of the checks."""
-    return with_checks(result, payload.criteria.get("at_least"))
+def rules_of(payload: CasePayload) -> Rules:
+    """What a case says about its checks as a whole."""
+    criteria = payload.criteria
+    return Rules(criteria.get("at_least"), is_always=criteria.get("paid_checks") == "always")
+
+
+def subject_of(run: CaseRun, payload: CasePayload, reply: ModelReply, sandbox: Sandbox | None) -> Subject:
+    """What checks look at."""
+    return Subject(
+        reply.text,
+        answer_of(payload, reply),
+        payload.input,
+        payload.vars,
+        payload.expected,
+        sandbox,
+        is_lenient=run.json_extraction == "lenient",
+    )
+
+
+def is_taken(earlier: CheckResult, row: CheckResult) -> bool:
+    """Whether a check has its score from an earlier result."""
+    return (
+        is_open(row) and earlier.score is not None and (earlier.name, earlier.check) == (row.name, row.check)
+    )
 
 
 def _unjudged(error: ProctorError) -> Failed:

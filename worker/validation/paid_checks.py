@@ -54,7 +54,12 @@ def close(rows: Sequence[CheckResult], rules: Rules) -> list[CheckResult]:
     'not asked: another check failed'
     """
     why = "another check failed" if rules.at_least is None else "its score cannot change the outcome"
-    return [row._replace(reason=f"not asked: {why}") if is_open(row) else row for row in rows]
+    return skip_open(rows, f"not asked: {why}")
+
+
+def skip_open(rows: Sequence[CheckResult], reason: str) -> list[CheckResult]:
+    """Gives the checks that were not asked a reason."""
+    return [row._replace(reason=reason) if is_open(row) else row for row in rows]
 
 
 def is_open(row: CheckResult) -> bool:

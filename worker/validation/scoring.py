@@ -5,6 +5,8 @@ verdict(rows, at_least)                whether the case passes, and its score
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -94,19 +96,23 @@ def python_names(checks: Sequence[Check]) -> list[str]:
     return own + [name for check in checks for name in python_names(check.checks)]
 
 
-class Question(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
     """What a paid check asks about a text."""
 
     check: Check
     """The check, an inner one perhaps."""
-    text: str
-    """The output, or the part of it that a `json_path` selects."""
+    subject: Subject
+    """What it looks at: the output, or the part of it that a `json_path` selects."""
+    key: bytes
+    """Identifies it among those of a case: what is asked twice is asked once."""
 
-    @property
-    def key(self) -> bytes:
-        """Identifies it among those of a case: what is asked twice is asked once."""
-        asked = msgspec.structs.replace(self.check, name="", at_least=None, weight=1.0, json_path="")
-        return msgspec.json.encode((asked, self.text))
+
+def question_of(check: Check, subject: Subject) -> Question:
+    """Makes the question of a check."""
+    asked = msgspec.structs.replace(check, name="", at_least=None, weight=1.0, json_path="")
+    text = msgspec.json.encode((asked, escape_surrogates(subject.text)))
+    return Question(check, subject, blake2b(text, digest_size=16).digest())
 
 
 class Evaluation:
@@ -160,7 +166,7 @@ class Evaluation:
             return kind.run(check, subject)
         if kind.run_nested is not None:
             return kind.run_nested(check, subject, self)
-        question = Question(check, subject.text)
+        question = question_of(check, subject)
         answer = self._answers.get(question.key)
         if answer is None:
             self.questions[question.key] = question

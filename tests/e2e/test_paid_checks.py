@@ -1,0 +1,183 @@
+"""Checks that call a model, from the bench to the result: what is asked, how often, and what it costs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.case_runs import WORKERS, bench, document, rows_of
+from tests.support.cli import Cli
+from tests.support.model_server import ModelServer, Request, Say
+
+RUBRIC = "Is it polite?"
+"""What rubrics of these tests ask."""
+EMBEDDING = "/v1/embeddings"
+
+
+def judge(score: float) -> Say:
+    return Say(json.dumps({"reason": f"worth {score}", "score": score}))
+
+
+def polite(prompt: str, _nth: int) -> Say:
+    """Answers what it is told to; as a judge it finds "please" polite."""
+    if "Criterion:" in prompt:
+        return judge(0.9 if "please" in prompt.split("Output:")[1] else 0.2)
+    return Say(prompt)
+
+
+def kinds_of(requests: list[Request]) -> list[str]:
+    """What was asked, in order."""
+    return [
+        "embeddings"
+        if request.path == EMBEDDING
+        else "rubric"
+        if "Criterion:" in request.prompt
+        else "answer"
+        for request in requests
+    ]
+
+
+def run(cli: Cli, path: Path, *more: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    told = document(cli("run", path, *more, *WORKERS))
+    return told, rows_of(cli, told["run_id"])
+
+
+def paid_bench(folder: Path, server: ModelServer, cases: list[dict[str, Any]], **more: Any) -> Path:
+    """A bench of one model with a judge and an embedding model."""
+    config = {"embedding_model": "openai/embedder", **more.pop("config", {})}
+    place = {"api_base": server.api_base, "prices": {"prompt_per_million": 1, "completion_per_million": 1}}
+    path = bench(folder, server, cases, models=["alpha"], config=config, **more)
+    said = path.read_text(encoding="utf-8")
+    path.write_text(
+        said.replace("model_configs:\n", f"model_configs:\n  openai/embedder: {json.dumps(place)}\n")
+    )
+    return path
+
+
+def test_each_paid_check_is_one_call_and_none_when_cached(cli: Cli, tmp_path: Path) -> None:
+    """The texts of a case are embedded by one request; a second run asks nobody at all."""
+    checks = [
+        {"similar": "please help", "at_least": 0.5},
+        {"similar": "please do", "at_least": 0.5},
+        {"rubric": RUBRIC},
+    ]
+    with ModelServer(polite) as server:
+        path = paid_bench(tmp_path, server, [{"input": "please stop", "checks": checks}])
+        first, [row] = run(cli, path)
+        assert kinds_of(server.requests) == ["answer", "embeddings", "rubric"]
+        assert sorted(server.requests[1].body["input"]) == ["please do", "please help", "please stop"]
+        second, [again] = run(cli, path)
+        assert len(server.requests) == 3
+    assert (first["counts"]["passed"], second["counts"]["passed"]) == (1, 1)
+    rows = row["result"]["checks"]
+    assert [each["check"] for each in rows] == ["similar", "similar", "rubric"]
+    assert [each["passed"] for each in rows] == [True, True, True]
+    assert rows[2]["reason"] == "worth 0.9"
+    assert rows[2]["score"] == 0.9
+    assert [each["cost_usd"] for each in rows[:2]] == [0.0, pytest.approx(11e-6)]
+    assert rows[2]["cost_usd"] == pytest.approx((11 * 100 + 3 * 200) / 1e6)
+    assert row["cost_usd"] == pytest.approx(2 * rows[2]["cost_usd"] + 11e-6)
+    assert [each["score"] for each in again["result"]["checks"]] == [each["score"] for each in rows]
+
+
+def test_nothing_is_asked_that_cannot_change_the_outcome(cli: Cli, tmp_path: Path) -> None:
+    """A failed free check, or a failed stage, saves the calls; `paid_checks: always` makes them."""
+    checks: list[Any] = [{"rubric": RUBRIC}, {"contains": "please"}]
+    cases: list[dict[str, Any]] = [
+        {"id": "free", "input": "stop", "checks": checks},
+        {"id": "stage", "input": "please", "regex_pattern": "^stop", "checks": checks},
+        {"id": "always", "input": "stop it", "checks": checks, "paid_checks": "always"},
+        {"id": "mean", "input": "stop this", "checks": [*checks, {"contains": "stop"}], "at_least": 0.3},
+    ]
+    with ModelServer(polite) as server:
+        _, rows = run(cli, paid_bench(tmp_path, server, cases))
+        assert kinds_of(server.requests).count("rubric") == 1
+    by_id = {row["result"]["case_id"]: row["result"] for row in rows}
+    assert [by_id[name]["checks"][0]["reason"] for name in ("free", "stage", "mean")] == [
+        "not asked: another check failed",
+        "not asked: the case has failed already",
+        "not asked: its score cannot change the outcome",
+    ]
+    assert by_id["free"]["checks"][0]["passed"] is None
+    assert by_id["always"]["checks"][0]["score"] == 0.2
+    statuses = {name: result["status"] for name, result in by_id.items()}
+    assert statuses == {
+        "free": "failed_checks",
+        "stage": "failed_regex",
+        "always": "failed_checks",
+        "mean": "passed",
+    }
+
+
+@pytest.mark.parametrize("more", [(), ("--no-cache",)], ids=["cached", "not cached"])
+def test_retry_asks_only_the_check_that_was_away(more: tuple[str, ...], cli: Cli, tmp_path: Path) -> None:
+    """The item is an error that keeps its answer and its other checks; nothing is asked or paid twice."""
+    is_there = False
+
+    def script(prompt: str, nth: int) -> Say:
+        return Say("no such model", 404) if "Criterion:" in prompt and not is_there else polite(prompt, nth)
+
+    checks = [{"similar": "please help", "at_least": 0.5}, {"rubric": RUBRIC}]
+    with ModelServer(script) as server:
+        path = paid_bench(tmp_path, server, [{"input": "please stop", "checks": checks}])
+        done = cli("run", path, *more, *WORKERS)
+        told = document(done)
+        [row] = rows_of(cli, told["run_id"])
+        is_there = True
+        retried = cli("retry", told["run_id"], *WORKERS)
+        assert kinds_of(server.requests) == ["answer", "embeddings", "rubric", "rubric"]
+        [after] = rows_of(cli, told["run_id"])
+    assert row["error"]["code"] == "check_unavailable"
+    assert "no such model" in row["error"]["message"]
+    assert row["result"]["raw_output"] == "please stop"
+    assert row["result"]["checks"][0]["passed"] is True
+    assert row["result"]["checks"][1]["reason"].startswith("could not be asked: judge: ")
+    assert document(retried)["counts"]["passed"] == 1
+    assert after["result"]["checks"][0]["reason"] == row["result"]["checks"][0]["reason"]
+    one_answer = (11 * 100 + 3 * 200) / 1e6
+    assert after["cost_usd"] == pytest.approx(2 * one_answer + 11e-6)
+
+
+def test_a_check_that_is_asked_for_a_pause_parks_the_case(cli: Cli, tmp_path: Path) -> None:
+    """The case gives its place to others, and comes back with its answer from the cache."""
+
+    def script(prompt: str, nth: int) -> Say:
+        return (
+            Say("wait", 429, {"Retry-After": "3"})
+            if "Criterion:" in prompt and nth == 1
+            else polite(prompt, nth)
+        )
+
+    with ModelServer(script) as server:
+        path = paid_bench(tmp_path, server, [{"input": "please", "checks": [{"rubric": RUBRIC}]}])
+        told, _ = run(cli, path)
+        assert kinds_of(server.requests) == ["answer", "rubric", "rubric"]
+    assert told["counts"]["passed"] == 1
+
+
+def test_a_panel_and_combinations_decide_as_they_say(cli: Cli, tmp_path: Path) -> None:
+    """More than half of a panel; and in `any`, a free check that passes saves the call."""
+    checks = [
+        {"rubric": RUBRIC, "models": ["judge", "alpha", "beta"], "name": "panel"},
+        {"any": [{"rubric": RUBRIC}, {"contains": "please"}], "name": "saved"},
+        {"not": {"rubric": "Is it rude?", "at_least": 0.95}, "name": "asked"},
+    ]
+    with ModelServer(polite) as server:
+        path = paid_bench(tmp_path, server, [{"input": "please", "checks": checks}])
+        _, [row] = run(cli, path)
+        assert kinds_of(server.requests).count("rubric") == 4
+    rows = {each["name"]: each for each in row["result"]["checks"]}
+    assert rows["panel"]["reason"] == "scores 0.9, 0.9, 0.9: more than half reach 0.9"
+    assert [vote["model"] for vote in rows["panel"]["detail"]["votes"]] == ["judge", "alpha", "beta"]
+    assert rows["saved"]["passed"] is True
+    assert (rows["asked"]["passed"], rows["asked"]["score"]) == (True, pytest.approx(0.1))
+
+
+def test_the_cost_limit_holds_for_checks(cli: Cli, tmp_path: Path) -> None:
+    """A run whose money is spent ends as incomplete, without asking."""
+    with ModelServer(polite) as server:
+        path = paid_bench(tmp_path, server, [{"input": "please", "checks": [{"rubric": RUBRIC}]}])
+        told = document(cli("run", path, "--max-cost", "0.01", *WORKERS))
+        assert kinds_of(server.requests) == ["answer"]
+    assert told["state"] == "incomplete"

@@ -1,0 +1,304 @@
+"""Asks the paid checks of a case, one question after the other, each as every model is asked.
+
+    which check is next, and whether it still matters     worker/validation/paid_checks.py, pure
+    what is asked, and what the reply means               worker/validation/checks/{similar,rubric}.py, pure
+
+What has been answered is paid for: it is in the cache, or kept here until all checks are done.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, assert_never
+
+from shared.clock import now_ms
+from shared.codecs.parked_items import History, ParkedState
+from shared.contracts.call_options import split_temperature
+from shared.contracts.case_run import CaseRun, Endpoint
+from shared.contracts.checks import Check
+from shared.upstream.prices import cost_of
+from worker.executors.case_judges import JUDGE_TEMPERATURE, Ask, JudgesDeferred, JudgeVotes, ask_judges
+from worker.upstream.budget import OverBudget
+from worker.upstream.chat import ModelReply, ModelRequest, estimate_tokens
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
+from worker.upstream.model_caller import CallDeferred, CallFailed, Embedded, EmbeddingOutcome
+from worker.validation.checks.kind import Score
+from worker.validation.checks.rubric import judges_of, panel_score, rubric_prompt
+from worker.validation.checks.similar import score_without_asking, similarity_score, texts_of
+from worker.validation.display import cut
+from worker.validation.paid_checks import Rules, close, is_open, next_check, skip_open
+from worker.validation.scoring import CheckResult, Question, result_of
+
+Embed: TypeAlias = Callable[[EmbeddingRequest, History], Awaitable[EmbeddingOutcome]]
+"""Embeds texts on behalf of the run."""
+Evaluate: TypeAlias = Callable[[Check, Mapping[bytes, Score]], Awaitable[tuple[Score, Sequence[Question]]]]
+"""Evaluates a check with the answers so far; also returns what has to be asked before its score is known."""
+Reply: TypeAlias = ModelReply | EmbeddingReply
+
+
+class ChecksAsked(NamedTuple):
+    """All checks of a case, asked as far as they mattered."""
+
+    rows: list[CheckResult]
+    """In the order of the case."""
+    replies: list[Reply]
+    """What came for them."""
+    unavailable: str = ""
+    """Which check could not be asked, and why; empty when all could."""
+
+
+class ChecksDeferred(NamedTuple):
+    """A model cannot be asked soon."""
+
+    due_ms: int
+    """When it can be."""
+    state: ParkedState
+    """Why it waits, and what each of its calls has been through."""
+
+
+class Unavailable(NamedTuple):
+    """A question that nobody answers."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDesk:
+    """How the checks of one case are evaluated and asked."""
+
+    run: CaseRun
+    rules: Rules
+    evaluate: Evaluate
+    ask: Ask
+    embed: Embed
+    parked: ParkedState
+    """Why the item waited before, if it did."""
+    may_park: bool
+    """Whether a model that cannot be asked soon may park the case; else it is waited for."""
+
+
+@dataclass(slots=True)
+class _Asking:
+    """What is known so far."""
+
+    checks: Sequence[Check]
+    rows: list[CheckResult]
+    prices: list[float | None]
+    """By position of the check: what asking it may cost; None where that is not known."""
+    questions: dict[int, Sequence[Question]] = field(default_factory=dict)
+    """By position of the check: what has to be asked."""
+    answers: dict[bytes, Score] = field(default_factory=dict)
+    replies: list[Reply] = field(default_factory=list)
+    costs: dict[int, list[float | None]] = field(default_factory=dict)
+    """By position of the check."""
+
+
+async def ask_checks(
+    checks: Sequence[Check], rows: Sequence[CheckResult], desk: CheckDesk
+) -> ChecksAsked | ChecksDeferred | OverBudget:
+    """Asks the paid checks that matter, the cheapest first.
+
+    Args:
+        checks: those of the case.
+        rows: what is known of each; those that were not asked yet are open.
+        desk: how they are evaluated and asked.
+
+    Raises:
+        CheckUnusableError: a pattern or function inside of one cannot be run, whatever the output.
+    """
+    state = _Asking(checks, list(rows), [None] * len(rows))
+    for place in [place for place, row in enumerate(rows) if is_open(row)]:
+        await _evaluate(place, state, desk)
+    while (at := next_check(checks, state.rows, state.prices, desk.rules)) is not None:
+        if any(question.key in state.answers for question in state.questions[at]):
+            await _evaluate(at, state, desk)  # its texts were embedded together with those of another
+        while state.questions[at]:
+            question = min(state.questions[at], key=lambda each: _price(each, desk.run) or 0.0)
+            ended = await _ask(at, question, state, desk)
+            if isinstance(ended, Unavailable):
+                return _unavailable(at, ended, state)
+            if ended is not None:
+                return ended
+            await _evaluate(at, state, desk)
+    return ChecksAsked(close(state.rows, desk.rules), state.replies)
+
+
+async def _evaluate(at: int, state: _Asking, desk: CheckDesk) -> None:
+    """Finds the score of a check, or what has to be asked for it."""
+    check = state.checks[at]
+    score, state.questions[at] = await desk.evaluate(check, state.answers)
+    prices = [_price(question, desk.run) for question in state.questions[at]]
+    state.prices[at] = None if None in prices else sum(price for price in prices if price is not None)
+    if not state.questions[at]:
+        costs = state.costs.get(at, [0.0])
+        cost_usd = None if None in costs else sum(cost for cost in costs if cost is not None)
+        state.rows[at] = result_of(check, score, cost_usd)
+
+
+async def _ask(
+    at: int, question: Question, state: _Asking, desk: CheckDesk
+) -> Unavailable | ChecksDeferred | OverBudget | None:
+    """Asks one question; None when it is answered."""
+    if question.check.check == "similar":
+        return await _ask_similar(at, question, state, desk)
+    return await _ask_rubric(at, question, state, desk)
+
+
+async def _ask_rubric(
+    at: int, question: Question, state: _Asking, desk: CheckDesk
+) -> Unavailable | ChecksDeferred | OverBudget | None:
+    """Asks the judges of a rubric, all at the same time."""
+    requests = rubric_requests(question, desk.run)
+    asked = await ask_judges(requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park)
+    match asked:
+        case OverBudget():
+            return asked
+        case JudgesDeferred(due_ms, parked):
+            return ChecksDeferred(due_ms, _marked(question, parked))
+        case JudgeVotes(votes, replies):
+            state.replies += replies
+            state.costs.setdefault(at, []).extend(reply.cost_usd for reply in replies)
+            score = panel_score(question.check, votes)
+            if score is None:
+                return Unavailable(
+                    "; ".join(f"{cut(vote.judge)}: {cut(vote.why)}" for vote in votes if not vote.reply)
+                )
+            state.answers[question.key] = score
+            return None
+        case _:
+            assert_never(asked)
+
+
+async def _ask_similar(
+    at: int, question: Question, state: _Asking, desk: CheckDesk
+) -> Unavailable | ChecksDeferred | OverBudget | None:
+    """Embeds the texts of all checks of this kind that ask the same model, by one request."""
+    together = []
+    for each in _of_same_model(question, state):
+        known = score_without_asking(each.subject.text)
+        if known is None:
+            together.append(each)
+        else:
+            state.answers[each.key] = known
+    if question not in together:
+        return None
+    request = embedding_request(together, desk.run)
+    asked = await _until_embedded(request, question, desk)
+    match asked:
+        case OverBudget():
+            return asked
+        case CallDeferred(due_ms, reason, history):
+            return ChecksDeferred(due_ms, _marked(question, ParkedState(reason, judges=(history,))))
+        case CallFailed(error, _):
+            return Unavailable(f"{cut(request.model)}: {error.message}")
+        case Embedded(reply, _):
+            state.replies.append(reply)
+            state.costs.setdefault(at, []).append(reply.cost_usd)
+            vectors = dict(zip(request.texts, reply.vectors, strict=True))
+            for each in together:
+                output, text = texts_of(each.check, each.subject.text)
+                pair = vectors[output], vectors[text]
+                state.answers[each.key] = similarity_score(each.check, each.subject.text, pair)
+            return None
+        case _:
+            assert_never(asked)
+
+
+def _of_same_model(question: Question, state: _Asking) -> list[Question]:
+    """The open questions of `similar` to the same model, this one first."""
+    model = question.check.options["model"]
+    others = [
+        each
+        for questions in state.questions.values()
+        for each in questions
+        if each.check.check == "similar" and each.check.options["model"] == model and each.key != question.key
+    ]
+    return [question, *others]
+
+
+async def _until_embedded(request: EmbeddingRequest, question: Question, desk: CheckDesk) -> EmbeddingOutcome:
+    """Embeds texts, or comes back with a wait that the case need not be held for."""
+    history = next(iter(_earlier(question, desk.parked)), History())
+    while True:
+        asked = await desk.embed(request, history)
+        if not isinstance(asked, CallDeferred) or desk.may_park:
+            return asked
+        history = asked.history
+        await asyncio.sleep(max(0, asked.due_ms - now_ms()) / 1000)
+
+
+def rubric_requests(question: Question, run: CaseRun) -> list[ModelRequest]:
+    """Makes the request to each judge of a rubric; repetitions share answers to equal outputs."""
+    prompt = rubric_prompt(question.check, question.subject)
+    temperature, parameters = split_temperature(run.judge_params, JUDGE_TEMPERATURE)
+    requests = []
+    for judge in judges_of(question.check):
+        place = run.check_models.get(judge, Endpoint())
+        requests.append(
+            ModelRequest(
+                judge,
+                prompt.system,
+                prompt.user,
+                temperature=temperature,
+                parameters=parameters,
+                headers=run.model_headers.get(judge, {}),
+                api_base=place.api_base,
+                api_key_env=place.api_key_env,
+                timeout_s=run.timeout_s,
+            )
+        )
+    return requests
+
+
+def embedding_request(questions: Sequence[Question], run: CaseRun) -> EmbeddingRequest:
+    """Makes one request of the texts of some questions to the same model, each text once."""
+    model = questions[0].check.options["model"]
+    place = run.check_models.get(model, Endpoint())
+    texts = [text for each in questions for text in texts_of(each.check, each.subject.text)]
+    return EmbeddingRequest(
+        model,
+        list(dict.fromkeys(texts)),
+        api_base=place.api_base,
+        api_key_env=place.api_key_env,
+        headers=run.model_headers.get(model, {}),
+        timeout_s=run.timeout_s,
+    )
+
+
+def _price(question: Question, run: CaseRun) -> float | None:
+    """What a question may cost, by the length of its texts; None where a price is not known."""
+    if question.check.check == "similar":
+        request = embedding_request([question], run)
+        return cost_of(request.model, estimate_embedding(request).tokens, 0, run.prices)
+    total = 0.0
+    for asked in rubric_requests(question, run):
+        size = estimate_tokens(asked)
+        price = cost_of(asked.model, size.prompt, size.answer, run.prices)
+        if price is None:
+            return None
+        total += price
+    return total
+
+
+def _earlier(question: Question, parked: ParkedState) -> tuple[History, ...]:
+    """What the calls of a question went through before the case was parked."""
+    return parked.judges if parked.check == _digest(question) else ()
+
+
+def _marked(question: Question, parked: ParkedState) -> ParkedState:
+    """Names the question in the state of a case that waits for it."""
+    return ParkedState(parked.reason, judges=parked.judges, check=_digest(question))
+
+
+def _digest(question: Question) -> str:
+    """Identifies a question within its case."""
+    return question.key[:8].hex()
+
+
+def _unavailable(at: int, ended: Unavailable, state: _Asking) -> ChecksAsked:
+    """The rows of a case with a check that nobody answers."""
+    rows = state.rows
+    name = rows[at].name
+    rows[at] = rows[at]._replace(reason=f"could not be asked: {ended.why}")
+    rows = skip_open(rows, f"not asked: {name} could not be asked")
+    return ChecksAsked(rows, state.replies, f"check {cut(name)} could not be asked: {ended.why}")
