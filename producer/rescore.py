@@ -4,15 +4,21 @@ A rescored run is a run of its own: the first one stays as it was, and the two c
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from producer import kinds
 from producer.report.cases.opened_rows import OpenedCase, opened
-from shared.contracts.case_run import CaseRun
+from shared.contracts.case_run import CasePayload, CaseRun
+from shared.contracts.checks import Check
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
+
+RENDERED: Final = "rendered_prompts"
+"""The variable of a rescored case that has what its prompts were rendered to, by their ids."""
 
 
 class Rewritten(NamedTuple):
@@ -41,6 +47,7 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models are judged again")
     run = CaseRun.from_snapshot(info.snapshot)
     positions, cases = dict[int, int](), list[dict[str, Any]]()
+    prompts = dict[str, None]()
     outputs = folder / "outputs.jsonl"
     with outputs.open("w", encoding="utf-8") as out:
         written = 0
@@ -48,13 +55,17 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
             at = case.item.case
             if at not in positions:
                 positions[at] = len(cases)
-                cases.append(_criteria(case))
+                cases.append(_case(case.item))
+            if case.item.prompt_id is not None:
+                prompts[case.item.prompt_id] = None
+                rendered = cases[positions[at]].setdefault("vars", {}).setdefault(RENDERED, {})
+                rendered[case.item.prompt_id] = case.item.input
             if (row := _output(case, at if config else positions[at])) is not None:
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
                 written += 1
     if not written:
         raise UsageError(f"{info.run} has no answers to judge", hint="`proctor results` shows why")
-    return Rewritten(config or _bench(folder, run, cases), outputs)
+    return Rewritten(config or _bench(folder, run, cases, list(prompts)), outputs)
 
 
 def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
@@ -62,11 +73,71 @@ def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
     return (case for rows in store.item_pages(run, with_payload=True) for case in opened(rows))
 
 
-def _criteria(case: OpenedCase) -> dict[str, Any]:
-    """Writes a case as a bench has it."""
-    item = case.item
-    name = {} if item.id is None else {"id": item.id}
-    return {"input": item.input, **name, **item.criteria}
+def _case(item: CasePayload) -> dict[str, Any]:
+    """Writes a case as a bench has it; of its prompts, each has its rendered text as a variable."""
+    said: dict[str, Any] = {
+        "id": item.id,
+        "input": item.input,
+        "vars": item.vars,
+        "tags": item.tags,
+        "metadata": item.metadata,
+        "weight": None if item.weight == 1 else item.weight,
+        **item.criteria,
+    }
+    if item.messages is not None and item.prompt_id is None:
+        said["messages"] = item.messages
+        del said["input"]
+    if item.criteria.get("checks"):
+        said["checks"] = written_checks(item.criteria["checks"])
+    return {key: value for key, value in said.items() if value not in (None, {}, [])}
+
+
+def written_checks(checks: Sequence[Any]) -> list[Any]:
+    """Writes checks that travelled as a bench has them; what was rendered is not rendered again.
+
+    >>> written_checks([{"check": "contains", "argument": "{{x}}", "options": {"ignore_case": True}}])
+    [{'contains': "{{ '{' }}{{ '{' }}x}}", 'ignore_case': True}]
+    >>> written_checks([{"check": "not", "checks": [{"check": "refusal"}]}])
+    [{'not': {'refusal': None}}]
+    """
+    from worker.validation.checks import render_checks  # noqa: PLC0415 - start-up: only runs with checks need it
+
+    written = [_written(msgspec.convert(each, Check)) for each in checks]
+    rendered: list[Any] = render_checks(written, lambda text, _path: text.replace("{", "{{ '{' }}"))
+    return rendered
+
+
+def _written(check: Check) -> dict[str, Any]:
+    """Writes one check; judges that the run adds to a rubric are added again."""
+    options = {key: value for key, value in check.options.items() if key != "models"}
+    common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
+    defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
+    said = {key: value for key, value in common.items() if value != defaults[key]}
+    return {check.check: _argument(check), **options, **said}
+
+
+def _argument(check: Check) -> Any:
+    """Writes what a check compares with."""
+    inner = [_written(each) for each in check.checks]
+    match check.check:
+        case "all" | "any":
+            return inner
+        case "not":
+            return inner[0]
+        case "tool_call":
+            return _call(check)
+        case "tool_calls":
+            return [_call(each) for each in check.checks]
+        case _:
+            return check.argument
+
+
+def _call(check: Check) -> Any:
+    """Writes the call of a tool."""
+    if check.argument is None:
+        return "none"
+    arguments = [_written(each) for each in check.checks]
+    return {"name": check.argument, **({"arguments": arguments} if arguments else {})}
 
 
 def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
@@ -81,15 +152,18 @@ def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
         "prompt_tokens": usage.get("prompt_tokens"),
         "completion_tokens": usage.get("completion_tokens"),
         "reasoning": result.get("reasoning") or None,
+        "prompt": item.prompt_id,
+        "tool_calls": result.get("tool_calls") or None,
+        "refusal": result.get("refusal") or None,
     }
     answer = {"case": item.id or position, "model": item.model, "repeat": item.repeat}
     known = {key: value for key, value in settings.items() if value is not None}
     return {**answer, "output": result["raw_output"], **known}
 
 
-def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]]) -> Path:
+def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]], prompts: Sequence[str]) -> Path:
     """Writes the run's own settings as a bench; JSON is YAML."""
-    places = {**run.models, **run.judges}
+    places = {**run.models, **run.judges, **run.check_models}
     judges = {"judge_models": list(run.judges)} if run.panel else {"judge_model": run.judge_model}
     bench: dict[str, Any] = {
         "name": run.name,
@@ -114,6 +188,10 @@ def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]]) -> Path:
         },
         "test_cases": cases,
     }
+    if prompts:
+        bench["prompts"] = [
+            {"id": prompt, "user": f"{{{{ {RENDERED}[{json.dumps(prompt)}] }}}}"} for prompt in prompts
+        ]
     if run.validators is not None:
         (folder / "validators.py").write_text(run.validators.source, encoding="utf-8")
         bench["validators_file"] = "validators.py"

@@ -30,6 +30,7 @@ def case_settings(info: RunInfo) -> dict[str, Any]:
         "cases": run.cases,
         "repeat": run.repeat,
         "models_asked": list(run.models),
+        **({"prompts_asked": list(run.prompts)} if run.prompts else {}),
         "judge_model": run.judge_model,
         "judge_models": list(run.judges),
         "concurrency": run.concurrency,

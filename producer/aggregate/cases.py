@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from producer.aggregate.case_groups import CaseGroups, ScoreMean, add_score
 from producer.aggregate.judging import Judging
 from producer.aggregate.queries import percentiles
 from producer.aggregate.repeats import Repeats
@@ -40,15 +41,18 @@ class ModelTotals:
     """Sum and number of ROUGE-L scores."""
     repeats: Repeats = field(default_factory=Repeats)
     """What cases that were asked more than once say."""
+    scores: ScoreMean = field(default_factory=ScoreMean)
+    """Scores of cases with checks."""
 
     def add(self, case: OpenedCase) -> None:
         """Counts one row."""
         row, result = case.row, case.result
         self.outcomes[row.outcome] += 1
         if row.outcome is not Outcome.SKIPPED:
-            self.repeats.add(case.item.case, passed=row.outcome is Outcome.PASSED)
+            self.repeats.add((case.item.prompt_id, case.item.case), passed=row.outcome is Outcome.PASSED)
         if result is None or row.outcome is Outcome.ERROR:
             return
+        add_score(self.scores, case)
         is_cached = CACHED in row.code
         self.cached += is_cached
         if row.latency_ms is not None and not is_cached:
@@ -92,6 +96,7 @@ class ModelTotals:
             "cached": self.cached,
             "fuzzy_matches": self.fuzzy,
             "rouge_l_mean": self.rouge[0] / self.rouge[1] if self.rouge[1] else None,
+            **({"score": score} if (score := self.scores.summary()) else {}),
         }
 
     def _seconds(self) -> float:
@@ -107,12 +112,14 @@ class CaseTotals:
         self._statuses = Counter[str]()
         self._errors = Counter[str]()
         self._judging = Judging()
+        self._groups = CaseGroups()
         self._retried = 0
 
     def add(self, page: Sequence[ItemRow]) -> None:
         """Counts some rows."""
         for case in opened(page):
             self._models.setdefault(case.item.model, ModelTotals()).add(case)
+            self._groups.add(case)
             self._retried += case.row.attempts > 1
             if case.code:
                 self._errors[case.code] += 1
@@ -141,6 +148,7 @@ class CaseTotals:
             "judge": self._judging.summary(),
             "retried": self._retried,
             "errors": dict(self._errors.most_common()),
+            **self._groups.summary(),
         }
 
     def misses(self) -> bool:

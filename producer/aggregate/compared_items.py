@@ -40,20 +40,27 @@ class Items(NamedTuple):
 
 
 _NO_SCORES: Final[Scores] = {}
+KEY_PARTS: Final = {"model": 1, "prompt": 2}
+"""Where the identity of a case has its model and its prompt."""
+CHECK_PREFIX: Final = "check:"
+"""Before the name of a check, as a score of a case."""
 
 
-def items_of(kind: Kind, lines: Iterable[Mapping[str, Any]]) -> Items:
+def items_of(kind: Kind, lines: Iterable[Mapping[str, Any]], *, tag: str | None = None) -> Items:
     """Reads what `proctor results --format jsonl` prints.
 
     Args:
         kind: what the lines are.
         lines: parsed, in input order.
+        tag: only cases with this tag.
     """
     found, skipped = list[ComparedItem](), 0
     comparing = kinds.of(kind).comparing.load()
     identify = comparing.identify()
     for line in lines:
         result = line["result"]
+        if tag is not None and tag not in ((result or {}).get("tags") or ()):
+            continue
         if result is None or line["outcome"] == Outcome.SKIPPED:
             skipped += 1
             continue
@@ -76,17 +83,40 @@ def lines_of_results(results: Iterable[Mapping[str, Any]]) -> Iterator[dict[str,
         yield {"outcome": Outcome.ERROR.value if failed(result) else word.value, "result": result}
 
 
-def one_model_each(a: Items, b: Items) -> tuple[Items, Items, tuple[str, str] | None]:
-    """Lets cases meet whatever model answered them, when each run asked one model and not the same.
+def split_by(side: Items, by: str) -> dict[str, Items]:
+    """Parts the cases of a run by prompt or by model, so that the parts can be compared.
+
+    Args:
+        side: the cases of a run.
+        by: `prompt` or `model`.
 
     Returns:
-        The items, and the names of the two models if they were left out of the identities.
+        The cases of each prompt or model in their order, without its name in their identities.
     """
-    models = [{item.key[1] for item in side.items} for side in (a, b)]
-    if any(len(names) != 1 for names in models) or models[0] == models[1]:
+    at = KEY_PARTS[by]
+    parts: dict[str, list[ComparedItem]] = {}
+    for item in side.items:
+        parts.setdefault(item.key[at], []).append(item)
+    return {name: _without(Items(items, 0), at) for name, items in parts.items()}
+
+
+def one_each(a: Items, b: Items, by: str) -> tuple[Items, Items, tuple[str, str] | None]:
+    """Lets cases meet whatever model answered them, when each run asked one model and not the same.
+
+    Args:
+        a: the run before.
+        b: the run after.
+        by: `model`, or `prompt` for the same with prompts.
+
+    Returns:
+        The items, and the two names if they were left out of the identities.
+    """
+    at = KEY_PARTS[by]
+    names = [{item.key[at] for item in side.items} for side in (a, b)]
+    if any(len(found) != 1 for found in names) or names[0] == names[1]:
         return a, b, None
-    [one], [other] = models
-    return _without_model(a), _without_model(b), (one, other)
+    [one], [other] = names
+    return _without(a, at), _without(b, at), (one, other)
 
 
 def label(key: tuple[str, ...]) -> str:
@@ -102,9 +132,11 @@ def label(key: tuple[str, ...]) -> str:
     return text if last == "#1" else f"{text} {last}"
 
 
-def _without_model(side: Items) -> Items:
-    """Takes the model out of the identities."""
-    return side._replace(items=[item._replace(key=(item.key[0], "", item.key[2])) for item in side.items])
+def _without(side: Items, at: int) -> Items:
+    """Takes a part out of the identities."""
+    return side._replace(
+        items=[item._replace(key=(*item.key[:at], "", *item.key[at + 1 :])) for item in side.items]
+    )
 
 
 Identify = Callable[[Mapping[str, Any]], tuple[str, tuple[str, ...]]]
@@ -123,12 +155,13 @@ def _identify_query() -> Identify:
 
 
 def _identify_case() -> Identify:
-    """Makes a function that tells a case by its id, else its number, its model and its repeat."""
+    """Makes a function that names a case by its id, else its number, with model, prompt and repeat."""
 
     def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         number = f"case {result['case_index'] + 1}"
         name = str(number if result["case_id"] is None else result["case_id"])
-        return name, (name, str(result["model"]), f"#{(result['repeat_index'] or 0) + 1}")
+        prompt = result.get("prompt_id") or ""
+        return name, (name, str(result["model"]), prompt, f"#{(result['repeat_index'] or 0) + 1}")
 
     return identify
 
@@ -176,6 +209,13 @@ def _item_scores(line: Line) -> dict[str, Any]:
     }
 
 
+def _case_scores(line: Line) -> dict[str, Any]:
+    """Collects what was measured of a case, its checks one by one."""
+    result = line["result"]
+    checks = {f"{CHECK_PREFIX}{row['name']}": row["score"] for row in result.get("checks") or ()}
+    return {**_item_scores(line), "score": result.get("score"), **checks}
+
+
 def _turn_scores(line: Line) -> dict[str, Any]:
     """Collects what was measured of a turn that a model answered."""
     return {} if line["result"].get("response") is None else _item_scores(line)
@@ -204,10 +244,10 @@ class Comparing(NamedTuple):
     scores: Callable[[Line], Mapping[str, Any]] = _item_scores
     """What was measured of an item without an error."""
     names_model: bool = False
-    """Whether the model stands second in an item's name, so that runs of two models can be compared."""
+    """Whether items are named as cases are (`KEY_PARTS`), so that models and prompts can be compared."""
 
 
 COMPARED_ITEMS: Final = Comparing("item", _by_position)
 COMPARED_TURNS: Final = Comparing("thread", _identify_turn, word=_decision, scores=_turn_scores)
-COMPARED_CASES: Final = Comparing("case", _identify_case, names_model=True)
+COMPARED_CASES: Final = Comparing("case", _identify_case, scores=_case_scores, names_model=True)
 COMPARED_QUERIES: Final = Comparing("query", _identify_query, scores=_query_scores)

@@ -3,11 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from producer import kinds
 from producer.aggregate.bootstrap import Interval, paired, paired_rate
-from producer.aggregate.compared_items import ComparedItem, Items, label, one_model_each
+from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Items, label, one_each
 from producer.aggregate.statistics import McNemar, Rate, mcnemar, wilson
 from shared.kinds import Kind
 from shared.names import Outcome
@@ -17,8 +18,10 @@ GOOD: Final = frozenset({Outcome.PASSED.value, Outcome.DECIDED.value})
 LEVEL: Final = 0.05
 """How often a difference may be called one that is none."""
 LOWER_IS_BETTER: Final = frozenset({"latency_ms", "cost_usd"})
-SCORES: Final = ("pass_rate", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
-"""In the order in which they are told."""
+SCORES: Final = ("pass_rate", "score", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
+"""In the order in which they are shown; scores of checks come after them."""
+MOST_CHECKS: Final = 50
+"""Checks whose scores are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class Comparison:
     rate_b: Rate
     models: tuple[str, str] | None = None
     """The two models, when cases were paired in spite of them."""
+    prompts: tuple[str, str] | None = None
+    """The two prompts, when cases were paired in spite of them."""
     pairs: int = 0
     """Items in both runs."""
     fixed: list[Change] = field(default_factory=list)
@@ -143,6 +148,7 @@ class Comparison:
             },
             "scores": {score.name: _score_document(score) for score in self.scores},
             "models": None if self.models is None else {"a": self.models[0], "b": self.models[1]},
+            **({"prompts": {"a": self.prompts[0], "b": self.prompts[1]}} if self.prompts else {}),
             **{name: [_change_document(each) for each in self._changes(name)] for name in _LISTS},
             "only_a": self.only_a,
             "only_b": self.only_b,
@@ -178,10 +184,11 @@ def compare(
         level: how often a difference may be called one that is none.
         judged: scores that decide beside the outcomes.
     """
-    models = None
+    models = prompts = None
     if kinds.of(kind).comparing.load().names_model:
-        a, b, models = one_model_each(a, b)
-    found = Comparison(kind, _rate(a), _rate(b), models, level=level, judged=judged)
+        a, b, models = one_each(a, b, "model")
+        a, b, prompts = one_each(a, b, "prompt")
+    found = Comparison(kind, _rate(a), _rate(b), models, prompts, level=level, judged=judged)
     found.skipped = (a.skipped, b.skipped)
     units = _pair(found, a, b)
     found.units = len(units)
@@ -241,7 +248,8 @@ def _add_pair(found: Comparison, unit: _Unit, before: ComparedItem, after: Compa
 def _scores(units: Mapping[str, _Unit], level: float) -> list[Score]:
     """Compares each score that some units have in both runs."""
     scores = []
-    for name in SCORES:
+    checks = (name for unit in units.values() for name in unit.sums if name.startswith(CHECK_PREFIX))
+    for name in (*SCORES, *islice(dict.fromkeys(checks), MOST_CHECKS)):
         sums = [unit.sums[name] for unit in units.values() if name in unit.sums]
         if sums:
             before, after = ([each[at] / each[2] for each in sums] for at in (0, 1))

@@ -18,7 +18,11 @@ Unit = Literal["share", "percent", "number"]
 """Of the value in the document; gates are written in fractions either way."""
 
 _TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
-_FORM: Final = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", re.ASCII)
+_FORM: Final = re.compile(
+    r"\s*([a-z][a-z0-9_]*|[a-z]+:.+\.[a-z_]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*",
+    re.ASCII | re.DOTALL,
+)
+_NAMED: Final = re.compile(r"([a-z]+):(.+)\.([a-z_]+)", re.ASCII | re.DOTALL)
 
 
 def _count_share(*words: str) -> Find:
@@ -84,6 +88,20 @@ def _of_models(choose: Callable[[Iterable[Any]], Any], *path: str) -> Find:
     return find
 
 
+def _of_named(group: str, key: str, figure: str) -> Callable[[str], Find]:
+    """Makes finders of a figure of the prompt, tag or check with a name."""
+
+    def of(name: str) -> Find:
+        def find(document: Document) -> Any:
+            rows = document["summary"].get(group, ())
+            found = next((row[figure] for row in rows if row[key] == name), None)
+            return found["value"] if found is not None and found["n"] else None
+
+        return find
+
+    return of
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number of a run that a gate may ask for."""
@@ -92,6 +110,13 @@ class Metric:
     """Reads it from a run's document; None when the run has no such number."""
     unit: Unit = "number"
     """What it is."""
+    find_named: Callable[[str], Find] | None = None
+    """Makes `find` for metrics such as `check:NAME.pass_rate`."""
+
+
+def _no_number(document: Document) -> None:
+    """Finds nothing: the metric needs a name."""
+    del document
 
 
 _share: Final = partial(Metric, unit="share")
@@ -140,10 +165,20 @@ TURN_METRICS: Final[Mapping[str, Metric]] = {
     **_latencies(("calls", "latency_ms")),
 }
 """What gates may ask of a turns run."""
+_NAMED_METRICS: Final = {
+    f"{key}:NAME.{metric}": Metric(_no_number, "share", _of_named(group, name, figure))
+    for key, group, name in (
+        ("check", "checks", "name"),
+        ("prompt", "prompts", "prompt"),
+        ("tag", "tags", "tag"),
+    )
+    for metric, figure in (("pass_rate", "pass_rate"), ("score_mean", "score"))
+}
 CASE_METRICS: Final[Mapping[str, Metric]] = {
     **COMMON_METRICS,
     **_COST,
     "rouge_l_mean": _share(_of_models(min, "rouge_l_mean")),
+    "score_mean": _share(_of_models(min, "score", "value")),
     "judge_accuracy": _share(_at("judge", "calibration", "accuracy", "value")),
     "judge_precision": _share(_at("judge", "calibration", "precision", "value")),
     "judge_recall": _share(_at("judge", "calibration", "recall", "value")),
@@ -151,6 +186,7 @@ CASE_METRICS: Final[Mapping[str, Metric]] = {
     "judge_unanimity": _share(_at("judge", "agreement", "unanimous", "value")),
     "judge_alpha": Metric(_at("judge", "agreement", "krippendorff_alpha")),
     **{f"latency_{name}_ms": Metric(_of_models(max, "latency_ms", name)) for name in _LATENCIES},
+    **_NAMED_METRICS,
 }
 """What gates may ask of a cases run."""
 QUERY_METRICS: Final[Mapping[str, Metric]] = {
@@ -183,6 +219,8 @@ def parse_gate(text: str) -> Gate:
     Raises:
         UsageError: it has another form, or no kind of run has such a number.
 
+    >>> parse_gate("check:contains: Paris.pass_rate<0.9").metric
+    'check:contains: Paris.pass_rate'
     >>> parse_gate("pass_rate < 90%")
     Gate(expression='pass_rate < 90%', metric='pass_rate', relation='<', bound=0.9)
     """
@@ -193,18 +231,36 @@ def parse_gate(text: str) -> Gate:
             hint='such as --fail-on "pass_rate<0.9"',
         )
     metric, relation, number, percent = found.groups()
-    every = {name: known for each in kinds.declared() for name, known in each.metrics.load().items()}
-    if metric not in every:
-        raise _unknown(metric, every, "Proctor knows")
+    every = {name: value for each in kinds.declared() for name, value in each.metrics.load().items()}
+    known = metric_named(metric, every)
+    if known is None:
+        raise _unknown(metric, every, "metrics:")
     bound = float(number) / 100 if percent else float(number)
-    if percent and every[metric].unit == "number":
+    if percent and known.unit == "number":
         raise UsageError(f"--fail-on {text!r}: {metric} is no share", hint=f"write {number}")
-    if every[metric].unit != "number" and bound > 1:
+    if known.unit != "number" and bound > 1:
         raise UsageError(
             f"--fail-on {text!r}: {metric} is between 0 and 1",
             hint=f"write {bound / 100:g} or {bound:g}%",
         )
     return Gate(text, metric, relation, bound)
+
+
+def metric_named(name: str, known: Mapping[str, Metric]) -> Metric | None:
+    """Finds a metric; in `check:contains: Paris.pass_rate` the name of a check stands between its parts.
+
+    >>> metric_named("check:contains: Paris.pass_rate", CASE_METRICS).unit
+    'share'
+    >>> metric_named("check:NAME.colour", CASE_METRICS) is None
+    True
+    """
+    if name in known and known[name].find_named is None:
+        return known[name]
+    parts = _NAMED.fullmatch(name)
+    metric = known.get(f"{parts[1]}:NAME.{parts[3]}") if parts else None
+    if parts is None or metric is None or metric.find_named is None:
+        return None
+    return Metric(metric.find_named(parts[2]), metric.unit)
 
 
 def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
@@ -215,7 +271,7 @@ def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
     """
     known = kinds.of(kind).metrics.load()
     for gate in gates:
-        if gate.metric not in known:
+        if metric_named(gate.metric, known) is None:
             raise _unknown(gate.metric, known, f"{kind} have")
 
 
@@ -228,9 +284,9 @@ def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any
     known = kinds.of(kind_named(document["kind"])).metrics.load()
     judged = []
     for gate in gates:
-        metric = known[gate.metric]
-        found = metric.find(document)
-        value = found / 100 if found is not None and metric.unit == "percent" else found
+        metric = metric_named(gate.metric, known)
+        found = None if metric is None else metric.find(document)
+        value = found / 100 if found is not None and metric and metric.unit == "percent" else found
         is_met = value is not None and not _TESTS[gate.relation](round(value, 9), gate.bound)
         judged.append(
             {

@@ -14,6 +14,7 @@ import msgspec
 from producer.aggregate.judge_statistics import Calibration, alpha_of_tallies, calibrated, corrected_rate
 from producer.aggregate.statistics import Rate, wilson
 from producer.report.cases.opened_rows import OpenedCase
+from shared.contracts.case_run import CasePayload
 from shared.contracts.case_vocabulary import Stage
 
 FEW_LABELS: Final = 30
@@ -112,28 +113,44 @@ class Judging:
 
     def add(self, case: OpenedCase, result: Mapping[str, Any]) -> None:
         """Counts one case that has a verdict."""
-        self._labelled += case.item.label is not None
         stages = result["stages"]
         if not stages or stages[-1]["stage"] != Stage.FUZZY:
+            self._labelled += case.item.label is not None
             return
         outcome, detail = stages[-1]["outcome"], stages[-1]["detail"]
-        votes = votes_of(detail)
         is_open = bool(detail.get("unreachable"))
         self._unreached += is_open
+        output = blake2b(_encode(result["parsed_output"]), digest_size=16).digest()
+        self.add_question(case.item, votes_of(detail), None if is_open else outcome == "pass", output)
+
+    def add_question(
+        self,
+        item: CasePayload,
+        votes: Sequence[Mapping[str, Any]],
+        decided: bool | None,  # noqa: FBT001 - a verdict
+        output: bytes,
+    ) -> None:
+        """Counts one question to the judges.
+
+        Args:
+            item: the case.
+            votes: of each judge its `model`, `verdict` and `cost_usd`.
+            decided: what they decided together; None where too few could be asked.
+            output: stands for what was judged.
+        """
+        self._labelled += item.label is not None
         if not votes:
             return
-        decided = None if is_open else outcome == "pass"
-        self._count_verdict(case, decided)
+        answer = (f"{item.model}\n{item.prompt_id or ''}", item.case)
+        self._count_verdict(item.label, answer, decided)
         self._is_panel |= len(votes) > 1
         told = Counter(str(vote["verdict"]) for vote in votes if vote["verdict"])
         if len(votes) > 1:
             self._tallies[tuple(told[word] for word in WORDS)] += 1
-        output = blake2b(_encode(result["parsed_output"]), digest_size=16).digest()
-        answer = (case.item.model, case.item.case)
         if decided is not None:
             self._sameness.add(answer, "", output, str(decided))
         for vote in votes:
-            self._count_vote(vote, decided, case.item.label)
+            self._count_vote(vote, decided, item.label)
             if vote["verdict"]:
                 self._sameness.add(answer, str(vote["model"]), output, str(vote["verdict"]))
 
@@ -161,15 +178,19 @@ class Judging:
             "corrected_pass_rate": _rate(true_rate),
         }
 
-    def _count_verdict(self, case: OpenedCase, decided: bool | None) -> None:  # noqa: FBT001 - a verdict
+    def _count_verdict(
+        self,
+        label: str | None,
+        answer: tuple[str, int],
+        decided: bool | None,  # noqa: FBT001 - same
+    ) -> None:
         """Counts what the judges decided together."""
         if decided is None:
             return
         self._passed += decided
         self._failed += not decided
-        if case.item.label is not None:
-            self._against[decided, case.item.label == "pass"] += 1
-            answer = (case.item.model, case.item.case)
+        if label is not None:
+            self._against[decided, label == "pass"] += 1
             self._answers += answer != self._last_answer
             self._last_answer = answer
 

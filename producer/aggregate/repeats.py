@@ -1,6 +1,7 @@
 """Adds up what repeats of cases say: pass@k, the error of the mean, and which cases are flaky; pure."""
 
 from collections import Counter
+from collections.abc import Hashable
 from typing import Any
 
 from producer.aggregate.statistics import clustered_mean, flakiness, pass_at_k, pass_hat_k
@@ -11,10 +12,16 @@ class Repeats:
 
     def __init__(self) -> None:
         self._ended = Counter[tuple[int, int]]()
-        self._case, self._tries, self._passed = -1, 0, 0
+        self._case: Hashable = None
+        self._tries = self._passed = 0
 
-    def add(self, case: int, *, passed: bool) -> None:
-        """Counts one try of a case; one that ended in error has not passed."""
+    def add(self, case: Hashable, *, passed: bool) -> None:
+        """Counts one try of a case; one that ended in error has not passed.
+
+        Args:
+            case: identifies the case, and the prompt where there are several.
+            passed: whether it passed.
+        """
         if case != self._case:
             if self._tries:
                 self._ended[self._tries, self._passed] += 1

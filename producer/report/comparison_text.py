@@ -4,18 +4,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer import kinds
+from producer.aggregate.compared_items import CHECK_PREFIX
 from producer.report.cells import markdown, plain
 from producer.text import plural
 from shared.kinds import kind_named
 
 NAMES: Final = {
     "pass_rate": "passed, pairs",
+    "score": "score",
     "keywords_found": "keywords found",
     "rouge_l": "ROUGE-L",
     "latency_ms": "latency",
     "cost_usd": "cost",
 }
 """Scores as people read them."""
+NAME_CHARS: Final = 60
 LISTS: Final = ("broken", "fixed", "changed")
 COLUMNS: Final = ("score", "a", "b", "change", "interval", "n")
 """Of the table of scores."""
@@ -32,7 +35,7 @@ def verdict(document: Mapping[str, Any]) -> str:
     unit = kinds.of(kind_named(document["kind"])).comparing.load().unit
     sentence = f"{test['worse']} of {plural(test['units'], unit)} worse, {test['better']} better"
     sure = f"(McNemar p {_p(test['p_value'])}, level {test['level_each']:g})"
-    worse = [NAMES[name] for name in document["regressions"] if name != "outcomes"]
+    worse = [NAMES.get(name, name) for name in document["regressions"] if name != "outcomes"]
     what = f"{document['verdict']}{' in ' + ', '.join(worse) if worse else ''}"
     return f"B: {what}; {sentence} {sure}"
 
@@ -74,7 +77,7 @@ def score_rows(document: Mapping[str, Any]) -> list[list[str]]:
     """Returns the scores as cells of a table with `COLUMNS`; a star says that 0 is not in the interval."""
     return [
         [
-            NAMES[name],
+            plain(NAMES.get(name, name), NAME_CHARS),
             _number(name, score["a"]),
             _number(name, score["b"]),
             _change(name, score["difference"]) + (" *" if score["significant"] else ""),
@@ -110,7 +113,7 @@ def comparison_markdown(document: Mapping[str, Any]) -> str:
         "",
         f"| score | A | B | change | {level} interval | n |",
         "| --- | ---: | ---: | ---: | --- | ---: |",
-        *(f"| {' | '.join(row)} |" for row in score_rows(document)),
+        *(f"| {' | '.join((markdown(row[0]), *row[1:]))} |" for row in score_rows(document)),
     ]
     for name in LISTS:
         if document[name]:
@@ -128,7 +131,7 @@ def _number(name: str, value: float) -> str:
         return f"{value:,.0f} ms"
     if name == "cost_usd":
         return f"${value:.6f}"
-    return f"{value:.3f}" if name == "rouge_l" else f"{100 * value:.1f} %"
+    return f"{value:.3f}" if _is_score(name) else f"{100 * value:.1f} %"
 
 
 def _change(name: str, value: float) -> str:
@@ -147,7 +150,12 @@ def _signed(name: str, value: float) -> str:
         return f"{round(value):+,d}"
     if name == "cost_usd":
         return f"{'-' if value < 0 else '+'}${abs(value):.6f}"
-    return f"{value:+.3f}" if name == "rouge_l" else f"{100 * value:+.1f}"
+    return f"{value:+.3f}" if _is_score(name) else f"{100 * value:+.1f}"
+
+
+def _is_score(name: str) -> bool:
+    """Whether a value is a score from 0 to 1 rather than a share."""
+    return name in {"rouge_l", "score"} or name.startswith(CHECK_PREFIX)
 
 
 def _p(value: float) -> str:

@@ -41,6 +41,17 @@ class ModelRates(Part):
     pass_rate: Rate
 
 
+class ScoreMean(Part):
+    """A mean score with its 95 % interval; scores of one case are taken as related."""
+
+    value: Fraction
+    low: Fraction | None
+    """Null where there is only one case."""
+    high: Fraction | None
+    standard_error: float | None
+    n: Count
+
+
 class ModelFigures(Part):
     """The figures of one model."""
 
@@ -64,6 +75,8 @@ class ModelFigures(Part):
     cached: Count
     fuzzy_matches: Count
     rouge_l_mean: float | None
+    score: OptionalKey[ScoreMean] = None
+    """Only of models with cases that have checks."""
 
 
 class Consistency(Part):
@@ -150,6 +163,52 @@ class Statuses(Part):
     failed_checks: Count
 
 
+class GroupFigures(Part):
+    """The figures of some items."""
+
+    total: Count
+    passed: Count
+    failed: Count
+    errors: Count
+    skipped: Count
+    pass_rate: Rate
+    score: ScoreMean | None
+    known_cost_usd: float
+
+
+class PromptFigures(GroupFigures):
+    """The figures of one prompt."""
+
+    prompt: str
+
+
+class PromptModelFigures(PromptFigures):
+    """The figures of one prompt with one model."""
+
+    model: str
+
+
+class TagFigures(GroupFigures):
+    """The figures of the cases with one tag."""
+
+    tag: str
+
+
+class CheckFigures(Part):
+    """The figures of one check, over all cases that have it."""
+
+    name: str
+    check: str
+    passed: Count
+    failed: Count
+    not_asked: Count
+    pass_rate: Rate
+    score: ScoreMean | None
+    known_cost_usd: float
+    judge: Judging | None
+    """Of a rubric: how far its judges can be trusted."""
+
+
 class CasesSummary(RunFigures):
     """The figures of a cases run."""
 
@@ -166,10 +225,18 @@ class CasesSummary(RunFigures):
     cases: Count
     repeat: Count
     models_asked: tuple[str, ...]
+    prompts_asked: OptionalKey[tuple[str, ...]] = None
     judge_model: str | None
     concurrency: Count
     cases_per_s: float | None
     rates: OutcomeRates
+    prompts: OptionalKey[tuple[PromptFigures, ...]] = None
+    """Only of runs with prompts, as the next."""
+    prompts_by_model: OptionalKey[tuple[PromptModelFigures, ...]] = None
+    tags: OptionalKey[tuple[TagFigures, ...]] = None
+    """Only of runs with tags."""
+    checks: OptionalKey[tuple[CheckFigures, ...]] = None
+    """Only of runs with checks."""
 
 
 class CasesRun(RunHead):

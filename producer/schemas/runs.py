@@ -250,7 +250,7 @@ class Score(Part):
 
 
 class ComparedModels(Part):
-    """Two models that are compared within their runs."""
+    """Two models, or two prompts, whose answers to the same cases are compared."""
 
     a: str
     b: str
@@ -323,6 +323,8 @@ class CompareDocument(Document):
     test: McNemar
     scores: dict[str, Score]
     models: ComparedModels | None
+    prompts: OptionalKey[ComparedModels] = None
+    """Only where runs with one prompt each are compared, and not the same."""
     fixed: tuple[Change, ...]
     broken: tuple[Change, ...]
     changed: tuple[Change, ...]

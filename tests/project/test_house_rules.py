@@ -27,7 +27,6 @@ REPEATED_NAMES: Final = {
     ),
     "one declaration for each side": frozenset({"kinds", "__main__"}),
     "a contract and its engine, both named by the documents": frozenset({"checks"}),
-    "two modules for one thing, to be merged": frozenset({"call_options"}),
 }
 """Why base names of modules may stand in several folders."""
 DEFENCE: Final = re.compile(r"longer than (500|40) lines", re.IGNORECASE)

@@ -15,14 +15,26 @@ from shared.errors import UsageError
 if TYPE_CHECKING:
     from producer.cli.compare_inputs import Side
 
-SCORES: Final = ("keywords_found", "rouge_l", "latency_ms", "cost_usd")
+SCORES: Final = ("score", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
 SHOWN: Final = 20
 """Items of a list by default."""
 
 
 @declare()
 @click.argument("a")
-@click.argument("b")
+@click.argument("b", required=False)
+@click.option(
+    "--by",
+    type=click.Choice(["prompt", "model"]),
+    help="Compare two prompts or models within run A.",
+)
+@click.option(
+    "--pair",
+    nargs=2,
+    metavar="A B",
+    help="The two prompts or models to compare; needed if the run has more.",
+)
+@click.option("--tag", metavar="TAG", help="Compare only cases with this tag.")
 @click.option("--fail-on-regression", is_flag=True, help="Exit 1 if B is significantly worse than A.")
 @click.option(
     "--metric",
@@ -56,7 +68,10 @@ def command(
     session: Session,
     *,
     a: str,
-    b: str,
+    b: str | None,
+    by: str | None,
+    pair: tuple[str, str] | None,
+    tag: str | None,
     fail_on_regression: bool,
     judged: tuple[str, ...],
     level: float,
@@ -65,22 +80,21 @@ def command(
 ) -> int:
     """Compare run B with the earlier run A; each is a run's id, or its report as JSON or JSON Lines.
 
-    Items are paired by query id, by case and model, or by thread and message. One broken case is no
+    Items are paired by query id, by case, model and prompt, or by thread and message. With --by, two
+    prompts or two models of one run are compared instead. One broken case is no
     regression: McNemar's test over the pairs decides, at the level of --level.
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.compare_inputs import read_side  # noqa: PLC0415 - same
     from producer.cli.report_files import plan_files  # noqa: PLC0415 - same
 
     files = plan_files(paths, None)
     if wrong := [file for file in files if file.format not in {"md", "json"}]:
         raise UsageError(f"{wrong[0].path}: a comparison is written as .md or .json")
-    one, other = (read_side(lambda: session, name) for name in (a, b))
-    _check(session, one, other)
+    one, other = _sides(session, (a, b), by, pair or None, tag)
     names = tuple(dict.fromkeys(judged))
     found = compare(one.kind, one.items, other.items, level=level, judged=names)
     if not found.pairs:
-        raise UsageError(f"{a} and {b} share no item", hint="compare runs of the same file")
+        raise UsageError(f"{one.name} and {other.name} share no item", hint="compare runs of the same file")
     document = {
         "schema_version": SCHEMA_VERSION,
         "a": one.as_document(),
@@ -97,6 +111,30 @@ def command(
     else:
         _show(session, document, first or SHOWN)
     return int(document["exit"])
+
+
+def _sides(
+    session: Session,
+    names: tuple[str, str | None],
+    by: str | None,
+    pair: tuple[str, str] | None,
+    tag: str | None,
+) -> tuple["Side", "Side"]:
+    """Reads both sides: two runs, or two parts of one."""
+    from producer.cli.compare_inputs import read_side, sides_within  # noqa: PLC0415 - start-up: as above
+
+    a, b = names
+    if by is None and (b is None or pair):
+        raise UsageError("compare needs two runs, or one and --by", hint="proctor compare RUN --by prompt")
+    if by is not None and b is not None:
+        raise UsageError("--by compares within one run", hint=f"proctor compare {a} --by {by}")
+    one = read_side(lambda: session, a, tag=tag)
+    if by is not None:
+        one, other = sides_within(one, by, pair)
+    else:
+        other = read_side(lambda: session, str(b), tag=tag)
+    _check(session, one, other)
+    return one, other
 
 
 def _check(session: Session, one: "Side", other: "Side") -> None:
@@ -134,6 +172,8 @@ def _show(session: Session, document: dict[str, Any], first: int) -> None:
     lines += [f"{good}  A {words.rate_cells(rates['a'])}   B {words.rate_cells(rates['b'])}"]
     if models := document["models"]:
         lines.append(f"models  A {plain(models['a'])}   B {plain(models['b'])}, case by case")
+    if prompts := document.get("prompts"):
+        lines.append(f"prompts  A {plain(prompts['a'])}   B {plain(prompts['b'])}, case by case")
     changes = words.transitions(document)
     output.data("\n".join([*lines, words.counted(document), *([changes] if changes else []), ""]))
     level = f"{100 * (1 - document['test']['level_each']):g} % INTERVAL"

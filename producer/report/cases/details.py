@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cases.wording import dollars, seconds
+from producer.report.cases.wording import check_lines, dollars, seconds
 from producer.report.cells import plain
 from producer.tables import boxed_table, panel, terminal_width
 from shared.codecs.item_rows import ItemRow
@@ -33,13 +33,13 @@ class FreeformDetails:
 
     def __init__(self) -> None:
         self._run = ""
-        self._prompts: dict[int, tuple[str, list[tuple[str, str, str, str]]]] = {}
-        self._more = set[int]()
+        self._prompts: dict[tuple[int, str | None], tuple[str, list[tuple[str, str, str, str]]]] = {}
+        self._more = set[tuple[int, str | None]]()
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for case in opened(rows):
-            at = case.item.case
+            at = (case.item.case, case.item.prompt_id)
             if at not in self._prompts and len(self._prompts) >= MOST_PROMPTS:
                 self._more.add(at)
                 continue
@@ -53,9 +53,10 @@ class FreeformDetails:
     def text(self) -> str:
         """Draws the panel, and a table for each prompt."""
         parts = [panel(PANEL)]
-        for at, (prompt, cells) in sorted(self._prompts.items()):
+        ordered = sorted(self._prompts.items(), key=lambda each: each[0][0])  # stable: prompts in their order
+        for (at, name), (prompt, cells) in ordered:
             drawn = boxed_table(COLUMNS, cells, wraps="Output", right=COLUMNS[2:])
-            parts.append(f"Prompt {at + 1}: {prompt}\n\n{drawn}")
+            parts.append(f"Prompt {at + 1}{_named(name)}: {prompt}\n\n{drawn}")
         if self._more:
             parts.append(f"{len(self._more):,} more prompts: `proctor report {self._run} -o report.html`")
         return "\n\n".join(parts)
@@ -102,6 +103,11 @@ class FailureDetails:
         return "\n".join(lines)
 
 
+def _named(prompt: str | None) -> str:
+    """Names the prompt that rendered an input; nothing without prompts."""
+    return "" if prompt is None else f" ({plain(prompt, PROMPT_CHARS)})"
+
+
 def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
     """One output as cells."""
     model = plain(case.item.model, PROMPT_CHARS)
@@ -118,12 +124,12 @@ def _failure(case: OpenedCase) -> list[str]:
     status = case.code or str((case.result or {}).get("status") or "skipped")
     mark = "✓" if case.result and case.result["passed"] else "✗"
     name = f"case {case.item.case + 1}" + (f" ({plain(case.item.id, PROMPT_CHARS)})" if case.item.id else "")
-    again = f" #{case.item.repeat + 1}" if case.item.repeat else ""
-    lines = [f"{mark} {name} · {plain(case.item.model, PROMPT_CHARS)}{again}  {status}"]
+    lines = [f"{mark} {name} · {plain(case.item.asked, PROMPT_CHARS)}  {status}"]
     # The prompt only reminds of the case: it never takes more than its line.
     room = terminal_width() - PROMPT_MARGIN
     lines.append(f"    input: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
-    return lines + [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
+    lines += [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
+    return lines + [f"    {plain(line, MESSAGE_CHARS)}" for line in check_lines(case.result)]
 
 
 def _stages(case: OpenedCase) -> list[str]:
@@ -136,6 +142,7 @@ def _stages(case: OpenedCase) -> list[str]:
         for key, value in (stage.get("detail") or {}).items():
             if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
                 lines.append(f"        {key}: {plain(str(value), MESSAGE_CHARS)}")
+    lines += [f"    {plain(line, MESSAGE_CHARS)}" for line in check_lines(result, only_failed=False)]
     for sort, found in (result.get("differences") or {}).items():
         if found and isinstance(found, list | dict):
             lines.append(f"      {sort}: {plain(str(found), MESSAGE_CHARS)}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from producer.report.cases.opened_rows import OpenedCase
-from producer.report.cases.wording import dollars, seconds
+from producer.report.cases.wording import case_name, dollars, seconds
 from producer.report.cells import plain
 from producer.report.html.page import cut
 from shared.contracts.case_vocabulary import Stage
@@ -65,8 +65,9 @@ def told(case: OpenedCase, limit: int) -> dict[str, Any]:
     return {
         "id": f"i{case.row.index + 1}",
         "number": item.case + 1,
-        "name": _name(case),
+        "name": case_name(item),
         "again": f" #{item.repeat + 1}" if item.repeat else "",
+        "prompt": item.prompt_id,
         "model": item.model,
         "passed": bool(result.get("passed")),
         "status": status_of(case),
@@ -80,9 +81,12 @@ def told(case: OpenedCase, limit: int) -> dict[str, Any]:
         "expected": None if expected is None else cut(expected, limit),
         "output": None if raw is None else cut(raw, limit),
         "reasoning": cut(result["reasoning"], limit) if result.get("reasoning") else None,
+        "tool_calls": cut(_json(result["tool_calls"]), limit) if result.get("tool_calls") else None,
+        "refusal": cut(result["refusal"], limit) if result.get("refusal") else None,
         "differences": differences,
         "more": _more(result.get("differences") or {}),
         "problems": _problems(result),
+        "checks": [_check(row) for row in result.get("checks") or ()],
         "stages": [_stage(stage, is_brief=bool(differences)) for stage in result.get("stages") or ()],
     }
 
@@ -90,12 +94,6 @@ def told(case: OpenedCase, limit: int) -> dict[str, Any]:
 def status_of(case: OpenedCase) -> str:
     """Names how a case ended in one word of the pipeline, or of the error."""
     return case.code or str((case.result or {}).get("status") or SKIPPED)
-
-
-def _name(case: OpenedCase) -> str:
-    """Names a case as people count."""
-    again = f" #{case.item.repeat + 1}" if case.item.repeat else ""
-    return f"case {case.item.case + 1}" + (f" ({case.item.id})" if case.item.id else "") + again
 
 
 def _why(case: OpenedCase) -> str:
@@ -116,6 +114,9 @@ def _figures(case: OpenedCase) -> list[str]:
     figures += [f"{case.total_tokens:,} tokens"] * bool(case.total_tokens)
     score = (case.result.get("metrics") or {}).get("rouge_l")
     figures += [] if score is None else [f"ROUGE-L {float(score):.2f}"]
+    checks = case.result.get("score")
+    figures += [] if checks is None else [f"score {float(checks):.2f}"]
+    figures += [f"tags: {', '.join(case.item.tags)}"] * bool(case.item.tags)
     figures += [f"human label: {case.item.label}"] * (case.item.label is not None)
     figures += [f"{case.row.attempts} attempts"] * (case.row.attempts > 1)
     return figures
@@ -124,6 +125,10 @@ def _figures(case: OpenedCase) -> list[str]:
 def _asked(case: OpenedCase) -> Iterator[tuple[str, str]]:
     """The texts of a case: what was asked, and what a good answer looks like."""
     item = case.item
+    if item.system is not None:
+        yield "System message", item.system
+    for message in (item.messages or ())[:-1]:
+        yield str(message.get("role", "")).capitalize(), _text_of(message)
     yield "Prompt", item.input
     if "regex_pattern" in item.criteria:
         yield "Pattern", item.criteria["regex_pattern"]
@@ -131,6 +136,12 @@ def _asked(case: OpenedCase) -> Iterator[tuple[str, str]]:
         yield "Validator", item.criteria["validator"]
     if "reference" in item.criteria:
         yield "Reference", item.criteria["reference"]
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message; parts that are no text as JSON."""
+    content = message.get("content")
+    return content if isinstance(content, str) else _json(content)
 
 
 def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> dict[str, Any]:
@@ -148,6 +159,26 @@ def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> dict[str, Any]:
         "detail": " · ".join(told),
         "reply": str(detail.get("reply") or ""),
     }
+
+
+def _check(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One check, with the votes of its judges."""
+    passed, score = row["passed"], row["score"]
+    votes = (row.get("detail") or {}).get("votes") or ()
+    told = [_vote(vote) for vote in votes if len(votes) > 1]
+    return {
+        "name": row["name"],
+        "outcome": "skipped" if passed is None else "pass" if passed else "fail",
+        "score": "" if score is None else f"{score:.2f}",
+        "reason": plain(str(row["reason"]), VALUE_CHARS),
+        "votes": told,
+    }
+
+
+def _vote(vote: Mapping[str, Any]) -> str:
+    """What one judge of a panel answered."""
+    reason = plain(str(vote.get("reason") or ""), DETAIL_CHARS)
+    return f"{vote['model']}: {vote['verdict'] or 'unreachable'}" + (f", {reason}" if reason else "")
 
 
 def _problems(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from producer.report.html.page import chunked, fill, text_limit
 from producer.report.html.spool import Spool
 from producer.text import plural
 from shared.contracts.case_run import CaseRun
+from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import Outcome
 
 TEMPLATE: Final = "cases/page.html.j2"
@@ -34,9 +35,11 @@ class ByVerdict:
 
     Args:
         items: how many cases will come.
+        run: the settings of the run.
     """
 
-    def __init__(self, items: int) -> None:
+    def __init__(self, items: int, run: CaseRun) -> None:
+        self._run = run
         self._limit = text_limit(min(items, MOST_CASES))
         self._kept = {False: Spool(), True: Spool()}
         self._seen, self._statuses = Counter[bool](), Counter[str]()
@@ -51,9 +54,11 @@ class ByVerdict:
 
     def pieces(self, models: Sequence[str], run: str) -> Iterator[bytes]:
         """Yields both lists."""
-        statuses = [(status, f"{status} ({number:,})") for status, number in self._statuses.most_common()]
+        ordered = sorted(self._statuses.most_common(), key=lambda each: each[0] == CaseStatus.FAILED_CHECKS)
+        statuses = [(status, f"{status} ({number:,})") for status, number in ordered]
         room, total = MOST_CASES, self._seen.total()
-        yield fill(TEMPLATE, "cases", statuses, models, notes(self._limit, total - room, run))
+        note = notes(self._limit, total - room, run)
+        yield fill(TEMPLATE, "cases", statuses, models, self._run.prompts, note)
         for is_passed, name in ((False, "Failures"), (True, "Passed")):
             yield fill(TEMPLATE, "list", name, self._seen[is_passed])
             yield from chunked(piece for _, piece in self._kept[is_passed].pieces(room))
@@ -75,12 +80,15 @@ class ByPrompt:
         self._limit = text_limit(min(items, MOST_CASES))
         self._each = max(1, len(run.models)) * run.repeat
         self._spool = Spool()
+        self._prompt_ids = list(run.prompts)
         self._prompts = set[int]()
         self._seen = 0
 
     def add(self, case: OpenedCase) -> None:
         """Takes an output; the first of a prompt brings the prompt along."""
-        number = case.item.case
+        prompts = self._prompt_ids
+        at = prompts.index(case.item.prompt_id) if case.item.prompt_id in prompts else 0
+        number = case.item.case * max(1, len(prompts)) + at
         self._seen += 1
         is_new = number not in self._prompts
         if is_new and len(self._prompts) >= max(1, MOST_CASES // self._each):
@@ -116,4 +124,4 @@ def notes(limit: int, left: int, run: str) -> tuple[str, str]:
 
 def list_of(items: int, run: CaseRun, *, is_freeform: bool) -> CaseList:
     """Chooses the list by the mode of the run."""
-    return ByPrompt(items, run) if is_freeform else ByVerdict(items)
+    return ByPrompt(items, run) if is_freeform else ByVerdict(items, run)

@@ -15,6 +15,9 @@ MOST_ROWS: Final = 100
 NAME_CHARS: Final = 60
 ABSENT: Final = "·"
 
+_Key = tuple[int, str]
+"""A case, and the prompt that it was rendered by."""
+
 
 @dataclass(slots=True)
 class _Count:
@@ -57,8 +60,8 @@ class Matrix:
     """Counts verdicts by case and model; memory is bounded."""
 
     def __init__(self) -> None:
-        self._counts: dict[int, dict[str, _Count]] = {}
-        self._names: dict[int, str] = {}
+        self._counts: dict[_Key, dict[str, _Count]] = {}
+        self._names: dict[_Key, str] = {}
         self._cells = 0
 
     def add(self, case: OpenedCase) -> None:
@@ -66,14 +69,16 @@ class Matrix:
         if case.row.outcome is Outcome.SKIPPED:
             return
         item = case.item
-        models = self._counts.get(item.case, {})
+        key = (item.case, item.prompt_id or "")
+        models = self._counts.get(key, {})
         if item.model not in models:
             if self._cells >= MOST_CELLS:
                 return
             self._cells += 1
             models[item.model] = _Count()
-            self._counts[item.case] = models
-            self._names[item.case] = f"{item.case + 1}" + (f" · {item.id}" if item.id else "")
+            self._counts[key] = models
+            parts = (str(item.case + 1), item.id, item.prompt_id)
+            self._names[key] = " · ".join(part for part in parts if part)
         models[item.model].add(case.row.index, is_passed=case.row.outcome is Outcome.PASSED)
 
     def rows(self, models: Sequence[str]) -> tuple[list[Row], int]:
@@ -90,7 +95,7 @@ class Matrix:
         if len(models) < 2:  # noqa: PLR2004 - one model is compared with nothing
             return [], 0
         rows = [
-            Row(at + 1, plain(self._names[at], NAME_CHARS), missed[at], _cells(self._counts[at], models))
+            Row(at[0] + 1, plain(self._names[at], NAME_CHARS), missed[at], _cells(self._counts[at], models))
             for at in wanted[:MOST_ROWS]
         ]
         return rows, len(wanted) - len(rows)

@@ -22,6 +22,7 @@ from producer.report.turns.wording import verdict_line
 from producer.text import plural
 from shared import __version__
 from shared.contracts.case_run import CaseRun
+from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import RunState
 from shared.runs import RunInfo
 
@@ -139,7 +140,7 @@ def costs_of(models: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def statuses_of(document: Mapping[str, Any]) -> list[tuple[str, int, str]]:
-    """Lists why cases have no pass, the most frequent first: status or error, how many, what it means."""
+    """Lists why cases did not pass, with counts and meanings; the most frequent first, failed checks last."""
     summary, skipped = document["summary"], document["counts"]["skipped"]
     found = [
         (status, number, MEANINGS.get(status, ""))
@@ -148,7 +149,7 @@ def statuses_of(document: Mapping[str, Any]) -> list[tuple[str, int, str]]:
     ]
     found += [(code, number, "no output") for code, number in summary["errors"].items()]
     found += [(SKIPPED, skipped, "the run ended first")] * bool(skipped)
-    return sorted(found, key=lambda each: -each[1])
+    return sorted(found, key=lambda each: (each[0] == CaseStatus.FAILED_CHECKS, -each[1]))
 
 
 def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]]:
@@ -161,6 +162,7 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("submitted", f"{created:%Y-%m-%d %H:%M:%S} UTC"),
         ("models", ", ".join(run.models)),
         ("judges" if run.panel else "judge", ", ".join(run.judges) or "none"),
+        ("prompts", ", ".join(run.prompts)),
         ("temperature", f"{run.temperature:g}"),
         ("cases, repeats", f"{run.cases:,}, {run.repeat:,}"),
         ("answers", "recorded" if run.recorded else "cached where equal" * run.cache),

@@ -70,9 +70,9 @@ def judge_table(document: Mapping[str, Any]) -> Table:
         [
             plain(each["model"], NAME_CHARS),
             *(f"{each[word]:,}" for word in ("passed", "failed", "unclear", "unreached")),
-            _brief(each["with_panel"]),
-            _brief((each["consistency"] or {}).get("same")),
-            _brief((each["calibration"] or {}).get("accuracy")),
+            brief(each["with_panel"]),
+            brief((each["consistency"] or {}).get("same")),
+            brief((each["calibration"] or {}).get("accuracy")),
             dollars(each["cost_usd"]),
         ]
         for each in judge["judges"]
@@ -163,10 +163,10 @@ def _of(rate: Mapping[str, Any] | None, noun: str = "") -> str:
     return f"{what} ({value:.1f}%, 95% interval {low:.1f}-{high:.1f}%)"
 
 
-def _brief(rate: Mapping[str, Any] | None) -> str:
+def brief(rate: Mapping[str, Any] | None) -> str:
     """Writes a share without its interval.
 
-    >>> _brief({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}), _brief(None)
+    >>> brief({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}), brief(None)
     ('75.0% of 4', '-')
     """
     return NONE if rate is None else f"{SHARE * rate['value']:.1f}% of {rate['n']:,}"

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked
 from producer.report.cases.details import FailureDetails, FreeformDetails
+from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, lines_of_judges
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.wording import COLUMNS as SURE
@@ -15,6 +16,7 @@ from producer.report.cases.wording import (
     by_pass_rate,
     dollars,
     headline,
+    model_and_prompt,
     percent,
     remarks,
     repeat_rows,
@@ -32,6 +34,8 @@ COLUMNS: Final = ("item", "case", "model", "outcome", "status", "latency", "cost
 """Of the table of results."""
 CELL_CHARS: Final = 60
 """Longest text in a cell."""
+MOST_ROWS: Final = 50
+"""Rows of a table by prompt, tag or check."""
 STANDARD: Final = ("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Tokens/s", "Cost")
 SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost", "n")
 
@@ -47,6 +51,7 @@ def summary_text(document: Mapping[str, Any]) -> str:
     lines = [f"{document['run_id']}  {name}".rstrip(), headline(document), ""]
     lines += _models(document).split("\n") if summary["models"] else []
     lines += _certainty(document)
+    lines += _groups(document)
     lines += ["", " · ".join(remarks(document))]
     lines += _judges(document)
     if summary["errors"]:
@@ -62,7 +67,7 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
         [
             f"case-{case.row.index}",
             plain(case.item.id or str(case.item.case + 1), CELL_CHARS),
-            plain(case.item.model, CELL_CHARS),
+            plain(model_and_prompt(case.item), CELL_CHARS),
             case.row.outcome.value,
             str((case.result or {}).get("status") or ""),
             seconds(case.row.latency_ms) if case.result else "",
@@ -114,6 +119,24 @@ def _certainty(document: Mapping[str, Any]) -> list[str]:
     if document["summary"]["mode"] != FREEFORM:
         lines += _table(("Model", *SURE), sure_rows(document))
     return lines + _table(REPEATS, repeat_rows(document))
+
+
+def _groups(document: Mapping[str, Any]) -> list[str]:
+    """Draws the tables by score, prompt, tag and check."""
+    lines = list[str]()
+    for table in group_tables(document):
+        rows = table.rows[:MOST_ROWS]
+        lines += ["", table.title]
+        safe = [
+            [plain(cell, CELL_CHARS) if at < table.names else cell for at, cell in enumerate(row)]
+            for row in rows
+        ]
+        lines += boxed_table(
+            table.columns, safe, wraps=table.columns[0], right=table.columns[table.names :]
+        ).split("\n")
+        left = len(table.rows) - len(rows)
+        lines += [f"{left:,} more: `proctor report {document['run_id']} -o report.html`"] * bool(left)
+    return lines
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
+from producer.aggregate.case_groups import failed_checks
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cells import csv_lines
 from shared.clock import iso_utc
@@ -38,8 +39,14 @@ COLUMNS: Final = (
     "used_fuzzy_match",
     "cached",
     "reasoning",
+    "prompt_id",
+    "score",
+    "failed_checks",
+    "tags",
 )
 """The first seventeen are the documented tool's, in its order."""
+SEPARATOR: Final = "; "
+"""Between the names of checks, and between tags."""
 
 
 class CasesCsvReport:
@@ -92,6 +99,10 @@ class CasesCsvReport:
             bool(result.get("used_fuzzy_match")),
             CACHED in case.row.code,
             result.get("reasoning") or "",
+            case.item.prompt_id or "",
+            _or_blank(result.get("score")),
+            SEPARATOR.join(row["name"] for row in failed_checks(result)),
+            SEPARATOR.join(case.item.tags),
         ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
+from producer.report.cases.groups import group_tables
 from producer.report.cases.html_lists import TEMPLATE, list_of
 from producer.report.cases.html_matrix import Matrix
 from producer.report.cases.html_summary import (
@@ -58,6 +59,7 @@ class CasesHtmlReport:
             [] if is_freeform else statuses_of(document),
             {"lines": judge_lines(document), "columns": columns, "rows": told},
             {"models": names, "rows": cases, "more": more},
+            group_tables(document),
         )
         self._out.write(opening(document, is_freeform=is_freeform))
         self._out.write(fill(TEMPLATE, "summary", models, is_freeform, *parts))

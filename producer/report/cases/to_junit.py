@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from producer.report.cases.opened_rows import OpenedCase, opened
+from producer.report.cases.wording import case_name, check_lines
 from producer.report.junit import NEVER, JunitTest, SuitePerClass
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
@@ -23,8 +24,7 @@ def tests_of(rows: Iterable[ItemRow]) -> Iterator[JunitTest]:
 def case_test(case: OpenedCase) -> JunitTest:
     """Makes a test of a case."""
     row, item, result = case.row, case.item, case.result
-    name = f"case {item.case + 1}" + (f" ({item.id})" if item.id else "")
-    name += f" #{item.repeat + 1}" * bool(item.repeat)
+    name = case_name(item)
     time_s = (row.latency_ms or 0) / 1000
     if result is None:
         return JunitTest(item.model, name, "skipped", message=NEVER)
@@ -35,6 +35,7 @@ def case_test(case: OpenedCase) -> JunitTest:
     body = [f"input: {item.input}"]
     if item.expected is not None:
         body.append(f"expected: {json.dumps(item.expected, ensure_ascii=False)}")
+    body += check_lines(result)
     body.append(f"output: {result['raw_output']}")
     status = str(result["status"])
     return JunitTest(item.model, name, "failure", time_s, status, case.message or status, "\n".join(body))

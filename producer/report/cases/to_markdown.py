@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
+from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.wording import COLUMNS as SURE
@@ -11,8 +12,10 @@ from producer.report.cases.wording import (
     REPEATS,
     by_latency,
     by_pass_rate,
+    check_lines,
     dollars,
     headline,
+    model_and_prompt,
     percent,
     remarks,
     repeat_rows,
@@ -40,7 +43,7 @@ class CasesMarkdownReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._is_freeform = out, info.snapshot["cases"]["mode"] == FREEFORM
-        self._prompts: dict[int, list[OpenedCase]] = {}
+        self._prompts: dict[tuple[int, str | None], list[OpenedCase]] = {}
         self._failed = list[OpenedCase]()
         self._left = 0
 
@@ -48,8 +51,9 @@ class CasesMarkdownReport:
         """Keeps some rows."""
         for case in opened(rows):
             if self._is_freeform:
-                if case.item.case in self._prompts or len(self._prompts) < MOST_CASES:
-                    self._prompts.setdefault(case.item.case, []).append(case)
+                key = (case.item.case, case.item.prompt_id)
+                if key in self._prompts or len(self._prompts) < MOST_CASES:
+                    self._prompts.setdefault(key, []).append(case)
             elif case.result is None or not case.result["passed"]:
                 if len(self._failed) < MOST_CASES:
                     self._failed.append(case)
@@ -69,6 +73,7 @@ class CasesMarkdownReport:
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
             _models(document, is_freeform=self._is_freeform),
             *_repeats(document),
+            *_groups(document),
         ]
         parts += _judges(document)
         parts += self._outputs() if self._is_freeform else self._failures(document["run_id"])
@@ -77,8 +82,9 @@ class CasesMarkdownReport:
     def _outputs(self) -> list[str]:
         """Lists the outputs, prompt by prompt."""
         parts = ["## Model Outputs by Prompt"]
-        for at, cases in sorted(self._prompts.items()):
-            parts.append(f"### Prompt {at + 1}: {markdown(cases[0].item.input, PROMPT_CHARS)}")
+        for (at, name), cases in sorted(self._prompts.items(), key=lambda each: each[0][0]):
+            named = "" if name is None else f" ({markdown(name, PROMPT_CHARS)})"
+            parts.append(f"### Prompt {at + 1}{named}: {markdown(cases[0].item.input, PROMPT_CHARS)}")
             rows = [
                 [
                     markdown(case.item.model, PROMPT_CHARS),
@@ -98,10 +104,10 @@ class CasesMarkdownReport:
         rows = [
             [
                 markdown(case.item.id or str(case.item.case + 1), PROMPT_CHARS) + _again(case.item.repeat),
-                markdown(case.item.model, PROMPT_CHARS),
+                markdown(model_and_prompt(case.item), PROMPT_CHARS),
                 case.code or str((case.result or {}).get("status") or "skipped"),
                 markdown(case.item.input, PROMPT_CHARS),
-                markdown(case.message, MESSAGE_CHARS),
+                markdown("; ".join([case.message, *check_lines(case.result)]).strip("; "), MESSAGE_CHARS),
             ]
             for case in self._failed
         ]
@@ -149,6 +155,18 @@ def _repeats(document: Mapping[str, Any]) -> list[str]:
     """Says what models said when they were asked again."""
     rows = [[markdown(name, PROMPT_CHARS), *cells] for name, *cells in repeat_rows(document)]
     return ["## Repeats", _table(REPEATS, rows)] if rows else []
+
+
+def _groups(document: Mapping[str, Any]) -> list[str]:
+    """Writes the tables by score, prompt, tag and check."""
+    parts = []
+    for table in group_tables(document):
+        rows = [
+            [markdown(cell, PROMPT_CHARS) if at < table.names else cell for at, cell in enumerate(row)]
+            for row in table.rows
+        ]
+        parts += [f"## {table.title}", _table(table.columns, rows)]
+    return parts
 
 
 def _judges(document: Mapping[str, Any]) -> list[str]:

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from producer.aggregate.case_groups import failed_checks
 from producer.aggregate.turns import share
 from producer.text import duration, plural
+from shared.contracts.case_run import CasePayload
 
 FREEFORM: Final = "freeform"
 SMALL_USD: Final = 0.01
@@ -40,10 +42,50 @@ def percent(rate: float) -> str:
     return f"{rate:.1f}%"
 
 
+def case_name(item: CasePayload) -> str:
+    """Names a case as people count, with its id, prompt and repeat.
+
+    >>> case_name(CasePayload(2, "m", "Hi", id="fr", prompt_id="terse", repeat=1))
+    'case 3 (fr) · terse #2'
+    >>> case_name(CasePayload(2, "m", "Hi"))
+    'case 3'
+    """
+    name = f"case {item.case + 1}" + (f" ({item.id})" if item.id else "")
+    name += f" · {item.prompt_id}" if item.prompt_id is not None else ""
+    return name + (f" #{item.repeat + 1}" if item.repeat else "")
+
+
+def model_and_prompt(item: CasePayload) -> str:
+    """Names who was asked, and by which prompt.
+
+    >>> model_and_prompt(CasePayload(2, "m", "Hi", prompt_id="terse"))
+    'm · terse'
+    """
+    return item.model if item.prompt_id is None else f"{item.model} · {item.prompt_id}"
+
+
+def check_lines(result: Mapping[str, Any] | None, *, only_failed: bool = True) -> list[str]:
+    """Writes the checks of a result, one a line, not made safe.
+
+    >>> check_lines({"checks": [{"name": "a", "passed": False, "score": 0.25, "reason": "too long"}]})
+    ['✗ a (0.25): too long']
+    """
+    rows = failed_checks(result) if only_failed else (result or {}).get("checks") or ()
+    return [_check_line(row) for row in rows]
+
+
+def _check_line(row: Mapping[str, Any]) -> str:
+    mark = "·" if row["passed"] is None else "✓" if row["passed"] else "✗"
+    score = "" if row["score"] is None else f" ({row['score']:.2f})"
+    return f"{mark} {row['name']}{score}: {row['reason']}".rstrip(": ")
+
+
 def headline(document: Mapping[str, Any]) -> str:
     """Says in one line what the run is and how far it came."""
     counts, summary = document["counts"], document["summary"]
     what = f"{plural(summary['cases'], 'case')} by {plural(len(summary['models_asked']), 'model')}"
+    if summary.get("prompts_asked"):
+        what += f" and {plural(len(summary['prompts_asked']), 'prompt')}"
     if summary["repeat"] > 1:
         what += f", {summary['repeat']} times"
     text = f"{document['state']}: {what}"

@@ -1,0 +1,213 @@
+"""Adds up cases by prompt, by tag and by check: outcomes, costs, mean scores with intervals; pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from math import sqrt
+from typing import Any, Final
+
+from producer.aggregate.judging import Judging
+from producer.aggregate.statistics import Z_95, wilson
+from producer.report.cases.opened_rows import OpenedCase
+from shared.names import Outcome
+
+MOST_GROUPS: Final = 1_000
+"""Prompts, tags or checks that are counted; later ones are left out, so that memory is bounded."""
+MOST_CLUSTERS: Final = 20_000
+"""Groups of related scores that are kept apart; with more cases, some share a group."""
+JUDGED: Final = "rubric"
+"""The kind of check whose score is a judge's."""
+
+
+class ScoreMean:
+    """The weighted mean of scores, with an interval that takes the scores of one case as related.
+
+    The standard error is that of a ratio of sums over clusters, as `clustered_mean` has it for equal weights.
+
+    >>> mean = ScoreMean()
+    >>> for case, score in enumerate((1.0, 0.5, 0.0, 0.5)):
+    ...     mean.add(case, score)
+    >>> found = mean.summary()
+    >>> found["value"], round(found["standard_error"], 3), round(found["low"], 3), found["n"]
+    (0.5, 0.204, 0.1, 4)
+    """
+
+    __slots__ = ("_clusters", "_n")
+
+    def __init__(self) -> None:
+        self._clusters: dict[int, tuple[float, float]] = {}
+        self._n = 0
+
+    def add(self, case: int, score: float, weight: float = 1.0) -> None:
+        """Counts the score of one answer to a case."""
+        total, weights = self._clusters.get(case % MOST_CLUSTERS, (0.0, 0.0))
+        self._clusters[case % MOST_CLUSTERS] = (total + weight * score, weights + weight)
+        self._n += 1
+
+    def summary(self) -> dict[str, Any] | None:
+        """Returns the mean with its bounds; None without scores, no bounds for a single case."""
+        weights = sum(weight for _, weight in self._clusters.values())
+        if not weights:
+            return None
+        mean = min(1.0, sum(total for total, _ in self._clusters.values()) / weights)
+        count = len(self._clusters)
+        error = None
+        if count > 1:
+            squares = sum((total - mean * weight) ** 2 for total, weight in self._clusters.values())
+            error = sqrt(squares * count / (count - 1)) / weights
+        return {
+            "value": round(mean, 4),
+            "low": None if error is None else round(max(0.0, mean - Z_95 * error), 4),
+            "high": None if error is None else round(min(1.0, mean + Z_95 * error), 4),
+            "standard_error": error,
+            "n": self._n,
+        }
+
+
+@dataclass(slots=True)
+class _Group:
+    """The items of one prompt, or with one tag."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    scores: ScoreMean = field(default_factory=ScoreMean)
+    cost_usd: float = 0.0
+
+    def add(self, case: OpenedCase) -> None:
+        """Counts one row."""
+        self.outcomes[case.row.outcome] += 1
+        self.cost_usd += case.row.cost_usd or 0.0
+        add_score(self.scores, case)
+
+    def summary(self) -> dict[str, Any]:
+        """Returns its figures; rates are fractions."""
+        passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
+        judged = passed + failed + self.outcomes[Outcome.ERROR]
+        return {
+            "total": self.outcomes.total(),
+            "passed": passed,
+            "failed": failed,
+            "errors": self.outcomes[Outcome.ERROR],
+            "skipped": self.outcomes[Outcome.SKIPPED],
+            "pass_rate": wilson(passed, judged).as_document(),
+            "score": self.scores.summary(),
+            "known_cost_usd": self.cost_usd,
+        }
+
+
+@dataclass(slots=True)
+class _Check:
+    """What became of one check, over all cases that have it."""
+
+    kind: str
+    passed: int = 0
+    failed: int = 0
+    not_asked: int = 0
+    scores: ScoreMean = field(default_factory=ScoreMean)
+    cost_usd: float = 0.0
+    judging: Judging | None = None
+
+    def add(self, case: OpenedCase, row: Mapping[str, Any]) -> None:
+        """Counts it for one case."""
+        self.cost_usd += row["cost_usd"] or 0.0
+        if row["passed"] is None:
+            self.not_asked += row["score"] is None
+        else:
+            self.passed += row["passed"]
+            self.failed += not row["passed"]
+        if row["score"] is not None:
+            self.scores.add(case.item.case, row["score"])
+        votes = (row.get("detail") or {}).get("votes")
+        if self.kind == JUDGED and votes:
+            if self.judging is None:
+                self.judging = Judging()
+            self.judging.add_question(
+                case.item, votes, row["passed"], blake2b(_output(case), digest_size=16).digest()
+            )
+
+    def summary(self, name: str) -> dict[str, Any]:
+        """Returns its figures; those of its judges where it has any."""
+        return {
+            "name": name,
+            "check": self.kind,
+            "passed": self.passed,
+            "failed": self.failed,
+            "not_asked": self.not_asked,
+            "pass_rate": wilson(self.passed, self.passed + self.failed).as_document(),
+            "score": self.scores.summary(),
+            "known_cost_usd": self.cost_usd,
+            "judge": None if self.judging is None else self.judging.summary(),
+        }
+
+
+class CaseGroups:
+    """Counts rows by what they have in common; of runs without prompts, tags and checks nothing."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[str, _Group] = {}
+        self._prompts_by_model: dict[tuple[str, str], _Group] = {}
+        self._tags: dict[str, _Group] = {}
+        self._checks: dict[str, _Check] = {}
+
+    def add(self, case: OpenedCase) -> None:
+        """Counts one row."""
+        item = case.item
+        if item.prompt_id is not None:
+            _add(self._prompts, item.prompt_id, case)
+            _add(self._prompts_by_model, (item.model, item.prompt_id), case)
+        for tag in dict.fromkeys(item.tags):
+            _add(self._tags, tag, case)
+        for row in (case.result or {}).get("checks") or ():
+            found = _member(self._checks, row["name"], lambda row=row: _Check(row["check"]))  # type: ignore[misc]  # a default binds the row
+            if found is not None:
+                found.add(case, row)
+
+    def summary(self) -> dict[str, Any]:
+        """Returns what was counted, as far as there is something: other runs have none of these keys."""
+        found = {
+            "prompts": [{"prompt": name, **each.summary()} for name, each in self._prompts.items()],
+            "prompts_by_model": [
+                {"model": model, "prompt": prompt, **each.summary()}
+                for (model, prompt), each in self._prompts_by_model.items()
+            ],
+            "tags": [{"tag": name, **each.summary()} for name, each in sorted(self._tags.items())],
+            "checks": [each.summary(name) for name, each in self._checks.items()],
+        }
+        return {key: rows for key, rows in found.items() if rows}
+
+
+def add_score(scores: ScoreMean, case: OpenedCase) -> None:
+    """Counts the score of a case, if it has one."""
+    score = None if case.code or case.result is None else case.result.get("score")
+    if score is not None:
+        scores.add(case.item.case, score, case.item.weight)
+
+
+def failed_checks(result: Mapping[str, Any] | None) -> Iterable[Mapping[str, Any]]:
+    """Returns the rows of checks that did not pass.
+
+    >>> [row["name"] for row in failed_checks({"checks": [{"name": "a", "passed": False}]})]
+    ['a']
+    """
+    return (row for row in (result or {}).get("checks") or () if row["passed"] is False)
+
+
+def _add(groups: dict[Any, _Group], key: Any, case: OpenedCase) -> None:
+    """Counts a row for one group."""
+    group = _member(groups, key, _Group)
+    if group is not None:
+        group.add(case)
+
+
+def _member(groups: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
+    """Returns a group, made when it is first met; None when there are too many."""
+    if key not in groups:
+        if len(groups) >= MOST_GROUPS:
+            return None
+        groups[key] = make()
+    return groups[key]
+
+
+def _output(case: OpenedCase) -> bytes:
+    """What was judged."""
+    return str((case.result or {}).get("raw_output")).encode(errors="replace")
