@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from producer.load.case_rows import nearest
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MARKS: Final = ("{{", "{%", "{#")
 """A text without any of these is no template."""
+TEMPLATES: Final = 1_024
+"""Compiled templates that are kept."""
 _MISSING: Final = re.compile(r"'(?P<name>[^']*)' is undefined")
 _NO_KEY: Final = re.compile(r"has no (?:attribute|element) '?(?P<name>[^']*)'?")
 _VARIABLES: Final = "add it to vars of the case, or of the bench"
@@ -73,9 +75,9 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     return said
 
 
-@cache
+@lru_cache(TEMPLATES)
 def compiled(text: str) -> "Template":
-    """Compiles a template; each only once.
+    """Compiles a template, the same one only once.
 
     Raises:
         TemplateProblem: it is none.
@@ -95,9 +97,23 @@ def compiled(text: str) -> "Template":
 def _environment() -> "Environment":
     """Makes what compiles templates."""
     from jinja2 import StrictUndefined  # noqa: PLC0415 - start-up: 40 ms
+    from jinja2.exceptions import SecurityError  # noqa: PLC0415 - same
     from jinja2.sandbox import SandboxedEnvironment  # noqa: PLC0415 - same
 
-    return SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    class Bounded(SandboxedEnvironment):
+        """Also refuses products of texts and powers, which take memory or time without end."""
+
+        intercepted_binops = frozenset({"*", "**"})
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            """Multiplies numbers."""
+            if operator == "**" or not (isinstance(left, int | float) and isinstance(right, int | float)):
+                raise SecurityError(
+                    f"{operator} is for numbers here" if operator == "*" else "no powers here"
+                )
+            return super().call_binop(context, operator, left, right)
+
+    return Bounded(undefined=StrictUndefined, keep_trailing_newline=True)
 
 
 def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
@@ -105,7 +121,7 @@ def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
     if found := _MISSING.search(text):
         name, known = found["name"], [str(each) for each in values]
         close = nearest(name, known) if known else ""
-        hint = f"{close}; or {_VARIABLES}" if close.startswith("did you mean") else _VARIABLES
+        hint = f"{close} Otherwise {_VARIABLES}" if close.startswith("did you mean") else _VARIABLES
         return TemplateProblem(f"the variable {shown(name)} is missing", hint)
     found = _NO_KEY.search(text)
     what = f"{shown(found['name'])} is missing: {_one_line(text)}" if found else _one_line(text)

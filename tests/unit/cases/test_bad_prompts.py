@@ -33,6 +33,11 @@ ASKED = "name: bench\nmodels: [m]\n"
             "prompt 'prompt-1': the template cannot be rendered: SecurityError",
         ),
         (
+            ASKED + "prompts: ['{{ \"a\" * 1000000000000 }}']\n" + CASES,
+            "prompt 'prompt-1': the template cannot be rendered: SecurityError: * is for numbers here",
+        ),
+        (ASKED + "prompts: ['{{ 9 ** 9 ** 9 ** 9 }}']\n" + CASES, "SecurityError: no powers here"),
+        (
             ASKED + "prompts:\n  - {id: p, user: a}\n  - {id: p, user: b}\n" + CASES,
             ":5: id: 'p' is the id of another prompt",
         ),
