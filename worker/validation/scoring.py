@@ -127,9 +127,13 @@ class Evaluation:
         self.questions: dict[bytes, Question] = {}
         """What was not answered yet; a score that stands on it is none."""
 
-    def is_paid(self, check: Check) -> bool:
-        """Whether a check calls a model, itself or by an inner check."""
-        return is_paid(check)
+    def is_open(self, check: Check, subject: Subject) -> bool:
+        """Whether a model has to be asked before the score of a check is known."""
+        if not is_paid(check):
+            return False
+        dry = Evaluation(self._answers)
+        dry.score(check, subject)
+        return bool(dry.questions)
 
     def score(self, check: Check, subject: Subject) -> Score:
         """Finds the score of one check, and whether it passes; of several selected nodes, the best one.

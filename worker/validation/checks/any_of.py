@@ -7,8 +7,8 @@ from worker.validation.checks.kind import PASSED, Inner, Score, Subject, skipped
 def any_of(check: Check, subject: Subject, inner: Inner) -> Score:
     """Takes the greatest score; checks that call a model are left out when another has a score of 1."""
     scores: list[tuple[Check, Score]] = []
-    for each in sorted(check.checks, key=inner.is_paid):
-        if inner.is_paid(each) and any(score.value == PASSED for _, score in scores):
+    for each in sorted(check.checks, key=lambda each: inner.is_open(each, subject)):
+        if inner.is_open(each, subject) and any(score.value == PASSED for _, score in scores):
             break
         scores.append((each, inner.score(each, subject)))
     counted = [(each, score) for each, score in scores if score.value is not None]

@@ -116,8 +116,8 @@ class Inner(Protocol):
         """Finds the score of an inner check, and whether it passes; skipped when it is not known yet."""
         ...
 
-    def is_paid(self, check: Check) -> bool:
-        """Whether a check calls a model, itself or by an inner check."""
+    def is_open(self, check: Check, subject: Subject) -> bool:
+        """Whether a model has to be asked before the score of an inner check is known."""
         ...
 
 

@@ -1,0 +1,205 @@
+"""Asking paid checks: in which order, with what, and what becomes of waits and failures; no process."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from shared.clock import now_ms
+from shared.codecs.parked_items import History, ParkedState, WaitReason, decode_parked, encode_parked
+from shared.contracts.case_run import CaseRun, Endpoint
+from shared.contracts.checks import Check
+from shared.runs.waiting import describe_parked
+from shared.upstream.failure_reasons import FailureReason
+from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
+from worker.upstream.budget import OverBudget
+from worker.upstream.chat import ModelReply, ModelRequest
+from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, pack
+from worker.upstream.failures import UpstreamError
+from worker.upstream.model_caller import (
+    Answered,
+    CallDeferred,
+    CallFailed,
+    CallOutcome,
+    Embedded,
+    EmbeddingOutcome,
+)
+from worker.validation.checks import Score, Subject, parse_checks
+from worker.validation.paid_checks import Rules
+from worker.validation.scoring import CheckResult, Evaluation, Question, run_deterministic
+
+RUN = CaseRun(
+    "bench",
+    "Answer.",
+    check_models={"judge": Endpoint("http://judge"), "embedder": Endpoint("http://embedder")},
+    judge_params={"seed": 7},
+    model_headers={"judge": {"X-Team": "evals"}},
+    prices={name: {"prompt_per_million": 1, "completion_per_million": 1} for name in ("judge", "embedder")},
+)
+RUBRIC: Mapping[str, Any] = {"rubric": "Is it polite?", "model": "judge"}
+SIMILAR: Mapping[str, Any] = {"similar": "please help", "model": "embedder", "at_least": 0.5}
+
+NEVER_PARKED = ParkedState(WaitReason.UNKNOWN)
+
+
+def graded(score: float) -> Callable[[History], CallOutcome]:
+    text = json.dumps({"score": score})
+    return lambda history: Answered(ModelReply(text, 5, cost_usd=0.25), history)
+
+
+@dataclass
+class Desk:
+    """Plays the models of a case, and remembers what they were asked."""
+
+    answers: list[Callable[[History], CallOutcome]] = field(default_factory=list)
+    """How judges meet what they are asked, in order; the last one stays."""
+    embeddings: list[EmbeddingOutcome] = field(default_factory=list)
+    """How requests for embeddings are met; vectors of ones when there is nothing left."""
+    asked: list[ModelRequest | EmbeddingRequest] = field(default_factory=list)
+    histories: list[History] = field(default_factory=list)
+
+    async def ask(self, request: ModelRequest, history: History) -> CallOutcome:
+        self.asked.append(request)
+        self.histories.append(history)
+        return (self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])(history)
+
+    async def embed(self, request: EmbeddingRequest, history: History) -> EmbeddingOutcome:
+        self.asked.append(request)
+        self.histories.append(history)
+        if self.embeddings:
+            return self.embeddings.pop(0)
+        reply = EmbeddingReply([pack([1.0, 1.0]) for _ in request.texts], 5, cost_usd=0.125)
+        return Embedded(reply, history)
+
+    def play(
+        self,
+        raw: list[Any],
+        output: str = "please",
+        *,
+        parked: ParkedState = NEVER_PARKED,
+        may_park: bool = True,
+    ) -> ChecksAsked | ChecksDeferred | OverBudget:
+        """Takes an output through its checks."""
+        checks, subject = parse_checks(raw), Subject(output)
+
+        async def evaluate(check: Check, answers: Mapping[bytes, Score]) -> tuple[Score, list[Question]]:
+            evaluation = Evaluation(answers)
+            return evaluation.score(check, subject), list(evaluation.questions.values())
+
+        desk = CheckDesk(RUN, Rules(), evaluate, self.ask, self.embed, parked, may_park=may_park)
+        return asyncio.run(ask_checks(checks, run_deterministic(checks, subject), desk))
+
+
+def rows_of(asked: object) -> list[CheckResult]:
+    assert isinstance(asked, ChecksAsked)
+    return asked.rows
+
+
+def wait(seconds: float = 60.0) -> Callable[[History], CallOutcome]:
+    """A model that cannot be asked soon."""
+    due_ms = now_ms() + int(1000 * seconds)
+    return lambda history: CallDeferred(due_ms, WaitReason.RATE_LIMIT, history._replace(attempts=2))
+
+
+def gone(history: History) -> CallOutcome:
+    return CallFailed(UpstreamError(FailureReason.UNREACHABLE, "no route"), history)
+
+
+def test_a_request_has_what_the_run_says_of_its_model() -> None:
+    desk = Desk([graded(1)])
+    [row] = rows_of(desk.play([RUBRIC]))
+    [request] = desk.asked
+    assert isinstance(request, ModelRequest)
+    assert (request.model, request.api_base, request.temperature) == ("judge", "http://judge", 0.0)
+    assert (dict(request.parameters), dict(request.headers)) == ({"seed": 7}, {"X-Team": "evals"})
+    assert (row.passed, row.cost_usd) == (True, 0.25)
+
+
+def test_the_texts_of_one_model_are_embedded_together_and_each_once() -> None:
+    desk = Desk([graded(1)])
+    other = {**SIMILAR, "similar": "please do"}
+    asked = desk.play([SIMILAR, RUBRIC, other, {"not": {**SIMILAR, "similar": "go away"}, "at_least": 0.0}])
+    [texts, _] = desk.asked
+    assert isinstance(texts, EmbeddingRequest)
+    assert sorted(texts.texts) == ["go away", "please", "please do", "please help"]
+    assert [row.score for row in rows_of(asked)] == pytest.approx([1, 1, 1, 0], abs=1e-6)
+    assert sum(row.cost_usd or 0 for row in rows_of(asked)) == 0.375
+
+
+def test_an_empty_output_is_not_embedded() -> None:
+    desk = Desk()
+    [row] = rows_of(desk.play([SIMILAR], ""))
+    assert (desk.asked, row.score, row.cost_usd) == ([], 0.0, 0.0)
+
+
+def test_equal_questions_are_asked_once() -> None:
+    desk = Desk([graded(0.9)])
+    asked = desk.play([RUBRIC, {"not": {**RUBRIC, "at_least": 0.95}}])
+    assert len(desk.asked) == 1
+    assert [row.passed for row in rows_of(asked)] == [True, True]
+
+
+def test_inner_checks_are_asked_one_by_one() -> None:
+    """The first that passes ends an `any`, whatever the others would cost."""
+    desk = Desk([graded(1.0)])
+    rows_of(desk.play([{"any": [RUBRIC, {**RUBRIC, "rubric": "Is it brief?"}]}]))
+    assert len(desk.asked) == 1
+
+
+def test_of_several_nodes_each_is_asked_up_to_a_bound() -> None:
+    desk = Desk([graded(0.1)])
+    [row] = rows_of(
+        desk.play([{**RUBRIC, "json_path": "$[*]"}], json.dumps([f"text {at}" for at in range(9)]))
+    )
+    assert len(desk.asked) == 5
+    assert row.passed is False
+
+
+def test_a_wait_parks_the_case_with_what_its_calls_went_through() -> None:
+    """After the wait they go on from there, and other questions begin anew."""
+    desk = Desk([wait()])
+    ended = desk.play([RUBRIC])
+    assert isinstance(ended, ChecksDeferred)
+    parked = decode_parked(encode_parked(ended.state))
+    assert describe_parked([parked]) == "check deferred: waiting for a rate limit"
+    again = Desk([graded(1)])
+    again.play([RUBRIC, {**RUBRIC, "rubric": "Is it brief?"}], parked=parked)
+    assert sorted(history.attempts for history in again.histories) == [0, 2]
+
+
+def test_a_case_that_must_not_be_parked_waits() -> None:
+    desk = Desk([wait(0.01), graded(1)])
+    assert rows_of(desk.play([RUBRIC], may_park=False))[0].passed is True
+    embedded = Desk(embeddings=[CallDeferred(now_ms() + 10, WaitReason.RATE_LIMIT, History(attempts=1))])
+    assert rows_of(embedded.play([SIMILAR], may_park=False))[0].passed is True
+    assert [history.attempts for history in embedded.histories] == [0, 1]
+
+
+@pytest.mark.parametrize("check", [RUBRIC, SIMILAR])
+def test_a_model_that_is_not_there_leaves_the_rest_unasked(check: dict[str, Any]) -> None:
+    failed = CallFailed(UpstreamError(FailureReason.UNREACHABLE, "no route"), History())
+    desk = Desk([gone], [failed])
+    asked = desk.play([check, {**RUBRIC, "rubric": "Is it brief, and is it polite, and is it to the point?"}])
+    assert isinstance(asked, ChecksAsked)
+    assert asked.unavailable.endswith(f"{check['model']}: no route")
+    assert [row.passed for row in asked.rows] == [None, None]
+    assert asked.rows[0].reason.startswith("could not be asked: ")
+    assert asked.rows[1].reason.startswith("not asked: ")
+    assert len(desk.asked) == 1
+
+
+def test_a_run_without_money_ends() -> None:
+    over = OverBudget("the cap is reached")
+    assert Desk([lambda _: over]).play([RUBRIC]) is over
+    assert Desk(embeddings=[over]).play([SIMILAR]) is over
+
+
+def test_a_panel_is_asked_at_once_and_may_lack_a_judge() -> None:
+    desk = Desk([graded(0.9), gone, graded(0.8)])
+    panel = {"rubric": "Polite?", "models": ["judge", "b", "c"]}
+    [row] = rows_of(desk.play([panel]))
+    assert (row.passed, row.cost_usd) == (True, 0.5)
+    assert [vote["verdict"] for vote in row.detail["votes"]] == ["pass", None, "pass"]
