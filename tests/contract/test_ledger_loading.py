@@ -10,6 +10,7 @@ from shared.errors import LoadLostError, UsageError
 from shared.ledger import ChunkPlan, Opened
 from shared.ledger.times import TIMES
 from shared.ledger.wire import LOAD_ITEMS
+from shared.runs import RunStore
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,
@@ -210,3 +211,25 @@ def test_a_server_without_a_log_cannot_say_what_is_on_disk(
     """Where the server keeps no append-only file, waiting for the disk says no at once."""
     with closing(new_redis_server("--appendonly", "no").client()) as client:
         assert TimedLedger(client).wait_durable(10) is False
+
+
+def test_a_file_that_items_share_stays_and_goes_with_its_run(
+    ledger: TimedLedger, redis_client: Store
+) -> None:
+    """It is no item, is read by its name, needs the loader's token, and is discarded with the run."""
+    open_run(ledger, "r1", "cases")
+    ledger.load_file("r1", "load", "image", b"\x00\x01")
+    ledger.load_file("r1", "load", "image", b"\x00\x01")
+    ledger.load("r1", "load", {"0": b"x"}, {"0": ChunkPlan("x", ["0"])})
+    store = RunStore(redis_client)
+    assert (store.file("r1", "image"), store.file("r1", "other")) == (b"\x00\x01", None)
+    with pytest.raises(LoadLostError):
+        ledger.load_file("r1", "other", "image", b"")
+    ledger.seal("r1", "load", 1, "digest")
+    assert store.file("r1", "image") == b"\x00\x01"
+    with pytest.raises(LoadLostError):
+        ledger.load_file("r1", "load", "late", b"")
+    open_run(ledger, "r2", "cases")
+    ledger.load_file("r2", "load", "image", b"\x00")
+    ledger.discard("r2", "load")
+    assert keys_with(redis_client, "r2") == []
