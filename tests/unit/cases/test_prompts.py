@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from shared.contracts.case_run import CasePayload
-from tests.support.benches import MINIMAL, plan, write
+from tests.support.benches import MINIMAL, plan, refusal, write
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
@@ -164,3 +164,47 @@ def test_recorded_outputs_may_name_their_prompt(tmp_path: Path) -> None:
     bench = {**MINIMAL, "prompts": [{"id": "a", "user": "1"}, {"id": "b", "user": "2"}], "test_cases": [{}]}
     found = plan(write(tmp_path, yaml.safe_dump(bench)), outputs=str(outputs)).items()
     assert [item.recorded and item.recorded.output for item in found] == ["all", "b"]
+
+
+def test_options_are_merged_once_for_each_model_and_prompt(tmp_path: Path) -> None:
+    """The prompt's go before the model's, those before the bench's; `-t` goes before every temperature."""
+    bench = {
+        **MINIMAL,
+        "models": ["a", "b"],
+        "params": {"temperature": 0.5, "seed": 1, "extra_body": {"k": 1}, "headers": {"X-A": "inner"}},
+        "headers": {"X-Team": "a"},
+        "judge_params": {"temperature": None, "seed": 9},
+        "model_configs": {
+            "b": {"params": {"temperature": None, "extra_body": {"l": 2}}, "headers": {"x-team": "b"}}
+        },
+        "prompts": [
+            {"id": "p", "user": "Hi"},
+            {"id": "q", "user": "Hi", "params": {"temperature": 1, "seed": None}},
+        ],
+        "test_cases": [{}],
+    }
+    path = write(tmp_path, yaml.safe_dump(bench))
+    run = plan(path).run
+    assert run.calls["a"]["p"] == {
+        "params": {"temperature": 0.5, "seed": 1, "extra_body": {"k": 1}},
+        "headers": {"X-A": "inner", "X-Team": "a"},
+    }
+    assert run.calls["b"]["p"]["params"] == {"temperature": None, "seed": 1, "extra_body": {"k": 1, "l": 2}}
+    assert run.calls["b"]["p"]["headers"] == {"X-A": "inner", "x-team": "b"}
+    assert run.calls["b"]["q"]["params"] == {"temperature": 1, "extra_body": {"k": 1, "l": 2}}
+    assert run.judge_params == {"temperature": None, "seed": 9}
+    fixed = plan(path, temperature=0.9).run
+    assert fixed.temperature == 0.9
+    assert not any(
+        "temperature" in call["params"] for of_model in fixed.calls.values() for call in of_model.values()
+    )
+
+
+def test_an_image_has_a_bound(tmp_path: Path) -> None:
+    """5 MiB each; links out of the folder are followed and refused."""
+    (tmp_path / "big.png").write_bytes(PNG + b"0" * (5 << 20))
+    (tmp_path / "out.png").symlink_to("/etc/hostname")
+    bench = {**MINIMAL, "test_cases": [{"input": "Look", "images": ["big.png"]}]}
+    assert "is larger than 5 MiB" in refusal(write(tmp_path, yaml.safe_dump(bench)))
+    bench["test_cases"] = [{"input": "Look", "images": ["out.png"]}]
+    assert "'out.png' leads out of the folder" in refusal(write(tmp_path, yaml.safe_dump(bench)))
