@@ -13,6 +13,8 @@ import unicodedata
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
+from worker.validation.unicode_forms import normalized
+
 MAX_PACKAGE_TOKENS: Final = 100
 """Longer pairs take the quick way to the same number."""
 MAX_TOKENS: Final = 50_000
@@ -103,7 +105,7 @@ def unicode_words(text: str) -> list[str]:
     """
     words: list[str] = []
     word: list[str] = []
-    for char in unicodedata.normalize("NFKC", text).lower():
+    for char in normalized("NFKC", text).lower():
         stands_alone = any(first <= char <= last for first, last in _SCRIPTS_WITHOUT_SPACES)
         is_letter = unicodedata.category(char)[0] in "LMN"
         if word and (stands_alone or not is_letter):

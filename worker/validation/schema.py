@@ -10,7 +10,7 @@ with it is said when it is read, as a configuration error, never as a verdict ab
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from itertools import islice
 from threading import Lock
@@ -34,6 +34,8 @@ MAX_SCHEMA_BYTES: Final = 4 << 20
 """A larger schema is refused."""
 MAX_PROBLEMS: Final = 50
 """Errors that are told of one instance."""
+MAX_LISTED_VALUES: Final = 20_000
+"""Values of an instance whose errors are all listed, about 0.1 s if each is wrong; 500,000 take 5 s."""
 MAX_BACKTRACKS: Final = 10_000
 """Steps back that a pattern may take in one text before it counts as not found."""
 MAX_MESSAGE_CHARS: Final = 300
@@ -215,12 +217,37 @@ def _adapter(validator: "jsonschema_rs.Validator", schema: Any) -> TypeAdapter[A
             if refers and VisitCounter(schema).visits(schema, instance) > MAX_VISITS:
                 errors = [_unnamed("it breaks the schema in more ways than can be listed")]
             else:
-                errors = [_details(error) for error in islice(validator.iter_errors(instance), MAX_PROBLEMS)]
+                errors = [_details(error) for error in _errors(validator, instance)]
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             errors = [_unnamed(f"it cannot be checked: {cut(str(error), MAX_MESSAGE_CHARS)}")]
         raise ValidationError.from_exception_data("JSON schema", errors)
 
     return TypeAdapter(Annotated[Any, PlainValidator(check)])
+
+
+def _errors(validator: "jsonschema_rs.Validator", instance: Any) -> "Iterable[jsonschema_rs.ValidationError]":
+    """The errors of an instance; of a large one only the first, since all are made at once."""
+    import jsonschema_rs  # noqa: PLC0415 - it is loaded by now
+
+    if not _is_large(instance):
+        return islice(validator.iter_errors(instance), MAX_PROBLEMS)
+    try:
+        validator.validate(instance)
+    except jsonschema_rs.ValidationError as error:
+        return [error]
+    return []
+
+
+def _is_large(instance: Any) -> bool:
+    """Whether an instance has more values than all errors of it could be listed quickly."""
+    stack, seen = [instance], 0
+    while stack and seen <= MAX_LISTED_VALUES:
+        value = stack.pop()
+        inner = value.values() if type(value) is dict else value if type(value) is list else ()
+        seen += len(inner)
+        if seen <= MAX_LISTED_VALUES:
+            stack.extend(inner)
+    return seen > MAX_LISTED_VALUES
 
 
 def _unnamed(message: str) -> InitErrorDetails:

@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator
@@ -13,6 +14,8 @@ from worker.validation.display import cut
 
 MAX_DIGITS: Final = 400
 """Longer runs of digits are no number."""
+MAX_FOUND: Final = 100
+"""Numbers of a text that are read; two are too many already."""
 MAX_LISTED: Final = 5
 """Numbers that a reason names."""
 MAX_EXPONENT: Final = 400
@@ -72,7 +75,8 @@ def number(check: Check, subject: Subject) -> Score:
         listed = ", ".join(str(each) for each in found[:MAX_LISTED]) + (
             ", …" if len(found) > MAX_LISTED else ""
         )
-        what = f"{len(found)} numbers: {listed}" if found else f"no number in: {cut(subject.text, 60)}"
+        count = f"{len(found)} numbers" if len(found) < MAX_FOUND else f"at least {MAX_FOUND} numbers"
+        what = f"{count}: {listed}" if found else f"no number in: {cut(subject.text, 60)}"
         return no(f"expected {wanted}, found {what}")
     score = yes if abs(found[0] - expected) <= margin else no
     return score(f"found {found[0]}, expected {wanted}", found=float(found[0]))
@@ -89,13 +93,13 @@ def number_of(text: str) -> Decimal | None:
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """All numbers in a text.
+    """The numbers in a text, at most 100.
 
     >>> [str(each) for each in numbers_in("From -3 to 1,500.25 km (v2), 5%.")]
     ['-3', '1500.25', '5']
     """
     found = (_decimal(match.group()) for match in _NUMBER.finditer(text) if len(match.group()) <= MAX_DIGITS)
-    return [each for each in found if each is not None]
+    return list(islice((each for each in found if each is not None), MAX_FOUND))
 
 
 def _decimal(text: str) -> Decimal | None:

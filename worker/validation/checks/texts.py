@@ -3,13 +3,13 @@
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
-from unicodedata import normalize
 
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import Subject
 from worker.validation.display import cut, show
+from worker.validation.unicode_forms import normalized
 
 MAX_TEXTS: Final = 1_000
 """Texts that one check may list."""
@@ -41,7 +41,7 @@ def comparable(text: str, check: Check) -> str:
     if not check.options:
         return text
     if check.options.get("normalize"):
-        text = " ".join(normalize("NFC", text).split())
+        text = " ".join(normalized("NFC", text).split())
     return text.casefold() if check.options.get("ignore_case") else text
 
 
