@@ -41,6 +41,20 @@ COMMON_OPTIONS: Final[Mapping[str, Any]] = {
     "json_path": Annotated[str, Field(strict=True), AfterValidator(_compiles)],
 }
 """Options that every check has."""
+OPTION_EXAMPLES: Final[Mapping[str, str]] = {
+    "at_least": "0.8",
+    "weight": "2",
+    "name": "polite",
+    "ignore_case": "true",
+    "normalize": "true",
+    "tolerance": "5%",
+    "unit": "words",
+    "order": "any",
+    "model": "openai/gpt-4o-mini",
+    "models": "[openai/gpt-4o, openai/gpt-4o-mini]",
+    "prompt": "'Is this polite? {{ output }}'",
+}
+"""What the hints of errors show."""
 
 
 class CheckProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
@@ -231,7 +245,8 @@ def _option(kind: CheckKind, key: str, value: Any, path: Path) -> Any:
     if wanted is None:
         known = list(options)
         raise CheckProblem((*path, key), f"{kind.name} has no option {key!r}", _nearest(key, known))
-    return _converted(wanted, value, (*path, key), "")
+    example = OPTION_EXAMPLES.get(key)
+    return _converted(wanted, value, (*path, key), f"write `{key}: {example}`" if example else "")
 
 
 def _with_threshold(kind: CheckKind, common: dict[str, Any], path: Path) -> dict[str, Any]:
