@@ -392,6 +392,45 @@ def test_streamed_calls_of_tools_are_put_together(complete: Complete, server: Mo
     assert reply.first_token_ms is not None
 
 
+def test_calls_of_tools_in_another_providers_form(
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What litellm translates is kept in the same form, with its options in that provider's words."""
+    monkeypatch.setenv("ANTHROPIC_API_BASE", server.api_base.removesuffix("/v1"))
+    clients = ModelClients(lambda: bench.session, {"ANTHROPIC_API_KEY": KEY})
+    use = {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Zürich"}}
+    server.script = lambda _prompt, _nth: Say(
+        body={
+            "id": "m1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude",
+            "content": [{"type": "text", "text": "One moment."}, use],
+            "stop_reason": "tool_use",
+            "usage": {"input_tokens": 11, "output_tokens": 3},
+        }
+    )
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    asked = ModelRequest(
+        "anthropic/claude-sonnet-4-5",
+        "Be brief",
+        "Hi",
+        parameters={"tools": [tool], "tool_choice": "required", "max_tokens": 9, "stop": ["END"]},
+        timeout_s=20.0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of litellm
+        reply = bench.run(clients.complete(asked))
+        bench.run(clients.close())
+    (call,) = reply.tool_calls
+    assert (call["id"], call["type"], call["function"]["name"]) == ("t1", "function", "weather")
+    assert json.loads(call["function"]["arguments"]) == {"city": "Zürich"}
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("One moment.", 11, 3)
+    sent = server.requests[0].body
+    assert sent["tools"][0]["name"] == "weather"
+    assert (sent["max_tokens"], sent["stop_sequences"], sent["tool_choice"]["type"]) == (9, ["END"], "any")
+
+
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_a_refusal_is_an_answer(complete: Complete, server: ModelServer, *, is_streamed: bool) -> None:
     """It is kept in a field of its own; the text is empty then."""

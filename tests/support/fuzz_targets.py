@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
+from pydantic import ValidationError
+
 from producer.aggregate.gates import parse_gate
 from producer.bench import variables_in
 from producer.cli.options.model_options import price_of
@@ -25,6 +27,7 @@ from producer.load.strict_json import parse_json
 from producer.load.turns import read_turns
 from producer.options import CaseChoice
 from shared.codecs.parked_items import decode_parked
+from shared.contracts.call_options import Params, merge, sent, split_temperature
 from shared.contracts.case_run import CasePayload, encode_case
 from shared.contracts.query_environment import api_url, delay_s
 from shared.contracts.query_vocabulary import id_order
@@ -50,6 +53,7 @@ from worker.validation.checks import CheckProblem, Subject, parse_checks
 from worker.validation.extraction import ExtractionError, extract
 from worker.validation.json_path import JsonPathError, select
 from worker.validation.judge import read_verdict
+from worker.validation.pairwise import read_choice
 from worker.validation.schema import SchemaValidator
 from worker.validation.scoring import needs_sandbox, run_deterministic
 
@@ -171,6 +175,13 @@ def _embeddings(data: bytes) -> None:
             assert len(read_embeddings(reply, count)) == count
         except UpstreamError as error:
             str(error).encode()
+
+
+def _options(data: bytes) -> None:
+    written = Params.model_validate(parse_json(data.decode()))
+    merged = sent(merge(written.given, written.given))
+    temperature, others = split_temperature(merged, 0.1)
+    json.dumps([temperature, others, written.headers], allow_nan=False).encode()
 
 
 def _stream(data: bytes) -> None:
@@ -408,6 +419,17 @@ TARGETS: Final[Mapping[str, Target]] = {
         ),
     ),
     "verdict": Target(_text(read_verdict), (), (*OUTPUTS, b"PASS.", b"**FAIL**, not PASS")),
+    "choice": Target(_text(read_choice), (), (*OUTPUTS, b'{"winner":"A"}', b'It is {"winner": ["tie"]}')),
+    "call options": Target(
+        _options,
+        (ValidationError, ValueError),
+        (
+            (
+                b'{"temperature":null,"stop":["a"],"tools":[{"type":"function","function":{"name":"f"}}],'
+                b'"extra_body":{"a":1},"headers":{"X-A":"env:B"}}'
+            ),
+        ),
+    ),
     "names": Target(_text(_names), (), NAMES),
     "sandbox answer": Target(
         _text(_answer), (), (b"c11", b"c9", b"i12", b"oMatch", b"tsaid", b"xdied", b"I0.5\nhalf")

@@ -99,6 +99,7 @@ class ModelServer:
         app = web.Application(client_max_size=64_000_000)
         app.router.add_post("/v1/chat/completions", self._answer)
         app.router.add_post("/v1/embeddings", self._embed)
+        app.router.add_post("/v1/messages", self._answer)  # Anthropic's form: say it with `body`
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         listener = self.listener or socket.create_server(("127.0.0.1", self.port))
