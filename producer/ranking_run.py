@@ -6,7 +6,7 @@ price as all calls have. A ranking is a run of its own: the first one stays as i
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from producer import kinds
 from producer.aggregate.ranking import Ranking, Verdict, rank
 from producer.report.cases.opened_rows import OpenedCase, opened
-from shared.contracts.case_run import CaseRun
+from shared.contracts.case_run import CasePayload, CaseRun
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
 from worker.validation.pairwise import CHOICES, SYSTEM, comparison_prompt, read_choice
@@ -110,35 +110,27 @@ def is_ranking(store: RunStore, info: RunInfo) -> bool:
 
 
 def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dict[str, Any]]:
-    """Makes a case of each pair in each order."""
-    answers: Mapping[tuple[int, str, int], dict[str, OpenedCase]] = defaultdict(dict)
+    """Makes a case of each pair in each order; of the run only questions and answers are kept in memory."""
+    asked, answers = dict[tuple[int, str, int], tuple[str, Any]](), defaultdict[Any, dict[str, str]](dict)
     for rows in store.item_pages(info.run, with_payload=True):
         for case in opened(rows):
-            item = case.item
-            if _answer_of(case) is not None:
-                answers[item.case, item.prompt_id or "", item.repeat][item.model] = case
-    for key in sorted(answers):
-        by_model = answers[key]
-        for first, second in permutations(by_model, 2):
-            yield _comparison(by_model[first], by_model[second], by)
+            item, answer = case.item, _answer_of(case)
+            if answer is not None:
+                key = item.case, item.prompt_id or "", item.repeat
+                asked.setdefault(key, (_question(item), item.messages or item.input))
+                answers[key][item.model] = answer
+    for key in sorted(asked):
+        question, said = asked[key]
+        for first, second in permutations(answers[key], FEWEST):
+            prompt = comparison_prompt(by.criterion, said, answers[key][first], answers[key][second])
+            compared = {"question": question, "first": first, "second": second}
+            yield {"input": prompt, "metadata": {METADATA: compared}}
 
 
-def _comparison(first: OpenedCase, second: OpenedCase, by: Comparison) -> dict[str, Any]:
-    """Makes a case of two answers."""
-    item = first.item
-    question = "/".join(
-        part
-        for part in (
-            item.id or str(item.case + 1),
-            item.prompt_id or "",
-            f"#{item.repeat + 1}" if item.repeat else "",
-        )
-        if part
-    )
-    asked = item.messages or item.input
-    prompt = comparison_prompt(by.criterion, asked, _answer_of(first) or "", _answer_of(second) or "")
-    compared = {"question": question, "first": item.model, "second": second.item.model}
-    return {"input": prompt, "metadata": {METADATA: compared}}
+def _question(item: CasePayload) -> str:
+    """Names what both answers are about: case, prompt and repetition."""
+    parts = (item.id or str(item.case + 1), item.prompt_id, f"#{item.repeat + 1}" if item.repeat else "")
+    return "/".join(filter(None, parts))
 
 
 def _answer_of(case: OpenedCase) -> str | None:

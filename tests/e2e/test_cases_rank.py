@@ -54,13 +54,15 @@ def test_models_are_ranked_by_their_answers(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_judge_who_prefers_a_position_is_found_out(cli: Cli, tmp_path: Path) -> None:
-    """`run --rank` prints the table below the run's own result; a biased judge ranks nobody."""
+    """`run --rank` prints the table below the run's own result; answers to other prompts are other pairs."""
+    prompts = [{"id": "one", "system": "Answer with one word."}, {"id": "two", "system": "Answer."}]
     with in_background() as url:
-        path = comparing(tmp_path, f"{url}/v1", "judge-mini", ["large", "large-mini"])
+        models = ["large", "large-mini"]
+        path = comparing(tmp_path, f"{url}/v1", "judge-mini", models, prompts=prompts)
         done = cli("run", path, "--rank", *TABLE)
     assert done.code == 0, done
-    assert "preferred in 4 of 4 (100.0%" in done.out
-    assert "both orders gave the same verdict in 0 of 2" in done.out
+    assert "preferred in 8 of 8 (100.0%" in done.out
+    assert "both orders gave the same verdict in 0 of 4" in done.out
 
 
 def test_verdicts_that_nobody_can_read_do_not_count(cli: Cli, tmp_path: Path) -> None:
