@@ -21,6 +21,8 @@ MAX_REASON_CHARS: Final = 4_000
 """Characters of a reason that are kept."""
 MAX_NODES: Final = 1_000
 """Nodes of a `json_path` that a check looks at."""
+MAX_CALLED_NODES: Final = 20
+"""The same of a check that calls a function, which may take seconds."""
 MAX_PAID_NODES: Final = 5
 """The same of a check that calls a model."""
 NOT_ASKED: Final = "not asked yet"
@@ -153,12 +155,12 @@ class Evaluation:
         if not nodes:
             return no(f"{check.json_path} selects nothing")
         best: Score | None = None
-        for node in nodes[: MAX_PAID_NODES if is_paid(check) else MAX_NODES]:
+        for node in nodes[: _most_nodes(check)]:
             score = self._with_verdict(check, self._score(check, subject.at_node(node)))
             if best is None or _rank(score) > _rank(best):
                 best = score
-            if best.value == PASSED:
-                break
+            if best.value == PASSED or "error" in score.detail:
+                break  # what could not be run for one node would be stopped at each of the others too
         several = f" (the best of {len(nodes)} nodes)" if len(nodes) > 1 else ""
         assert best is not None  # noqa: S101 - there is a node
         return best._replace(reason=f"{check.json_path}{several}: {best.reason}")
@@ -231,6 +233,13 @@ def mean_score(rows: Sequence[CheckResult]) -> float | None:
     scored = [(row.score, row.weight) for row in rows if row.score is not None and row.weight > 0]
     total = sum(weight for _, weight in scored)
     return sum(score * weight for score, weight in scored) / total if scored else None
+
+
+def _most_nodes(check: Check) -> int:
+    """How many selected nodes a check looks at."""
+    if is_paid(check):
+        return MAX_PAID_NODES
+    return MAX_CALLED_NODES if python_names([check]) else MAX_NODES
 
 
 def _rank(score: Score) -> tuple[bool, float]:

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
+from tests.support.sandbox_box import Box, CheckBox, StoppedError
 from worker.validation.checks import Subject, parse_checks
 from worker.validation.scoring import (
     CheckResult,
@@ -131,3 +132,16 @@ def test_json_is_parsed_once_for_all_checks() -> None:
 def test_nothing_of_an_evaluation_is_left_for_the_next() -> None:
     assert Evaluation().questions == Evaluation().questions == {}
     assert Evaluation().score(Check("contains", "a"), Subject("a")).passed
+
+
+def test_a_search_that_is_stopped_is_not_tried_at_every_node() -> None:
+    """Each could take a second; functions, which may take five, are called for the first twenty nodes."""
+    stopped = Box(found=StoppedError("timeout"))
+    raw = [{"regex": "a", "json_path": "$[*]"}]
+    [found] = run_deterministic(parse_checks(raw), Subject(str([1] * 50), sandbox=stopped))
+    assert (found.passed, len(stopped.asked)) == (False, 1)
+    box = CheckBox(returned=False)
+    [found] = run_deterministic(
+        parse_checks([{"python": "f", "json_path": "$[*]"}]), Subject(str([1] * 50), sandbox=box)
+    )
+    assert (found.passed, len(box.asked)) == (False, 20)
