@@ -75,6 +75,24 @@ def test_a_long_error_with_the_key(server: ModelServer, name: str, before: int, 
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+def test_an_error_with_the_value_of_a_header(server: ModelServer, name: str) -> None:
+    """A header that a worker takes from its variables is kept as little as a key is."""
+    server.script = lambda _prompt, _nth: Say(status=400, body={"error": {"message": f"bad {WRITTEN[name]}"}})
+    headers = {"X-Key": "env:SOME_API_KEY"}
+    request = ModelRequest("m", "", "Hi", api_base=server.api_base, headers=headers)
+
+    async def ask(session: aiohttp.ClientSession) -> UpstreamError:
+        """Asks the model once."""
+        with pytest.raises(UpstreamError) as caught:
+            await ModelClients(lambda: session, {"SOME_API_KEY": KEY}).complete(request)
+        return caught.value
+
+    error = with_session(ask)
+    assert server.requests[0].headers["X-Key"] == KEY
+    assert not has_part(error.message, WRITTEN[name])
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("before", [0, 175, 190])
 def test_a_refusal_of_a_query_with_the_token(monkeypatch: pytest.MonkeyPatch, name: str, before: int) -> None:
     """The first 200 letters of an API's refusal are kept after its token is out of them."""
