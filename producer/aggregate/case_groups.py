@@ -72,11 +72,13 @@ class _Group:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     scores: ScoreMean = field(default_factory=ScoreMean)
     cost_usd: float = 0.0
+    cost_unknown: int = 0
 
     def add(self, case: OpenedCase) -> None:
         """Counts one row."""
         self.outcomes[case.row.outcome] += 1
         self.cost_usd += case.row.cost_usd or 0.0
+        self.cost_unknown += case.result is not None and not case.code and case.row.cost_usd is None
         add_score(self.scores, case)
 
     def summary(self) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class _Group:
             "skipped": self.outcomes[Outcome.SKIPPED],
             "pass_rate": wilson(passed, judged).as_document(),
             "score": self.scores.summary(),
+            "cost_usd": None if self.cost_unknown else self.cost_usd,
             "known_cost_usd": self.cost_usd,
         }
 

@@ -173,6 +173,7 @@ class GroupFigures(Part):
     skipped: Count
     pass_rate: Rate
     score: ScoreMean | None
+    cost_usd: float | None
     known_cost_usd: float
 
 

@@ -129,7 +129,8 @@ def _failure(case: OpenedCase) -> list[str]:
     room = terminal_width() - PROMPT_MARGIN
     lines.append(f"    input: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
     lines += [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
-    return lines + [f"    {plain(line, MESSAGE_CHARS)}" for line in check_lines(case.result)]
+    failed = check_lines(case.result)
+    return lines + [f"    {plain(line, MESSAGE_CHARS)}" for line in failed] * (len(failed) > 1)
 
 
 def _stages(case: OpenedCase) -> list[str]:

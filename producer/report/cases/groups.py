@@ -68,7 +68,7 @@ def _outcomes(
             *_rate_cells(group["pass_rate"]),
             *(f"{group[word]:,}" for word in ("passed", "failed", "errors")),
             *(_score_cells(group["score"]) if has_scores else ()),
-            dollars(group["known_cost_usd"]),
+            dollars(group["cost_usd"]),
         ]
         for group in groups
     ]

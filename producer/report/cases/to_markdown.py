@@ -107,7 +107,7 @@ class CasesMarkdownReport:
                 markdown(model_and_prompt(case.item), PROMPT_CHARS),
                 case.code or str((case.result or {}).get("status") or "skipped"),
                 markdown(case.item.input, PROMPT_CHARS),
-                markdown("; ".join([case.message, *check_lines(case.result)]).strip("; "), MESSAGE_CHARS),
+                markdown(_why(case), MESSAGE_CHARS),
             ]
             for case in self._failed
         ]
@@ -122,6 +122,12 @@ def _again(repeat: int) -> str:
     ('', ' #2')
     """
     return f" #{repeat + 1}" if repeat else ""
+
+
+def _why(case: OpenedCase) -> str:
+    """Says why a case did not pass; of several failed checks, each with its reason."""
+    failed = check_lines(case.result)
+    return case.message if len(failed) < 2 else "; ".join((case.message, *failed))  # noqa: PLR2004 - the message has the first
 
 
 def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:

@@ -58,6 +58,7 @@ def row(at: int, item: CasePayload, *checks: dict[str, Any], output: str = "Pari
     verdict = {
         "status": "passed" if passed else "failed_checks",
         "passed": passed,
+        "message": "" if passed else "a check failed",
         "decided_by": "checks",
         "raw_output": output,
         "score": sum(scores) / len(scores) if scores else None,
@@ -79,7 +80,9 @@ def all_rows() -> list[ItemRow]:
                 for case, tags in enumerate((["easy", "eu"], ["hard", "eu"])):
                     item = CasePayload(case, model, "Where?", id=f"c{case}", prompt_id=prompt, tags=tags)
                     score = 0.25 if prompt == "long" and case == 1 else 1.0
-                    yield row(at, item, check(f"has {HOSTILE}", 1.0), check("short", score))
+                    yield row(
+                        at, item, check(f"has {HOSTILE}", 1.0), check("short", score), check("brief", score)
+                    )
                     at += 1
 
     return list(rows())
@@ -123,7 +126,7 @@ def test_summary_has_figures_by_prompt_tag_and_check() -> None:
     found = {each["name"]: each for each in summary["checks"]}
     assert (found["short"]["passed"], found["short"]["failed"]) == (6, 2)
     assert found["short"]["score"]["value"] == pytest.approx((6 + 2 * 0.25) / 8, abs=1e-4)
-    assert summary["models"][0]["score"]["value"] == pytest.approx((3 + 0.625) / 4, abs=1e-4)
+    assert summary["models"][0]["score"]["value"] == pytest.approx((3 + 0.5) / 4, abs=1e-4)
     assert list(summary["statuses"])[-1] == "failed_checks"
     assert summary["statuses"]["failed_checks"] == 2
     assert summary["models"][0]["repeats"] is None, "two prompts are no repeats"
@@ -188,7 +191,7 @@ def test_csv_has_its_new_columns_last() -> None:
     lines = list(csv.reader(StringIO(written("csv", all_rows(), run_info()))))
     assert lines[0][-4:] == ["prompt_id", "score", "failed_checks", "tags"]
     assert lines[1][-4:] == ["terse", "1.0", "", "easy; eu"]
-    assert lines[4][-4:] == ["long", "0.625", "short", "hard; eu"]
+    assert lines[4][-4:] == ["long", "0.5", "short; brief", "hard; eu"]
 
 
 def test_junit_tells_prompts_apart_and_lists_failed_checks() -> None:
@@ -239,8 +242,8 @@ def test_rates_of_rubrics_have_the_trust_in_their_judges_beside_them() -> None:
 @pytest.mark.parametrize(
     ("text", "value", "met"),
     [
-        ("score_mean<0.9", 0.9062, True),
-        ("score_mean<0.95", 0.9062, False),
+        ("score_mean<0.8", 0.875, True),
+        ("score_mean<0.95", 0.875, False),
         ("check:short.pass_rate<0.9", 0.75, False),
         ("check:short.score_mean < 80%", 0.8125, True),
         (f"check:has {HOSTILE}.pass_rate<1", 1.0, True),
@@ -274,7 +277,7 @@ def test_prompts_of_one_run_are_compared_case_by_case() -> None:
     found = compare(CASES, terse, long).as_document()
     assert (found["counts"]["pairs"], found["counts"]["broken"]) == (4, 2)
     assert (found["test"]["units"], found["test"]["worse"]) == (2, 1)
-    assert found["scores"]["score"]["difference"] == pytest.approx(-0.375 / 2)
+    assert found["scores"]["score"]["difference"] == pytest.approx(-0.5 / 2)
     assert found["scores"]["check:short"]["b"] == pytest.approx(0.625)
     assert found["broken"][0]["item"] == "c1 · alpha"
     named = found | {"a": {"name": "a", "source": ""}, "b": {"name": "b", "source": ""}}
