@@ -13,6 +13,8 @@ GAP: Final = "  "
 """Between the columns of a list."""
 NEVER_CUT: Final = 20
 """Columns of a list as narrow as this keep their cells whole: ids, words, numbers."""
+LEAST_NAME: Final = 10
+"""A name is cut down to this."""
 LAST_LEAST: Final = 7
 """The last column of a list may be cut down to this."""
 LEAST_WRAPPED: Final = 8
@@ -27,6 +29,7 @@ def aligned_lines(
     *,
     right: Collection[str] = (),
     width: int | None = None,
+    middle: Sequence[str] = (),
 ) -> list[str]:
     """Returns a table as aligned lines, the headings first; where there is no room, the widest cells are cut.
 
@@ -35,6 +38,7 @@ def aligned_lines(
         rows: one text per column, without control characters.
         right: headings of columns that are aligned to the right.
         width: cells of a line; None for as many as it takes.
+        middle: headings of columns that are cut instead, in this order, and in the middle of their cells.
 
     >>> aligned_lines(("NAME", "N"), [("one", "1"), ("three", "33")], right=["N"])
     ['NAME    N', 'one     1', 'three  33']
@@ -42,10 +46,15 @@ def aligned_lines(
     lines = [columns, *rows]
     widths = _natural_widths(lines)
     if width is not None:
-        _shrink(widths, width - len(GAP) * (len(columns) - 1))
+        room = width - len(GAP) * (len(columns) - 1)
+        flexible = [columns.index(name) for name in middle if name in columns]
+        if flexible:
+            _shrink_names(widths, flexible, room)
+        else:
+            _shrink(widths, room)
     return [
         GAP.join(
-            _fitted(cell, size, to_right=name in right)
+            _fitted(cut_middle(cell, size) if name in middle else cell, size, to_right=name in right)
             for name, cell, size in zip(columns, line, widths, strict=True)
         ).rstrip()
         for line in lines
@@ -53,7 +62,12 @@ def aligned_lines(
 
 
 def drop_columns(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, spare: Sequence[str], width: int
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    spare: Sequence[str],
+    width: int,
+    middle: Sequence[str] = (),
 ) -> tuple[list[str], list[list[str]]]:
     """Drops columns until a list is no wider than a terminal, even where cells must be cut for it.
 
@@ -62,6 +76,7 @@ def drop_columns(
         rows: one text per column.
         spare: headings that may be dropped: empty ones first, then in this order.
         width: cells of a line.
+        middle: headings of columns that are cut in their middle; only the first of them is, to spare others.
 
     >>> drop_columns(("NAME", "NOTE", "N"), [("one", "", "1")], spare=["N", "NOTE"], width=7)
     (['NAME', 'N'], [['one', '1']])
@@ -70,7 +85,7 @@ def drop_columns(
     empty = [name for name in spare if not any(row[columns.index(name)] for row in rows)]
     for name in dict.fromkeys([*empty, *spare]):
         shown = [[row[number] for number in kept] for row in rows]
-        lines = aligned_lines([columns[number] for number in kept], shown, width=width)
+        lines = aligned_lines([columns[number] for number in kept], shown, width=width, middle=middle[:1])
         if max(map(cell_len, lines)) <= width:
             break
         kept.remove(columns.index(name))
@@ -163,6 +178,27 @@ def _shrink(widths: list[int], room: int) -> None:
         floor = max(NEVER_CUT, max(others, default=NEVER_CUT))
         share = -(-(sum(widths) - room) // widths.count(widest))
         widths[number] = max(floor, widest - share) if floor < widest else widest - 1
+
+
+def _shrink_names(widths: list[int], flexible: Sequence[int], room: int) -> None:
+    """Makes columns of names narrower, one after the other, until all columns fit."""
+    for number in flexible:
+        over = sum(widths) - room
+        if over > 0:
+            widths[number] = min(widths[number], max(LEAST_NAME, widths[number] - over))
+
+
+def cut_middle(text: str, size: int) -> str:
+    """Cuts a name in its middle: the beginnings and the ends of names differ.
+
+    >>> cut_middle("claude-haiku-4-5", 10), cut_middle("short", 10)
+    ('claud…-4-5', 'short')
+    """
+    if cell_len(text) <= size:
+        return text
+    left = set_cell_size(text, size // 2).rstrip()
+    right = set_cell_size(text[::-1], size - 1 - size // 2)[::-1].lstrip()
+    return f"{left}…{right}"
 
 
 def _fitted(cell: str, size: int, *, to_right: bool = False) -> str:

@@ -4,6 +4,9 @@ from typing import Final
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
+_DAY_S: Final = 86_400
+_LEAST_USD: Final = 0.0001
+_CENT_USD: Final = 0.01
 _FEW: Final = 10
 _THOUSAND: Final = 1000
 _UNITS: Final = ("kB", "MB", "GB", "TB")
@@ -41,6 +44,30 @@ def duration(seconds: float) -> str:
     if whole < _HOUR_S:
         return f"{whole // _MINUTE_S}:{whole % _MINUTE_S:02d} min"
     return f"{whole // _HOUR_S}:{whole % _HOUR_S // _MINUTE_S:02d} h"
+
+
+def age(seconds: float) -> str:
+    """Writes how long ago something was, in one unit.
+
+    >>> age(-1), age(59), age(125), age(7_200), age(200_000)
+    ('0 s', '59 s', '2 min', '2 h', '2 d')
+    """
+    whole = max(0, int(seconds))
+    for unit_s, unit in ((_DAY_S, "d"), (_HOUR_S, "h"), (_MINUTE_S, "min")):
+        if whole >= unit_s:
+            return f"{whole // unit_s} {unit}"
+    return f"{whole} s"
+
+
+def cost(usd: float) -> str:
+    """Writes an amount of money: cents, four decimals below a cent, and no less than can be shown.
+
+    >>> cost(1234.5), cost(0.0123), cost(0.0009), cost(0.00001), cost(0)
+    ('$1,234.50', '$0.01', '$0.0009', '<$0.0001', '$0.00')
+    """
+    if 0 < usd < _LEAST_USD:
+        return f"<${_LEAST_USD:.4f}"
+    return f"${usd:.4f}" if 0 < usd < _CENT_USD else f"${usd:,.2f}"
 
 
 def size(amount: int) -> str:

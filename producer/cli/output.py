@@ -167,6 +167,8 @@ class Output:
         *,
         right: Sequence[str] = (),
         spare: Sequence[str] = (),
+        middle: Sequence[str] = (),
+        marks: Sequence[Style] = (),
     ) -> None:
         """Writes aligned columns to stdout; only a terminal cuts cells to its width.
 
@@ -175,13 +177,17 @@ class Output:
             rows: one text per column; control characters are made harmless.
             right: headings whose cells stand to the right.
             spare: headings that a narrow terminal may do without: empty ones first, then in this order.
+            middle: headings of names, which are the only cells to be cut, in this order and in their middle.
+            marks: colours of the first cells, one per row, where these are single characters.
         """
         from producer.tables import aligned_lines, drop_columns  # noqa: PLC0415 - start-up: needs a part of rich
 
         cells = [[printable(cell) for cell in row] for row in rows]
         if spare and self.width is not None:
-            columns, cells = drop_columns(columns, cells, spare=spare, width=self.width)
-        headings, *lines = aligned_lines(columns, cells, right=right, width=self.width)
+            columns, cells = drop_columns(columns, cells, spare=spare, width=self.width, middle=middle)
+        headings, *lines = aligned_lines(columns, cells, right=right, width=self.width, middle=middle)
+        if marks:
+            lines = [self.paint(line[:1], style) + line[1:] for line, style in zip(lines, marks, strict=True)]
         self.data("\n".join([self.paint(headings, "dim"), *lines]))
 
 

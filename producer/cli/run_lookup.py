@@ -1,23 +1,21 @@
-"""Finds runs by id, lists them, and changes their state."""
+"""Finds runs by their names, and changes their state."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.output import Output, printable
 from producer.cli.session import Session
 from producer.run_ids import ID_PREFIX
-from producer.text import count, duration, plural, share
+from producer.text import count, plural
 from shared.clock import iso_utc
 from shared.errors import AmbiguousRunError, RunStateError, UnknownRunError
 from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo, RunStore
 
-COLUMNS: Final = ("RUN", "STATE", "DONE", "ITEMS", "SUBMITTED", "TOOK", "SOURCE")
 LOOKED_AT: Final = 200
 """Runs that are searched for a mistyped id."""
 SHOWN: Final = 3
@@ -88,26 +86,6 @@ def wait_reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:
     """Reads why runs make no progress, by run; only open and incomplete runs have a reason."""
     waiting = [info for info in runs if not info.is_final or info.state == RunState.INCOMPLETE]
     return {info.run: store.wait_reason_of(info, store.upstream_status(info)) for info in waiting}
-
-
-def print_runs(output: Output, runs: Sequence[RunInfo], why: Mapping[str, str]) -> None:
-    """Prints runs as a table to stdout, and the reasons of waiting runs to stderr."""
-    rows = [
-        (
-            info.run,
-            str(info.state),
-            share(info.done, info.total),
-            count(info.total),
-            local_time(info.created_ms),
-            "" if info.duration_ms is None else duration(info.duration_ms / 1000),
-            info.source,
-        )
-        for info in runs
-    ]
-    output.table(COLUMNS, rows, right=("DONE", "ITEMS", "TOOK"))
-    for info in runs:
-        if reason := why.get(info.run):
-            output.note(printable(f"{info.run} {'ended' if info.is_final else 'waits'}: {reason}"))
 
 
 def local_time(epoch_ms: int) -> str:

@@ -32,7 +32,8 @@ def list_runs(
     session: Session, *, limit: int = 20, kind: str | None = None, state: str | None = None
 ) -> None:
     """List runs, the newest first."""
-    from producer.cli.run_lookup import print_runs, run_as_dict, wait_reasons  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.run_lookup import run_as_dict, wait_reasons  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.runs_table import print_runs  # noqa: PLC0415 - same
 
     runs = session.store.list(limit=limit, kind=kind_named(kind) if kind else None, state=state)
     why = wait_reasons(session.store, runs)
@@ -40,7 +41,9 @@ def list_runs(
         rows = [run_as_dict(info, why.get(info.run, "")) for info in runs]
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "runs": rows, "exit": 0}))
     elif runs:
-        print_runs(session.output, runs, why)
+        open_kinds = {info.kind for info in runs if not info.is_final}
+        worked_on = {each for each in open_kinds if session.count_workers(each)}
+        print_runs(session.output, runs, why, worked_on=worked_on)
     else:
         session.output.note("no runs here yet; `proctor run FILE` makes one")
 

@@ -11,6 +11,7 @@ from producer.cli.options.global_options import command as declare
 from producer.cli.output import Output
 from producer.cli.session import Session, pass_session
 from producer.text import count, duration, plural
+from shared.kinds import kind_named
 from shared.names import FINAL_STATES
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]
 def _tell(session: Session, limit: int) -> None:
     """Prints a snapshot."""
     from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
-    from producer.cli.run_lookup import print_runs, wait_reasons  # noqa: PLC0415 - same
+    from producer.cli.run_lookup import wait_reasons  # noqa: PLC0415 - same
+    from producer.cli.runs_table import print_runs  # noqa: PLC0415 - same
 
     overview = read_overview(session.client, session.queue_lengths())
     runs = session.store.list(limit=limit) if limit else []
@@ -75,7 +77,9 @@ def _tell(session: Session, limit: int) -> None:
     _print_queues(output, overview)
     if runs:
         output.data("")
-        print_runs(output, runs, wait_reasons(session.store, runs) if overview.workers else {})
+        working = {kind_named(queue.kind) for queue in overview.queues if queue.workers}
+        why = wait_reasons(session.store, runs) if overview.workers else {}
+        print_runs(output, runs, why, worked_on=working)
     output.data("")
     if not overview.workers and any(info.state not in FINAL_STATES for info in runs):
         output.warn("no worker is alive; start one with `proctor worker`")

@@ -1,0 +1,119 @@
+"""The table of runs for `runs list` and `status`: mark, id, kind, name, state, pass rate, cost and age."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from producer import kinds
+from producer.cli.output import Output, Style, printable
+from producer.text import age, cost, count, share
+from shared.clock import now_ms
+from shared.contracts.case_run import FREEFORM
+from shared.kinds import Kind
+from shared.names import Outcome, RunState
+from shared.runs import RunInfo
+
+COLUMNS: Final = ("", "RUN", "KIND", "NAME", "STATE", "ITEMS", "PASSED", "COST", "AGE")
+RIGHT: Final = ("ITEMS", "PASSED", "COST", "AGE")
+SPARE: Final = ("ITEMS", "COST", "KIND")
+"""Columns that a narrow terminal omits, in this order; `--json` has everything."""
+CUT: Final = ("NAME", "RUN")
+"""Columns whose cells are cut in the middle, the first one first."""
+NOTHING: Final = "-"
+_MARKS: Final[Mapping[str, tuple[str, Style]]] = {
+    "good": ("✓", "green"),
+    "bad": ("✗", "red"),
+    "short": ("!", "yellow"),
+    "working": ("●", "cyan"),
+    "standing": ("○", "yellow"),
+}
+"""Mark and colour by how a run stands."""
+
+
+def print_runs(
+    output: Output, runs: Sequence[RunInfo], why: Mapping[str, str], *, worked_on: Collection[Kind]
+) -> None:
+    """Prints runs as a table to stdout, and the reasons of waiting runs to stderr.
+
+    Args:
+        output: where to.
+        runs: the newest first.
+        why: reasons of runs that wait, by id.
+        worked_on: kinds that a live worker works on.
+    """
+    marks = [_MARKS[_standing(info, is_worked_on=info.kind in worked_on)] for info in runs]
+    rows = [
+        (mark, *_cells(info, is_worked_on=info.kind in worked_on))
+        for (mark, _), info in zip(marks, runs, strict=True)
+    ]
+    styles = [style for _, style in marks]
+    output.table(COLUMNS, rows, right=RIGHT, spare=SPARE, middle=CUT, marks=styles)
+    for info in runs:
+        if reason := why.get(info.run):
+            output.note(printable(f"{info.run} {'ended' if info.is_final else 'waits'}: {reason}"))
+
+
+def state_text(info: RunInfo, *, is_worked_on: bool) -> str:
+    """Returns the state of a run, with how far it came.
+
+    A running run without workers was interrupted, by Ctrl-C or by the end of its workers; one that was never
+    begun waits.
+    """
+    if info.state in {RunState.FINISHED, RunState.LOADING}:
+        return str(info.state)
+    word = str(info.state)
+    if info.state == RunState.RUNNING and not is_worked_on:
+        word = "interrupted" if info.done else "waiting"
+    return f"{word} {share(info.done, info.total)}"
+
+
+def passed_text(info: RunInfo) -> str:
+    """Returns which part of the items with a result passed; `-` where nothing is checked or answered."""
+    settings = _settings(info)
+    counted = [info.tally.get(word, 0) for word in info.kind.outcomes]
+    passed, errors = info.tally.get(Outcome.PASSED, 0), info.tally.get(Outcome.ERROR, 0)
+    is_checked = Outcome.PASSED in info.kind.outcomes and settings.get("mode") != FREEFORM
+    # The counters of a retried run also count the results that were replaced.
+    if not is_checked or sum(counted) != info.done or info.done <= errors:
+        return NOTHING
+    return f"{1000 * passed // info.done / 10:.1f} %"
+
+
+def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:
+    """Writes a row without its mark."""
+    micros = info.tally.get("cost_micro_usd")
+    return (
+        info.run,
+        info.kind.name,
+        str(_settings(info).get("name") or info.source),
+        state_text(info, is_worked_on=is_worked_on),
+        count(info.total),
+        passed_text(info),
+        cost(micros / 1e6) if micros else NOTHING,
+        age((now_ms() - info.created_ms) / 1000),
+    )
+
+
+def _standing(info: RunInfo, *, is_worked_on: bool) -> str:
+    """Returns how a run stands, a key of `_MARKS`."""
+    match info.state:
+        case RunState.FINISHED:
+            has_failures = any(info.tally.get(word) for word in (Outcome.FAILED, Outcome.ERROR))
+            return "bad" if has_failures else "good"
+        case RunState.ABORTED:
+            return "bad"
+        case RunState.CANCELLED | RunState.INCOMPLETE:
+            return "short"
+        case RunState.PAUSED:
+            return "standing"
+        case RunState.LOADING | RunState.CANCELLING:
+            return "working"
+        case RunState.RUNNING:
+            return "working" if is_worked_on else "standing"
+
+
+def _settings(info: RunInfo) -> Mapping[str, Any]:
+    """Returns the settings of a run; none if another version wrote them in another form."""
+    with suppress(KeyError, TypeError, ValueError):
+        return kinds.of(info.kind).settings.load()(info)
+    return {}
