@@ -12,7 +12,7 @@ from producer.cli.live.events import write_event
 from producer.cli.output import Output, Style, printable
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
-from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
+from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
 from shared.kinds import Storage, kind_named
@@ -116,6 +116,22 @@ def print_run(session: Session, info: RunInfo) -> None:
         session.output.data(colored(session.output, document))
         if why := session.store.wait_reason(info.run):
             session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
+
+
+def print_so_far(session: Session, info: RunInfo, files: Sequence[ReportFile], *, with_text: bool) -> None:
+    """Writes the reports and the summary of a run that was interrupted, from the results that it has.
+
+    Raises:
+        ProctorError: see `write_reports`.
+    """
+    details = _details(session, info)
+    document = write_reports(session, info, files, [details] if details else [], with_text=with_text)
+    if session.options.json or session.options.jsonl or session.options.quiet:
+        return
+    shown = document if info.is_final else {**document, "state": "interrupted", "exit": EXIT_INCOMPLETE}
+    session.output.data(colored(session.output, shown))
+    if details and (text := details.text()):
+        session.output.data(f"\n{text}")
 
 
 def exit_of_gates(document: Mapping[str, Any]) -> int:

@@ -96,6 +96,11 @@ def wants_color(
     return stream_is_terminal and not environment.get("CI") and environment.get("TERM") != "dumb"
 
 
+def _can_redraw(environment: Mapping[str, str]) -> bool:
+    """Returns whether stderr is a terminal that moves its cursor, and somebody watches it."""
+    return sys.stderr.isatty() and not environment.get("CI") and environment.get("TERM") != "dumb"
+
+
 class Output:
     """Writes the output of commands according to `-q`, `--json`, `--color` and the terminal."""
 
@@ -103,9 +108,8 @@ class Output:
         self.options = options
         self.color = wants_color(sys.stdout.isatty(), options.color, os.environ)
         self.error_color = wants_color(sys.stderr.isatty(), options.color, os.environ)
-        plain = options.quiet or options.no_progress or not self.error_color
-        self.live = sys.stderr.isatty() and not plain and not os.environ.get("CI")
-        """Whether a view that redraws itself is wanted."""
+        self.live = _can_redraw(os.environ) and not (options.quiet or options.no_progress)
+        """Whether a view that redraws itself is wanted; colours are no part of that decision."""
 
     @property
     def width(self) -> int | None:

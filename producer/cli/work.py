@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from producer import kinds
 from producer.aggregate.gates import check_gates
-from producer.cli.ending import print_ending, write_reports
+from producer.cli.ending import print_ending, print_so_far
 from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.live.follow import Follower
@@ -184,9 +184,9 @@ _NOT_SUBMITTED: Final = "interrupted while the file was read; nothing of it was 
 def _interrupted(
     session: Session, run: str, workers: LocalWorkers, options: WorkOptions, by: str
 ) -> InterruptedByUserError:
-    """Stops started workers, writes reports of finished items, and builds the error with the next command.
+    """Stops started workers, reports what is done so far, and builds the error with the next command.
 
-    Another Ctrl-C ends the workers at once and skips the reports.
+    Another Ctrl-C ends the workers at once and skips the summary and the reports.
     """
     if workers.is_working:
         session.output.note(
@@ -204,8 +204,8 @@ def _interrupted(
         workers.interrupt(run)
         try:
             info = session.impatient_store.info(run)
+            print_so_far(session, info, files, with_text=options.with_text)
             if files:
-                write_reports(session, info, files, with_text=options.with_text)
                 session.output.note(f"written so far: {', '.join(str(file.path) for file in files)}")
         except ProctorError as error:
             session.output.error(error.message, hint=error.hint)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -22,6 +23,8 @@ from tests.support.tree import ROOT
 EXAMPLE: Final = ROOT / "examples" / "turns.jsonl"
 UNWORKED: Final = ["run", str(EXAMPLE), "--processes", "0", "--timeout", "0.5"]
 """A run that nobody works on and that ends by itself: the view is the same, and no worker has to start."""
+STYLE: Final = re.compile(r"\x1b\[[\d;]*m")
+"""A change of colours, of boldness, or of both."""
 HIDE_CURSOR: Final = "\x1b[?25l"
 SHOW_CURSOR: Final = "\x1b[?25h"
 WITHIN_S: Final = 100.0
@@ -82,13 +85,37 @@ def test_run_draws_a_live_view(env: dict[str, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("variables", "arguments"),
-    [({"NO_COLOR": "1"}, []), ({"CI": "true"}, []), ({"TERM": "dumb"}, []), ({}, ["--color", "never"])],
-    ids=["NO_COLOR", "CI", "dumb", "never"],
+    [({"NO_COLOR": "1"}, []), ({}, ["--color", "never"])],
+    ids=["NO_COLOR", "never"],
 )
-def test_plain_where_it_was_asked_for(
+def test_no_color_removes_colour_and_nothing_else(
     variables: dict[str, str], arguments: list[str], env: dict[str, str], tmp_path: Path
 ) -> None:
-    """`NO_COLOR`, `CI`, a dumb terminal and `--color never` each give lines without an escape code."""
+    """Without colours the view redraws itself as ever, and nothing is painted, neither in it nor below it."""
+    code, drawn = screen([*UNWORKED, *arguments], {**env, **variables}, tmp_path)
+    assert code == 4, drawn
+    assert HIDE_CURSOR in drawn
+    assert drawn.rindex(SHOW_CURSOR) > drawn.rindex(HIDE_CURSOR)
+    assert "\x1b[1A" in drawn, "the view is drawn over"
+    assert "━" in drawn
+    assert not STYLE.search(drawn)
+    assert "waiting  no worker is alive" in drawn
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments"),
+    [
+        ({"CI": "true"}, []),
+        ({"CI": "true", "FORCE_COLOR": "1"}, ["--color", "never"]),
+        ({"TERM": "dumb"}, []),
+        ({"TERM": "dumb", "NO_COLOR": "1"}, []),
+    ],
+    ids=["CI", "CI never", "dumb", "dumb NO_COLOR"],
+)
+def test_plain_lines_where_nobody_redraws(
+    variables: dict[str, str], arguments: list[str], env: dict[str, str], tmp_path: Path
+) -> None:
+    """`CI` and a dumb terminal each give lines without an escape code: a log keeps what was drawn over."""
     code, drawn = screen([*UNWORKED, *arguments], {**env, **variables}, tmp_path)
     assert code == 4, drawn
     assert "\x1b" not in drawn
@@ -105,7 +132,7 @@ def test_no_progress_shows_the_summary_only(env: dict[str, str], tmp_path: Path)
 
 def test_tables_fit_a_narrow_terminal(env: dict[str, str], tmp_path: Path) -> None:
     """At 80 columns no line of `demo` but the log of its progress is wider, and its table is whole."""
-    code, drawn = screen(["demo", "--color", "never"], env, tmp_path)
+    code, drawn = screen(["demo"], {**env, "CI": "true"}, tmp_path)
     assert code == 0, drawn
     lines = drawn.replace("\r", "").split("\n")
     assert max(len(line) for line in lines if " elapsed " not in line) <= 80

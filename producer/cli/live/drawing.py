@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from time import monotonic
-from typing import Final
+from typing import IO, Final, Literal
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,12 +19,18 @@ MAX_WIDTH: Final = 100
 """Lines longer than this are harder to read, however wide the terminal is."""
 
 
+def live_console(stream: IO[str], *, color: bool) -> Console:
+    """Makes a console that redraws; without colours it moves the cursor all the same."""
+    # Numbers in colours of rich's own choice would be noise.
+    system: Literal["auto"] | None = "auto" if color else None
+    return Console(file=stream, highlight=False, force_terminal=True, color_system=system)
+
+
 class LiveView:
     """Redraws a few lines in place."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        # Numbers in colours of rich's own choice would be noise.
-        self._console = console or Console(file=sys.stderr, highlight=False, force_terminal=True)
+    def __init__(self, console: Console | None = None, *, color: bool = True) -> None:
+        self._console = console or live_console(sys.stderr, color=color)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
         self._drawn_s = 0.0

@@ -125,11 +125,12 @@ def _viewer(
         return lambda document, rates: _print_json(output, document, rates)
     if not (sys.stdout.isatty() and output.live):
         return _Lines(output).show
-    from rich.console import Console  # noqa: PLC0415 - start-up: only a terminal pays for rich
-    from rich.live import Live  # noqa: PLC0415 - same
+    from rich.live import Live  # noqa: PLC0415 - start-up: only a terminal pays for rich
     from rich.text import Text  # noqa: PLC0415 - same
 
-    console = Console(highlight=False, force_terminal=True)
+    from producer.cli.live.drawing import live_console  # noqa: PLC0415 - same
+
+    console = live_console(sys.stdout, color=output.color)
     live = stack.enter_context(Live(console=console, auto_refresh=False))
 
     def show(document: Document | None, rates: Mapping[str, float | None]) -> None:

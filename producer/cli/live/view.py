@@ -93,7 +93,7 @@ def _for_people(output: Output) -> View:
     if output.live:
         from producer.cli.live.drawing import LiveView  # noqa: PLC0415 - start-up: only a terminal pays for rich
 
-        return LiveView()
+        return LiveView(color=output.error_color)
     if output.options.quiet or output.options.no_progress:
         return NoView()
     return PlainView(output)

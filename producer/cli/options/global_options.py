@@ -76,7 +76,10 @@ GLOBAL_OPTIONS: Final = (
     _option("-q", "--quiet", is_flag=True, help="Print only data, warnings and errors."),
     _option("-v", "--verbose", count=True, help="Show more: log files, settings, retries."),
     _option(
-        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to use colors."
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="When to use colors [env NO_COLOR, FORCE_COLOR].",
     ),
     _option("--no-progress", is_flag=True, help="Hide progress."),
     _option("-y", "--yes", is_flag=True, help="Delete without asking for confirmation."),
