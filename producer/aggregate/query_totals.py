@@ -63,5 +63,7 @@ class QueryTotals:
         }
 
     def misses(self) -> bool:
-        """Tells whether a target was missed; one without data is not."""
-        return any(target.status == "FAIL" for target in targets(self._metrics.metrics()))
+        """Returns whether a query failed or a target was missed; a target without data is not missed."""
+        return bool(self.outcomes[Outcome.FAILED]) or any(
+            target.status == "FAIL" for target in targets(self._metrics.metrics())
+        )

@@ -42,9 +42,11 @@ def test_run_reports_metrics_targets_and_every_format(cli: Cli, api: str, tmp_pa
     names = [tmp_path / f"out.{suffix}" for suffix in ("jsonl", "csv", "md", "json", "xml")]
     files = [part for name in names for part in ("-o", name)]
     done = cli("run", BASELINES, "--api-url", api, "--concurrency", "8", "--json", "-q", *files)
-    assert (done.code, done.err) == (0, ""), done
+    assert (done.code, done.err) == (1, ""), done
     document = hold("run", done.out)
-    assert (document["kind"], document["state"], document["exit"]) == ("queries", "finished", 0)
+    assert (document["kind"], document["state"], document["exit"]) == ("queries", "finished", 1), (
+        "queries failed"
+    )
     assert document["run_id"].startswith("eval-2")
     counts, summary = document["counts"], document["summary"]
     assert counts["total"] == counts["passed"] + counts["failed"] == 50
@@ -73,6 +75,8 @@ def test_missed_targets_are_exit_1(cli: Cli) -> None:
     assert done.code == 1, done
     assert "FAIL" in done.out
     assert "finished: 50 queries" in done.out
+    assert "✗ Q-01  must_contain: missing: " in done.out
+    assert "40 more: `proctor results eval-" in done.out
 
 
 def test_an_unreachable_api_is_exit_3_and_resumed_later(cli: Cli, few: Path) -> None:
@@ -138,11 +142,12 @@ def test_errors_are_dead_items_and_retried(cli: Cli, few: Path) -> None:
 
 
 def test_a_wrong_path_says_where_the_reason_stands(cli: Cli, api: str, few: Path) -> None:
-    """The summary only counts errors by code; what it names lists the messages."""
+    """Equal errors are one line with their number, and the dead items have each of them."""
     done = cli("run", few, "--api-url", f"{api}/wrong", "--no-progress")
     assert done.code == 1, done
     run = done.out.split()[0]
-    assert f"`proctor dead list {run}` shows why items ended in error" in done.err
+    assert "✗ 6 x api_refused (HTTP 404): " in done.out, done
+    assert "(Q-001, Q-002, Q-003 and 3 more)" in done.out
     assert "HTTP 404: 404: Not Found" in cli("dead", "list", run).out
 
 

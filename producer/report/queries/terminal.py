@@ -6,12 +6,14 @@ from typing import Any, Final
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
-from producer.report.interfaces import Screen
+from producer.report.interfaces import Details, Screen
+from producer.report.queries.details import QueryFailures
 from producer.report.queries.html_checks import failures
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.text import duration, plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_vocabulary import confidence_of
+from shared.runs import RunInfo
 
 COLUMNS: Final = ("item", "id", "category", "outcome", "confidence", "latency", "why")
 """Of the table of results."""
@@ -100,7 +102,17 @@ def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tupl
     return [(word, number) for word, number, is_always_told in told if number or is_always_told]
 
 
+def _details(_info: RunInfo, _is_verbose: bool) -> Details:  # noqa: FBT001 - the form of every screen
+    """Shows what failed."""
+    return QueryFailures()
+
+
 SCREEN: Final = Screen(
-    summary_text, COLUMNS, table_rows, wide_only=frozenset({"confidence"}), right=("latency",)
+    summary_text,
+    COLUMNS,
+    table_rows,
+    wide_only=frozenset({"confidence"}),
+    right=("latency",),
+    details=_details,
 )
 """What a terminal shows of a queries run."""
