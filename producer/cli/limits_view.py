@@ -4,7 +4,7 @@ from dataclasses import asdict, fields
 from math import floor
 from typing import Any, Final, NamedTuple
 
-from producer.text import duration
+from producer.text import duration, plural
 from shared.errors import UsageError
 from shared.ledger.calls import ScriptCaller
 from shared.upstream.limits import LimitBook, Limits, ScopeState, limit_key
@@ -58,6 +58,10 @@ class Bounds(NamedTuple):
 def read_bounds(caller: ScriptCaller, key: str | None) -> list[Bounds]:
     """Reads all lines, or those of one key.
 
+    Args:
+        caller: runs the scripts.
+        key: a model, provider, API URL or `run:ID`; None for all.
+
     Raises:
         UsageError: nothing is known of that key.
     """
@@ -74,7 +78,12 @@ def read_bounds(caller: ScriptCaller, key: str | None) -> list[Bounds]:
                 f"no limit is set for {name!r}, and it was not called in the last hour",
                 hint="`proctor limits show` lists all",
             )
-    return sorted(found, key=lambda bound: (bound.key.startswith(RUN_PREFIX), bound.key))
+    return sorted(found, key=lambda bound: (is_of_run(bound), bound.key))
+
+
+def is_of_run(bound: Bounds) -> bool:
+    """Returns whether a line is the bound of a single run, which only that run notices."""
+    return bound.key.startswith(RUN_PREFIX)
 
 
 def set_values(limits: Limits) -> dict[str, float]:
@@ -91,7 +100,8 @@ def as_dict(bound: Bounds) -> dict[str, Any]:
     """Writes a line for programs."""
     nothing = ScopeState(bound.key, "", 0, None, 0, "closed", 0, 0, None)
     state = asdict(bound.state or nothing)
-    return {**state, "next_ms": bound.next_ms, "free": bound.free, "set": set_values(bound.limits)}
+    told = {name: value for name, value in state.items() if name not in {"failed", "counted"}}
+    return {**told, "next_ms": bound.next_ms, "free": bound.free, "set": set_values(bound.limits)}
 
 
 def cells(bound: Bounds) -> tuple[str, ...]:
@@ -131,6 +141,10 @@ def state_text(state: ScopeState | None) -> str:
 
     >>> state_text(None), state_text(ScopeState("m", "", 0, 3.7, 0, "closed", 0, 0, None))
     ('not called', 'ok, adaptive limit 3')
+    >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, None, failed=2, counted=2))
+    'failing, 2 of 2 calls'
+    >>> state_text(ScopeState("m", "", 0, None, 0, "closed", 0, 0, None))
+    'called'
     """
     if state is None:
         return "not called"
@@ -138,4 +152,8 @@ def state_text(state: ScopeState | None) -> str:
         return "circuit open" if state.breaker == "open" else "circuit half-open"
     if state.paused_ms:
         return "paused by the upstream"
+    if state.failed:
+        return f"failing, {state.failed} of {plural(state.counted, 'call')}"
+    if not (state.counted or state.latency_ms or state.adaptive):
+        return "called"  # a provider's answers count for its models; or nothing has answered here yet
     return f"ok, adaptive limit {floor(max(1.0, state.adaptive))}" if state.adaptive else "ok"

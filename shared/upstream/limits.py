@@ -121,6 +121,10 @@ class ScopeState:
     """The usual latency."""
     place: str = ""
     """URL of the endpoint where a model is called; empty: its provider's own."""
+    failed: int = 0
+    """Latest calls that failed or were not answered at all, which the breaker counts."""
+    counted: int = 0
+    """All of these latest calls."""
 
     @property
     def label(self) -> str:
@@ -293,6 +297,8 @@ def scope_state(name: str, state: Mapping[bytes, bytes], in_flight: int, now_ms:
         open_ms=left_ms,
         next_ms=max(0, round(max(value.get("rl", 0.0), value.get("tl", 0.0)) - now_ms)),
         latency_ms=value.get("rtt") or None,
+        failed=int(value.get("b0", 0) + value.get("b1", 0)),
+        counted=int(sum(value.get(field, 0) for field in ("g0", "g1", "b0", "b1"))),
     )
 
 

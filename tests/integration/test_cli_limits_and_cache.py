@@ -91,6 +91,7 @@ def test_headroom_pauses_and_breakers_are_shown_and_reset(
     use(redis_client, "openai/gpt-4o abc", {"cwnd": 5.7, "rtt": 900, "at": 1}, calls=3)
     use(redis_client, "acme", {"open": 9e15, "at": 1}, calls=0)
     use(redis_client, "http://api", {"pause": 9e15, "at": 1}, calls=0)
+    use(redis_client, "http://away", {"b0": 2, "b1": 1, "g1": 1, "at": 1}, calls=0)
     use(redis_client, "run:r1", {"at": 1}, calls=1)
     proctor("limits", "set", "openai/gpt-4o", "--concurrency", "10")
     rows = {row["key"]: row for row in document(proctor, "limits", "show")["limits"]}
@@ -103,9 +104,12 @@ def test_headroom_pauses_and_breakers_are_shown_and_reset(
     assert "ok, adaptive limit 5" in out
     assert "circuit open" in out
     assert "paused by the upstream" in out
+    assert "failing, 3 of 4 calls" in out
+    assert "run:r1" not in out, "limits of single runs are only shown when they are asked for"
+    assert "run:r1" in proctor("limits", "show", "run:r1")[1]
     assert document(proctor, "limits", "reset", "acme", "http://api")["reset"] == 2
     left = {row["key"] for row in document(proctor, "limits", "show")["limits"]}
-    assert left == {"openai/gpt-4o", "run:r1"}
+    assert left == {"openai/gpt-4o", "http://away", "run:r1"}
 
 
 def test_cache_tells_what_it_holds_and_forgets(proctor: Proctor, redis_client: "redis.Redis") -> None:

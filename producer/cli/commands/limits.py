@@ -26,16 +26,17 @@ def command() -> None:
 def show(session: Session, *, key: str | None) -> None:
     """Show the limits that are set and what was called in the last hour: all, or of KEY.
 
-    FREE is how many more requests may be sent now; NEXT is when the next one may be sent.
+    FREE is how many more requests may be sent now; NEXT is when the next one may be sent. The limits of
+    single runs are left out: --json has them, and `run:ID` as KEY shows one.
     """
-    from producer.cli.limits_view import COLUMNS, RIGHT, SPARE, as_dict, cells, read_bounds  # noqa: PLC0415 - start-up
+    from producer.cli.limits_view import COLUMNS, RIGHT, SPARE, as_dict, cells, is_of_run, read_bounds  # noqa: PLC0415 - start-up
 
     bounds = read_bounds(session.ledger.caller, key)
     if session.options.json:
         rows = [as_dict(bound) for bound in bounds]
         session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "limits": rows, "exit": 0}))
-    elif bounds:
-        session.output.table(COLUMNS, [cells(bound) for bound in bounds], right=RIGHT, spare=SPARE)
+    elif shown := [bound for bound in bounds if key is not None or not is_of_run(bound)]:
+        session.output.table(COLUMNS, [cells(bound) for bound in shown], right=RIGHT, spare=SPARE)
     else:
         session.output.note("no limit is set, and nothing was called in the last hour")
 
