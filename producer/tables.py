@@ -17,7 +17,7 @@ LEAST_NAME: Final = 10
 """A name is cut down to this."""
 LAST_LEAST: Final = 7
 """The last column of a list may be cut down to this."""
-LEAST_WRAPPED: Final = 8
+LEAST_WRAPPED: Final = 16
 """Fewest characters in a line of the column that wraps in a box; below that, rows are drawn without boxes."""
 UNKNOWN_WIDTH: Final = 120
 """Characters in a line where the width of the terminal is not known."""
