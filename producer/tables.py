@@ -159,6 +159,17 @@ def terminal_width() -> int:
     return get_terminal_size((UNKNOWN_WIDTH, 24)).columns
 
 
+def hanging(text: str, indent: str = "    ") -> str:
+    """Wraps a line at the width of the terminal, and indents what follows; whole where there is no terminal.
+
+    >>> hanging("one line")
+    'one line'
+    """
+    width = get_terminal_size((0, 0)).columns
+    lines = _wrapped(text, width - len(indent)) if width > len(indent) else [text]
+    return f"\n{indent}".join(lines)
+
+
 def _natural_widths(lines: Sequence[Sequence[str]]) -> list[int]:
     """Returns the width of each column with no cell cut."""
     return [max(cell_len(line[number]) for line in lines) for number in range(len(lines[0]))]

@@ -32,7 +32,7 @@ from worker.upstream.model_clients import ModelClients
 
 T = TypeVar("T")
 KEY: Final = "sk-secret-0123456789"
-ENVIRONMENT: Final[dict[str, str]] = {"OPENAI_API_KEY": KEY, "MY_API_KEY": KEY}
+ENVIRONMENT: Final[dict[str, str]] = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "MY_API_KEY": KEY}
 BIG: Final = "x" * 5_100_000
 
 
@@ -397,7 +397,6 @@ def test_calls_of_tools_in_another_providers_form(
 ) -> None:
     """What litellm translates is kept in the same form, with its options in that provider's words."""
     monkeypatch.setenv("ANTHROPIC_API_BASE", server.api_base.removesuffix("/v1"))
-    clients = ModelClients(lambda: bench.session, {"ANTHROPIC_API_KEY": KEY})
     use = {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Zürich"}}
     server.script = lambda _prompt, _nth: Say(
         body={
@@ -420,8 +419,7 @@ def test_calls_of_tools_in_another_providers_form(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of litellm
-        reply = bench.run(clients.complete(asked))
-        bench.run(clients.close())
+        reply = bench.run(bench.clients.complete(asked))
     (call,) = reply.tool_calls
     assert (call["id"], call["type"], call["function"]["name"]) == ("t1", "function", "weather")
     assert json.loads(call["function"]["arguments"]) == {"city": "Zürich"}

@@ -6,6 +6,7 @@ from typing import Any, Final
 from producer.report.cells import plain
 from producer.report.queries.html_checks import failures
 from producer.report.queries.opened_rows import opened
+from producer.tables import hanging
 from shared.codecs.item_rows import ItemRow
 
 MOST_FAILURES: Final = 10
@@ -53,7 +54,7 @@ class QueryFailures:
             lines.append(f"✗ {number:,} x {error} ({some})" if number > 1 else f"✗ {some}  {error}")
         if self._left:
             lines.append(f"{self._left:,} more: `proctor results {self._run} --failed`")
-        return "\n".join(lines)
+        return "\n".join(map(hanging, lines))
 
     def _add_error(self, error: str, name: str) -> None:
         """Counts an error, and names the first queries that have it."""
