@@ -127,7 +127,7 @@ class LeaseTable:
             await asyncio.sleep(POLL_S)
 
     def should_stop(self, lease: Lease) -> bool:
-        """Whether the chunk's thread must begin no further item, commit what it has, and return the chunk."""
+        """Whether to begin no further item: a drain or pause returns the chunk, a lost one is abandoned."""
         return self._is_draining or lease.state != RunState.RUNNING
 
     def drain(self) -> None:

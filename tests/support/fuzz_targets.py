@@ -422,7 +422,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "choice": Target(_text(read_choice), (), (*OUTPUTS, b'{"winner":"A"}', b'It is {"winner": ["tie"]}')),
     "call options": Target(
         _options,
-        (ValidationError, ValueError),
+        (ValidationError, ValueError, RecursionError),  # the last as `parse_json` says, which loaders catch
         (
             (
                 b'{"temperature":null,"stop":["a"],"tools":[{"type":"function","function":{"name":"f"}}],'

@@ -1,4 +1,4 @@
-"""The check `max_tokens_used`: prompt and answer together have at most so many tokens."""
+"""The check `max_tokens_used`: prompt and answer together have at most this many tokens."""
 
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import Score, Subject

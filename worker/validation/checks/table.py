@@ -110,7 +110,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "json_schema",
-        "the JSON in the output keeps to the schema, written here or in a file",
+        "the JSON in the output is valid against the schema, which is inline or the path of a file",
         "{json_schema: {type: object, required: [capital]}}",
         '{"capital": "Paris"}',
         argument=Schema,
@@ -145,7 +145,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "max_tokens_used",
-        "prompt and answer together have at most so many tokens",
+        "prompt and answer together have at most this many tokens",
         "{max_tokens_used: 500}",
         "Paris",
         argument=Count,
@@ -154,7 +154,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "max_latency_s",
-        "the answer took at most so many seconds",
+        "the answer took at most this many seconds",
         "{max_latency_s: 5}",
         "Paris",
         argument=Amount,
@@ -163,7 +163,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "max_cost",
-        "the answer cost at most so many US dollars",
+        "the answer cost at most this many US dollars",
         "{max_cost: 0.01}",
         "Paris",
         argument=Amount,
@@ -181,7 +181,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "levenshtein",
-        "1 less the share of characters to insert, delete or replace reaches `at_least`",
+        "the similarity (1 minus edit distance by length of the longer text) reaches `at_least`",
         "{levenshtein: Paris, at_least: 0.8}",
         "Pariss",
         argument=Text,
@@ -200,7 +200,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "tool_call",
-        "a tool of this name is called, with `arguments` that pass a check; `none`: no tool is called",
+        "one of the calls is of this tool, with `arguments` that pass a check; `none`: no tool is called",
         "{tool_call: {name: get_weather, arguments: {json_equals: {city: Paris}}}}",
         "",
         run_nested=tool_call,
@@ -217,7 +217,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "refusal",
-        "the model refuses: the provider says so, or the output begins with the usual words",
+        "the model refuses: the provider says so, or the first 400 characters contain words of a refusal",
         "refusal",
         "I'm sorry, but I can't help with that.",
         run=refusal,
@@ -255,7 +255,7 @@ ROWS: Final = (
     ),
     CheckKind(
         "rubric",
-        "a judge's score by these words reaches `at_least` (default 0.7); asks `model`, or a panel",
+        "a judge's score for this criterion reaches `at_least` (default 0.7); asks `model`, or a panel",
         "{rubric: Names the capital and nothing else., model: openai/gpt-4o-mini, at_least: 0.8}",
         "Paris",
         argument=PartOfText,
@@ -266,21 +266,21 @@ ROWS: Final = (
     ),
     CheckKind(
         "all",
-        "each of the checks passes; its score is the least",
+        "each of the checks passes; its score is the minimum",
         "{all: [{contains: Paris}, {length: 100}]}",
         "It is Paris.",
         run_nested=all_of,
     ),
     CheckKind(
         "any",
-        "at least one of the checks passes; its score is the greatest",
+        "at least one of the checks passes; its score is the maximum",
         "{any: [{contains: Paris}, {contains: Lutetia}]}",
         "Lutetia",
         run_nested=any_of,
     ),
     CheckKind(
         "not",
-        "the check does not pass; its score is 1 less that of the check",
+        "the check does not pass; its score is 1 minus that of the check",
         "{not: {regex: '(?i)sorry'}}",
         "It is Paris.",
         run_nested=negation,
