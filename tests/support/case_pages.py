@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,6 +70,25 @@ def write_page(path: Path, info: RunInfo, rows: Sequence[ItemRow], *, name: str 
             report.page(some)
         report.end(document_of(info, totals))
     return path
+
+
+def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
+    """A report of rows that come in two pages."""
+    out = BytesIO()
+    report = format_of(CASES, name)(out, info)
+    totals = totals_of(CASES)
+    for some in (rows[:1], rows[1:]):
+        totals.add(some)
+        report.page(some)
+    report.end(document_of(info, totals))
+    return out.getvalue().decode()
+
+
+def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
+    """The document of a run."""
+    totals = totals_of(CASES)
+    totals.add(rows)
+    return document_of(info, totals)
 
 
 @cache

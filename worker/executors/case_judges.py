@@ -4,25 +4,27 @@ What a judge has said is paid for: it is in the cache, or kept here until all vo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.call_options import split_temperature
-from shared.contracts.case_run import CasePayload, CaseRun
+from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
 from worker.executors.case_results import judge_detail
 from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.model_caller import Answered, CallDeferred, CallFailed, CallOutcome
 from worker.validation.case_verdict import JudgeReply, ValidationResult
-from worker.validation.judge import judge_prompt
+from worker.validation.judge import JudgePrompt, judge_prompt
 from worker.validation.panel import Vote
 
 JUDGE_TEMPERATURE: Final = 0.0
 """What judges are asked with where `judge_params` says nothing."""
 Ask: TypeAlias = Callable[[ModelRequest, History], Awaitable[CallOutcome]]
 """Asks one model on behalf of the run."""
+T = TypeVar("T")
 
 
 class JudgeVotes(NamedTuple):
@@ -46,6 +48,20 @@ class JudgesDeferred(NamedTuple):
 def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult) -> list[ModelRequest]:
     """Makes the request to each judge; all get the same prompt."""
     prompt = judge_prompt(payload.expected, result.parsed_output)
+    return requests_to(run.judges, prompt, run, repeat=payload.repeat)
+
+
+def requests_to(
+    judges: Mapping[str, Endpoint], prompt: JudgePrompt, run: CaseRun, *, repeat: int = 0
+) -> list[ModelRequest]:
+    """Makes the request to each of some judges, with what the run says of calls to judges.
+
+    Args:
+        judges: where each of them is.
+        prompt: what all of them are asked.
+        run: the settings.
+        repeat: which repetition has an answer of its own.
+    """
     temperature, parameters = split_temperature(run.judge_params, JUDGE_TEMPERATURE)
     return [
         ModelRequest(
@@ -58,9 +74,9 @@ def judge_requests(run: CaseRun, payload: CasePayload, result: ValidationResult)
             api_base=place.api_base,
             api_key_env=place.api_key_env,
             timeout_s=run.timeout_s,
-            repeat=payload.repeat,
+            repeat=repeat,
         )
-        for judge, place in run.judges.items()
+        for judge, place in judges.items()
     ]
 
 
@@ -78,7 +94,7 @@ async def ask_judges(
     histories = [*earlier, *[History()] * len(requests)][: len(requests)]
     ends = await asyncio.gather(
         *(
-            _ask(request, ask, history, may_park=may_park)
+            until_settled(partial(ask, request), history, may_park=may_park)
             for request, history in zip(requests, histories, strict=True)
         ),
         return_exceptions=True,  # else the others would go on by themselves after the first that fails
@@ -104,10 +120,10 @@ def _due_ms(parked: CallDeferred) -> int:
     return parked.due_ms
 
 
-async def _ask(request: ModelRequest, ask: Ask, history: History, *, may_park: bool) -> CallOutcome:
-    """Asks one judge until there is an answer, or a wait that the case need not be held for."""
+async def until_settled(ask: Callable[[History], Awaitable[T]], history: History, *, may_park: bool) -> T:
+    """Asks one model until there is an outcome, or a wait that the case need not be held for."""
     while True:
-        asked = await ask(request, history)
+        asked = await ask(history)
         if not isinstance(asked, CallDeferred) or may_park:
             return asked
         history = asked.history

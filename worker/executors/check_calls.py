@@ -6,18 +6,23 @@
 What has been answered is paid for: it is in the cache, or kept here until all checks are done.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, TypeAlias, assert_never
 
-from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
-from shared.contracts.call_options import split_temperature
 from shared.contracts.case_run import CaseRun, Endpoint
 from shared.contracts.checks import Check
 from shared.upstream.prices import cost_of
-from worker.executors.case_judges import JUDGE_TEMPERATURE, Ask, JudgesDeferred, JudgeVotes, ask_judges
+from worker.executors.case_judges import (
+    Ask,
+    JudgesDeferred,
+    JudgeVotes,
+    ask_judges,
+    requests_to,
+    until_settled,
+)
 from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
@@ -219,35 +224,14 @@ def _of_same_model(question: Question, state: _Asking) -> list[Question]:
 async def _until_embedded(request: EmbeddingRequest, question: Question, desk: CheckDesk) -> EmbeddingOutcome:
     """Embeds texts, or comes back with a wait that the case need not be held for."""
     history = next(iter(_earlier(question, desk.parked)), History())
-    while True:
-        asked = await desk.embed(request, history)
-        if not isinstance(asked, CallDeferred) or desk.may_park:
-            return asked
-        history = asked.history
-        await asyncio.sleep(max(0, asked.due_ms - now_ms()) / 1000)
+    return await until_settled(partial(desk.embed, request), history, may_park=desk.may_park)
 
 
 def rubric_requests(question: Question, run: CaseRun) -> list[ModelRequest]:
     """Makes the request to each judge of a rubric; repetitions share answers to equal outputs."""
     prompt = rubric_prompt(question.check, question.subject)
-    temperature, parameters = split_temperature(run.judge_params, JUDGE_TEMPERATURE)
-    requests = []
-    for judge in judges_of(question.check):
-        place = run.check_models.get(judge, Endpoint())
-        requests.append(
-            ModelRequest(
-                judge,
-                prompt.system,
-                prompt.user,
-                temperature=temperature,
-                parameters=parameters,
-                headers=run.model_headers.get(judge, {}),
-                api_base=place.api_base,
-                api_key_env=place.api_key_env,
-                timeout_s=run.timeout_s,
-            )
-        )
-    return requests
+    judges = {judge: run.check_models.get(judge, Endpoint()) for judge in judges_of(question.check)}
+    return requests_to(judges, prompt, run)
 
 
 def embedding_request(questions: Sequence[Question], run: CaseRun) -> EmbeddingRequest:

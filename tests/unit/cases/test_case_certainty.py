@@ -7,7 +7,8 @@ import pytest
 from producer.report.cases.terminal import summary_text
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload
-from tests.unit.cases.test_case_reports import document, row, run_info, standard, written
+from tests.support.case_pages import document, written
+from tests.unit.cases.test_case_reports import row, run_info, standard
 
 
 def repeated() -> list[ItemRow]:

@@ -5,21 +5,20 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from io import BytesIO, StringIO
+from io import StringIO
 from typing import Any, Final
 
 import pytest
 
-from producer.document import document_of, totals_of
 from producer.report.cases.details import FailureDetails, FreeformDetails
 from producer.report.cases.terminal import summary_text, table_rows
-from producer.report.formats import format_of
 from producer.report.html.charts import Point, scatter
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
 from shared.contracts.unjudged_case import REASONING_CHARS
 from shared.kinds import CASES
 from shared.runs import RunInfo
+from tests.support.case_pages import document, written
 from tests.support.run_infos import info as turns_info
 from tests.support.schemas import hold
 from worker.executors.case_results import CallDetails, case_document, case_line
@@ -63,24 +62,6 @@ def standard() -> list[ItemRow]:
         row(2, CasePayload(0, "good", "one", id="first", criteria=criteria), '{"n": 1}'),
         row(3, CasePayload(1, "good", "two", criteria=criteria), '{"n": 1.0}', judge=lambda *_: "PASS"),
     ]
-
-
-def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
-    """Writes a report."""
-    out = BytesIO()
-    report = format_of(CASES, name)(out, info)
-    totals = totals_of(CASES)
-    for some in (rows[:1], rows[1:]):
-        totals.add(some)
-        report.page(some)
-    report.end(document_of(info, totals))
-    return out.getvalue().decode()
-
-
-def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
-    totals = totals_of(CASES)
-    totals.add(rows)
-    return document_of(info, totals)
 
 
 def test_models_stand_by_pass_rate() -> None:

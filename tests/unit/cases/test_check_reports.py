@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from io import BytesIO, StringIO
+from io import StringIO
 from typing import Any, Final
 
 import msgspec
@@ -16,17 +16,16 @@ from producer.aggregate.compared_items import items_of, split_by
 from producer.aggregate.comparison import compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
-from producer.document import document_of, totals_of
 from producer.report.cases.details import FailureDetails
 from producer.report.cases.terminal import summary_text
 from producer.report.comparison_text import comparison_markdown
-from producer.report.formats import format_of
 from producer.rescore import written_checks
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
 from shared.errors import UsageError
 from shared.kinds import CASES
 from shared.runs import RunInfo
+from tests.support.case_pages import document, written
 from tests.support.run_infos import info as turns_info
 from worker.executors.case_results import case_document, case_line
 from worker.validation.checks import parse_checks
@@ -86,23 +85,6 @@ def all_rows() -> list[ItemRow]:
                     at += 1
 
     return list(rows())
-
-
-def written(name: str, rows: Sequence[ItemRow], info: RunInfo) -> str:
-    """Writes a report."""
-    out, totals = BytesIO(), totals_of(CASES)
-    report = format_of(CASES, name)(out, info)
-    totals.add(rows)
-    report.page(rows)
-    report.end(document_of(info, totals))
-    return out.getvalue().decode()
-
-
-def document(rows: Sequence[ItemRow], info: RunInfo) -> dict[str, Any]:
-    """The document of a run."""
-    totals = totals_of(CASES)
-    totals.add(rows)
-    return document_of(info, totals)
 
 
 def test_summary_has_figures_by_prompt_tag_and_check() -> None:

@@ -4,8 +4,9 @@ import json
 
 from producer.report.cases.details import FailureDetails
 from producer.report.cases.terminal import summary_text
+from tests.support.case_pages import document, written
 from tests.unit.aggregate.test_judging import judged
-from tests.unit.cases.test_case_reports import HOSTILE, document, run_info, written
+from tests.unit.cases.test_case_reports import HOSTILE, run_info
 
 INFO = run_info(models=("m",))
 

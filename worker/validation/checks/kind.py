@@ -121,6 +121,25 @@ class Inner(Protocol):
         ...
 
 
+def inner_scores(
+    check: Check, subject: Subject, inner: Inner, *, settled_by: float
+) -> list[tuple[Check, Score]]:
+    """Scores the inner checks that have something to look at, the free ones first.
+
+    Args:
+        check: the combination.
+        subject: what it looks at.
+        inner: evaluates inner checks.
+        settled_by: checks that call a model are left out when another has this score.
+    """
+    scores: list[tuple[Check, Score]] = []
+    for each in sorted(check.checks, key=lambda each: inner.is_open(each, subject)):
+        if inner.is_open(each, subject) and any(score.value == settled_by for _, score in scores):
+            break
+        scores.append((each, inner.score(each, subject)))
+    return [(each, score) for each, score in scores if score.value is not None]
+
+
 RunNested = Callable[[Check, Subject, Inner], Score]
 """What evaluates a check of a kind that has inner checks."""
 

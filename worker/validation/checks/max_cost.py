@@ -1,4 +1,4 @@
-"""The check `max_cost`: the answer cost at most so many US dollars."""
+"""The check `max_cost`: the answer cost at most this many US dollars."""
 
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import Score, Subject

@@ -1,4 +1,4 @@
-"""The check `max_latency_s`: the answer took at most so many seconds."""
+"""The check `max_latency_s`: the answer took at most this many seconds."""
 
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import Score, Subject
