@@ -12,6 +12,7 @@ from producer.sample_api.behaviour import RequestLog
 from producer.sample_api.server import in_background
 from shared.errors import UsageError
 from shared.names import RunState
+from shared.upstream.limits import LimitBook, limit_key
 from tests.support.eventually import eventually
 from tests.support.processes import Processes
 from tests.support.query_desk import QueryDesk, numbered
@@ -167,6 +168,8 @@ def test_an_aborted_run_is_resumed_where_it_stopped(desk: QueryDesk, processes: 
     rows = desk.ended(run, RunState.ABORTED)
     answered = sum(row.code == "p" for row in rows)
     assert 3 <= answered < 8
+    [state] = [each for each in LimitBook(desk.ledger.caller).states() if each.key == limit_key(api.url)]
+    assert 0 < state.failed <= state.counted, "it answered before, and is not shown as ok any more"
     retried = retry_items(desk.ledger, desk.publisher, desk.store, run, errors=False)
     assert retried.items == 8 - sum(row.code == "p" for row in rows) - _lost(desk, run)
 

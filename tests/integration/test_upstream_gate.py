@@ -331,13 +331,17 @@ def test_half_of_the_calls_may_fail(redis_client: "redis.Redis") -> None:
 
 
 def test_an_endpoint_without_breaker_is_always_asked(redis_client: "redis.Redis") -> None:
-    """Where every failure is a result, fifty failures in a row are fifty calls."""
+    """Where every failure is a result, fifty failures in a row are fifty calls, and are counted as such."""
     endpoint = api_endpoint(API, has_breaker=False)
 
     async def work(upstream: UpstreamStack) -> None:
+        await upstream.gate.call(endpoint, answer)
+        await soon(lambda: state_is(redis_client, lambda state: (state.failed, state.counted) == (0, 1)))
         for _ in range(50):
             with pytest.raises(UpstreamError):
                 await upstream.gate.call(endpoint, fail)
+        await soon(lambda: state_is(redis_client, lambda state: (state.failed, state.counted) == (50, 51)))
+        assert book_of(redis_client).states()[0].breaker == "closed"
 
     with_upstream(redis_client, work)
 

@@ -272,6 +272,10 @@ class UpstreamModel:
         state.wat, state.wok, state.wbad, state.peak = 0, 0, 0, in_use
 
     def _judge(self, state: ScopeModel, era: int, *, is_good: bool) -> None:
+        if era < 0:
+            if state.open == 0:
+                self._count(state, is_good=is_good)
+            return
         if era != state.era:
             return
         if state.open > 0:
@@ -282,16 +286,19 @@ class UpstreamModel:
                 state.span = min(2 * state.span, n.OPEN_CAP_MS)
                 self._change(state, self.now + state.span)
             return
-        if self.now - state.bw >= n.BUCKET_MS:
-            is_next = self.now - state.bw < 2 * n.BUCKET_MS
-            state.g1, state.b1 = (state.g0, state.b0) if is_next else (0, 0)
-            state.g0, state.b0, state.bw = 0, 0, self.now
-        state.g0, state.b0 = state.g0 + is_good, state.b0 + (not is_good)
+        self._count(state, is_good=is_good)
         bad, count = state.b0 + state.b1, state.g0 + state.g1 + state.b0 + state.b1
         if not is_good and count >= n.LEAST_CALLS and 2 * bad > count:
             is_again = state.span > 0 and self.now - state.shut < max(n.CALM_MS, 2 * state.span)
             state.span = min(2 * state.span, n.OPEN_CAP_MS) if is_again else n.OPEN_MS
             self._change(state, self.now + state.span)
+
+    def _count(self, state: ScopeModel, *, is_good: bool) -> None:
+        if self.now - state.bw >= n.BUCKET_MS:
+            is_next = self.now - state.bw < 2 * n.BUCKET_MS
+            state.g1, state.b1 = (state.g0, state.b0) if is_next else (0, 0)
+            state.g0, state.b0, state.bw = 0, 0, self.now
+        state.g0, state.b0 = state.g0 + is_good, state.b0 + (not is_good)
 
     def _change(self, state: ScopeModel, until: float) -> None:
         state.open, state.era, state.pn, state.pt = until, state.era + 1, 0, 0
