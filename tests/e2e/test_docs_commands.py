@@ -2,6 +2,7 @@
 
 A `console` block is commands after `$` and, below each, lines of what it prints. All blocks of a document run
 in order, in one shell, in a folder with the examples. Numbers, times and ids may differ; words may not.
+A block below "Save this as `NAME`:" is a file, which is written before the commands after it.
 """
 
 import re
@@ -12,11 +13,15 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.processes import Processes
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT, project_files, shown
 
-BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK: Final = re.compile(
+    r"(?:^Save this as `(?P<file>[\w./-]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 DOCUMENTS: Final = [
     path for path in project_files() if path.suffix == ".md" and "```console" in path.read_text()
 ]
@@ -24,6 +29,8 @@ AGAIN: Final = ROOT / "docs" / "gallery.md"
 """Shows at length what the other documents show too: it takes a minute, and waits for `make test-chaos`."""
 EXAMPLE_URL: Final = "redis://db.example:6379/0"
 """Where documents say "your Redis"; the tests' own server takes its place."""
+EXAMPLE_PORT: Final = 3000
+"""Of the sample API in documents, which is its default; each test has a port of its own."""
 SEPARATOR: Final = "----- command "
 BUDGET_S: Final = 280.0
 """All commands of one document: a minute on two idle cores, several where others keep them busy."""
@@ -50,15 +57,23 @@ class Command(NamedTuple):
 
 
 def commands(document: Path) -> list[Command]:
-    """The commands of all console blocks of a document, in order."""
+    """The commands of all console blocks of a document, in order, and those that write its files."""
     found: list[Command] = []
-    for block in BLOCK.findall(document.read_text(encoding="utf-8")):
-        for line in block.splitlines():
+    for block in BLOCK.finditer(document.read_text(encoding="utf-8")):
+        if block["file"]:
+            found.append(Command(f"cat > {block['file']} <<'END OF FILE'\n{block['text']}END OF FILE", []))
+        for line in block["text"].splitlines() if block["language"] == "console" else ():
             if line.startswith("$ "):
                 found.append(Command(line[2:], []))
             elif line.strip():
                 found[-1].output.append(line)
     return found
+
+
+def on_port(text: str, port: int) -> str:
+    """A command whose sample API listens on another port than the default."""
+    text = re.sub(r"proctor sample-api(?! --port)", f"proctor sample-api --port {port}", text)
+    return text.replace(f"localhost:{EXAMPLE_PORT}", f"localhost:{port}")
 
 
 def words(text: str) -> str:
@@ -80,12 +95,13 @@ def words(text: str) -> str:
 def test_commands_do_what_the_document_shows(
     document: Path, processes: Processes, bare_env: dict[str, str], redis_url: str, tmp_path: Path
 ) -> None:
-    """Every command exits 0, and prints each line that the document shows, in order."""
+    """Every command exits 0, and prints each line that the document shows, in order; tutorials tidy up."""
     folder = tmp_path / "work"
     shutil.copytree(ROOT / "examples", folder / "examples")
-    steps = commands(document)
+    steps, port = commands(document), free_port()
     script = PRELUDE + "".join(
-        f"next {number}\n{step.text.replace(EXAMPLE_URL, redis_url)}\n" for number, step in enumerate(steps)
+        f"next {number}\n{on_port(step.text, port).replace(EXAMPLE_URL, redis_url)}\n"
+        for number, step in enumerate(steps)
     )
     path = f"{Path(sys.executable).parent}:{bare_env['PATH']}"
     env = {**bare_env, "PATH": path, "CHECKOUT": str(ROOT)}
@@ -95,3 +111,5 @@ def test_commands_do_what_the_document_shows(
         lines = iter([words(line) for line in printed.splitlines()])
         for line in steps[number].output:
             assert words(line) in lines, f"{steps[number].text} does not print {line!r}\n{printed}"
+    if document.name.startswith("tutorial-"):
+        assert [path.name for path in folder.iterdir()] == ["examples"]
