@@ -6,11 +6,11 @@ from typing import Any, Final
 from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
 from producer.aggregate.statistics import rates
-from producer.report.interfaces import Report, Totals
+from producer.report.interfaces import Report, Totals, TurnText
 from producer.run_settings import summary_before_results
 from shared.kinds import Kind
 from shared.names import RunState
-from shared.runs import RunInfo, RunStore
+from shared.runs import RunInfo, RunStore, TurnRow
 
 SCHEMA_VERSION: Final = 1
 
@@ -45,7 +45,8 @@ def run_document(
     """
     info = store.info(run)
     totals = totals_of(info.kind)
-    for rows in pages_of(store, info, with_text=with_text):
+    text = TurnText.of_reports(with_text=with_text) if files else TurnText.NOT_READ
+    for rows in pages_of(store, info, text):
         totals.add(rows)
         for report in reports:
             report.page(rows)
@@ -64,19 +65,19 @@ def totals_of(kind: Kind) -> Totals:
     return kinds.of(kind).totals.load()()
 
 
-def pages_of(store: RunStore, info: RunInfo, *, with_text: bool = False) -> Iterator[Sequence[Any]]:
+def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ) -> Iterator[Sequence[Any]]:
     """Reads the rows of a run in input order, page by page.
 
     Args:
         store: reads the run.
         info: the run.
-        with_text: whether rows of turns contain their texts; rows of other kinds always contain their input.
+        text: what rows of turns contain of their input.
 
     Raises:
         UsageError: this version does not support the kind.
         RedisUnreachableError: Redis stays away.
     """
-    return kinds.of(info.kind).pages.load()(store, info.run, with_text=with_text)
+    return kinds.of(info.kind).pages.load()(store, info.run, text)
 
 
 def document_of(
@@ -141,20 +142,28 @@ def _outcome_rates(counts: Mapping[str, int]) -> dict[str, Any]:
     return rates({"pass_rate": (passed, counts["total"]), "error_rate": (counts["error"], counts["total"])})
 
 
-def turn_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
+def turn_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
     """Yields the rows of a turns run."""
-    return store.pages(run, with_payload=with_text)
+    pages = store.pages(run, with_payload=text is not TurnText.NOT_READ)
+    return pages if text is not TurnText.WITHHELD else map(withheld, pages)
 
 
-def item_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
+def withheld(page: Sequence[TurnRow]) -> list[TurnRow]:
+    """Withholds the messages of some rows."""
+    from producer.report.turns.opened_rows import without_text  # noqa: PLC0415 - start-up: only --no-text needs it
+
+    return list(map(without_text, page))
+
+
+def item_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
     """Yields the rows of a run of single items."""
-    del with_text
+    del text
     return store.item_pages(run)
 
 
-def case_pages(store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
+def case_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
     """Yields the rows of a cases run with their inputs, which every report shows."""
-    del with_text
+    del text
     return store.item_pages(run, with_payload=True)
 
 

@@ -11,6 +11,7 @@ from producer import kinds
 from producer.load.chunks import chunk_size
 from producer.options import Publishes
 from producer.report.cases import opened_rows as case_rows
+from producer.report.interfaces import TurnText
 from producer.report.queries import opened_rows as query_rows
 from producer.retry_turns import Retried
 from shared.codecs.item_rows import UNJUDGED, ItemRow
@@ -70,7 +71,7 @@ def retry_items(
 def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int]:
     """Finds the items to retry."""
     is_unfinished = kinds.of(info.kind).is_unfinished.load()
-    for page in kinds.of(info.kind).pages.load()(store, info.run, with_text=False):
+    for page in kinds.of(info.kind).pages.load()(store, info.run, TurnText.NOT_READ):
         for row in page:
             if not row.code or is_unfinished(row, errors=errors):
                 yield row.index

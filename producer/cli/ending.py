@@ -186,7 +186,7 @@ def write_reports(
             reports=[*reports, *more],
             files=named,
             gates=gates,
-            with_text=with_text and bool(files),
+            with_text=with_text,
         )
 
 

@@ -11,7 +11,7 @@ from producer.aggregate.gates import Gate
 from producer.cli.ending import open_reports
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
-from producer.document import document_of, totals_of
+from producer.document import document_of, totals_of, withheld
 from shared.runs import RunInfo
 from shared.runs.growing import GrowingRun
 from shared.runs.pages import Page
@@ -45,7 +45,8 @@ class IncrementalReports:
         with_text: bool = True,
     ) -> None:
         self._session, self._files, self._gates = session, files, gates
-        self._growing = GrowingRun(info.run, with_payload=with_text and bool(files))
+        self._growing = GrowingRun(info.run, with_payload=bool(files))
+        self._is_withheld = bool(files) and not with_text
         self._totals = totals_of(info.kind)
         self._stack = ExitStack()
         with reports_of(info.run, files, is_final=info.is_final):
@@ -128,6 +129,7 @@ class IncrementalReports:
             self._stack.__exit__(_UnfinishedError, _UnfinishedError(), None)
 
     def _take(self, page: Page) -> None:
+        page = withheld(page) if self._is_withheld else page
         self._totals.add(page)
         for report in self._reports:
             report.page(page)

@@ -8,8 +8,8 @@ from producer import kinds
 from producer.aggregate.gates import Gate
 from producer.cli.session import Session
 from producer.document import document_of, pages_of, totals_of
-from producer.report.formats import format_of
-from producer.report.interfaces import Report, Totals
+from producer.report.formats import TRACES, format_of
+from producer.report.interfaces import Report, Totals, TurnText
 from producer.text import count, plural
 from shared.runs import RunInfo
 
@@ -56,7 +56,8 @@ def print_results(
     """
     out = sys.stdout.buffer
     reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
-    for page in _pages(session, info, totals, selection, with_text=with_text):
+    text = TurnText.NOT_READ if TRACES in name else TurnText.of_reports(with_text=with_text)
+    for page in _pages(session, info, totals, selection, text):
         for report in reports:
             report.page(page)
     document = document_of(info, totals, gates=gates)
@@ -97,12 +98,16 @@ def _listed(totals: Totals, info: RunInfo, selection: ResultFilter) -> int:
 
 
 def _pages(
-    session: Session, info: RunInfo, totals: Totals, selection: ResultFilter, *, with_text: bool = False
+    session: Session,
+    info: RunInfo,
+    totals: Totals,
+    selection: ResultFilter,
+    text: TurnText = TurnText.NOT_READ,
 ) -> Iterator[Sequence[Any]]:
     """Yields the selected rows page by page, and counts all rows."""
     left = selection.first
     codes = ("x",) if selection.only == "errors" else ("x", "f")
-    for rows in pages_of(session.store, info, with_text=with_text):
+    for rows in pages_of(session.store, info, text):
         totals.add(rows)
         found: Sequence[Any] = rows
         if selection.only is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from producer.load.chunks import Load
     from producer.load.source import Source
     from producer.options import SubmitOptions
-    from producer.report.interfaces import Report, Screen, Totals
+    from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.retry_turns import Retry
     from shared.codecs.item_rows import ItemRow
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     class Pages(Protocol):
         """Yields the rows of a run in input order, page by page."""
 
-        def __call__(self, store: RunStore, run: str, *, with_text: bool) -> Iterator[Sequence[Any]]:
-            """`with_text`: with the texts of turns, where rows have them."""
+        def __call__(self, store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
+            """`text`: what rows of turns contain of their input."""
 
     class Unfinished(Protocol):
         """Returns whether an item with a result is put back to work."""

@@ -1,9 +1,26 @@
 """What a report, a count of results and a screen are, whatever the kind of the run."""
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from shared.runs import RunInfo
+
+
+class TurnText(Enum):
+    """What rows of turns contain of their input; rows of other kinds always contain theirs."""
+
+    NOT_READ = "not read"
+    """Nothing: no report shows it, and to read it costs as much as to read the results."""
+    WITHHELD = "withheld"
+    """All that reports show but the message, of which only the length is known."""
+    SHOWN = "shown"
+    """All of it."""
+
+    @classmethod
+    def of_reports(cls, *, with_text: bool) -> "TurnText":
+        """Returns what reports need."""
+        return cls.SHOWN if with_text else cls.WITHHELD
 
 
 class Report(Protocol):

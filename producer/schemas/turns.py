@@ -147,6 +147,8 @@ class TurnLine(Line):
     result: TurnResult | None
     message: OptionalKey[str] = None
     """What was said, cut after 2,000 characters; absent with --no-text."""
+    message_chars: OptionalKey[Count] = None
+    """Its length, with --no-text only."""
 
 
 class TurnsReport(TurnsRun):

@@ -64,7 +64,9 @@ def test_quiet_run_says_nothing(cli: Cli, tmp_path: Path) -> None:
     report = tmp_path / "bare.jsonl"
     done = cli("run", EXAMPLE, "-q", "--no-text", "-o", report)
     assert (done.code, done.out, done.err) == (0, "", "")
-    assert all("message" not in json.loads(line) for line in report.read_bytes().splitlines())
+    lines = [json.loads(line) for line in report.read_bytes().splitlines()]
+    assert all("message" not in line for line in lines)
+    assert [line["message_chars"] for line in lines] == list(map(len, MESSAGES))
 
 
 def test_run_reads_stdin(cli: Cli) -> None:

@@ -63,9 +63,9 @@ def test_runs_and_their_results(told: Told, said: Callable[..., str], ended: str
     assert [hold("line-turns", line)["message"] for line in lines] == ["turn 0", "turn 1", "turn 2"] * 2 + [
         "turn 0"
     ]
-    assert all(
-        "message" not in each for each in told("report-turns", "report", ended, "--no-text")["results"]
-    )
+    bare = told("report-turns", "report", ended, "--no-text")["results"]
+    assert all("message" not in each for each in bare)
+    assert [each["message_chars"] for each in bare] == [6] * 7
     said("report", ended, "--no-text", "-o", str(tmp_path / "bare.jsonl"))
     for text in (
         said("results", ended, "--format", "csv", "--no-text"),
@@ -73,6 +73,7 @@ def test_runs_and_their_results(told: Told, said: Callable[..., str], ended: str
     ):
         assert text
         assert "turn 0" not in text
+        assert "text withheld, 6 characters" in text or '"message_chars":6' in text
     for more in ((), ("--all-phases",)):
         events = said("results", ended, "--traces", *more).splitlines()
         assert len(events) == 6

@@ -66,4 +66,4 @@ def command(
     if name == "table":
         print_table(session, info, selection)
     else:
-        print_results(session, info, name, selection, with_text=not no_text and not traces)
+        print_results(session, info, name, selection, with_text=not no_text)

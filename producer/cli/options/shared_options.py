@@ -160,7 +160,7 @@ def gate_options(function: F) -> F:
 def text_option(function: F) -> F:
     """Adds `--no-text`."""
     return click.option(
-        "--no-text", is_flag=True, help="Turns: omit message texts from reports and results."
+        "--no-text", is_flag=True, help="Turns: withhold message texts in reports and results."
     )(function)
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
 
+from producer.text import plural
 from shared.clock import iso_utc
 from shared.names import Outcome
 from shared.runs import TurnRow
@@ -23,6 +24,8 @@ ORDINARY: Final = frozenset("msk")
 MESSAGE_CHARS: Final = 2_000
 """Longest message in a report; the input may hold ten times as much."""
 CUT: Final = "…"
+SHOWN_INPUT: Final = ("threadId", "role", "ts", "affectSignal", "modelShape", "context")
+"""Fields of the input that reports show beside the message, also where that is withheld."""
 REFUSAL: Final = Refusal("poison", "every worker that tried this turn was lost")
 """Error code and message of a turn whose workers all died: none could write its result."""
 
@@ -129,39 +132,75 @@ def _poisoned(row: TurnRow) -> bytes:
     return refused_line(thread, message_id, REFUSAL, state=state, now_ms=row.finished_ms)
 
 
-class _Said(Struct):
-    message: str
+class _Input(Struct):
+    message: str = ""
+    message_chars: int = 0
 
 
-class _Stored(Struct):
-    message: Raw
+class _RawInput(Struct):
+    message: Raw = Raw()
+    message_chars: int = 0
 
 
-_said: Final = Decoder(_Said).decode
-_stored: Final = Decoder(_Stored).decode
+_input: Final = Decoder(_Input).decode
+_raw_input: Final = Decoder(_RawInput).decode
+_fields: Final = Decoder(dict[str, Raw]).decode
 _encode: Final = Encoder().encode
 
 
 def message_of(row: TurnRow) -> str:
-    """Returns what was said in a turn, cut; empty where the row has no input.
+    """Returns the message of a turn, cut, or that it is withheld; empty where the row has no input.
 
     >>> message_of(TurnRow(0, "", b"", 0, 0, 0, b'{"threadId":"t","message":"Rome?"}'))
     'Rome?'
     """
-    return _cut(_said(row.payload).message) if row.payload else ""
+    if not row.payload:
+        return ""
+    found = _input(row.payload)
+    return withheld_text(found.message_chars) if found.message_chars else _cut(found.message)
 
 
 def message_json(payload: bytes) -> bytes:
-    r"""Returns the same as JSON, copied without decoding it where it is short enough.
+    r"""Returns the same as a key of a JSON object, copied without decoding it where it is short enough.
 
     Args:
-        payload: a line of the input.
+        payload: a line of the input, or what `without_text` left of it.
 
     >>> message_json(b'{"threadId":"t","message":"Caf\\u00e9?"}')
-    b'"Caf\\u00e9?"'
+    b',"message":"Caf\\u00e9?"'
+    >>> message_json(b'{"threadId":"t","message_chars":84}')
+    b',"message_chars":84'
     """
-    message = bytes(_stored(payload).message)
-    return message if len(message) <= MESSAGE_CHARS else _encode(_cut(_said(payload).message))
+    found = _raw_input(payload)
+    message = bytes(found.message)
+    if not message:
+        return b',"message_chars":%d' % found.message_chars
+    if len(message) > MESSAGE_CHARS:
+        message = _encode(_cut(_input(payload).message))
+    return b',"message":' + message
+
+
+def withheld_text(chars: int) -> str:
+    """Says that a message is not shown.
+
+    >>> withheld_text(1_084)
+    'text withheld, 1,084 characters'
+    """
+    return f"text withheld, {plural(chars, 'character')}"
+
+
+def without_text(row: TurnRow) -> TurnRow:
+    r"""Withholds the message of a turn: its input keeps what reports show beside it, and its length.
+
+    >>> without_text(TurnRow(0, "", b"", 0, 0, 0, b'{"message":"Rome?","role":"user","meta":{}}')).payload
+    b'{"role":"user","message_chars":5}'
+    """
+    if not row.payload:
+        return row
+    fields = _fields(row.payload)
+    kept: dict[str, Raw | int] = {name: fields[name] for name in SHOWN_INPUT if name in fields}
+    kept["message_chars"] = len(_input(row.payload).message)
+    return row._replace(payload=_encode(kept))
 
 
 def _cut(text: str) -> str:

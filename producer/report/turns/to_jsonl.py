@@ -3,7 +3,8 @@
 {"run_id":…, "item_id":…, "kind":…, "index":…,  "outcome":… … "cost_usd":null,  "error":null,"result":{…}
  made per row                                   the same for a whole block      the stored line
 
-Last stands `"message":…`, copied from the input, where rows come with it.
+Last stands `"message":…`, copied from the input, where rows come with it, or `"message_chars":…` where the
+text is withheld.
 """
 
 import json
@@ -31,7 +32,6 @@ PLAIN: Final = frozenset(
     for again in ("", "d")
 )
 """Codes of decided turns of runs without a model."""
-MESSAGE: Final = b',"message":'
 END: Final = b"}\n"
 _fields: Final = Decoder(dict[str, Raw]).decode
 _encode: Final = Encoder().encode
@@ -85,7 +85,7 @@ class TurnLines:
                 middle, line = _odd(row, middle)  # noqa: PLW2901 - same line, composed
             parts += (head % (index, index), middle, line)
             if payload:
-                parts += (MESSAGE, message_json(payload))
+                parts.append(message_json(payload))
             parts.append(END)
         return b"".join(parts)
 

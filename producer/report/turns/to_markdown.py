@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Final
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import markdown
 from producer.report.turns.opened_rows import OpenedRow, message_of, opened
-from producer.report.turns.wording import RULES, call_remarks, headline, remarks
+from producer.report.turns.wording import RULES, call_remarks, headline, remarks, verdict_of
 from shared.runs import RunInfo, TurnRow
 
 ERRORS_SHOWN: Final = 50
@@ -17,7 +17,7 @@ CELL_CHARS: Final = 120
 """Longest text in a cell."""
 _TURNS: Final = ("turn", "thread", "message", "decision", "rule", "freeze", "summary", "why")
 _ERRORS: Final = ("turn", "thread", "message", "code", "error")
-_SAID: Final = "said"
+_TEXT: Final = "text"
 """A last column of both, where rows come with their input."""
 
 
@@ -50,9 +50,12 @@ class MarkdownReport:
         summary, counts = document["summary"], document["counts"]
         decided = counts["decided"]
         rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
-        lines = [f"# {markdown(self._info.run)}", "", f"{headline(document)}.", ""]
-        if self._info.source:
-            lines += [f"Input: {markdown(self._info.source, CELL_CHARS)}", ""]
+        verdict = verdict_of(document)
+        mark = {True: "✓ ", False: "✗ ", None: ""}[verdict.is_good]
+        lines = [f"# {mark}{markdown(verdict.sentence)}", ""]
+        lines += [markdown(verdict.why), ""] * bool(verdict.why)
+        source = f" of {markdown(self._info.source, CELL_CHARS)}" * bool(self._info.source)
+        lines += [f"Run {markdown(self._info.run)}{source}, {headline(document)}.", ""]
         lines += _table(("decision", "turns", "share"), _shares(summary["decisions"], decided))
         lines += _table(("rule", "turns", "share"), _shares(rules, decided))
         lines += _table(("also", "turns"), [list(remark) for remark in remarks(document)])
@@ -84,7 +87,7 @@ def _turns_table(
     """Writes a table of turns, with what was said in them where that is known."""
     if not any(row.row.payload for row in rows):
         return _table(columns, list(map(cells_of, rows)))
-    return _table((*columns, _SAID), [[*cells_of(row), message_of(row.row)] for row in rows])
+    return _table((*columns, _TEXT), [[*cells_of(row), message_of(row.row)] for row in rows])
 
 
 def _shares(counts: Mapping[str, int], whole: int) -> list[list[str]]:

@@ -1,10 +1,12 @@
 """The words that people read about a turns run, the same on the screen and in Markdown."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from producer.aggregate.turns import share
+from producer.aggregate.gates import gate_line
+from producer.aggregate.turns import ranked, share
 from producer.text import duration, plural
+from shared.names import FINAL_STATES
 
 RULES: Final[Mapping[str, str]] = {
     "1": "summary changed",
@@ -31,6 +33,68 @@ def headline(document: Mapping[str, Any]) -> str:
         return f"{text}, {done:,} done ({share(done, counts['total']):.0f} %)"
     text += f" in {duration(summary['duration_s'])}"
     return f"{text} ({summary['turns_per_s']:,.0f} turns/s)" if summary["turns_per_s"] else text
+
+
+class Verdict(NamedTuple):
+    """What a run came to, as a person would say it."""
+
+    is_good: bool | None
+    """None while the run goes on."""
+    sentence: str
+    why: str
+    """What became of the summaries and of the model calls; empty where there is nothing to say."""
+
+
+def verdict_of(document: Mapping[str, Any]) -> Verdict:
+    """Says what became of a run.
+
+    >>> counts = {"total": 3, "decided": 3, "error": 0, "skipped": 0}
+    >>> summary = {"decisions": {"must": 1, "should": 2, "skip": 0}, "freezes": 1, "summaries_updated": 2,
+    ...     "threads": 1, "errors": {}}
+    >>> told = verdict_of({"state": "finished", "exit": 0, "counts": counts, "summary": summary})
+    >>> told.sentence
+    'All 3 turns decided: 1 must, 2 should'
+    >>> told.why
+    'Summaries changed on 2 turns and were held back on 1 (peak freeze), in 1 thread.'
+    """
+    counts = document["counts"]
+    is_final = document["state"] in FINAL_STATES
+    return Verdict(not document["exit"] if is_final else None, _sentence(document), _why(document, counts))
+
+
+def _sentence(document: Mapping[str, Any]) -> str:
+    """Writes the headline of a verdict: state, turns by outcome, decisions."""
+    state, counts = document["state"], document["counts"]
+    decided, total = counts["decided"], counts["total"]
+    decisions = [f"{number:,} {name}" for name, number in document["summary"]["decisions"].items() if number]
+    text = f"All {plural(total, 'turn')} decided" if decided == total else ""
+    text = text or f"{decided:,} of {plural(total, 'turn')} decided"
+    text = "No turns" if not total else text
+    text = text if state == "finished" else f"{state.capitalize()}: {text[0].lower()}{text[1:]}"
+    text += f": {', '.join(decisions)}" if decisions and state == "finished" else ""
+    text += f", {', '.join(decisions)}" if decisions and state != "finished" else ""
+    bad = [f"{counts['error']:,} failed"] * bool(counts["error"])
+    bad += [f"{counts['skipped']:,} not decided"] * bool(counts["skipped"])
+    return "; ".join([text, *bad])
+
+
+def _why(document: Mapping[str, Any], counts: Mapping[str, int]) -> str:
+    """Writes what stands below it."""
+    summary = document["summary"]
+    updated, freezes = summary["summaries_updated"], summary["freezes"]
+    told = []
+    if counts["decided"]:
+        changed = f"Summaries changed on {plural(updated, 'turn')}" if updated else "No summary changed"
+        kept = f" and were held back on {freezes:,} (peak freeze)" if freezes else "; no peak freezes"
+        kept = f"; held back on {plural(freezes, 'turn')} (peak freeze)" if freezes and not updated else kept
+        told.append(f"{changed}{kept}, in {plural(summary['threads'], 'thread')}.")
+    if summary["errors"]:
+        reasons = ", ".join(f"{code} {number:,}" for code, number in ranked(summary["errors"]))
+        told.append(f"Failed by code: {reasons}.")
+    if calls := summary.get("calls"):
+        told.append(f"{plural(calls['avoided'], 'model call')} avoided, {calls['made']:,} made.")
+    told += [f"{gate_line(gate)}." for gate in document.get("gates", ()) if not gate["met"]]
+    return " ".join(told)
 
 
 def remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:

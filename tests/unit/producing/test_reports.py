@@ -10,6 +10,7 @@ import pytest
 from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
 from producer.report.formats import format_of
+from producer.report.turns.opened_rows import without_text
 from producer.report.turns.terminal import summary_text, table_rows
 from producer.report.turns.to_jsonl import TurnLines
 from producer.report.turns.to_markdown import TURNS_SHOWN
@@ -137,8 +138,32 @@ def test_reports_without_text_have_none_of_it(rows: list[TurnRow]) -> None:
     """Rows that come without their input leave no trace of it: no key, an empty cell, no column."""
     assert all("message" not in json.loads(line) for line in written("jsonl", rows).splitlines())
     assert [line[-1] for line in csv.reader(io.StringIO(written("csv", rows).decode()))][1:] == [""] * 4
-    assert "| said |" not in written("md", rows).decode()
+    assert "| text |" not in written("md", rows).decode()
     assert "<q " not in written("html", rows).decode()
+
+
+def test_withheld_messages_are_named_by_their_length(rows: list[TurnRow]) -> None:
+    """With `--no-text` every format says how long a message was, and has no word of it."""
+    messages = ["x" * 84, "Ça va\u2009?", "boom", "never"]
+    told = [without_text(row) for row in said(rows, *messages)]
+    lines = [json.loads(line) for line in written("jsonl", told).splitlines()]
+    assert all(list(line) == [*ENVELOPE, "message_chars"] for line in lines)
+    assert [line["message_chars"] for line in lines] == [84, 7, 4, 5]
+    header, *cells = csv.reader(io.StringIO(written("csv", told).decode()))
+    assert header[-1] == "message"
+    assert [line[-1] for line in cells] == [f"text withheld, {len(text)} characters" for text in messages]
+    texts = [written(form, told).decode() for form in ("md", "html", "jsonl", "csv")]
+    assert texts[0].count("text withheld, 84 characters") == 1
+    assert texts[1].count("text withheld, 84 characters") >= 1
+    assert not any(word in text for text in texts for word in ("xxxx", "Ça va", "never decided it", "boom"))
+
+
+def test_markdown_begins_with_the_verdict(rows: list[TurnRow]) -> None:
+    """The first line says how the run ended and what was decided, the next ones why and which run it was."""
+    first, _, why, _, run, *_ = written("md", rows).decode().splitlines()
+    assert first == "# ✗ Cancelled: 1 of 4 turns decided, 1 must; 2 failed; 1 not decided"
+    assert why.startswith("Summaries changed on 1 turn; no peak freezes, in 2 threads. Failed by code: etag")
+    assert run.startswith("Run run-1")
 
 
 def test_long_and_hostile_messages_do_no_harm(rows: list[TurnRow]) -> None:
