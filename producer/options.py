@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from producer.load.chunks import CHUNK_TURNS
 from shared.contracts.live_turns import LiveRun
@@ -10,6 +10,9 @@ from shared.contracts.query_run import QueryRun
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import Kind
 from shared.ledger import Wake
+
+if TYPE_CHECKING:
+    from producer.load.case_load import PlannedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class SubmitOptions:
     """How a model answers turns; None: their answers are recorded."""
     cases: CaseChoice = field(default_factory=CaseChoice)
     """How cases are run."""
+    plan: "PlannedRun | None" = None
+    """The run of cases, where its file was read already."""
     results_ttl_s: int = 30 * 24 * 3600
     """How long the run is kept after its end."""
     max_backlog_items: int = 5_000_000

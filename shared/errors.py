@@ -4,7 +4,7 @@ A message contains what happened, the value and the place; `hint` is how to fix 
 """
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 DENIED_HINT: Final = "`proctor doctor --acl` prints the rights that Proctor's user needs"
@@ -46,6 +46,8 @@ class UsageError(ProctorError):
 
     code = "usage"
     exit_code = 2
+    problems: "Sequence[UsageError]" = ()
+    """Every problem of an input, the first one included, where several were found; see `Problems`."""
 
 
 class ConfigError(UsageError):

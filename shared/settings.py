@@ -60,6 +60,12 @@ def _positive_whole(text: str) -> int:
     return int(text)
 
 
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("a whole number from 0 is needed")
+    return int(text)
+
+
 def _positive_seconds(text: str) -> float:
     number = _seconds(text)
     if number == 0:
@@ -194,6 +200,8 @@ class Settings:
     """How long a named namespace's threads are kept after their last commit."""
     cache_ttl_s: int = _setting(CACHE_TTL_S, _positive_whole)
     """How long a model's answer to an identical request is used again."""
+    confirm_calls: int = _setting(1_000, _whole)
+    """Calls of a run, judges and checks included, from which a terminal is asked first; 0: never."""
     max_backlog_items: int = _setting(5_000_000, _positive_whole)
     """Unfinished items in the ledger above which `submit` waits."""
     processes: int = field(default_factory=default_processes, metadata={"read": _positive_whole})

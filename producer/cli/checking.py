@@ -1,24 +1,39 @@
 """Checks a file without sending anything, and prints its problems or its contents."""
 
 import json
-from itertools import islice
+import os
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
+from producer.cli.preflight import SHOWN, Endpoint, Forecast, model_warnings, request_warnings
 from producer.cli.session import Session
 from producer.cli.submission import Submission
+from producer.load.baselines import choose, read_baselines, start_at
+from producer.load.problems import MOST_PROBLEMS
+from producer.load.source import Source
+from producer.options import SubmitOptions
 from producer.text import count, plural
 from shared.contracts.turn_vocabulary import Live, Role
-from shared.errors import InputError
-from shared.kinds import Kind, Storage
+from shared.errors import InputError, UsageError
+from shared.kinds import TURNS, Kind, Storage
+from shared.upstream.prices import cost_of
 from worker.breakpoint.live_decisions import CALLED_DECISIONS
 from worker.breakpoint.memento import FROM_REQUEST
 from worker.breakpoint.orchestrator import accepted_signals, decide
 from worker.breakpoint.turn_wire import decode_turns
 
-SHOWN: Final = 20
-"""Problems that are listed; a file with more has one cause."""
+PROMPT_TOKENS: Final = 350
+"""Length of the instructions and the context of a live turn, about."""
+ANSWER_TOKENS: Final = 150
+"""Assumed length of an answer to a turn."""
+CHARS_A_TOKEN: Final = 4
+_PLACE: Final = re.compile(
+    r"^.*?:(?P<line>\d+)(?: \([^()]*\))?: |\[\d+\]|#\d+|\d+(?=:)| \((?:case )?[^()]*\)(?=: )"
+)
+"""What differs between the messages of equal problems: lines, positions and ids."""
 
 
 def print_counts(session: Session, submission: Submission) -> int:
@@ -27,12 +42,19 @@ def print_counts(session: Session, submission: Submission) -> int:
     Raises:
         InputError: the file cannot be read, or breaks its contract; the error lists every problem.
     """
+    try:
+        return _print_counts(session, submission)
+    except UsageError as error:
+        raise (_all_of(error.problems) if error.problems else error) from None
+
+
+def _print_counts(session: Session, submission: Submission) -> int:
     source, kind = submission.source, submission.kind()
     handled = kinds.of(kind)
     if handled.problems and source.repeatable:  # a stream is read once, so it ends at its first problem
         _, problems = handled.problems.load()(source)
         if problems:
-            raise _all_of(source.name, problems)
+            raise _all_of(problems)
     options = submission.options()
     if handled.dry_run:
         return handled.dry_run.load()(session, source, options)
@@ -70,16 +92,85 @@ def _print(session: Session, name: str, kind: Kind, counts: dict[str, int]) -> N
     session.output.data(f"{name}: {items}{threads}, {chunks} of work{calls}; nothing was sent")
 
 
-def _all_of(name: str, problems: list[InputError]) -> InputError:
-    """Makes one error of many: the first in full, the others line by line."""
-    first, *others = problems
+def _all_of(problems: Sequence[UsageError]) -> UsageError:
+    """Makes one error of many: a line for each, with how to fix it; equal ones share a line."""
+    groups = dict[tuple[str, str], list[UsageError]]()
+    for each in problems:
+        groups.setdefault((_PLACE.sub("", each.message), each.hint), []).append(each)
+    if len(groups) == 1:
+        [same] = groups.values()
+        return InputError(_line_of(same), hint=same[0].hint)
+    lines = [f"{_line_of(same)}{same[0].hint and '; '}{same[0].hint}" for same in groups.values()]
+    cut = ["there may be more: only so many are listed"] * (len(problems) >= MOST_PROBLEMS)
+    return InputError("\n".join([f"{plural(len(problems), 'problem')}", *lines, *cut]))
+
+
+def _line_of(same: Sequence[UsageError]) -> str:
+    r"""Writes equal problems as one line: the first in full, of the others the lines.
+
+    >>> _line_of([InputError(f"a.jsonl:{line}: id: is empty") for line in (3, 7, 8)])
+    'a.jsonl:3: id: is empty (and 2 more: lines 7, 8)'
+    """
+    first, *others = same
     if not others:
-        return first
-    lines = [first.message, *(problem.message for problem in islice(others, SHOWN - 1))]
-    rest = len(problems) - len(lines)
-    if rest > 0:
-        lines.append(f"{name}: and {count(rest)} more")
-    return InputError("\n".join(lines), hint=first.hint)
+        return first.message
+    found = [match["line"] for each in same if (match := _PLACE.match(each.message)) and match["line"]]
+    lines = list(dict.fromkeys(found))[1:]
+    some = ", ".join(lines[:SHOWN]) + ", …" * (len(lines) > SHOWN)
+    where = f": line{'s' * (len(lines) > 1)} {some}" if lines else ""
+    return f"{first.message} (and {count(len(others))} more{where})"
+
+
+def forecast_turns(source: Source, options: SubmitOptions) -> Forecast | None:
+    """Returns what a run of live turns is going to send; None for recorded ones, and for a stream.
+
+    Raises:
+        InputError: the file breaks its contract.
+    """
+    live = options.live
+    if live is None or not source.repeatable:
+        return None
+    turns = calls = chars = 0
+    for chunk in kinds.of(TURNS).loader.load()(source, options).chunks:
+        for message in called_messages(chunk.content, live.live):
+            calls += 1
+            chars += len(message)
+        turns += chunk.turns
+    prompts = calls * PROMPT_TOKENS + chars // CHARS_A_TOKEN
+    usd = cost_of(live.model, prompts, calls * ANSWER_TOKENS, live.prices)
+    return Forecast(
+        calls,
+        f"of {plural(turns, 'turn')}",
+        cost_usd=usd,
+        unpriced=[live.model] if usd is None else [],
+        warnings=model_warnings([Endpoint(live.model, live.api_base, live.api_key_env)], os.environ),
+    )
+
+
+def forecast_queries(source: Source, options: SubmitOptions) -> Forecast | None:
+    """Returns what a run of queries is going to send; None for a stream.
+
+    Raises:
+        InputError: the file breaks its contract.
+    """
+    if not source.repeatable:
+        return None
+    run = options.queries
+    chosen = choose(start_at(read_baselines(source).queries, run.start_from or None), options.query_choice)
+    repeats = f" × {plural(run.repeat, 'repeat')}" * (run.repeat > 1)  # noqa: RUF001 - a product
+    marked = [query["id"] for query in chosen if "{{" in query["query"] and "}}" in query["query"]]
+    warnings = request_warnings(run.headers, run.bearer_env, os.environ)
+    if marked:
+        others = f" (and {count(len(marked) - 1)} more)" * (len(marked) > 1)
+        warnings.append(
+            f"{source.name}: {marked[0]}{others}: {{{{ }}}} is sent as it is: queries are no templates"
+        )
+    return Forecast(
+        len(chosen) * run.repeat,
+        f"{plural(len(chosen), 'query')}{repeats} to {run.api_url}",
+        noun="request",
+        warnings=warnings,
+    )
 
 
 def calls_of(lines: bytes, live: Live) -> int:
@@ -94,9 +185,15 @@ def calls_of(lines: bytes, live: Live) -> int:
     >>> calls_of(b'{"threadId":"t","message":"Rome?"}\n{"threadId":"t","message":"ok"}', Live.SHOULD)
     1
     """
+    return sum(1 for _ in called_messages(lines, live))
+
+
+def called_messages(lines: bytes, live: Live) -> Iterator[str]:
+    """Yields the messages of the turns for which the model will be called; see `calls_of`."""
     called_decisions = CALLED_DECISIONS[live]
-    return sum(
-        decide(turn, accepted_signals(turn, FROM_REQUEST)).decision in called_decisions
-        for turn in decode_turns(lines)
-        if turn is not None and turn.role is Role.USER and turn.model_shape is None
-    )
+    for turn in decode_turns(lines):
+        is_open = turn is not None and turn.role is Role.USER and turn.model_shape is None
+        if turn is not None and is_open:
+            decision = decide(turn, accepted_signals(turn, FROM_REQUEST)).decision
+            if decision in called_decisions:
+                yield turn.message

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.load.case_checks import calls_of
+from producer.cli.preflight import Endpoint, Forecast, model_warnings
+from producer.load.case_checks import RUBRIC, models_of, walk
 from producer.load.case_load import PlannedRun, plan_run
+from producer.load.cases import check_models
 from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM
 from shared.upstream.prices import cost_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from producer.cli.session import Session
     from producer.load.conversations import Conversation
@@ -24,6 +30,12 @@ CHARS_A_TOKEN: Final = 4
 """Average length of a token, the usual estimate."""
 ANSWER_TOKENS: Final = 250
 """Assumed length of an answer without a reference."""
+JUDGE_TOKENS: Final = 90
+"""Length of the instructions of a judge or a rubric."""
+VERDICT_TOKENS: Final = 5
+"""Assumed length of a judge's verdict."""
+GRADE_TOKENS: Final = 60
+"""Assumed length of a grade by a rubric, with its reason."""
 
 
 class Estimate(NamedTuple):
@@ -36,9 +48,28 @@ class Estimate(NamedTuple):
     prompt_tokens: int
     """About, of the models under test."""
     cost_usd: float | None
-    """About, without the judge; None where a price is not known."""
+    """About, of the models under test; None where a price is not known."""
     check_calls: int = 0
     """By checks that call a model, at most."""
+    judge_cost_usd: float | None = None
+    """About, of the judges, if each of them is called each time."""
+    check_cost_usd: float | None = 0.0
+    """The same, of checks that call a model."""
+
+
+@dataclass(slots=True)
+class _Bill:
+    """Adds up the cost of calls."""
+
+    prices: Mapping[str, Any]
+    usd: float | None = 0.0
+    calls: int = 0
+
+    def add(self, model: str, prompt_tokens: int, answer_tokens: int, *, times: int) -> None:
+        """Adds equal calls."""
+        each = cost_of(model, prompt_tokens, answer_tokens, self.prices)
+        self.usd = None if self.usd is None or each is None else self.usd + each * times
+        self.calls += times
 
 
 def print_estimate(session: Session, source: Source, options: SubmitOptions) -> int:
@@ -49,7 +80,7 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
         ProctorError: see `producer.load.case_load.plan_run`.
     """
     plan = plan_run(source, options.cases)
-    for warning in plan.warnings:
+    for warning in (*plan.warnings, *model_warnings(_endpoints(plan), os.environ)):
         options.on_warning(warning)
     estimate = estimated(plan)
     if session.options.json:
@@ -59,27 +90,66 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
     return 0
 
 
+def forecast(source: Source, options: SubmitOptions) -> Forecast:
+    """Returns what a run of cases is going to send.
+
+    Raises:
+        ProctorError: see `producer.load.case_load.plan_run`.
+    """
+    plan = plan_run(source, options.cases)
+    found = estimated(plan)
+    costs = {
+        "models": (found.calls, found.cost_usd),
+        "judges": (found.judge_calls, found.judge_cost_usd),
+        "checks": (found.check_calls, found.check_cost_usd),
+    }
+    known = [usd for calls, usd in costs.values() if calls and usd is not None]
+    return Forecast(
+        found.calls,
+        _shape(plan),
+        more={"judges": found.judge_calls, "checks": found.check_calls},
+        cost_usd=sum(known) if known else None,
+        unpriced=[whom for whom, (calls, usd) in costs.items() if calls and usd is None],
+        warnings=model_warnings(_endpoints(plan), os.environ),
+        plan=plan,
+    )
+
+
+def _endpoints(plan: PlannedRun) -> Iterator[Endpoint]:
+    """Yields the models that a run calls, with the headers of their requests."""
+    run, cases = plan.run, [case for _, case in plan.cases]
+    for model, each in {} if run.recorded else run.models.items():
+        headers = [call.get("headers", {}) for call in run.calls.get(model, {}).values()]
+        for sent in headers or [{}]:
+            yield Endpoint(model, each.api_base, each.api_key_env, sent)
+    asked = run.judges if any(case.entry.expected is not None for case in cases) else {}
+    for model, each in {**asked, **{name: run.check_models[name] for name in check_models(cases)}}.items():
+        yield Endpoint(model, each.api_base, each.api_key_env, run.model_headers.get(model, {}))
+
+
 def estimated(plan: PlannedRun) -> Estimate:
     """Estimates the calls and the cost of a run."""
     run = plan.run
-    often = max(1, len(plan.prompts)) * run.repeat
-    judged = sum(case.entry.expected is not None for _, case in plan.cases)
-    judge_calls = judged * len(run.models) * often * len(run.judges)
-    check_calls = sum(calls_of(case.checks) for _, case in plan.cases) * len(run.models) * often
-    if run.recorded:
-        return Estimate(0, judge_calls, 0, 0.0, check_calls)
-    sent = list(plan.conversations())
-    prompts = [_tokens(said.system) + _tokens(_text_of(said)) for *_, said in sent]
-    answers = [_answer_tokens(case.entry.expected, case.entry.reference) for _, _, case, _ in sent]
-    costs = [cost_of(model, sum(prompts), sum(answers), run.prices) for model in run.models]
-    known = [cost for cost in costs if cost is not None]
-    return Estimate(
-        plan.total,
-        judge_calls,
-        sum(prompts) * len(run.models) * run.repeat,
-        sum(known) * run.repeat if len(known) == len(costs) else None,
-        check_calls,
-    )
+    models, judges, checks = _Bill(run.prices), _Bill(run.prices), _Bill(run.prices)
+    prompt_tokens = 0
+    for _, _, case, said in plan.conversations():
+        prompt = _tokens(said.system) + _tokens(_text_of(said))
+        answer = _answer_tokens(case.entry.expected, case.entry.reference)
+        prompt_tokens += prompt
+        for model in () if run.recorded else run.models:
+            models.add(model, prompt, answer, times=run.repeat)
+        times = len(run.models) * run.repeat
+        for judge in run.judges if case.entry.expected is not None else ():
+            judges.add(judge, JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, times=times)
+        for check in walk(case.checks):
+            own = msgspec.structs.replace(check, checks=())
+            about = _tokens(json.dumps(check.argument, default=str)) + answer
+            is_graded = check.check == RUBRIC
+            for model in models_of([own]):
+                asked = about + (JUDGE_TOKENS + prompt if is_graded else 0)
+                checks.add(model, asked, GRADE_TOKENS if is_graded else 0, times=times)
+    sent = 0 if run.recorded else prompt_tokens * len(run.models) * run.repeat
+    return Estimate(models.calls, judges.calls, sent, models.usd, checks.calls, judges.usd, checks.usd)
 
 
 def _text_of(sent: Conversation) -> str:
@@ -126,10 +196,7 @@ def _document(name: str, plan: PlannedRun, estimate: Estimate) -> dict[str, Any]
 def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
     """The answer for people."""
     run = plan.run
-    shape = f"{plural(run.cases, 'case')} × {plural(len(run.models), 'model')}"  # noqa: RUF001 - a product
-    shape += f" × {plural(len(run.prompts), 'prompt')}" * bool(run.prompts)  # noqa: RUF001 - same
-    shape += f" × {plural(run.repeat, 'repeat')}"  # noqa: RUF001 - same
-    lines = [f"{name}: {shape} = {plural(plan.total, 'item')}; nothing was sent"]
+    lines = [f"{name}: {_shape(plan)} = {plural(plan.total, 'item')}; nothing was sent"]
     lines.append(
         f"mode      {run.mode}" + (": outputs are shown, nothing is checked" * (run.mode == FREEFORM))
     )
@@ -142,14 +209,38 @@ def _lines(name: str, plan: PlannedRun, estimate: Estimate) -> list[str]:
         names = ", ".join(run.check_models)
         lines.append(f"checks    {names}, at most {plural(estimate.check_calls, 'call')}")
     if run.recorded:
+        if estimate.judge_calls or estimate.check_calls:
+            lines.append(f"cost      {_cost_in_words(estimate)}")
         lines.append(f"outputs   {count(len(plan.outputs))} recorded; no model under test is called")
         return lines
-    if estimate.cost_usd is None:
-        cost = "unknown: give prices in model_configs, or --price"
-    else:
-        cost = f"about ${estimate.cost_usd:.4f}, judge not counted"
     lines.append(
         f"calls     {count(estimate.calls)}, about {count(estimate.prompt_tokens)} tokens of prompts"
     )
-    lines.append(f"cost      {cost}")
+    lines.append(f"cost      {_cost_in_words(estimate)}")
     return lines
+
+
+def _shape(plan: PlannedRun) -> str:
+    """What the number of items is a product of."""
+    run = plan.run
+    shape = f"{plural(run.cases, 'case')} × {plural(len(run.models), 'model')}"  # noqa: RUF001 - a product
+    shape += f" × {plural(len(run.prompts), 'prompt')}" * bool(run.prompts)  # noqa: RUF001 - same
+    return shape + f" × {plural(run.repeat, 'repeat')}"  # noqa: RUF001 - same
+
+
+def _cost_in_words(estimate: Estimate) -> str:
+    """Words the cost of a run, and what is not in it.
+
+    >>> _cost_in_words(Estimate(2, 2, 54, 0.0006, 4, None, 0.0002))
+    'about $0.0006, checks at most $0.0002 more, judge not counted'
+    """
+    if estimate.cost_usd is None:
+        return "unknown: give prices in model_configs, or --price"
+    parts = [f"about ${estimate.cost_usd:.4f}"] if estimate.calls else []
+    more = (
+        ("judge", estimate.judge_calls, estimate.judge_cost_usd),
+        ("checks", estimate.check_calls, estimate.check_cost_usd),
+    )
+    parts += [f"{whom} at most ${usd:.4f} more" for whom, calls, usd in more if calls and usd is not None]
+    parts += [f"{whom} not counted" for whom, calls, usd in more if calls and usd is None]
+    return ", ".join(parts)

@@ -83,8 +83,22 @@ def _check_place(path: Path) -> None:
         raise UsageError(f"{path}: is a folder", hint="name a file in it")
     if not folder.is_dir():
         raise UsageError(f"{path}: there is no folder {folder}", hint=f"mkdir -p {folder}")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise UsageError(f"{path}: cannot be written", hint="choose another place")
+    why = "" if os.access(path if path.exists() else folder, os.W_OK) else "no right to write it"
+    if not path.exists() or path.is_file():  # a report is written beside its place, and then takes it
+        why = why or _draft_problem(path.resolve())
+    if why:
+        raise UsageError(f"{path}: cannot be written: {why}", hint="choose another place")
+
+
+def _draft_problem(path: Path) -> str:
+    """Tries to write beside a path; returns why that is not possible."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        draft.touch()
+        draft.unlink()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def as_options(files: Sequence[ReportFile], format_option: str) -> list[str]:

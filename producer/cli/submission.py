@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
@@ -10,6 +11,7 @@ from producer.cli.options.case_options import read_case_choice
 from producer.cli.options.model_options import read_live_run
 from producer.cli.options.query_options import read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
+from producer.cli.preflight import announce
 from producer.cli.session import Session
 from producer.load.detect import detect_kind
 from producer.load.source import Source
@@ -17,6 +19,9 @@ from producer.options import SubmitOptions, SubmittedRun
 from producer.submit import submit
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import Kind, kind_named
+
+if TYPE_CHECKING:
+    from producer.load.case_load import PlannedRun
 
 
 class Submission:
@@ -32,6 +37,7 @@ class Submission:
         self._session = session
         self._choice = choice
         self.source = Source(file)
+        self._plan: PlannedRun | None = None
 
     def kind(self) -> Kind:
         """Returns the kind of the file.
@@ -62,6 +68,19 @@ class Submission:
         )
         return kinds.of(kind).read_options.load()(common, choice)
 
+    def announce(self) -> None:
+        """Prints what is going to be sent and what will probably fail; asks where that is much.
+
+        Raises:
+            InputError: the file breaks its contract.
+            UsageError: the answer was no.
+        """
+        forecast = kinds.of(self.kind()).forecast
+        found = forecast.load()(self.source, self.options()) if forecast else None
+        if found is not None:
+            self._plan = found.plan
+            announce(self._session, self.source.name, found)
+
     def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
         """Submits the whole file, or nothing of it.
 
@@ -79,6 +98,7 @@ class Submission:
             session.output.warn(f"{session.connection.risk}; `proctor doctor` shows how to fix it")
         options = replace(
             self.options(),
+            plan=self._plan,
             await_disk=not (is_attended and self.source.repeatable),
             on_progress=lambda items: view.loading(self.source.name, items),
             on_wait=view.note,

@@ -160,6 +160,7 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
         found = rewrite(session.store, info, Path(folder), config)
         choice = SubmitChoice(InputOptions(kind=CASES.name), cases=CaseOptions(outputs=str(found.outputs)))
         submission = Submission(session, str(found.config), choice)
+        submission.announce()
         return submit_and_follow(session, submission, options)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from producer.aggregate.compared_items import Comparing
     from producer.aggregate.gates import Metric
     from producer.cli.options.shared_options import SubmitChoice
+    from producer.cli.preflight import Forecast
     from producer.cli.session import Session
     from producer.item_ids import IdParts
     from producer.load.chunks import Load
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from producer.report.junit import JunitTest
     from producer.retry_turns import Retry
     from shared.codecs.item_rows import ItemRow
-    from shared.errors import InputError
+    from shared.errors import UsageError
     from shared.kinds import Kind
     from shared.runs import RunInfo, RunStore
 
@@ -106,10 +107,12 @@ class ProducerKind:
     """Top-level keys of a file by which the kind is recognised."""
     suffixes: Sequence[str] = ()
     """Suffixes of files, used if the content has none of the keys."""
-    problems: Lazy[Callable[[Source], tuple[int, list[InputError]]]] | None = None
+    problems: Lazy[Callable[[Source], tuple[int, list[UsageError]]]] | None = None
     """Lists every problem of a file; without it a dry run stops at the first one."""
     dry_run: Lazy[Callable[[Session, Source, SubmitOptions], int]] | None = None
     """Prints what is in a file and returns the exit code; without it a dry run counts items and chunks."""
+    forecast: Lazy[Callable[[Source, SubmitOptions], Forecast | None]] | None = None
+    """Counts what a run is going to send; returns None for a stream, which is read once."""
     examples: Sequence[str] = ()
     """Packaged examples that `init` writes; the first one is to be run."""
     examples_need: str = ""

@@ -11,6 +11,7 @@ QUERY_RUNS: Final = ProducerKind(
     read_options=Lazy("producer.cli.submission", "read_queries"),
     keys=frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
     suffixes=(".json",),
+    forecast=Lazy("producer.cli.checking", "forecast_queries"),
     examples=("starter/baselines.json", "starter/QUERIES.md"),
     examples_need="  # after `proctor sample-api` in another terminal",
     totals=Lazy("producer.aggregate.query_totals", "QueryTotals"),

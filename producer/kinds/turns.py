@@ -12,6 +12,7 @@ TURN_RUNS: Final = ProducerKind(
     keys=frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
     suffixes=(".jsonl", ".ndjson"),
     problems=Lazy("producer.load.turns", "problems_in"),
+    forecast=Lazy("producer.cli.checking", "forecast_turns"),
     examples=("starter/turns.jsonl", "starter/README.md"),
     asks_models=True,
     pages=Lazy("producer.document", "turn_pages"),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 
 from producer.load.chunks import Load, item_chunks, shape_of
 from producer.load.picking import pick_items
-from producer.load.problems import describe, shown
+from producer.load.problems import Problems, describe, input_error, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.options import QueryChoice, SubmitOptions
@@ -141,18 +142,22 @@ def read_baselines(source: Source) -> Baselines:
     Raises:
         InputError: the source cannot be read, is no JSON, or a query breaks the contract.
     """
-    version, entries = _entries(source.name, _text(source))
-    if not entries:
+    problems = Problems()
+    version, entries = _entries(source.name, _text(source), problems)
+    if not entries and not problems.found:
         raise InputError(f"{source.name}: no queries in it", hint=_SHAPE)
     queries, places, warnings = list[dict[str, Any]](), dict[str, str](), list[str]()
     for entry in entries:
-        query = _validated(entry)
+        query = problems.attempt(partial(_validated, entry)) or {}
+        if not query:
+            continue
         if query["id"] in places:
             what = f"{shown(query['id'])} is the id of another query, at {places[query['id']]}"
-            raise InputError(f"{entry.where}: id: {what}", hint="give each query its own id")
-        places[query["id"]] = entry.where
+            problems.add(InputError(f"{entry.where}: id: {what}", hint="give each query its own id"))
+        places.setdefault(query["id"], entry.where)
         queries.append(query)
         warnings.extend(_warnings(entry.where, query))
+    problems.raise_found()
     queries.sort(key=lambda query: id_order(query["id"]))
     return Baselines(queries, version, warnings)
 
@@ -227,7 +232,7 @@ def _text(source: Source) -> str:
         raise InputError(f"{source.name}: {what}", hint=hint) from None
 
 
-def _entries(name: str, text: str) -> tuple[str, list[_Entry]]:
+def _entries(name: str, text: str, problems: Problems) -> tuple[str, list[_Entry]]:
     """Finds the queries in any of the three forms, and the file's version."""
     if not text.strip():
         raise InputError(f"{name}: is empty", hint=_SHAPE)
@@ -235,7 +240,7 @@ def _entries(name: str, text: str) -> tuple[str, list[_Entry]]:
         document = parse_json(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # one document after the other: JSON Lines
-            return "unknown", _line_entries(name, text)
+            return "unknown", _line_entries(name, text, problems)
         _refuse(f"{name}:{error.lineno}", error)
     except (ValueError, RecursionError) as error:
         _refuse(name, error)
@@ -255,15 +260,15 @@ def _entries(name: str, text: str) -> tuple[str, list[_Entry]]:
     raise InputError(f"{name}: no list of queries in it", hint=hint)
 
 
-def _line_entries(name: str, text: str) -> list[_Entry]:
-    """Reads one query from each line; blank lines are skipped."""
+def _line_entries(name: str, text: str, problems: Problems) -> list[_Entry]:
+    """Reads one query from each line; blank lines are skipped, and broken ones are problems."""
     entries = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 entries.append(_Entry(f"{name}:{number}", parse_json(line)))
             except (ValueError, RecursionError) as error:
-                _refuse(f"{name}:{number}", error)
+                problems.add(InputError(f"{name}:{number}: {why_broken(error)}", hint=_SHAPE))
     return entries
 
 
@@ -285,9 +290,7 @@ def _validated(entry: _Entry) -> dict[str, Any]:
         query = baseline.model_dump()
         encode_baseline(query)
     except ValidationError as error:
-        path, what, hint = describe(error, Baseline, b"{}")
-        what = what.replace(" in this line)", " in this query)")
-        raise InputError(f"{where}: {path}: {what}", hint=hint) from None
+        raise input_error(where, describe(error, Baseline, b"{}"), among=" in this query") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: holds what cannot be sent on: {error}", hint="correct it") from None
     return query

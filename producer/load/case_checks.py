@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from producer.load.case_rows import nearest
 from producer.load.places import Place
-from producer.load.problems import shown
+from producer.load.problems import Problems, shown
 from producer.load.templates import TemplateProblem, is_template, render
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.checks import Check
@@ -73,7 +74,10 @@ class CheckReader:
         Raises:
             InputError: one of them breaks the contract.
         """
-        found = tuple(self._read(each, place, at, values) for at, each in enumerate(raw))
+        problems = Problems()
+        read = [problems.attempt(partial(self._read, each, place, at, values)) for at, each in enumerate(raw)]
+        problems.raise_found()
+        found = tuple(check for check in read if check is not None)
         if len(found) > MAX_CHECKS:
             raise place.error(
                 f"{len(found)} checks, at most {MAX_CHECKS} are allowed", "combine some of them"
@@ -186,15 +190,6 @@ def models_of(checks: Sequence[Check]) -> list[str]:
         for said in (check.options.get(MODEL), check.options.get(PANEL)):
             found += [said] if isinstance(said, str) else said or []
     return list(dict.fromkeys(found))
-
-
-def calls_of(checks: Sequence[Check]) -> int:
-    """Counts the calls that checks make of one answer, at most.
-
-    >>> calls_of([Check("similar", options={"model": "a"}), Check("rubric", options={"models": ["b", "c"]})])
-    3
-    """
-    return sum(len(models_of([msgspec.structs.replace(check, checks=())])) for check in walk(checks))
 
 
 def _tool_calls(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:

@@ -5,13 +5,14 @@ In CSV an empty cell is no value, and `expected` holds JSON; nothing else is int
 
 import csv
 from collections.abc import Iterator, Sequence
+from functools import partial
 from io import StringIO
 from pathlib import PurePath
 from typing import Any, Final
 
 from producer.load.case_files import DATA_BYTES, TextFile
 from producer.load.case_rows import MOST_CASES, Row, checked, nearest
-from producer.load.problems import shown
+from producer.load.problems import Problems, shown
 from producer.load.strict_json import parse_json, why_broken
 from shared.contracts.case_config import CaseEntry
 from shared.contracts.cases import CRITERIA, WRITTEN_AS_JSON
@@ -23,17 +24,21 @@ _JSON_HINT: Final = 'each line is one JSON object, such as {"input": "…"}'
 _CSV_HINT: Final = "quote cells that hold commas, quotes or line ends; a quote inside them is written twice"
 
 
-def read_case_data(file: TextFile) -> list[tuple[str, CaseEntry]]:
+def read_case_data(file: TextFile, problems: Problems) -> list[tuple[str, CaseEntry]]:
     """Reads the cases of a file, with the place of each.
 
+    Args:
+        file: its content.
+        problems: what is wrong with single cases is added here.
+
     Raises:
-        InputError: it breaks the contract.
+        InputError: it is no file of cases.
     """
-    suffix = PurePath(file.name).suffix.lower()
+    suffix, before = PurePath(file.name).suffix.lower(), len(problems.found)
     if suffix == ".csv":
-        rows = csv_rows(file)
+        rows = csv_rows(file, problems)
     elif suffix in (".jsonl", ".ndjson"):
-        rows = json_rows(file)
+        rows = json_rows(file, problems)
     else:
         raise InputError(
             f"test_cases_file: {file.name} is neither .csv nor .jsonl", hint="save it as one of them"
@@ -44,18 +49,21 @@ def read_case_data(file: TextFile) -> list[tuple[str, CaseEntry]]:
             raise InputError(
                 f"{row.where}: more than {MOST_CASES:,} cases", hint="split them into several runs"
             )
-        cases.append((row.where, checked(CaseEntry, row.value, lambda _, at=row.where: at)))  # type: ignore[misc]  # a default binds the place
-    if not cases:
+        case = problems.attempt(partial(_case, row))
+        if case is not None:
+            cases.append((row.where, case))
+    if not cases and len(problems.found) == before:
         raise InputError(f"{file.name}: no cases in it", hint="leave test_cases_file out")
     return cases
 
 
-def json_rows(file: TextFile) -> Iterator[Row]:
-    """Yields the objects of JSON Lines; blank lines are skipped.
+def _case(row: Row) -> CaseEntry:
+    """Checks a row against the contract."""
+    return checked(CaseEntry, row.value, lambda _: row.where)
 
-    Raises:
-        InputError: a line is no JSON object.
-    """
+
+def json_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
+    """Yields the objects of JSON Lines; blank lines are skipped, and lines that hold none are problems."""
     for number, line in enumerate(file.text.split("\n"), 1):
         if not line.strip():
             continue
@@ -63,17 +71,19 @@ def json_rows(file: TextFile) -> Iterator[Row]:
         try:
             value = parse_json(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: {why_broken(error)}", hint=_JSON_HINT) from None
-        if not isinstance(value, dict):
-            raise InputError(f"{where}: not an object ({shown(value)})", hint=_JSON_HINT)
-        yield Row(where, value)
+            problems.add(InputError(f"{where}: {why_broken(error)}", hint=_JSON_HINT))
+            continue
+        if isinstance(value, dict):
+            yield Row(where, value)
+        else:
+            problems.add(InputError(f"{where}: not an object ({shown(value)})", hint=_JSON_HINT))
 
 
-def csv_rows(file: TextFile) -> Iterator[Row]:
-    """Yields the rows of a CSV file as cases.
+def csv_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
+    """Yields the rows of a CSV file as cases; broken rows are problems.
 
     Raises:
-        InputError: the header or a row breaks the contract.
+        InputError: the header breaks the contract, or the file is no CSV.
     """
     csv.field_size_limit(DATA_BYTES)  # of the whole process, where nothing else reads CSV
     lines = csv.reader(StringIO(file.text, newline=""), strict=True)
@@ -82,8 +92,9 @@ def csv_rows(file: TextFile) -> Iterator[Row]:
         where = f"{file.name}:{lines.line_num + 1}"
         try:
             cells = next(lines, None)
-        except csv.Error as error:
-            raise InputError(f"{where}: not valid CSV: {error}", hint=_CSV_HINT) from None
+        except csv.Error as error:  # what follows cannot be told apart any more
+            problems.add(InputError(f"{where}: not valid CSV: {error}", hint=_CSV_HINT))
+            return
         if cells is None:
             break
         if not any(cell.strip() for cell in cells):
@@ -92,9 +103,9 @@ def csv_rows(file: TextFile) -> Iterator[Row]:
             header = _header(where, cells)
         elif len(cells) != len(header):
             what = f"{len(cells)} cells, and the header has {len(header)}"
-            raise InputError(f"{where}: {what}", hint=_CSV_HINT)
-        else:
-            yield Row(where, _case_of(where, header, cells))
+            problems.add(InputError(f"{where}: {what}", hint=_CSV_HINT))
+        elif (case := problems.attempt(partial(_case_of, where, header, cells))) is not None:
+            yield Row(where, case)
     if header is None:
         raise InputError(f"{file.name}: is empty", hint="its first line names the columns: input,expected")
 

@@ -1,6 +1,6 @@
 """Makes one case of each combination of a case's variables that are lists (`expand: true`)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import product
 from math import prod
 from typing import Any
@@ -14,8 +14,8 @@ SHOWN_VALUE_CHARS = 40
 """Characters of a value in an id."""
 
 
-def expanded(entry: CaseEntry, place: Place, number: int) -> Iterator[CaseEntry]:
-    """Yields the cases that an entry stands for: itself, or its combinations.
+def expanded(entry: CaseEntry, place: Place, number: int) -> list[CaseEntry]:
+    """Returns the cases that an entry stands for: itself, or its combinations.
 
     Args:
         entry: as it is written.
@@ -30,8 +30,7 @@ def expanded(entry: CaseEntry, place: Place, number: int) -> Iterator[CaseEntry]
     [('fr[country=France]', {'country': 'France'}), ('fr[country=Spain]', {'country': 'Spain'})]
     """
     if not entry.expand:
-        yield entry
-        return
+        return [entry]
     lists = {name: value for name, value in (entry.vars or {}).items() if isinstance(value, list)}
     if not lists:
         raise place.at("expand").error("none of the case's vars is a list", "write expand only where one is")
@@ -42,10 +41,12 @@ def expanded(entry: CaseEntry, place: Place, number: int) -> Iterator[CaseEntry]
     if count > MOST_CASES:
         what = f"{count:,} combinations, at most {MOST_CASES:,} cases are allowed"
         raise place.at("expand").error(what, "split them into several runs")
+    found = list[CaseEntry]()
     for values in product(*lists.values()):
         chosen = dict(zip(lists, values, strict=True))
         name = f"{entry.id or f'case {number}'}[{_named(chosen)}]"[:MAX_ID_CHARS]
-        yield entry.model_copy(update={"id": name, "vars": {**(entry.vars or {}), **chosen}})
+        found.append(entry.model_copy(update={"id": name, "vars": {**(entry.vars or {}), **chosen}}))
+    return found
 
 
 def _named(chosen: Mapping[str, Any]) -> str:

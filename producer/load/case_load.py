@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,7 @@ from producer.load.cases import Bench, check_models, outputs_of, read_bench
 from producer.load.chunks import Chunk, Load, chunk_size, name_of, shape_of
 from producer.load.conversations import Conversation, conversation
 from producer.load.picking import pick_items
-from producer.load.problems import shown
+from producer.load.problems import Problems, shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
@@ -57,7 +58,7 @@ def load_cases(source: Source, options: SubmitOptions) -> Load:
         InputError: it breaks the contract.
         ConfigError, UsageError: as `plan_run` says.
     """
-    plan = plan_run(source, options.cases)
+    plan = options.plan or plan_run(source, options.cases)
     for warning in plan.warnings:
         options.on_warning(warning)
     if plan.run.recorded:  # nothing waits for anybody: whole chunks at a time, as many as there are workers
@@ -155,9 +156,21 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     used = {name for _, case in cases for name in case.images}
     images = {name: data for name, data in bench.images.items() if name in used}
     plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings)
-    for _ in plan.conversations():  # so that every template is rendered before anything is sent
-        pass
+    _check_templates(plan)
     return plan
+
+
+def _check_templates(plan: PlannedRun) -> None:
+    """Renders every template, before anything is sent.
+
+    Raises:
+        InputError: one cannot be rendered, or a case has no input.
+    """
+    problems = Problems()
+    for prompt in plan.prompts or (None,):
+        for _, case in plan.cases:
+            problems.attempt(partial(conversation, case, prompt, plan.run.system_prompt))
+    problems.raise_found()
 
 
 def _payload(  # noqa: PLR0917 - one call, above

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, Final
 
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from producer.load.case_files import TextFile
 from producer.load.case_rows import checked, refuse_twice
 from producer.load.places import Path, Place
-from producer.load.problems import shown
+from producer.load.problems import Problems, shown
 from producer.load.templates import TemplateProblem, compiled, is_template
 from producer.load.yaml_events import YamlError, line_of
 from producer.load.yaml_text import parse_yaml
@@ -64,10 +65,15 @@ def read_prompts(prompts: Sequence[Prompt], place: Place, read: ReadFile) -> lis
     Raises:
         InputError: a file or a template breaks the contract, or two prompts have the same id.
     """
-    found = [_read(prompt, place.at(at), at, read) for at, prompt in enumerate(prompts)]
-    refuse_twice(((prompt.place, prompt.id) for prompt in found), "prompt")
+    problems = Problems()
+    tried = [
+        problems.attempt(partial(_read, prompt, place.at(at), at, read)) for at, prompt in enumerate(prompts)
+    ]
+    found = [prompt for prompt in tried if prompt is not None]
+    problems.attempt(partial(refuse_twice, [(prompt.place, prompt.id) for prompt in found], "prompt"))
     for prompt in found:
-        _compile(prompt)
+        problems.attempt(partial(_compile, prompt))
+    problems.raise_found()
     return found
 
 

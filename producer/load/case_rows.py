@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from producer.load.problems import Problem, describe, shown
+from producer.load.problems import Problem, Problems, details_by_place, one_of, shown, translated
 from shared.errors import InputError
 
 M = TypeVar("M", bound=BaseModel)
@@ -51,28 +51,47 @@ def checked(model: type[M], value: Any, place: Callable[[tuple[str | int, ...]],
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
-        problem = _worded(error, first, model)
-        location = _written(first, value)
-        path = problem.path or (str(location[0]) if location else "")
-        raise InputError(
-            f"{place(location)}: {path + ': ' if path else ''}{problem.what}", hint=problem.hint
-        ) from None
+        errors = [_refusal(detail, model, value, place) for detail in details_by_place(error)]
+        raise one_of(errors) from None
 
 
-def _worded(error: ValidationError, first: ErrorDetails, model: type[BaseModel]) -> Problem:
-    """Finds words for the first problem."""
-    problem = describe(error, model, b"{}")
-    problem = problem._replace(what=problem.what.replace(" in this line)", ")"))
-    kind = first["type"]
+def broken_members(model: type[BaseModel], value: Any, key: str) -> frozenset[int]:
+    """Returns which members of a list break the contract, if nothing else does; empty otherwise."""
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        places = [detail["loc"][:2] for detail in error.errors(include_url=False)]
+        members = [place[1] for place in places if len(place) > 1 and place[0] == key]
+        if len(members) == len(places):
+            return frozenset(at for at in members if isinstance(at, int))
+    return frozenset()
+
+
+def _refusal(
+    detail: ErrorDetails,
+    model: type[BaseModel],
+    value: Any,
+    place: Callable[[tuple[str | int, ...]], str],
+) -> InputError:
+    """Words one problem with its place."""
+    problem = _worded(detail, model)
+    location = _written(detail, value)
+    path = problem.path or (str(location[0]) if location else "")
+    text = f"{place(location)}: {path + ': ' if path else ''}{problem.what}"
+    return InputError(text, hint=problem.hint)
+
+
+def _worded(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
+    """Finds words for a problem."""
+    problem, kind = translated(detail, model, b"{}"), detail["type"]
     if kind == "misplaced":
-        what, _, hint = first["msg"].partition(": ")
-        return Problem(str(first.get("ctx", {}).get("key", "")), what, hint)
+        what, _, hint = detail["msg"].partition(": ")
+        return Problem(str(detail.get("ctx", {}).get("key", "")), what, hint)
     if kind == "variable":  # a key may stand there, and errors are logged
         return Problem(problem.path, "not the name of a variable", _HINTS[kind])
     if kind in _HINTS:
         return problem._replace(hint=_HINTS[kind])
-    return problem._replace(hint=_other_hint(problem, kind, first["input"]))
+    return problem._replace(hint=_other_hint(problem, kind, detail["input"]))
 
 
 def _other_hint(problem: Problem, kind: str, given: object) -> str:
@@ -110,13 +129,14 @@ def refuse_twice(names: Iterable[tuple[object, str | None]], what: str) -> None:
     Raises:
         InputError: a name stands twice.
     """
-    places = dict[str, object]()
+    places, problems = dict[str, object](), Problems()
     for where, name in names:
         if name is not None:
             if name in places:
                 text = f"{where}: id: {shown(name)} is the id of another {what}, at {places[name]}"
-                raise InputError(text, hint=f"give each {what} its own id")
-            places[name] = where
+                problems.add(InputError(text, hint=f"give each {what} its own id"))
+            places.setdefault(name, where)
+    problems.raise_found()
 
 
 def nearest(word: str, known: list[str]) -> str:

@@ -4,8 +4,9 @@ read, bounded  →  YAML or JSON  →  the contract  →  files it names  →  w
 """
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
@@ -26,10 +27,10 @@ from producer.load.case_files import (
 )
 from producer.load.case_gates import check_schema, check_validators
 from producer.load.case_prompts import BenchPrompt, read_prompts
-from producer.load.case_rows import MOST_CASES, checked, nearest, refuse_twice
+from producer.load.case_rows import MOST_CASES, broken_members, checked, nearest, refuse_twice
 from producer.load.images import Images
 from producer.load.places import Place
-from producer.load.problems import path_text, shown
+from producer.load.problems import Problems, path_text, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
 from producer.load.yaml_events import YamlError, line_of
@@ -42,6 +43,8 @@ T = TypeVar("T")
 
 SPELLINGS: Final[Mapping[tuple[str | int, ...], str]] = {("schema",): "schema_path"}
 """Keys that errors name otherwise than they are written."""
+_STAND_IN: Final[Mapping[str, str]] = {"input": "-"}
+"""A case in the place of a broken one, so that the others keep their positions."""
 _SHAPE: Final = "write name, system_prompt, models and test_cases, each at the start of a line"
 
 
@@ -81,23 +84,62 @@ def read_bench(
         ValidatorSecurityError: the validators file does what validators may not.
     """
     file = read_source(source, CONFIG_BYTES)
-    document = _document(file)
-    config = checked(BenchConfig, document, lambda path: f"{file.name}:{line_of(file.text, path)}")
+    problems = Problems()
+    config, broken = _config(file, _document(file), problems)
     beside = _Beside(file, source.path)
-    prompts = read_prompts(config.prompts or [], beside.root.at("prompts"), beside.text)
-    entries = _entries(file, config, beside)
-    validators = _validators(beside, config, validators_file)
-    _check_names(entries, validators)
-    schema = None
-    if config.schema_file is not None:
-        key = "schema_path" if config.schema_path else "schema"
-        schema = beside.schema(beside.root.at(key), config.schema_file)
+    prompts = (
+        problems.attempt(partial(read_prompts, config.prompts or [], beside.root.at("prompts"), beside.text))
+        or []
+    )
+    entries = problems.attempt(partial(_entries, file, config, beside, broken, problems)) or []
+    validators = _validators(beside, config, validators_file, problems)
+    problems.attempt(partial(_check_names, entries, validators))
+    schema = problems.attempt(partial(_schema_of, config, beside))
     functions = sorted(validator_names(validators.source)) if validators else None
     checks = CheckReader(CheckModels.of(config, judges), functions, beside.schema)
     images = Images(beside.binary)
-    cases = [_resolved(place, entry, config, beside.root, checks, images) for place, entry in entries]
+    found = [
+        problems.attempt(partial(_resolved, place, entry, config, beside.root, checks, images))
+        for place, entry in entries
+    ]
+    problems.raise_found()
+    cases = [case for case in found if case is not None]
     warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
     return Bench(config, cases, prompts, images.files, schema, validators, warnings)
+
+
+def _config(
+    file: TextFile, document: dict[str, Any], problems: Problems
+) -> tuple[BenchConfig, frozenset[int]]:
+    """Checks a configuration against the contract.
+
+    Problems of single cases do not keep the rest from being read: they are added, and the positions of these
+    cases are returned with the configuration.
+
+    Raises:
+        InputError: something else than cases breaks the contract.
+    """
+
+    def place(path: tuple[str | int, ...]) -> str:
+        return f"{file.name}:{line_of(file.text, path)}"
+
+    try:
+        return checked(BenchConfig, document, place), frozenset()
+    except InputError as error:
+        problems.add(error)
+    broken = broken_members(BenchConfig, document, "test_cases")
+    if not broken:
+        problems.raise_found()
+    written = [_STAND_IN if at in broken else case for at, case in enumerate(document["test_cases"])]
+    return checked(BenchConfig, {**document, "test_cases": written}, place), broken
+
+
+def _schema_of(config: BenchConfig, beside: "_Beside") -> Any:
+    """Reads the schema that a configuration names; None for none."""
+    if config.schema_file is None:
+        return None
+    key = "schema_path" if config.schema_path else "schema"
+    return beside.schema(beside.root.at(key), config.schema_file)
 
 
 def _resolved(  # noqa: PLR0917 - one call, above
@@ -107,15 +149,21 @@ def _resolved(  # noqa: PLR0917 - one call, above
     case = BenchCase(entry, place, {**config.vars, **(entry.vars or {})})
     of_bench = [] if entry.default_checks is False else config.default_checks
     defaults = replace(root.at("default_checks"), case=place.case)
-    return replace(
+    problems = Problems()
+    resolved = replace(
         case,
         checks=(
-            *checks.read(of_bench, defaults, case.values),
-            *checks.read(entry.checks or [], place.at("checks"), case.values),
+            *(problems.attempt(partial(checks.read, of_bench, defaults, case.values)) or ()),
+            *(
+                problems.attempt(partial(checks.read, entry.checks or [], place.at("checks"), case.values))
+                or ()
+            ),
         ),
         paid_checks=entry.paid_checks or config.paid_checks,
-        images=images.add(entry.images, place.at("images")),
+        images=problems.attempt(partial(images.add, entry.images, place.at("images"))) or (),
     )
+    problems.raise_found()
+    return resolved
 
 
 def _document(file: TextFile) -> dict[str, Any]:
@@ -167,43 +215,79 @@ class _Beside:
             raise InputError(f"{place}: {message}", hint=error.hint) from None
 
 
-def _entries(file: TextFile, config: BenchConfig, beside: _Beside) -> list[tuple[Place, CaseEntry]]:
-    """Merges the cases: those of the file come first; combinations of variables are cases of their own."""
-    written = list[tuple[Place, CaseEntry]]()
+def _entries(
+    file: TextFile, config: BenchConfig, beside: _Beside, broken: Collection[int], problems: Problems
+) -> list[tuple[Place, CaseEntry]]:
+    """Merges the cases: those of the file come first; combinations of variables are cases of their own.
+
+    Args:
+        file: the configuration.
+        config: its content.
+        beside: reads the file of cases.
+        broken: positions of cases that are left out.
+        problems: what is wrong with single cases is added here.
+    """
+    written, before = list[tuple[Place, CaseEntry]](), len(problems.found)
     if config.test_cases_file is not None:
-        place = beside.root.at("test_cases_file")
-        data = beside.text(place, config.test_cases_file, DATA_BYTES)
-        written += [(Place(where), case) for where, case in read_case_data(data)]
-    written += [(beside.root.at("test_cases", at), case) for at, case in enumerate(config.test_cases)]
-    if not written:
+        read = partial(_of_data_file, beside, config.test_cases_file, problems)
+        written += problems.attempt(read) or []
+    written += [
+        (beside.root.at("test_cases", at), case)
+        for at, case in enumerate(config.test_cases)
+        if at not in broken
+    ]
+    if not (written or broken or len(problems.found) > before):
         raise InputError(
             f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
         )
     found = list[tuple[Place, CaseEntry]]()
     for number, (place, entry) in enumerate(written, 1):
-        for case in expanded(entry, place, number):
+        for case in problems.attempt(partial(expanded, entry, place, number)) or []:
             found.append((replace(place, case=case.id or ""), case))
         if len(found) > MOST_CASES:
             raise InputError(
                 f"{file.name}: {max(len(found), len(written)):,} cases, at most {MOST_CASES:,} are allowed",
                 hint="split them into several runs",
             )
-    refuse_twice(((place, case.id) for place, case in found), "case")
+    problems.attempt(partial(refuse_twice, [(place, case.id) for place, case in found], "case"))
     return found
 
 
-def _validators(beside: _Beside, config: BenchConfig, override: str | None) -> Validators | None:
-    """Reads and checks the validators file; workers get its text, since they may share no disk."""
+def _of_data_file(beside: _Beside, written: str, problems: Problems) -> list[tuple[Place, CaseEntry]]:
+    """Reads the cases of a file of their own."""
+    data = beside.text(beside.root.at("test_cases_file"), written, DATA_BYTES)
+    return [(Place(where), case) for where, case in read_case_data(data, problems)]
+
+
+def _validators(
+    beside: _Beside, config: BenchConfig, override: str | None, problems: Problems
+) -> Validators | None:
+    """Reads and checks the validators file; workers get its text, since they may share no disk.
+
+    Raises:
+        UsageError: the file is no Python, or cannot be read, so that its names are not known.
+    """
+    source = problems.attempt(partial(_validators_source, beside, config, override))
+    if source is None:
+        if override is not None or config.validators_file is not None:
+            problems.raise_found()
+        return None
+    problems.attempt(partial(check_validators, source))
+    try:
+        ast.parse(source.text)
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        problems.raise_found()
+    return Validators(source.text, sha256(source.text.encode()).hexdigest())
+
+
+def _validators_source(beside: _Beside, config: BenchConfig, override: str | None) -> TextFile | None:
+    """Reads the validators file; None where none is named."""
     if override is not None:
         path = beside.config
-        source = read_beside(path, "--validators-file", _from_folder(path, override), VALIDATORS_BYTES)
-    elif config.validators_file is not None:
-        place = beside.root.at("validators_file")
-        source = beside.text(place, config.validators_file, VALIDATORS_BYTES)
-    else:
+        return read_beside(path, "--validators-file", _from_folder(path, override), VALIDATORS_BYTES)
+    if config.validators_file is None:
         return None
-    check_validators(source)
-    return Validators(source.text, sha256(source.text.encode()).hexdigest())
+    return beside.text(beside.root.at("validators_file"), config.validators_file, VALIDATORS_BYTES)
 
 
 def _from_folder(config: Path | None, written: str) -> str:
@@ -218,17 +302,18 @@ def _from_folder(config: Path | None, written: str) -> str:
 
 def _check_names(cases: Iterable[tuple[Place, CaseEntry]], validators: Validators | None) -> None:
     """Refuses validators that nobody wrote."""
-    known = sorted(validator_names(validators.source)) if validators else []
+    known, problems = sorted(validator_names(validators.source)) if validators else [], Problems()
     for place, case in cases:
         if case.validator is None:
             continue
         at = place.at("validator")
         if validators is None:
             what = f"{shown(case.validator)} is asked for, and there is no validators_file"
-            raise at.error(what, 'add validators_file: "validators.py"')
-        if case.validator not in known:
+            problems.add(at.error(what, 'add validators_file: "validators.py"'))
+        elif case.validator not in known:
             what = f"the validators file has no function {shown(case.validator)}"
-            raise at.error(what, nearest(case.validator, known))
+            problems.add(at.error(what, nearest(case.validator, known)))
+    problems.raise_found()
 
 
 def validator_names(source: str) -> set[str]:

@@ -1,22 +1,26 @@
-"""Translates pydantic errors into a one-line message and a hint.
+"""Collects the problems of an input, and translates pydantic errors into a one-line message and a hint.
 
-Separate from reading: it runs once, for the first invalid line, so speed does not matter.
+Separate from reading: it runs for invalid lines only, so speed does not matter.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from shared.errors import InputError
+from shared.errors import InputError, UsageError
+
+T = TypeVar("T")
 
 SHOWN_CHARS: Final = 60
 """Longest value quoted in an error; the rest is cut, since the message must stay one line."""
+MOST_PROBLEMS: Final = 1_000
+"""Problems after which an input is not read on."""
 
 _WRONG_TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "string_type": ("not a text", "write it in quotes"),
@@ -70,29 +74,91 @@ def path_text(location: Iterable[str | int]) -> str:
     return text
 
 
-def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> Problem:
-    """Returns the problem that explains an invalid line best: an unknown key first, often the cause of more.
+class Problems:
+    """Collects the problems of an input while it is read on, up to a bound."""
+
+    def __init__(self) -> None:
+        self.found: list[UsageError] = []
+        self._first: UsageError | None = None
+
+    def add(self, error: UsageError) -> None:
+        """Adds a problem, or all that were collected with it.
+
+        Raises:
+            UsageError: the bound is reached.
+        """
+        self._first = self._first or error
+        self.found += error.problems or [error]
+        if len(self.found) >= MOST_PROBLEMS:
+            self.raise_found()
+
+    def attempt(self, read: Callable[[], T]) -> T | None:
+        """Returns what a function reads; None when it finds problems, which are added.
+
+        >>> Problems().attempt(lambda: 1)
+        1
+        """
+        try:
+            return read()
+        except UsageError as error:
+            self.add(error)
+            return None
+
+    def raise_found(self) -> None:
+        """Raises the first problem, with all of them in its `problems`.
+
+        Raises:
+            UsageError: there is one.
+        """
+        if self._first is not None:
+            self._first.problems = tuple(self.found) if len(self.found) > 1 else ()
+            raise self._first
+
+
+def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> list[Problem]:
+    """Describes what is wrong with a line, one problem for each place: an unknown key first, often the cause.
 
     Args:
         error: what validating the line raised.
         model: the model it was validated with.
         raw: the line.
     """
+    return [translated(detail, model, raw) for detail in details_by_place(error)]
+
+
+def details_by_place(error: ValidationError) -> list[ErrorDetails]:
+    """Returns the first of pydantic's errors for each place; unknown keys come first."""
     details = error.errors(include_url=False)
-    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
-    problem = _translated(first, model, raw)
-    places = {path_text(_location(detail)) for detail in details}
-    if len(places) > 1:
-        others = len(places) - 1
-        more = f" (and {others} more problem{'s' if others > 1 else ''} in this line)"
-        problem = problem._replace(what=problem.what + more)
-    return problem
+    found = dict[str, ErrorDetails]()
+    for detail in sorted(details, key=lambda each: each["type"] != "extra_forbidden"):
+        found.setdefault(path_text(_location(detail)), detail)
+    return list(found.values())
 
 
-def input_error(name: str, line: int, problem: Problem) -> InputError:
-    """Formats a problem with its place: `FILE:LINE: path: what`."""
-    where = f"{name}:{line}: {problem.path}: " if problem.path else f"{name}:{line}: "
-    return InputError(where + problem.what, hint=problem.hint)
+def input_error(where: str, problems: Sequence[Problem], *, among: str = "") -> InputError:
+    """Makes the error for the problems of a place: it describes the first one and counts the others.
+
+    Args:
+        where: the file, with the line or path if known.
+        problems: at least one.
+        among: where the others are, such as ` in this line`.
+    """
+    errors = [
+        InputError(f"{where}: {path + ': ' if path else ''}{what}", hint=hint)
+        for path, what, hint in problems
+    ]
+    return one_of(errors, among=among)
+
+
+def one_of(errors: Sequence[InputError], *, among: str = "") -> InputError:
+    """Returns the first error with the number of the others; its `problems` are all of them."""
+    first, others = errors[0], len(errors) - 1
+    if not others:
+        return first
+    more = f" (and {others} more problem{'s' if others > 1 else ''}{among})"
+    error = InputError(first.message + more, hint=first.hint)
+    error.problems = tuple(errors)
+    return error
 
 
 def broken_json(what: str, raw: bytes) -> Problem:
@@ -111,7 +177,7 @@ def broken_json(what: str, raw: bytes) -> Problem:
     return Problem("", f"not valid JSON: {what}", "each line is one JSON object on its own")
 
 
-def _translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Problem:
+def translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Problem:
     """Translates one of pydantic's error types."""
     if detail["type"] == "json_invalid":
         return broken_json(detail["msg"], raw)

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from producer.load.case_data import json_rows
 from producer.load.case_files import TextFile
-from producer.load.case_rows import checked, nearest
-from producer.load.problems import shown
+from producer.load.case_rows import Row, checked, nearest
+from producer.load.problems import Problems, shown
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
 from shared.contracts.cases import JsonObject, Text
@@ -74,18 +75,26 @@ def read_recorded(
         InputError: a line breaks the contract, or names no case.
     """
     by_id = {name: at for at, name in enumerate(ids) if name is not None}
-    found, places = dict[Key, Recorded](), dict[Key, str]()
-    for where, value in json_rows(file):
-        row = checked(OutputRow, value, lambda _, at=where: at)  # type: ignore[misc]  # a default binds the place
+    found, places, problems = dict[Key, Recorded](), dict[Key, str](), Problems()
+
+    def read(line: Row) -> tuple[Key, OutputRow]:
+        row = checked(OutputRow, line.value, lambda _: line.where)
         if row.prompt is not None and row.prompt not in prompts:
-            what = f"{where}: prompt: no prompt has the id {shown(row.prompt)}"
+            what = f"{line.where}: prompt: no prompt has the id {shown(row.prompt)}"
             raise InputError(what, hint=nearest(row.prompt, list(prompts)))
         repeat = -1 if row.repeat is None else row.repeat
-        key = Key(_position(where, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
+        key = Key(_position(line.where, row.case, by_id, len(ids)), row.model, repeat, row.prompt)
         if key in places:
             what = f"another output of case {shown(row.case)} and {row.model}, beside {places[key]}"
-            raise InputError(f"{where}: {what}", hint='tell repetitions apart with "repeat": 0, 1, …')
-        places[key] = where
+            raise InputError(f"{line.where}: {what}", hint='tell repetitions apart with "repeat": 0, 1, …')
+        return key, row
+
+    for line in json_rows(file, problems):
+        pair = problems.attempt(partial(read, line))
+        if pair is None:
+            continue
+        key, row = pair
+        places[key] = line.where
         found[key] = Recorded(
             readable(row.output),
             row.latency_seconds,
@@ -96,6 +105,7 @@ def read_recorded(
             row.tool_calls,
             readable(row.refusal),
         )
+    problems.raise_found()
     if not found:
         raise InputError(
             f"{file.name}: no outputs in it", hint='write {"case": 0, "model": "…", "output": "…"}'

@@ -14,13 +14,13 @@ from pydantic import ValidationError
 
 from producer.load.chunks import LIVE_CHUNK_TURNS, Load, TurnLine, chunked
 from producer.load.fast_turns import REFUSED, decode_ordinary
-from producer.load.problems import Problem, describe, input_error, path_text
+from producer.load.problems import MOST_PROBLEMS, Problem, describe, input_error, path_text
 from producer.load.source import Source
 from producer.load.strict_json import may_repeat_keys, repeated_key
 from producer.options import SubmitOptions
 from shared.contracts.live_turns import SNAPSHOT_KEY as LIVE_KEY
 from shared.contracts.turns import Turn
-from shared.errors import InputError
+from shared.errors import InputError, UsageError
 
 MAX_LINE_BYTES: Final = 1 << 20
 """Longest line: far above a turn of 20,000 characters with every optional key, far below what hurts."""
@@ -85,19 +85,19 @@ def turn_pages(source: Source) -> Iterator[list[TurnLine]]:
         raise InputError(f"{source.name}: no turns in it", hint=_JSONL_HINT)
 
 
-def problems_in(source: Source, *, most: int = 100) -> tuple[int, list[InputError]]:
-    """Reads on after errors, for `validate`: the number of good turns and the first problems.
+def problems_in(source: Source, *, most: int = MOST_PROBLEMS) -> tuple[int, list[UsageError]]:
+    """Reads on after errors, for `validate`: the number of good turns, and the problems up to a bound.
 
     Raises:
         InputError: the source cannot be read at all.
     """
-    good, found = 0, list[InputError]()
+    good, found = 0, list[UsageError]()
     for first, lines in _lines(source):
         for line_no, line in enumerate(lines, first):
             try:
                 good += len(_page_with_blanks(source.name, 0, line_no, [line]))
             except InputError as error:
-                found.append(error)
+                found += error.problems or [error]
                 if len(found) >= most:
                     return good, found
     if good == 0 and not found:
@@ -164,9 +164,10 @@ def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -
         try:
             thread = _thread_of(raw)
         except ValidationError as error:
-            raise input_error(name, number, describe(error, Turn, raw)) from None
+            found = describe(error, Turn, raw)
+            raise input_error(f"{name}:{number}", found, among=" in this line") from None
         except _RepeatedKeyError as error:
-            raise input_error(name, number, error.problem) from None
+            raise input_error(f"{name}:{number}", [error.problem]) from None
         page.append(TurnLine(index + len(page), number, thread, raw))
     return page
 
@@ -196,7 +197,7 @@ def _lines(source: Source) -> Iterator[tuple[int, list[bytes]]]:
 def _too_long(name: str, line_no: int) -> InputError:
     """The error for a line beyond every limit."""
     what = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
-    return input_error(name, line_no, Problem("", what, _JSONL_HINT))
+    return input_error(f"{name}:{line_no}", [Problem("", what, _JSONL_HINT)])
 
 
 def _check_text(name: str, block: bytes) -> None:

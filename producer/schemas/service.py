@@ -237,7 +237,12 @@ class Estimate(Part):
     judge_calls: Count
     prompt_tokens: Count
     cost_usd: float | None
+    """Of the models under test."""
     check_calls: Count
+    judge_cost_usd: float | None
+    """Of the judges, if each is called each time."""
+    check_cost_usd: float | None
+    """Of checks that call a model."""
 
 
 class FileCounts(Part):

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from tests.support.benches import HEAD, write
 from tests.support.cli import PROCTOR
 from tests.support.tmux import Pane
 from tests.support.tree import ROOT
@@ -70,3 +71,24 @@ def test_the_fleet_stays_in_its_place(env: dict[str, str], tmp_path: Path) -> No
     assert max(map(len, lines)) <= 80
     assert len([line for line in lines if line.startswith("QUEUE ")]) == 1
     assert [line for line in lines if "no worker is alive" in line]
+
+
+def test_a_large_run_asks_first(env: dict[str, str], tmp_path: Path) -> None:
+    """On a terminal a run above the bound asks, with calls and cost; no sends nothing, `--yes` answers."""
+    bench = write(tmp_path, f"{HEAD}config: {{repeat: 3}}\ntest_cases: [{{input: Hi}}]\n")
+    asked = f"run {bench} --price 1/1 --api-base http://127.0.0.1:1/v1 --processes 1"
+    where = {**env, "PROCTOR_CONFIRM_CALLS": "3"}
+    with Pane(line_of(asked, "runs"), columns=140, rows=24, cwd=tmp_path, env=where) as pane:
+        question = pane.wait_for("Send them? [y/N]")
+        pane.press("n")
+        pane.press("Enter")
+        lines = pane.wait_for(f"{END} 0")
+    asked_for = "3 calls (1 case × 1 model × 3 repeats), about $0.0008. Send them?"  # noqa: RUF001 - a product
+    assert any(asked_for in line for line in question)
+    assert "error: nothing was sent" in lines
+    assert any("PROCTOR_CONFIRM_CALLS is the bound, now 3" in line for line in lines)
+    assert any(line.startswith("no runs here yet") for line in lines)
+    with Pane(line_of(f"{asked} --yes"), columns=140, rows=40, cwd=tmp_path, env=where) as pane:
+        lines = pane.wait_for(f"{END} 1")
+    assert any("3 calls (" in line for line in lines)
+    assert not any("Send them?" in line for line in lines)

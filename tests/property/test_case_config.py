@@ -14,6 +14,7 @@ from producer.load.case_data import csv_rows, json_rows
 from producer.load.case_files import TextFile
 from producer.load.case_rows import checked
 from producer.load.cases import read_bench
+from producer.load.problems import Problems
 from producer.load.source import Source
 from producer.load.yaml_events import YamlError, line_of
 from producer.load.yaml_text import parse_yaml
@@ -140,10 +141,12 @@ def test_csv_and_json_lines_say_the_same(cases: list[dict[str, Any]]) -> None:
         writer.writerow([cells.get(column, "") for column in columns])
     lines = "\n".join(json.dumps(case) for case in cases)
     rows = [
-        checked(CaseEntry, row.value, lambda _: "") for row in csv_rows(TextFile("c.csv", sheet.getvalue()))
+        checked(CaseEntry, row.value, lambda _: "")
+        for row in csv_rows(TextFile("c.csv", sheet.getvalue()), Problems())
     ]
     assert rows == [
-        checked(CaseEntry, row.value, lambda _: "") for row in json_rows(TextFile("c.jsonl", lines))
+        checked(CaseEntry, row.value, lambda _: "")
+        for row in json_rows(TextFile("c.jsonl", lines), Problems())
     ]
 
 

@@ -21,6 +21,7 @@ from producer.load.case_files import decoded as text_of
 from producer.load.case_gates import check_schema, check_validators
 from producer.load.case_load import plan_run
 from producer.load.detect import detect_kind
+from producer.load.problems import Problems
 from producer.load.recorded import read_recorded
 from producer.load.source import Source
 from producer.load.strict_json import parse_json
@@ -111,10 +112,15 @@ def _text(read: Callable[[str], object]) -> Callable[[bytes], object]:
 
 
 def _cases(name: str) -> Callable[[bytes], object]:
-    return lambda data: [
-        encode_case(CasePayload(0, "m", case.input or "", criteria=case.criteria))
-        for _, case in read_case_data(TextFile(f"{NAME}.{name}", text_of(f"{NAME}.{name}", data)))
-    ]
+    def read(data: bytes) -> list[bytes]:
+        problems = Problems()
+        found = read_case_data(TextFile(f"{NAME}.{name}", text_of(f"{NAME}.{name}", data)), problems)
+        problems.raise_found()
+        return [
+            encode_case(CasePayload(0, "m", case.input or "", criteria=case.criteria)) for _, case in found
+        ]
+
+    return read
 
 
 def _plan(data: bytes) -> None:

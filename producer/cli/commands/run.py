@@ -114,6 +114,7 @@ def command(
         work_options = replace(
             work_options, processes=min(session.settings.processes, settings.queries.concurrency)
         )
+    submission.announce()
     if options.detach:
         return work.detach(session, submission, work_options)
     if options.rank:

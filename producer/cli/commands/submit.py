@@ -47,6 +47,7 @@ def command(
         raise UsageError("name a FILE", hint="see `proctor submit --help`")
     submission = Submission(session, named, SubmitChoice(submit, models, cases, selection, queries))
     submission.options()  # reports a wrong option before connecting
+    submission.announce()
     view = open_view(session.output)
     try:
         submitted = submission.send(view)

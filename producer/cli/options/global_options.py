@@ -37,7 +37,7 @@ class GlobalOptions:
     no_progress: bool = False
     """No live view and no progress lines."""
     yes: bool = False
-    """Questions are answered with yes."""
+    """Questions are answered with yes: deletions, and large runs."""
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
@@ -82,7 +82,9 @@ GLOBAL_OPTIONS: Final = (
         help="When to use colors [env NO_COLOR, FORCE_COLOR].",
     ),
     _option("--no-progress", is_flag=True, help="Hide progress."),
-    _option("-y", "--yes", is_flag=True, help="Delete without asking for confirmation."),
+    _option(
+        "-y", "--yes", is_flag=True, help="Delete, and send large runs, without asking for confirmation."
+    ),
     _option("--version", is_flag=True, callback=_print_version, help="Print the version and exit."),
 )
 

@@ -1,0 +1,168 @@
+"""Announces how many calls a run makes and about what they cost, before any is sent; asks if it is large."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from producer import text
+from producer.text import plural
+from shared.errors import UsageError
+from shared.settings import variable_of
+from shared.upstream.key_variables import ELSEWHERE, ENV_PREFIX, key_in, key_variable, provider_of, unsendable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from producer.cli.session import Session
+    from producer.load.case_load import PlannedRun
+
+SHOWN: Final = 3
+_AUTHORIZATION: Final = "authorization"
+_VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
+"""How the value of a query's header names a variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a run is going to send."""
+
+    calls: int
+    """Calls of the models under test, or requests to the API."""
+    of: str
+    """What they are made of, such as `4 cases × 2 models`."""  # noqa: RUF001 - a product
+    noun: str = "call"
+    """The noun for one of them."""
+    more: Mapping[str, int] = field(default_factory=dict)
+    """Further calls, at most: by whom."""
+    cost_usd: float | None = None
+    """About, as far as prices are known; None: of nothing."""
+    unpriced: Sequence[str] = ()
+    """What is not in the cost, because a price is not known."""
+    warnings: Sequence[str] = ()
+    """What will probably fail."""
+    plan: PlannedRun | None = None
+    """What was read of the file for it, so that it is not read again."""
+
+    @property
+    def total(self) -> int:
+        """All calls, at most."""
+        return self.calls + sum(self.more.values())
+
+    def __str__(self) -> str:
+        parts = [f"{plural(self.calls, self.noun)} ({self.of})"] if self.calls else []
+        parts += [f"at most {plural(count, 'call')} by {whom}" for whom, count in self.more.items() if count]
+        if self.cost_usd is not None:
+            parts.append(f"about {text.cost(self.cost_usd)}")
+        if self.unpriced:
+            parts.append(f"{' and '.join(self.unpriced)} of unknown price")
+        return ", ".join(parts)
+
+
+class Endpoint(NamedTuple):
+    """A model that is going to be called, with what its requests carry."""
+
+    model: str
+    api_base: str = ""
+    api_key_env: str = ""
+    headers: Mapping[str, str] = {}
+
+
+def announce(session: Session, name: str, forecast: Forecast) -> None:
+    """Prints what is going to be sent; on a terminal, asks whether to send that much.
+
+    Args:
+        session: knows the options, and the number of calls from which it asks.
+        name: the file.
+        forecast: what is sent.
+
+    Raises:
+        UsageError: the answer was no.
+    """
+    for warning in forecast.warnings:
+        session.output.warn(warning)
+    if not forecast.total:
+        return
+    bound = session.settings.confirm_calls
+    options = session.options
+    is_silent = options.yes or options.json or options.jsonl
+    if is_silent or not bound or forecast.total < bound or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        session.output.note(f"{name}: {forecast}")
+        return
+    import click  # noqa: PLC0415 - only a question needs it
+
+    if not click.confirm(f"{name}: {forecast}. Send them?", err=True):
+        hint = f"--yes sends without a question; {variable_of('confirm_calls')} is the bound, now {bound:,}"
+        raise UsageError("nothing was sent", hint=hint)
+
+
+def model_warnings(endpoints: Iterable[Endpoint], environment: Mapping[str, str]) -> list[str]:
+    """Names variables of models that are not set here, or that workers do not send.
+
+    Args:
+        endpoints: what is called.
+        environment: of this process; workers started here have the same.
+
+    >>> model_warnings([Endpoint("openai/gpt-4o"), Endpoint("openai/o3")], {})
+    ['OPENAI_API_KEY is not set here: calls of openai/gpt-4o, openai/o3 fail unless the workers have it']
+    """
+    users = dict[str, dict[str, None]]()
+    for endpoint in endpoints:
+        for variable in _variables_of(endpoint, environment):
+            users.setdefault(variable, {})[endpoint.model] = None
+    return [
+        _warning(variable, f"calls of {_some(list(models))}", environment)
+        for variable, models in users.items()
+    ]
+
+
+def request_warnings(
+    headers: Mapping[str, str], bearer_env: str, environment: Mapping[str, str]
+) -> list[str]:
+    """Names variables of requests to an API that are not set here, or that workers do not send.
+
+    >>> request_warnings({"X-Tenant": "$TENANT_TOKEN"}, "", {"TENANT_TOKEN": "blue"})
+    []
+    """
+    named = [found.strip("{}") for value in headers.values() for found in _VARIABLE.findall(value)]
+    named += [bearer_env] if bearer_env else []
+    needed = [
+        name
+        for name in dict.fromkeys(named)
+        if unsendable(name, environment) or not environment.get(name, "").strip()
+    ]
+    return [_warning(name, "requests", environment) for name in needed]
+
+
+def _variables_of(endpoint: Endpoint, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yields the variables that calls of a model need and probably do not get."""
+    model, api_base, api_key_env, headers = endpoint
+    for value in headers.values():
+        name = value.removeprefix(ENV_PREFIX)
+        if value.startswith(ENV_PREFIX) and (unsendable(name, environment) or not environment.get(name)):
+            yield name
+    variable = key_variable(model, api_base=api_base, api_key_env=api_key_env)
+    is_needed = bool(api_key_env) or provider_of(model) not in ELSEWHERE
+    has_own = any(name.lower() == _AUTHORIZATION for name in headers)
+    if variable and is_needed and not has_own and not key_in(variable, environment, is_usual=not api_key_env):
+        yield variable
+
+
+def _warning(variable: str, what: str, environment: Mapping[str, str]) -> str:
+    """Words a warning about one variable."""
+    why = unsendable(variable, environment)
+    if why:
+        return f"{what} fail unless the workers may send it: {why.replace('this worker', 'workers', 1)}"
+    return f"{variable} is not set here: {what} fail unless the workers have it"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Lists the first few of some names.
+
+    >>> _some(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
