@@ -12,7 +12,7 @@ from shared.kinds import Kind
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore, TurnRow
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 EXIT_DONE: Final = 0
 EXIT_NOT_GOOD: Final = 1
@@ -137,9 +137,15 @@ def exit_code(
 
 
 def _outcome_rates(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Shares of outcomes in all items; a turn that was decided has passed."""
-    passed = counts["passed"] + counts["decided"]
-    return rates({"pass_rate": (passed, counts["total"]), "error_rate": (counts["error"], counts["total"])})
+    """Shares of outcomes in all items, and in those with an answer; a turn that was decided has passed."""
+    passed, total = counts["passed"] + counts["decided"], counts["total"]
+    return rates(
+        {
+            "pass_rate": (passed, total),
+            "pass_rate_of_answered": (passed, passed + counts["failed"]),
+            "error_rate": (counts["error"], total),
+        }
+    )
 
 
 def turn_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:

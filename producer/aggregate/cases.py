@@ -16,7 +16,6 @@ from shared.contracts.case_vocabulary import CaseStatus
 from shared.names import Outcome
 
 OUTCOMES: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.DECIDED)
-PERCENT: Final = 100.0
 
 
 @dataclass(slots=True)
@@ -82,8 +81,10 @@ class ModelTotals:
             "failed": failed,
             "errors": self.outcomes[Outcome.ERROR],
             "skipped": self.outcomes[Outcome.SKIPPED],
-            "pass_rate": PERCENT * passed / judged if judged else 0.0,
-            "rates": rates({"pass_rate": (passed, judged)}),
+            "pass_rate": passed / judged if passed + failed else None,
+            "rates": rates(
+                {"pass_rate": (passed, judged), "pass_rate_of_answered": (passed, passed + failed)}
+            ),
             "repeats": self.repeats.summary(),
             "latency_ms": percentiles(self.times_ms),
             "latency_n": self.times_ms.total(),

@@ -18,7 +18,7 @@ from shared.settings import Settings
 
 EXIT_INTERRUPTED: Final = 130
 EXIT_INTERNAL: Final = 70
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 class InterruptedByUserError(ProctorError):

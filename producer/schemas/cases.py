@@ -39,6 +39,8 @@ class ModelRates(Part):
     """Shares of one model's items."""
 
     pass_rate: Rate
+    pass_rate_of_answered: Rate
+    """Of the items that passed or failed; those that ended in error have no answer."""
 
 
 class ScoreMean(Part):
@@ -61,7 +63,8 @@ class ModelFigures(Part):
     failed: Count
     errors: Count
     skipped: Count
-    pass_rate: Annotated[float, Field(ge=0, le=100)]
+    pass_rate: Fraction | None
+    """Of the items that passed, failed or ended in error; null without an answer."""
     rates: ModelRates
     repeats: Repeats | None
     latency_ms: Percentiles

@@ -15,7 +15,7 @@ Rule = Annotated[int, Field(ge=1, le=6)]
 KindName = Literal["turns", "cases", "queries"]
 Exit = Annotated[int, Field(ge=0, le=255, description="The exit code of the command.")]
 Version = Annotated[
-    Literal[1],
+    Literal[2],
     Field(description="Version of the format; it rises when a key is removed or changes its meaning."),
 ]
 
@@ -67,6 +67,8 @@ class OutcomeRates(Part):
     """Shares of all items."""
 
     pass_rate: Rate
+    pass_rate_of_answered: Rate
+    """Of the items that passed or failed; those that ended in error have no answer."""
     error_rate: Rate
 
 

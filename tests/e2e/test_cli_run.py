@@ -41,7 +41,7 @@ def test_run_json_is_one_document(cli: Cli, tmp_path: Path) -> None:
     done = cli("run", EXAMPLE, "--json", "-q", *(part for name in names for part in ("-o", name)))
     assert (done.code, done.err) == (0, "")
     document = hold("run", done.out)
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["kind"] == "turns"
     assert document["state"] == "finished"
     assert document["exit"] == 0

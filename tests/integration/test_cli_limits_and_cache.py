@@ -42,7 +42,7 @@ def document(proctor: Proctor, *arguments: str) -> dict[str, Any]:
     """Runs a command with `--json`, which has to print one document and nothing else."""
     code, out, err = proctor(*arguments, "--json")
     found: dict[str, Any] = json.loads(out)
-    assert (found["schema_version"], found["exit"], err) == (1, code, "")
+    assert (found["schema_version"], found["exit"], err) == (2, code, "")
     return found
 
 

@@ -94,7 +94,7 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
             Point(
                 model["model"],
                 _p50_s(model),
-                model["pass_rate"],
+                100 * (model["pass_rate"] or 0.0),
                 *_bounds(model),
                 _p95_s(model),
                 model["tone"],
@@ -197,7 +197,7 @@ def _tiles(document: Mapping[str, Any], *, is_freeform: bool) -> list[Tile]:
         tiles = [Tile("outputs", f"{answers:,}"), Tile("models", f"{len(models):,}")]
     else:
         judged = answers + counts["error"]
-        rate = 100 * counts["passed"] / judged if judged else 0.0
+        rate = counts["passed"] / judged if answers else None
         tiles = [Tile("pass rate", percent(rate), f"{counts['passed']:,} of {judged:,}")]
         best = by_pass_rate(document)[0] if len(models) > 1 else None
         if best and best["pass_rate"]:
@@ -223,6 +223,7 @@ def _model(model: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **model,
         "rate": model["rates"]["pass_rate"],
+        "pass_rate": model["pass_rate"] or 0.0,
         "pass_rate_text": percent(model["pass_rate"]),
         "bounds": f"{low:.1f} to {high:.1f}",
         "times": [(times.get(name, ""), seconds(times.get(name))) for name in ("p50", "p95", "p99")],

@@ -11,6 +11,8 @@ from shared.contracts.case_run import CasePayload
 FREEFORM: Final = "freeform"
 SMALL_USD: Final = 0.01
 NONE: Final = "-"
+NO_ANSWERS: Final = "no answers"
+"""Stands in the place of a pass rate."""
 
 
 def seconds(latency_ms: float | None) -> str:
@@ -33,13 +35,13 @@ def dollars(cost_usd: float | None) -> str:
     return f"${cost_usd:.4f}" if 0 < cost_usd < SMALL_USD else f"${cost_usd:.2f}"
 
 
-def percent(rate: float) -> str:
-    """Writes a pass rate.
+def percent(rate: float | None) -> str:
+    """Writes a pass rate, which does not exist without an answer.
 
-    >>> percent(66.6666)
-    '66.7%'
+    >>> percent(0.666666), percent(None)
+    ('66.7%', 'no answers')
     """
-    return f"{rate:.1f}%"
+    return NO_ANSWERS if rate is None else f"{100 * rate:.1f}%"
 
 
 def case_name(item: CasePayload) -> str:
@@ -96,8 +98,14 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def by_pass_rate(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Sorts the models of a summary: the best first, then by name."""
-    return sorted(document["summary"]["models"], key=lambda model: (-model["pass_rate"], model["model"]))
+    """Sorts the models of a summary: the best first, then by name; those without an answer last."""
+    models = document["summary"]["models"]
+    return sorted(models, key=lambda model: (-_rate(model), model["model"]))
+
+
+def _rate(model: Mapping[str, Any]) -> float:
+    """Returns the pass rate of a model, which is below all others where there is none."""
+    return -1.0 if model["pass_rate"] is None else float(model["pass_rate"])
 
 
 def by_latency(document: Mapping[str, Any]) -> list[dict[str, Any]]:

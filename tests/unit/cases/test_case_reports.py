@@ -74,6 +74,18 @@ def test_models_stand_by_pass_rate() -> None:
     assert "errors by code: upstream_timeout 1" in text
 
 
+def test_rates_are_fractions_of_all_and_of_what_was_answered() -> None:
+    """An error is no answer: it lowers the rate of all, and without any answer there is no rate."""
+    summary = document(standard(), run_info())["summary"]
+    good, slow = sorted(summary["models"], key=lambda model: str(model["model"]))
+    assert (good["pass_rate"], slow["pass_rate"]) == (1.0, 0.0)
+    assert [slow["rates"][name]["n"] for name in ("pass_rate", "pass_rate_of_answered")] == [2, 1]
+    assert summary["rates"]["pass_rate"]["value"] == 0.5
+    assert summary["rates"]["pass_rate_of_answered"]["value"] == pytest.approx(2 / 3, abs=1e-4)
+    [nothing] = document(standard()[1:2], run_info())["summary"]["models"]
+    assert nothing["pass_rate"] is None
+
+
 def test_failures_are_told_with_their_reason() -> None:
     """Each failure names case, model, status, prompt and what differs; verbose adds the stages of all."""
     short, long = FailureDetails(), FailureDetails(is_verbose=True)

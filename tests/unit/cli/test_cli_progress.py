@@ -155,7 +155,7 @@ def test_events_are_one_line_per_change(capsys: pytest.CaptureFixture[str]) -> N
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     words = [event["event"] for event in events]
     assert words == ["submitted", "progress", *["failure"] * 3, "waiting", "progress"]
-    assert {event["schema_version"] for event in events} == {1}
+    assert {event["schema_version"] for event in events} == {2}
     assert (events[0]["total"], events[1]["done"], events[-1]["done"]) == (3574, 0, 3574)
     assert events[2]["code"] == "upstream_refused"
     assert (events[-1]["cost_usd"], events[-1]["max_cost_usd"]) == (0.0123, 1.0)

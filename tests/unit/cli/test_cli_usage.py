@@ -76,7 +76,7 @@ def test_usage_error_as_json(arguments: list[str], capsys: pytest.CaptureFixture
     captured = capsys.readouterr()
     document = json.loads(captured.out)
     assert captured.err == ""
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["exit"] == 2
     assert document["error"].keys() == {"code", "message", "hint"}
     assert document["error"]["code"] == "usage"

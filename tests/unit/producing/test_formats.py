@@ -81,11 +81,11 @@ def test_all_formats_at_once(kind: Kind, tmp_path: Path) -> None:
     whole = json.loads(files["json"])
     assert len(whole["results"]) == len(rows)
     if kind is not QUERIES:  # whose five keys are those of the harness document
-        assert whole["schema_version"] == 1
+        assert whole["schema_version"] == 2
     root = read_junit(files["junit"])
     assert int(root.attrib["tests"]) == len(rows)
     versions = root.findall(".//property[@name='schema_version']")
-    assert {each.attrib["value"] for each in versions} == {"1"}
+    assert {each.attrib["value"] for each in versions} == {"2"}
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_cases_are_told_by_model() -> None:
     properties = {each.attrib["name"]: each.attrib["value"] for each in root[0].iter("property")}
     assert properties == {
         "run_id": "run-1",
-        "schema_version": "1",
+        "schema_version": "2",
         "kind": "cases",
         "state": "finished",
         "source": "bench.yaml",
@@ -139,7 +139,7 @@ def test_hostile_text_stays_text() -> None:
     out = BytesIO()
     junit = Junit(out, turns_info())
     junit.add(HOSTILE, [JunitTest(HOSTILE, HOSTILE, "failure", 1.0, HOSTILE, HOSTILE, HOSTILE)])
-    junit.end({"run_id": HOSTILE, "schema_version": 1, "kind": "", "state": "", "summary": {"duration_s": 1}})
+    junit.end({"run_id": HOSTILE, "schema_version": 2, "kind": "", "state": "", "summary": {"duration_s": 1}})
     root = read_junit(out.getvalue())
     [test], [failure] = root.iter("testcase"), root.iter("failure")
     safe = f"{UNKNOWN}{UNKNOWN}[31m]]><b>&amp;\"'{UNKNOWN}\u2028{UNKNOWN}\r\n\U0001f600"
@@ -164,6 +164,6 @@ def test_long_texts_are_cut() -> None:
     out = BytesIO()
     junit = Junit(out, turns_info())
     junit.add("s", [JunitTest("c", "n" * 10_000, "failure", 0, "t", "m" * 10_000, "b" * 1_000_000)] * 400)
-    junit.end({"run_id": "r", "schema_version": 1, "kind": "", "state": "", "summary": {"duration_s": None}})
+    junit.end({"run_id": "r", "schema_version": 2, "kind": "", "state": "", "summary": {"duration_s": None}})
     assert len(out.getvalue()) < 400 * 5_000
     assert len(list(read_junit(out.getvalue()).iter("failure"))) == 400

@@ -58,7 +58,7 @@ def test_the_document_has_the_agreed_keys() -> None:
         "files",
         "exit",
     ]
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["summary"]["decisions"] == {"must": 1, "should": 1, "skip": 0}
     assert document["summary"]["duration_s"] == 2.0
     assert document["summary"]["turns_per_s"] == 1.0
