@@ -19,32 +19,22 @@ the page does with marks in the markup:
     button.copy                    copies the `pre` before it
 """
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
+from producer.report.html.rendering import Text, cut, fill, markup, text_limit
+
+__all__ = ["Text", "Tile", "begin", "chunked", "cut", "end", "fill", "markup", "text_limit"]
 
 FRAME: Final = "html/frame.html.j2"
-TEXT_CHARS: Final = 20_000
-"""Of one text that are shown on a page with few items."""
-LEAST_CHARS: Final = 1_000
-"""Of one text that are shown however many items there are."""
-PAGE_CHARS: Final = 48_000_000
-"""Of all texts of a page, as far as `LEAST_CHARS` allows."""
-
 CHUNK: Final = 100
 """Items that are laid out together; the script of the page knows it too."""
 
 _HERE: Final = Path(__file__).parent
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Characters that no page should carry."""
 
 
 class Tile(NamedTuple):
@@ -57,32 +47,6 @@ class Tile(NamedTuple):
     """`good`, `bad`, `warn` or nothing."""
     link: str = ""
     """Where on the page there is more of it, such as `#failures`."""
-
-
-class Text(NamedTuple):
-    """A text as the page shows it."""
-
-    shown: str
-    left: int = 0
-    """Characters that are not shown."""
-
-
-def text_limit(items: int) -> int:
-    """Says how many characters of one text a page of so many items shows, so that it stays one to open.
-
-    >>> text_limit(10), text_limit(2_000), text_limit(20_000)
-    (20000, 8000, 1000)
-    """
-    return max(LEAST_CHARS, min(TEXT_CHARS, PAGE_CHARS // (3 * max(1, items))))
-
-
-def cut(text: str, limit: int = TEXT_CHARS) -> Text:
-    """Shortens a text and says by how much.
-
-    >>> cut("abcdef", 4)
-    Text(shown='abcd', left=2)
-    """
-    return Text(text[:limit], max(0, len(text) - limit))
 
 
 def begin(
@@ -138,45 +102,6 @@ def chunked(items: Iterable[bytes]) -> Iterator[bytes]:
     yield b"</div>" * (at >= 0)
 
 
-def fill(template: str, macro: str, *arguments: Any) -> bytes:
-    r"""Fills in one macro of a template; every text is escaped.
-
-    Control characters are shown as their pictures, and halves of surrogate pairs as their numbers.
-
-    Args:
-        template: its path below `producer/report`.
-        macro: its name.
-        arguments: what the macro takes.
-
-    >>> fill("html/parts.html.j2", "said", "<b>", Text("\x1b\ud800"))
-    b'<div class="said"><h4>&lt;b&gt;</h4><pre>\xe2\x90\x9b\\ud800</pre></div>\n'
-    """
-    module: Any = _environment().get_template(template).module
-    text = _CONTROLS.sub(_picture, str(getattr(module, macro)(*arguments)))
-    return text.encode(errors="backslashreplace")
-
-
-def markup(text: str) -> "Markup":
-    """Marks text as HTML: only for charts and for files of our own."""
-    from markupsafe import Markup  # noqa: PLC0415 - start-up: comes with jinja2
-
-    return Markup(text)  # noqa: S704 - made by our own code, which escapes what it puts in
-
-
-@cache
-def _environment() -> "Environment":
-    """Reads templates when they are first needed."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - start-up: 40 ms
-
-    return Environment(
-        loader=FileSystemLoader(_HERE.parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
 @cache
 def _text(name: str) -> str:
     """Reads a file that goes into every page."""
@@ -186,9 +111,3 @@ def _text(name: str) -> str:
 def _digest(name: str) -> str:
     """Names a file as a content security policy does: by what is in it."""
     return "sha256-" + b64encode(sha256(_text(name).encode()).digest()).decode()
-
-
-def _picture(found: re.Match[str]) -> str:
-    """Shows a control character as its picture."""
-    number = ord(found[0])
-    return "\u2421" if number == 0x7F else chr(0x2400 + number)  # noqa: PLR2004 - the picture of delete

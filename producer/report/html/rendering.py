@@ -1,0 +1,126 @@
+"""Fills in templates of HTML reports: what is filled in is only text, without control characters."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+TEXT_CHARS: Final = 20_000
+"""Of one text that are shown on a page with few items."""
+LEAST_CHARS: Final = 1_000
+"""Of one text that are shown however many items there are."""
+PAGE_CHARS: Final = 48_000_000
+"""Of all texts of a page, as far as `LEAST_CHARS` allows."""
+
+_REPORTS: Final = Path(__file__).parents[1]
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Characters that no page should carry."""
+
+
+class Text(NamedTuple):
+    """A text as the page shows it."""
+
+    shown: str
+    left: int = 0
+    """Characters that are not shown."""
+
+
+def text_limit(items: int) -> int:
+    """Returns how many characters of one text a page of so many items shows, so that it can be opened.
+
+    >>> text_limit(10), text_limit(2_000), text_limit(20_000)
+    (20000, 8000, 1000)
+    """
+    return max(LEAST_CHARS, min(TEXT_CHARS, PAGE_CHARS // (3 * max(1, items))))
+
+
+def cut(text: str, limit: int = TEXT_CHARS) -> Text:
+    """Shortens a text and counts what was left out.
+
+    >>> cut("abcdef", 4)
+    Text(shown='abcd', left=2)
+    """
+    return Text(text[:limit], max(0, len(text) - limit))
+
+
+def middle_cut(text: str, most: int) -> str:
+    """Shortens a name in its middle: names of models often differ only at their ends.
+
+    >>> middle_cut("acme/a-very-long-name-20260101", 15)
+    'acme/a-…0260101'
+    """
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
+
+
+def fill(template: str, macro: str, *arguments: Any) -> bytes:
+    r"""Fills in one macro of a template; every text is escaped.
+
+    Control characters are shown as their pictures, and halves of surrogate pairs as their numbers.
+
+    Args:
+        template: its path below `producer/report`.
+        macro: its name.
+        arguments: what the macro takes.
+
+    >>> fill("html/parts.html.j2", "said", "<b>", Text("\x1b\ud800"))
+    b'<div class="said"><h4>&lt;b&gt;</h4><pre>\xe2\x90\x9b\\ud800</pre></div>\n'
+    """
+    return _encoded(str(getattr(_module(template), macro)(*arguments)))
+
+
+def readable(text: str) -> str:
+    r"""Shows control characters as their pictures, and halves of surrogate pairs as their numbers.
+
+    >>> readable("\x1b\ud800")
+    '␛\\ud800'
+    """
+    return _encoded(text).decode()
+
+
+def markup(text: str) -> "Markup":
+    """Marks text as HTML: only for charts and for files of our own."""
+    from markupsafe import Markup  # noqa: PLC0415 - start-up: comes with jinja2
+
+    return Markup(text)  # noqa: S704 - made by our own code, which escapes what it puts in
+
+
+@cache
+def file_text(name: str) -> str:
+    """Returns a file of ours that goes into a page, by its path below `producer/report`; or nothing."""
+    path = _REPORTS / name
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+@cache
+def _module(template: str) -> Any:
+    """Reads a template when it is first needed."""
+    return _environment().get_template(template).module
+
+
+@cache
+def _environment() -> "Environment":
+    """Where templates are."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - start-up: 40 ms
+
+    return Environment(
+        loader=FileSystemLoader(_REPORTS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _encoded(text: str) -> bytes:
+    """Encodes what a page may carry."""
+    return _CONTROLS.sub(_picture, text).encode(errors="backslashreplace")
+
+
+def _picture(found: re.Match[str]) -> str:
+    """Shows a control character as its picture."""
+    number = ord(found[0])
+    return "\u2421" if number == 0x7F else chr(0x2400 + number)  # noqa: PLR2004 - the picture of delete

@@ -1,0 +1,221 @@
+"""Opens a page of generated rows in a browser: filters, search, keys, panel, address and paper."""
+
+from functools import partial
+from typing import Any, Final
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.eventually import eventually
+from tests.support.report_reading import is_clean, opened
+from tests.support.viewer_pages import write_rows
+
+pytestmark = pytest.mark.browser
+
+ROW: Final = "[data-rows] > [data-row]"
+SHOWN: Final = "[data-shown]"
+NUMBER: Final = 2_000
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of a page of two thousand rows."""
+    return write_rows(tmp_path_factory.mktemp("pages") / "rows.html", NUMBER).as_uri()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of a page of twenty rows."""
+    return write_rows(tmp_path_factory.mktemp("pages") / "rows.html", 20).as_uri()
+
+
+def says(browser: Browser, selector: str, *wanted: str) -> None:
+    """Asserts what elements say."""
+    assert browser.texts(selector) == list(wanted)
+
+
+def press(browser: Browser, *keys: str) -> None:
+    """Presses keys, wherever the focus is."""
+    for key in keys:
+        browser.evaluate(
+            "(document.activeElement || document.body).dispatchEvent("
+            f"new KeyboardEvent('keydown', {{key: '{key}', bubbles: true, cancelable: true}}))"
+        )
+
+
+def current(browser: Browser) -> Any:
+    """What is open, by the address."""
+    return browser.evaluate("new URLSearchParams(location.hash.slice(1)).get('open')")
+
+
+def test_rows_in_sight_are_elements_and_the_scroll_bar_is_true(browser: Browser, page: str) -> None:
+    """Of thousands of rows few are elements; the end is reached by scrolling, and has the last row."""
+    opened(browser, page)
+    says(browser, SHOWN, "2,000 cases")
+    assert len(browser.texts(ROW)) < 100
+    assert browser.texts(".group") == ["400 cases with a failure"]
+    browser.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    eventually(lambda: _holds(browser.contents(f"{ROW} .lead b"), "case-1999"))
+    assert len(browser.texts(ROW)) < 100
+    bottom = browser.evaluate("document.querySelector('#c1999').getBoundingClientRect().bottom")
+    assert 0 < bottom < 900
+    is_clean(browser)
+
+
+def test_chips_count_what_they_show(browser: Browser, page: str) -> None:
+    """A pressed chip shows as many rows as it says, and the others count what is left beside it."""
+    opened(browser, page)
+    assert browser.texts(".chip") == [
+        "Failed 400",
+        "Errors 200",
+        "Models differ 400",
+        "even 1,000",
+        "odd 1,000",
+    ]
+    assert browser.texts(".reason") == ["✗ 400 /window/days is …, expected 14", "✗ 200 no answer after 60 s"]
+    browser.click(".chip[data-value=errors]")
+    says(browser, SHOWN, "200 of 2,000 cases")
+    assert browser.texts(".chip")[3:] == ["even 200", "odd 0"]
+    browser.click(".reason:nth-of-type(1)")
+    says(browser, SHOWN, "200 of 2,000 cases")
+    browser.click(".chip[data-value=odd]")
+    says(browser, SHOWN, "0 of 2,000 cases")
+    browser.click("[data-act=clear]")
+    says(browser, SHOWN, "2,000 cases")
+    is_clean(browser)
+
+
+def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: str) -> None:
+    """Words in closed cells of rows far away are found, with their signs; labels and tags are not."""
+    for words, number in (
+        ("NEEDLE-1999", "1"),
+        ('"said"', None),
+        ("&#34;said", "0"),
+        ("label", "0"),
+        ("<pre", "0"),
+    ):
+        opened(browser, page)
+        browser.type("[data-q]", words)
+        told = "2,000 cases" if number is None else f"{number} of 2,000 cases"
+        eventually(partial(says, browser, SHOWN, told))
+    opened(browser, page)
+    browser.type("[data-q]", "needle-1999")
+    eventually(partial(says, browser, SHOWN, "1 of 2,000 cases"))
+    assert browser.contents(f"{ROW} .lead b") == ["case-1999"]
+    is_clean(browser)
+
+
+def test_the_address_brings_everything_back(browser: Browser, page: str) -> None:
+    """Search, chips, order and the open cell are in the address; Back closes the panel."""
+    opened(browser, page)
+    browser.type("[data-q]", "case-1")
+    browser.click(".chip[data-value=failed]")
+    browser.click("[data-order] option[value='-latency']")
+    eventually(partial(says, browser, SHOWN, "222 of 2,000 cases"))
+    before = browser.contents(f"{ROW} .lead b")[:10]
+    browser.click(f"{ROW} .cell:nth-of-type(1) > summary")
+    eventually(lambda: _holds(browser.evaluate("location.hash"), "open="))
+    where = browser.evaluate("location.hash")
+    assert browser.texts(".panel .outcome") == [f"outcome {current(browser)[1:]}"]
+    opened(browser, f"{page}{where}")
+    says(browser, SHOWN, "222 of 2,000 cases")
+    assert browser.contents(f"{ROW} .lead b")[:10] == before
+    assert browser.texts(".panel .outcome") == [f"outcome {current(browser)[1:]}"]
+    opened(browser, page)
+    press(browser, "j")
+    assert browser.evaluate("document.querySelector('#panel').checkVisibility()")
+    browser.evaluate("history.back()")
+    eventually(lambda: _is(browser.texts("#panel h2"), []))
+    assert current(browser) is None
+    is_clean(browser)
+
+
+def test_keys_move_between_rows_cells_and_failures(browser: Browser, page: str) -> None:
+    """`j k h l f F` move, `Esc` closes and gives the focus back, `/` searches, `?` shows the keys."""
+    opened(browser, page)
+    steps = [
+        ("j", "c0.0"),
+        ("j", "c5.0"),
+        ("l", "c5.1"),
+        ("h", "c5.0"),
+        ("k", "c0.0"),
+        ("f", "c0.2"),
+        ("f", "c5.0"),
+    ]
+    steps += [("F", "c0.2"), ("l", "c0.2")]
+    for key, wanted in steps:
+        press(browser, key)
+        assert current(browser) == wanted, key
+    press(browser, "Escape")
+    eventually(lambda: _is(current(browser), None))
+    assert browser.evaluate("document.activeElement.closest('.cell').dataset.name") == "model-2"
+    press(browser, "/")
+    assert browser.evaluate("document.activeElement.matches('[data-q]')")
+    press(browser, "Escape", "?")
+    assert "next, previous case" in browser.texts("dialog")[0]
+    is_clean(browser)
+
+
+def test_the_panel_shows_everything_about_a_cell(browser: Browser, small: str) -> None:
+    """Its body, what the cells of a row share, the row's other cells, and copy buttons."""
+    opened(browser, f"{small}#open=c10.0")
+    assert browser.texts(".panel h2") == ["case-10 model-0"]
+    assert browser.texts(".panel .askedtext") == ["asked 10"]
+    assert [text.split()[1] for text in browser.texts(".panel .other")] == ["model-1", "model-2"]
+    browser.click(".panel .other")
+    assert current(browser) == "c10.1"
+    browser.click(".panel .cmd .copy")
+    eventually(lambda: _holds(["Copied", "Selected"], browser.texts(".panel .cmd .copy")[0]))
+    for width in (1280, 1000, 390):
+        browser.look(width=width)
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.evaluate(
+            "document.querySelector('#panel').getBoundingClientRect().right <= innerWidth"
+        )
+    is_clean(browser)
+
+
+def test_tables_below_are_sorted_by_a_click_and_stay_so(browser: Browser, small: str) -> None:
+    """A click sorts by numbers from the highest, a second one turns it round; unknown values stay last."""
+    opened(browser, small)
+    for wanted in (["c", "a", "b"], ["a", "c", "b"]):
+        browser.click("#costs thead th:nth-child(2) button")
+        assert browser.texts("#costs tbody th") == wanted
+    opened(browser, f"{small}{browser.evaluate('location.hash')}")
+    assert browser.texts("#costs tbody th") == ["a", "c", "b"]
+
+
+def test_rows_are_read_without_a_script(browser: Browser, page: str) -> None:
+    """With scripts forbidden every row is there and opens, and nothing is offered that would do nothing."""
+    browser.run_scripts(allowed=False)
+    try:
+        opened(browser, page)
+        assert len(browser.contents("[data-row]")) == NUMBER
+        assert browser.contents(".group") == ["400 cases with a failure", "1,600 cases passed"]
+        browser.click("#c0 .cell > summary")
+        assert "needle-0" in browser.texts("#c0 .cell[open] .body pre")[0]
+        assert not browser.evaluate("document.querySelector('.tools').checkVisibility()")
+        assert not browser.evaluate("document.querySelector('.reasons').checkVisibility()")
+    finally:
+        browser.run_scripts(allowed=True)
+
+
+def test_paper_shows_failures_whole(browser: Browser, small: str) -> None:
+    """Before printing, failed cells are open and passed ones are not; afterwards all is as before."""
+    opened(browser, small)
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert len(browser.contents(".cell.is-f[open], .cell.is-e[open]")) == 6
+    assert browser.contents(".cell.is-p[open]") == []
+    browser.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert browser.contents(".cell[open]") == []
+    is_clean(browser)
+
+
+def _holds(texts: Any, wanted: str) -> None:
+    """Asserts that a text is among others."""
+    assert wanted in texts
+
+
+def _is(found: object, wanted: object) -> None:
+    """Asserts that two are equal."""
+    assert found == wanted
