@@ -1,41 +1,117 @@
-"""Makes the pictures of the docs: photographs the demo's pages, and Prometheus' own, in headless Chromium.
+"""Makes the pictures of the docs: pages and terminal screens of real runs, and Prometheus' own page.
 
 `make gallery` writes them; look at them before you commit them.
 """
 
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.support.gallery_prometheus import draw
+from tests.support.gallery_terminal import Screen, photograph
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
-PAGES: Final = {"turns": 1050, "evaluation_baselines": 1000, "bench": 1500, "freeform": 1250}
-"""Pages of the demo, and how much of each is shown, in pixels."""
-WIDTH: Final = 1100
 PICTURES: Final = ROOT / "docs" / "gallery"
+WIDTH: Final = 1280
+PORT: Final = 3000
+"""Of the sample API: the packaged benches have it as the address of their judge."""
+BENCH: Final = "examples/bench.config.yaml"
+BASELINES: Final = "examples/copilot/data/evaluation_baselines.json"
+
+
+class Page(NamedTuple):
+    """A page of a report, and what is shown of it."""
+
+    name: str
+    """Of the file below the folder of pages."""
+    height: int
+    """Pixels."""
+    state: str = ""
+    """After the `#` of the address."""
+    picture: str = ""
+    """Its name, if it is not that of the page."""
+
+
+PREPARATION: Final = f"""
+set -e
+proctor demo -q -o pages
+proctor run examples/prompts.yaml --api-base $MODELS -q -o pages/prompts.html || true
+proctor run {BENCH} --api-base $MODELS -m openai/gpt-4o-mini -q -o before.json || true
+proctor run {BENCH} --api-base $MODELS -m anthropic/claude-haiku-4-5 -q -o after.json
+proctor run {BASELINES} --api-url $API --concurrency 8 -q || true
+proctor run examples/turns.jsonl -q
+"""
+"""What the pages and screens show; runs in the folder of the pictures' files."""
+
+PAGES: Final = (
+    Page("bench", 900),
+    Page("prompts", 900),
+    Page("freeform", 900),
+    Page("evaluation_baselines", 900),
+    Page("turns", 900),
+)
+
+SCREENS: Final = (
+    Screen("cases", f"proctor run {BENCH} --api-base $MODELS", 100),
+    Screen("queries", f"proctor run {BASELINES} --api-url $API --concurrency 8"),
+    Screen("turns", "proctor run examples/turns.jsonl"),
+    Screen("prompts", "proctor run examples/prompts.yaml --api-base $MODELS", 100),
+    Screen("compare", "proctor compare before.json after.json", 100),
+    Screen("runs", "proctor runs list", 100),
+)
 
 
 def main() -> None:
     """Writes the pictures."""
-    chromium = require_tool("chromium", "google-chrome")
-    with tempfile.TemporaryDirectory(prefix="proctor-gallery-") as name:
+    targets = [Path(name) for name in sys.argv[1:]] or [PICTURES]
+    with tempfile.TemporaryDirectory(prefix="proctor-gallery-") as name, ExitStack() as stack:
         folder = Path(name)
-        subprocess.run([sys.executable, "-P", "-m", "producer", "demo", "-q", "-o", folder], check=True)
-        for page, height in PAGES.items():
-            target = PICTURES / f"{page}.png"
-            options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-            options += [f"--window-size={WIDTH},{height}", f"--user-data-dir={folder / 'profile'}"]
-            subprocess.run(
-                [chromium, *options, f"--screenshot={target}", f"file://{folder / page}.html"],
-                check=True,
-                stderr=subprocess.DEVNULL,
-            )
-            sys.stdout.write(f"{target}: {target.stat().st_size >> 10} kB\n")
-    draw(PICTURES / "prometheus.png")
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        env = _environment(folder)
+        command = ["proctor", "sample-api", "--port", str(PORT)]
+        api = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL)
+        stack.callback(api.wait)
+        stack.callback(api.terminate)
+        subprocess.run(["bash", "-c", PREPARATION], check=True, env=env, cwd=folder)
+        for page in PAGES:
+            _photograph_page(page, folder, targets[0])
+        for screen in SCREENS:
+            photograph(screen, folder, env, targets[0] / f"terminal-{screen.name}.svg")
+    if targets == [PICTURES]:
+        draw(PICTURES / "prometheus.png")
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    """Returns the environment of somebody at a terminal with colours, with a data folder of their own."""
+    plain = {name: value for name, value in os.environ.items() if name not in {"CI", "NO_COLOR"}}
+    own = {
+        "PATH": f"{Path(sys.executable).parent}:{plain['PATH']}",
+        "PROCTOR_DATA_DIR": str(folder / "data"),
+        "TERM": "xterm-256color",
+        "API": f"http://localhost:{PORT}",
+        "MODELS": f"http://localhost:{PORT}/v1",
+    }
+    return plain | own
+
+
+def _photograph_page(page: Page, folder: Path, target: Path) -> None:
+    """Writes a picture of what a page shows first."""
+    picture = target / f"{page.picture or page.name}.png"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options += [f"--window-size={WIDTH},{page.height}", f"--user-data-dir={folder / 'profile'}"]
+    address = f"file://{folder / 'pages' / page.name}.html{'#' * bool(page.state)}{page.state}"
+    chromium = require_tool("chromium", "google-chrome")
+    subprocess.run(
+        [chromium, *options, f"--screenshot={picture}", address], check=True, stderr=subprocess.DEVNULL
+    )
+    sys.stdout.write(f"{picture}: {picture.stat().st_size >> 10} kB\n")
 
 
 if __name__ == "__main__":
