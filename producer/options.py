@@ -10,6 +10,7 @@ from shared.contracts.query_run import QueryRun
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import Kind
 from shared.ledger import Wake
+from shared.ledger.bounds import FIRST_LAYOUT
 
 if TYPE_CHECKING:
     from producer.load.case_load import PlannedRun
@@ -137,3 +138,5 @@ class SubmittedRun(NamedTuple):
     """Distinct threads (turns)."""
     duplicate: bool
     """Whether the idempotency key had it already."""
+    layout: int = FIRST_LAYOUT
+    """Workers that do not know this layout leave it alone."""

@@ -153,6 +153,7 @@ class _Submit:
                 snapshot=snapshot,
                 ttl_s=options.results_ttl_s,
                 wide=load.wide,
+                layout=load.layout,
             )
             if opened.status in ("ok", "sealed"):
                 return opened
@@ -246,7 +247,7 @@ class _Submit:
     def _submitted(self, run: str, *, duplicate: bool) -> SubmittedRun:
         """Returns the result of the submit."""
         info = RunStore(self._ledger.caller.client, patience_s=self._ledger.caller.patience_s).info(run)
-        return SubmittedRun(run, self._kind, info.total, info.threads, duplicate)
+        return SubmittedRun(run, self._kind, info.total, info.threads, duplicate, info.layout)
 
     def _discard(self) -> None:
         """Tries to remove what was loaded; otherwise a steward removes it 15 s later."""

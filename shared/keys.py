@@ -6,7 +6,7 @@ A run's keys end with the run, a namespace's with the last run that uses it, chu
     idem:{key}                                                                   an idempotency key
     run:{run}:run|items|plan|wait|admitted|res|redo|try|batches|threads|dead     a run
     run:{run}:c:{chunk}                                                          a chunk that was handed out
-    kind:{kind}:live|parked|ring|pace|workers|cap                                a kind
+    kind:{kind}:live|parked|ring|pace|workers|cap|layouts                        a kind
     run:{run}:cost|holds                                                         a run with a cost cap
     ns:{namespace}:own|at|mem|req|runs, ns:{namespace}:in:{thread}               a namespace
     limits limits:used limit:{scope} permits:{scope}                             bounds of calls to upstreams
@@ -28,7 +28,8 @@ PREFIX: Final = "proctor:"
 
 CLOCK_KEY: Final = PREFIX + "clock"
 """Hash: `at` Redis time of the last tick, `lc` ledger clock then, `lease` how long a lease of that worker
-lasts, `seq` the serial number last given out."""
+lasts, `at2` Redis time of the last tick of a worker that knows layout 2, `seq` the serial number last given
+out, `back` all that Redis' time was ever set back."""
 BUSY_KEY: Final = PREFIX + "busy"
 """Set: runs that are loading or cancelling, which a tick handles."""
 OPEN_KEY: Final = PREFIX + "open"
@@ -146,6 +147,11 @@ def workers_key(kind: str) -> str:
 def capacity_key(kind: str) -> str:
     """Hash: worker to the number of chunks it works on at a time."""
     return f"{PREFIX}kind:{kind}:cap"
+
+
+def layouts_key(kind: str) -> str:
+    """Hash: worker to the newest layout of runs that it knows; nothing of workers of the first version."""
+    return f"{PREFIX}kind:{kind}:layouts"
 
 
 def owners_key(namespace: str) -> str:

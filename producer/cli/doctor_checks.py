@@ -1,5 +1,6 @@
 """Gathers the checks of `proctor doctor`, also of a server that cannot be used."""
 
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Final
 
@@ -7,6 +8,7 @@ from producer.cli.error_exit import describe
 from producer.cli.session import Session
 from shared.errors import ConfigError, ProctorError, RedisUnsuitableError
 from shared.kinds import all_kinds
+from shared.ledger.bounds import LAYOUT
 from shared.server.client import RedisTarget
 from shared.server.diagnostics import Check, check_machine, check_server_of, check_writes
 from shared.server.requirements import acl_line, server_version
@@ -52,9 +54,11 @@ def _look_at_server(session: Session) -> list[Check]:
     try:
         connection = session.connection
         workers = {kind.name: session.count_workers(kind) for kind in all_kinds()}
+        current = {kind.name: session.count_workers(kind, LAYOUT) for kind in all_kinds()}
         place = f"{connection.target.display}{' (embedded)' if connection.embedded else ''}"
         is_sentinels = connection.target.url.scheme == "sentinel"
         found = check_server_of(session.client, workers=workers, behind_sentinels=is_sentinels)
+        found += check_versions(workers, current)
         return [Check("server", "ok", place), *found, *_look_at_broker(session)]
     except RedisUnsuitableError as error:
         return [Check("server", "fail", error.message, error.hint), *_look_closer(session.settings.redis_url)]
@@ -62,6 +66,27 @@ def _look_at_server(session: Session) -> list[Check]:
         raise
     except ProctorError as error:
         return [Check("server", "fail", error.message, error.hint)]
+
+
+def check_versions(workers: Mapping[str, int], current: Mapping[str, int]) -> list[Check]:
+    """Checks whether live workers can work on all runs of this version; nothing if they can.
+
+    >>> [check.detail for check in check_versions({"turns": 2, "cases": 2}, {"turns": 2, "cases": 1})]
+    ['earlier versions: cases 1 of 2; they leave runs with checks, prompts or variables alone']
+    >>> check_versions({"turns": 2}, {"turns": 2})
+    []
+    """
+    outdated = [
+        f"{kind} {number - current[kind]} of {number}"
+        for kind, number in workers.items()
+        if number > current[kind]
+    ]
+    if not outdated:
+        return []
+    detail = (
+        f"earlier versions: {', '.join(outdated)}; they leave runs with checks, prompts or variables alone"
+    )
+    return [Check("versions", "warn", detail, "install this version there, and restart them")]
 
 
 def _look_at_broker(session: Session) -> list[Check]:

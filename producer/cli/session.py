@@ -169,8 +169,8 @@ class Session:
 
         return Publisher(make_app(self.connection.broker))
 
-    def count_workers(self, kind: Kind) -> int:
-        """Counts live workers of a kind.
+    def count_workers(self, kind: Kind, layout: int = 0) -> int:
+        """Counts live workers of a kind that know a layout of runs; 0: all of them.
 
         All workers of an embedded server are on this machine and hold a heartbeat file, so that a killed
         worker is detected before its registration has expired.
@@ -180,7 +180,7 @@ class Session:
         """
         if self.connection.embedded and oldest_beat_s(self.settings.data_dir) is None:
             return 0
-        return len(self.impatient_store.workers(kind))
+        return sum(worker.layout >= layout for worker in self.impatient_store.workers(kind))
 
     def unwritable(self) -> str:
         """Returns a message if the server cannot write its data; empty if it can, or does not report it."""

@@ -19,6 +19,7 @@ from producer.options import SubmitOptions, SubmittedRun
 from producer.submit import submit
 from shared.contracts.turn_vocabulary import SummaryPolicy
 from shared.kinds import Kind, kind_named
+from shared.runs.waiting import outdated_text
 
 if TYPE_CHECKING:
     from producer.load.case_load import PlannedRun
@@ -138,6 +139,16 @@ def read_queries(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
 def read_no_more(common: SubmitOptions, _choice: SubmitChoice) -> SubmitOptions:
     """Adds nothing: for kinds without options of their own."""
     return common
+
+
+def lacking_workers(session: Session, submitted: SubmittedRun) -> str:
+    """Returns why a run waits for workers; empty if some can work on it."""
+    kind = submitted.kind
+    if session.count_workers(kind, submitted.layout):
+        return ""
+    if outdated := session.count_workers(kind):
+        return f"{outdated_text(outdated)} cannot work on this run; it waits for one of this version"
+    return f"no worker for {kind} is alive: the run waits until one is started (`proctor worker -Q {kind}`)"
 
 
 def print_run_id(session: Session, submitted: SubmittedRun) -> None:

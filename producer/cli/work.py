@@ -26,6 +26,7 @@ from producer.rescore import rewrite
 from producer.text import plural
 from shared.errors import ProctorError
 from shared.kinds import CASES, Kind
+from shared.ledger.bounds import LAYOUT
 from shared.names import RunState
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
     view = open_view(session.output)
     run, incremental = "", None
     try:
-        if not session.count_workers(kind):
+        if not session.count_workers(kind, LAYOUT):
             workers.start()
         run = begin(view)
         session.seen.add(run)
@@ -172,7 +173,7 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
     finally:
         view.close()
     workers = LocalWorkers(session, submitted.kind, processes=options.processes, in_flight=options.in_flight)
-    if not session.count_workers(submitted.kind):
+    if not session.count_workers(submitted.kind, submitted.layout):
         workers.start_in_background()
     session.output.note(f"`proctor watch {submitted.run}` follows it")
     print_run_id(session, submitted)

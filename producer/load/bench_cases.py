@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -10,6 +10,11 @@ from producer.load.places import Place
 from shared.contracts.case_config import CaseEntry
 from shared.contracts.cases import can_fail
 from shared.contracts.checks import Check
+
+FIRST_KEYS: Final = frozenset({
+    "id", "input", "expected", "reference", "regex_pattern", "validator", "label", "outputs"
+})  # fmt: skip
+"""Keys of a case that the first workers know; they ignore all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +53,18 @@ class BenchCase:
     def is_freeform(self) -> bool:
         """Whether nothing at all is said about the answer."""
         return not can_fail(self.criteria) and self.entry.reference is None
+
+
+def is_new_case(case: BenchCase) -> bool:
+    """Whether the first workers would ignore something of a case.
+
+    >>> from shared.contracts.case_config import CaseEntry
+    >>> place = Place("bench.yaml")
+    >>> is_new_case(BenchCase(CaseEntry(input="Hi", regex_pattern="^A"), place))
+    False
+    >>> is_new_case(BenchCase(CaseEntry(input="Hi", tags=("a",)), place))
+    True
+    """
+    entry = case.entry
+    given = {name for name in entry.model_fields_set if getattr(entry, name) not in (None, (), [], {})}
+    return bool(case.vars or case.checks) or not given <= FIRST_KEYS

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from producer.load.bench_cases import BenchCase
+from producer.load.bench_cases import BenchCase, is_new_case
 from producer.load.call_params import headers_of, merged_calls
 from producer.load.case_files import DATA_BYTES, read_source
 from producer.load.case_gates import check_prices
@@ -32,6 +32,7 @@ from shared.contracts.case_run import (
     GIT_KEY,
     SNAPSHOT_KEY,
     STANDARD,
+    WRITTEN_IF_USED,
     CasePayload,
     CaseRun,
     Endpoint,
@@ -40,11 +41,14 @@ from shared.contracts.case_run import (
 )
 from shared.errors import InputError, UsageError
 from shared.ledger import ChunkPlan
+from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
 
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
 OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache")
 """Settings that change how a run is worked on, and not what comes out."""
+NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models"}
+"""Settings that the first workers ignore and that change results; models of checks come with checks."""
 GIT_PATIENCE_S: Final = 2.0
 """How long git is waited for; a report can do without it."""
 _GIT_COMMAND: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
@@ -73,6 +77,7 @@ def load_cases(source: Source, options: SubmitOptions) -> Load:
         [f"cases={settings_digest(run)}"],
         wide=wide,
         files=plan.images,
+        layout=plan.layout,
     )
 
 
@@ -97,6 +102,17 @@ class PlannedRun:
     def total(self) -> int:
         """How many items there are."""
         return len(self.cases) * len(self.run.models) * max(1, len(self.prompts)) * self.run.repeat
+
+    @property
+    def layout(self) -> int:
+        """The layout that workers have to know: the first ones would ignore checks, prompts and options."""
+        settings = self.run.as_snapshot().keys() & NEW_SETTINGS
+        is_new = (
+            settings
+            or any(is_new_case(case) for _, case in self.cases)
+            or any(said.tool_calls or said.refusal for said in self.outputs.values())
+        )
+        return LAYOUT if is_new else FIRST_LAYOUT
 
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""

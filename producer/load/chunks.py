@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from producer.run_ids import new_run_id
 from shared.codecs.turn_batches import pack_batch
 from shared.ledger import ChunkPlan
+from shared.ledger.bounds import FIRST_LAYOUT
 
 CHUNK_TURNS: Final = 1_000
 """A chunk closes at this many turns, when the thread changes: about 10 ms of work."""
@@ -83,6 +84,8 @@ class Load(NamedTuple):
     """Texts that items share, by name, stored once with the run."""
     wide: int = 0
     """Maximum concurrent chunks, across all workers; 0 for no limit."""
+    layout: int = FIRST_LAYOUT
+    """Workers that do not know this layout leave the run alone."""
     run_id: Callable[[int, int], str] = lambda now_ms, _copy: new_run_id(now_ms)
     """Makes the run's id from the time and, counted from 1, how often ids of this time were taken."""
 

@@ -7,8 +7,10 @@ from shared.kinds import all_kinds
 
 KINDS: Final = "KINDS"
 """Lua name of the kinds that a tick handles: all that are registered when the scripts are composed."""
-LAYOUT: Final = 1
-"""Version of the key layout; workers ignore runs with another one."""
+LAYOUT: Final = 2
+"""Newest layout of runs that this version knows; workers ignore runs of a newer one."""
+FIRST_LAYOUT: Final = 1
+"""Layout of runs that need nothing that the first workers lacked; those ignore runs of any other."""
 OVERDUE_FACTOR: Final = 3
 """A wake-up counts as lost after this many times the usual chunk time, if that is more."""
 MOST_DOUBLINGS: Final = 6

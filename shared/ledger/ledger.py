@@ -25,6 +25,7 @@ from shared.errors import (
 )
 from shared.kinds import kind_named
 from shared.ledger import wire
+from shared.ledger.bounds import FIRST_LAYOUT
 from shared.ledger.calls import ScriptCaller
 from shared.ledger.scripts import Script, ledger_scripts
 from shared.ledger.times import TIMES, Times
@@ -118,6 +119,7 @@ class Ledger:
         snapshot: bytes,
         ttl_s: int,
         wide: int = 0,
+        layout: int = FIRST_LAYOUT,
     ) -> Opened:
         """Begins a run, or finds the one with the same idempotency key.
 
@@ -131,6 +133,7 @@ class Ledger:
             ttl_s: how long to keep the run once it is final; 0 for ever.
             wide: most chunks of the run that may be under way at a time in the whole fleet; 0 for no limit.
                 With 1 they are worked on one after the other, in order.
+            layout: of the run; workers that do not know it leave the run alone.
 
         Raises:
             UsageError: a name cannot be used, or the namespace is the id of a run.
@@ -139,7 +142,7 @@ class Ledger:
         checked_name("run id", run)
         if namespace:
             checked_name("namespace", namespace)
-        settings = (token, snapshot, ttl_s, self.namespace_ttl_s, wide, kind_named(kind).storage)
+        settings = (token, snapshot, ttl_s, self.namespace_ttl_s, wide, kind_named(kind).storage, layout)
         answer = self.caller.run("open", run, kind, namespace, key, *settings)
         status, found = answer[0].decode(), answer[1].decode()
         if status == "namespace":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from shared import keys
 from shared.errors import UnknownRunError
 from shared.kinds import Kind, kind_named
+from shared.ledger.bounds import FIRST_LAYOUT
 from shared.ledger.types import Try
 from shared.names import FINAL_STATES, RunState
 from shared.runs import upstreams, waiting
@@ -59,6 +60,8 @@ class RunInfo:
     """0, and one more for each retry."""
     snapshot: dict[str, Any]
     """The settings it was submitted with."""
+    layout: int = FIRST_LAYOUT
+    """Workers that do not know this layout leave it alone."""
 
     @property
     def is_final(self) -> bool:
@@ -303,6 +306,7 @@ def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | No
         threads=int(threads),
         generation=number["gen"],
         snapshot=_snapshot(words.get("snap", b"")),
+        layout=int(words.get("v") or FIRST_LAYOUT),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from shared import keys
 from shared.clock import iso_utc
 from shared.codecs.parked_items import ParkedState, WaitReason
+from shared.ledger.bounds import FIRST_LAYOUT
 from shared.ledger.memory import full_text, is_full
 from shared.ledger.times import TIMES, Times
 from shared.names import RunState
@@ -32,6 +33,8 @@ LONG_MS: Final = 500
 """A shorter time to the next call is normal pacing and not shown as waiting."""
 MAX_TEXT_CHARS: Final = 100
 """Characters of a text stored by an earlier version, which may come from an API."""
+NO_LAYOUTS: Final[Mapping[bytes, bytes]] = {}
+"""Of workers of which only the capacity matters."""
 _MINUTE_MS: Final = 60_000
 
 _REASON_OF_STATE: Final[Mapping[str, str]] = {
@@ -71,6 +74,8 @@ class Worker(NamedTuple):
     """Chunks it works on at a time."""
     heard_s: float = 0.0
     """Seconds since its last tick, on the ledger clock."""
+    layout: int = FIRST_LAYOUT
+    """Newest layout of runs that it knows."""
 
 
 class WaitContext(NamedTuple):
@@ -94,11 +99,15 @@ class WaitContext(NamedTuple):
     """Until the first of these leases expires."""
     kind: str = ""
     """Its kind."""
+    outdated: int = 0
+    """Live workers that do not know its layout."""
     full: str = ""
     """A message if Redis is full; empty otherwise."""
 
 
-def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], caps: Any) -> list[Worker]:
+def live_workers(
+    now_ms: int, clock: Sequence[Any], registered: Sequence[Any], caps: Any, layouts: Any = NO_LAYOUTS
+) -> list[Worker]:
     """Returns the workers that claim chunks: registered on the ledger clock, and not draining (capacity 0).
 
     Args:
@@ -106,12 +115,18 @@ def live_workers(now_ms: int, clock: Sequence[Any], registered: Sequence[Any], c
         clock: `at`, `lc` and `lease` of the clock's hash.
         registered: pairs of name and expiry.
         caps: capacity by name.
+        layouts: newest known layout by name, of those that have said it.
     """
     if now_ms - int(clock[0] or 0) > SILENT_MS:
         return []
     ledger_now, times = _ledger_clock(now_ms, clock)
     return [
-        Worker(name.decode(), int(caps.get(name, 0)), max(0.0, ledger_now + times.lease_ms - until) / 1000)
+        Worker(
+            name.decode(),
+            int(caps.get(name, 0)),
+            max(0.0, ledger_now + times.lease_ms - until) / 1000,
+            int(layouts.get(name, FIRST_LAYOUT)),
+        )
         for name, until in registered
         if until > ledger_now and int(caps.get(name, 0))
     ]
@@ -130,6 +145,8 @@ def wait_reason(run: str, context: WaitContext, *, blocked_calls: str = "", park
     'no worker is alive; run `proctor worker -Q turns`'
     >>> wait_reason("r", WaitContext("running", 1, 2, 5, 0, 0), blocked_calls="max cost $1 reached")
     'max cost $1 reached'
+    >>> wait_reason("r", WaitContext("running", 1, 2, 5, 0, 0, outdated=1))
+    'the live worker is of an earlier version and cannot work on it; restart workers with this version'
     >>> wait_reason("r", WaitContext("running", 1, 1, 5, 0, 0, unrenewed=1, free_ms=6_400))
     '1 of its chunks is held by a worker that does not answer; others take over within 7 s'
     """
@@ -143,9 +160,21 @@ def _blocked(context: WaitContext) -> str:
     """Returns what blocks every chunk of a run, independently of its calls."""
     if context.full:
         return f"{context.full}; `proctor doctor` says what helps"
+    if context.outdated and context.outdated == context.workers:
+        return f"{outdated_text(context.outdated)} cannot work on it; restart workers with this version"
     if not context.workers:
         return f"no worker is alive; run `proctor worker -Q {context.kind}`"
     return ""
+
+
+def outdated_text(number: int) -> str:
+    """Names live workers that do not know the layout of a run.
+
+    >>> outdated_text(1), outdated_text(2)
+    ('the live worker is of an earlier version and', 'the 2 live workers are of an earlier version and')
+    """
+    who = "the live worker is" if number == 1 else f"the {number} live workers are"
+    return f"{who} of an earlier version and"
 
 
 def _not_begun(context: WaitContext, parked: str) -> str:
@@ -266,13 +295,16 @@ def read_wait_context(client: Any, run: str, kind: str, state: str) -> WaitConte
     pipeline.hmget(keys.CLOCK_KEY, ["at", "lc", "lease", "back"])
     pipeline.zrange(keys.workers_key(kind), 0, -1, withscores=True)
     pipeline.hgetall(keys.capacity_key(kind))
+    pipeline.hgetall(keys.layouts_key(kind))
+    pipeline.hget(keys.run_key(run), "v")
     pipeline.zcard(keys.wait_key(run))
     pipeline.scard(keys.admitted_key(run))
     pipeline.zcard(keys.ring_key(kind))
     pipeline.zrange(keys.parked_key(kind), 0, PARKED_READ - 1, withscores=True)
     pipeline.zrange(keys.live_key(kind), 0, LEASES_READ - 1, withscores=True)
     pipeline.info("memory")
-    time, clock, registered, caps, waiting, admitted, ring, parked, live, memory = pipeline.execute()
+    time, clock, registered, caps, layouts, layout, *rest = pipeline.execute()
+    waiting, admitted, ring, parked, live, memory = rest
     now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
     *clock, back_ms = clock
     ledger_ms, times = _ledger_clock(now_ms, clock)
@@ -284,9 +316,10 @@ def read_wait_context(client: Any, run: str, kind: str, state: str) -> WaitConte
     }
     unrenewed = _leased(client, run, list(ends)) if ends else []
     mine = [due - int(back_ms or 0) for member, due in parked if member.split(b" ")[0] == run.encode()]
+    workers = live_workers(now_ms, clock, registered, caps, layouts)
     return WaitContext(
         state=state,
-        workers=len(live_workers(now_ms, clock, registered, caps)),
+        workers=len(workers),
         chunks=max(0, int(admitted) - len(mine)),
         waiting=int(waiting),
         due_ms=int(min(mine, default=0)),
@@ -294,6 +327,7 @@ def read_wait_context(client: Any, run: str, kind: str, state: str) -> WaitConte
         unrenewed=len(unrenewed),
         free_ms=max(0, min((ends[chunk] for chunk in unrenewed), default=0)),
         kind=kind,
+        outdated=sum(worker.layout < int(layout or FIRST_LAYOUT) for worker in workers),
         full=full_text(memory) if is_full(memory) else "",
     )
 
@@ -325,5 +359,6 @@ def read_workers(client: Any, kind: str) -> list[Worker]:
     pipeline.hmget(keys.CLOCK_KEY, ["at", "lc", "lease"])
     pipeline.zrange(keys.workers_key(kind), 0, -1, withscores=True)
     pipeline.hgetall(keys.capacity_key(kind))
-    time, clock, registered, caps = pipeline.execute()
-    return live_workers(int(time[0]) * 1000 + int(time[1]) // 1000, clock, registered, caps)
+    pipeline.hgetall(keys.layouts_key(kind))
+    time, *found = pipeline.execute()
+    return live_workers(int(time[0]) * 1000 + int(time[1]) // 1000, *found)

@@ -25,6 +25,9 @@ from tests.support.workers import READY_S
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 QUERIES: Final = 300
+RECORDED: Final = 400
+"""Cases of a bench with recorded outputs."""
+CHECKS: Final = [{"contains": "Paris"}]
 OVERDUE_S: Final = 30.0
 
 
@@ -109,6 +112,43 @@ def test_threads_go_from_one_release_to_the_other(
         rows: list[Row] = trial.rows(run)
         history.append(Ran(rows, file.read_bytes().splitlines(), policy_of(rows)))
     check_namespace(history)
+
+
+def test_workers_of_the_last_release_leave_runs_with_checks_alone(
+    trial: Trial, releases: dict[str, Release], tmp_path: Path
+) -> None:
+    """They would pass such cases unchecked; runs that need nothing new are done by them meanwhile."""
+    old = releases["old"].worker()
+    unchecked = trial.submit(recorded_bench(tmp_path / "unchecked.yaml"), await_disk=False)
+    checked = trial.submit(recorded_bench(tmp_path / "checked.yaml", checks=CHECKS), await_disk=False)
+    trial.finished(unchecked)
+    assert {row["result"]["status"] for row in trial.rows(unchecked)} == {"passed"}
+
+    def is_untouched() -> None:
+        info = trial.info(checked)
+        assert (info.state, info.done) == ("running", 0)
+        assert not trial.held(checked)
+
+    stays(is_untouched, 3)
+    assert "of an earlier version and cannot work on it" in trial.store.wait_reason(checked)
+    said = releases["new"].proctor("submit", recorded_bench(tmp_path / "third.yaml", checks=CHECKS))
+    assert said in trial.store.ids()
+    releases["new"].worker()
+    # The old worker is still there, and takes its share of the wake-ups: others are sent after some seconds.
+    trial.finished(checked)
+    rows = trial.rows(checked)
+    assert [row["result"]["status"] for row in rows] == ["passed", "failed_checks"] * (RECORDED // 2)
+    assert all(row["result"]["checks"] for row in rows)
+    assert "Traceback" not in old.errors
+
+
+def recorded_bench(path: Path, **criteria: object) -> Path:
+    """Writes a bench with recorded outputs, of which every second one is "Rome"."""
+    outputs = ("Paris", "Rome")
+    cases = [{"input": f"{n}?", "outputs": {"m": outputs[n % 2]}, **criteria} for n in range(RECORDED)]
+    bench = {"name": "b", "system_prompt": "Answer.", "models": ["m"], "test_cases": cases}
+    path.write_text(json.dumps(bench))
+    return path
 
 
 def test_a_run_of_an_unknown_layout_is_left_alone(trial: Trial) -> None:

@@ -5,6 +5,8 @@ import pytest
 from shared import keys
 from shared.codecs.turn_batches import unpack_block
 from shared.ledger import ChunkPlan, HeldLease, Wake, unpack_dead
+from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
+from shared.ledger.times import TIMES
 from tests.support.ledger_runs import (
     Store,
     TimedLedger,
@@ -41,6 +43,7 @@ def test_the_window_follows_the_workers(ledger: TimedLedger) -> None:
     ledger.leave("nobody")
     assert ledger.client.hget(keys.pace_key("cases"), "window") == b"2"
     assert ledger.client.hkeys(keys.capacity_key("cases")) == [b"w2"]
+    assert ledger.client.hgetall(keys.layouts_key("cases")) == {b"w2": str(LAYOUT).encode()}
 
 
 def test_a_run_of_a_million_does_not_block_a_run_of_ten(ledger: TimedLedger) -> None:
@@ -60,6 +63,38 @@ def test_ticks_close_together_do_nothing_more(ledger: TimedLedger) -> None:
     assert ledger.client.zcard(keys.workers_key("cases")) == 2
     ledger.pass_ms(400)
     assert len(ledger.tick("w1", ["cases"], 1)) == 16
+
+
+def test_a_tick_of_an_earlier_version_does_not_count(ledger: TimedLedger) -> None:
+    """Such a tick publishes nothing of newer runs, so that stewards of this version do not wait after it."""
+    submit_cases(ledger, "r1", [[str(at)] for at in range(20)], layout=LAYOUT)
+    assert ledger.live_ms(1000, "w1") == []
+    ledger.pass_ms(1000)
+    ledger.client.hset(keys.CLOCK_KEY, "at", ledger.now_ms)  # all that it writes of a tick
+    ledger.pass_ms(100)
+    assert len(ledger.tick("w1", ["cases"], 8)) == 16 - 2
+    assert ledger.client.hget(keys.CLOCK_KEY, "back") is None
+
+
+def test_wake_ups_that_outdated_workers_take_are_repeated_at_once(ledger: TimedLedger) -> None:
+    """Other wake-ups are repeated after twice the time each, since another worker may have them."""
+    store: Store = ledger.client
+    for run, layout in (("r1", LAYOUT), ("r2", FIRST_LAYOUT)):
+        submit_cases(ledger, run, [["0"]], layout=layout)
+    ledger.live_ms(1000, "w1")
+
+    def repeated() -> list[str]:
+        wakes = []
+        for _ in range(TIMES.unclaimed_ms // 1000):
+            ledger.pass_ms(1000)
+            wakes += ledger.tick("w1", ["cases"], 1, idle=["cases"])
+        return [wake.run for wake in wakes]
+
+    assert sorted(repeated()) == ["r1", "r2"]
+    assert repeated() == []
+    assert sorted(repeated()) == ["r1", "r2"]
+    store.zadd(keys.workers_key("cases"), {"of the first version": 9e12})
+    assert [repeated() for _ in range(3)] == [["r1"]] * 3
 
 
 def test_a_dead_workers_chunk_comes_back(ledger: TimedLedger) -> None:

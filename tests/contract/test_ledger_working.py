@@ -11,6 +11,7 @@ from shared.ledger import (
     Wake,
     unpack_dead,
 )
+from shared.ledger.bounds import LAYOUT
 from shared.runs.upstreams import run_scope_name
 from tests.support.ledger_runs import (
     Store,
@@ -74,7 +75,7 @@ def test_only_published_chunks_can_be_claimed(ledger: TimedLedger) -> None:
 def test_a_run_of_another_layout_is_left_alone(ledger: TimedLedger, redis_client: Store) -> None:
     """Chunks of a run that a newer version wrote are neither claimed nor healed nor published."""
     submit_cases(ledger, "r1", [["0"], ["1"], ["2"]])
-    redis_client.hset(keys.run_key("r1"), "v", 2)
+    redis_client.hset(keys.run_key("r1"), "v", LAYOUT + 1)
     assert ledger.claim("r1", "0", "token", "w1").status == "alien"
     before = redis_client.zrange(keys.live_key("cases"), 0, -1, withscores=True)
     assert ledger.live_ms(120_000, "w1") == []

@@ -21,7 +21,7 @@ from shared.ledger import (
     Try,
     Wake,
 )
-from shared.ledger.bounds import INBOX_DEPTH, SUSPECT_STRIKES
+from shared.ledger.bounds import FIRST_LAYOUT, INBOX_DEPTH, SUSPECT_STRIKES
 from shared.ledger.ledger import NAMESPACE_TTL_S
 from shared.ledger.times import TIMES
 from tests.support.ledger_model_state import Attempts, Lease, Part, Plan, Record, Run
@@ -37,7 +37,7 @@ class LedgerModel(Steward):
 
     def open(
         self, run: str, *, kind: str, namespace: str, key: str, token: str, snapshot: bytes, ttl_s: int,
-        wide: int = 0,
+        wide: int = 0, layout: int = FIRST_LAYOUT,
     ) -> Opened:  # fmt: skip
         """Begins a run, or finds the one of the same idempotency key."""
         runs = self.state.runs
@@ -60,6 +60,7 @@ class LedgerModel(Steward):
             runs[run] = Run(
                 run, kind, namespace or run, key, token, snapshot,
                 ttl_s=ttl_s, namespace_ttl_s=NAMESPACE_TTL_S if namespace else ttl_s, wide=wide,
+                layout=layout,
                 until_ms=self.clock() + TIMES.loader_ms, created_ms=self.state.now_ms,
             )  # fmt: skip
             if key:

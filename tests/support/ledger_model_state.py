@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from shared.kinds import all_kinds
 from shared.ledger import DeadItem
-from shared.ledger.bounds import WINDOW_FLOOR
+from shared.ledger.bounds import FIRST_LAYOUT, WINDOW_FLOOR
 
 
 class Part(NamedTuple):
@@ -86,6 +86,7 @@ class Run:
     until_ms: int
     created_ms: int
     wide: int = 0
+    layout: int = FIRST_LAYOUT
     state: str = "loading"
     to: str | None = None
     digest: str | None = None

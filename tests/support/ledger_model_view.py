@@ -61,6 +61,7 @@ def as_redis(model: Dispatch) -> View:
     state, view = model.state, View()
     view[keys.CLOCK_KEY] = _texts(
         at=state.tick_ms or None,
+        at2=state.tick_ms or None,
         lc=state.ledger_ms if state.tick_ms else None,
         lease=TIMES.lease_ms if state.tick_ms else None,
         back=state.back_ms or None,
@@ -106,7 +107,7 @@ def _dead(item: DeadItem) -> bytes:
 def _run_keys(run: Run, dead: set[str]) -> Iterator[tuple[str, Any]]:
     yield keys.run_key(run.run), {
         **_texts(
-            v=LAYOUT, state=run.state, kind=run.kind, ns=run.namespace,
+            v=run.layout, state=run.state, kind=run.kind, ns=run.namespace,
             storage="mailboxes" if run.kind == "turns" else "list", key=run.key, tok=run.token,
             until=run.until_ms, gen=run.generation, done=run.done, goal=run.goal, total=run.total,
             created=run.created_ms, snap=run.snapshot, ttl=run.ttl_s, ns_ttl=run.namespace_ttl_s,
@@ -157,6 +158,7 @@ def _kind_keys(name: str, kind: KindState) -> Mapping[str, Any]:
         keys.pace_key(name): _texts(window=kind.window, usual=kind.usual_ms),
         keys.workers_key(name): {worker: until for worker, (_, until) in kind.workers.items()},
         keys.capacity_key(name): {worker: _text(capacity) for worker, (capacity, _) in kind.workers.items()},
+        keys.layouts_key(name): {worker: _text(LAYOUT) for worker in kind.workers},
     }
 
 

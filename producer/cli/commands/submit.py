@@ -40,7 +40,7 @@ def command(
     process it; `proctor watch RUN` follows it.
     """
     from producer.cli.live.view import open_view  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
-    from producer.cli.submission import Submission, print_run_id  # noqa: PLC0415 - same
+    from producer.cli.submission import Submission, lacking_workers, print_run_id  # noqa: PLC0415 - same
 
     named = one_file(file, config)
     if named is None:
@@ -53,9 +53,6 @@ def command(
         submitted = submission.send(view)
     finally:
         view.close()
-    if not session.count_workers(submitted.kind):
-        session.output.warn(
-            f"no worker for {submitted.kind} is alive: the run waits until one is started "
-            f"(`proctor worker -Q {submitted.kind}`)"
-        )
+    if problem := lacking_workers(session, submitted):
+        session.output.warn(problem)
     print_run_id(session, submitted)

@@ -90,7 +90,7 @@ def read_overview(client: redis.Redis, lengths: Mapping[Kind, int | None]) -> Ov
 
 def _add_workers(workers: dict[str, Worker], kind: str, found: Iterable[waiting.Worker]) -> None:
     """Adds the workers of one kind to those of the others: a process may work on several."""
-    for name, capacity, heard_s in found:
+    for name, capacity, heard_s, _ in found:
         known = workers.get(name, Worker(name, [], 0, heard_s))
         most, least = max(known.capacity, capacity), min(known.heard_s, heard_s)
         workers[name] = Worker(name, [*known.kinds, kind], most, round(least, 1))

@@ -94,7 +94,7 @@ class Follower:
         """Polls Redis once and shows the snapshot."""
         store = self._session.impatient_store
         info = store.info(self._run)
-        workers = self._session.count_workers(info.kind)
+        workers = self._session.count_workers(info.kind, info.layout)
         queued = self._session.queue_lengths()[info.kind]
         self._monitor.look(info)
         self._away_since_s = None

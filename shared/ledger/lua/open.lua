@@ -2,10 +2,11 @@
 --
 -- ARGV: run, kind, namespace ('' for the run's own), key ('' for none), token of the loader, snapshot,
 --       seconds to keep the run once it is final, seconds to keep its namespace once nobody uses it (0: for ever),
---       most chunks that may be under way at a time (0: no limit), how its items lie: mailboxes or list
+--       most chunks that may be under way at a time (0: no limit), how its items lie: mailboxes or list,
+--       layout: workers that do not know it leave the run alone
 -- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader is at it ·
 --         {exists, run}: the id is taken · {namespace, run}: the namespace's name is the id of a run
--- uses: run_key, idem_key, positions_key, owners_key, BUSY_KEY, RUNS_KEY, LAYOUT, LOADER_MS, now, clock, wipe
+-- uses: run_key, idem_key, positions_key, owners_key, BUSY_KEY, RUNS_KEY, LOADER_MS, now, clock, wipe
 local id, kind, namespace, key, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local known = key ~= '' and call('GET', idem_key(key))
@@ -27,7 +28,7 @@ if call('EXISTS', run_key(id)) == 0 then
     return {'namespace', id}
   end
   local created = now()
-  call('HSET', run_key(id), 'v', LAYOUT, 'state', 'loading', 'kind', kind, 'storage', ARGV[10],
+  call('HSET', run_key(id), 'v', ARGV[11], 'state', 'loading', 'kind', kind, 'storage', ARGV[10],
     'ns', namespace ~= '' and namespace or id, 'key', key, 'tok', token, 'until', clock() + LOADER_MS,
     'gen', 0, 'done', 0, 'goal', 0, 'total', 0, 'created', created, 'snap', ARGV[6], 'ttl', ARGV[7],
     'ns_ttl', namespace ~= '' and ARGV[8] or ARGV[7])

@@ -1,24 +1,28 @@
 -- The steward's tick: registers the worker, then heals whatever is due. Does nothing more when another tick was
 -- less than TICK_MS ago, so that any number of stewards need no lock; what an idle worker looks for, it looks for
--- in each.
+-- in each. A tick of an earlier version leaves newer runs alone, and so does not count.
 --
 -- ARGV: worker, chunks it works on at a time (0: it drains), of its kinds those with nothing to do, its kinds
 -- Returns wakes
--- uses: when_full, CLOCK_KEY, BUSY_KEY, EXPIRING_KEY, TICK_MS, LEASE_MS, WIPE_BULK, KINDS, TICK_TOP_UP, run_key
--- uses: workers_key, capacity_key, now, clock, read_run, wipe, drop_admitted, wake_unclaimed, heal, top_up
+-- uses: when_full, CLOCK_KEY, BUSY_KEY, EXPIRING_KEY, TICK_MS, LEASE_MS, WIPE_BULK, KINDS, TICK_TOP_UP, LAYOUT
+-- uses: run_key, workers_key, capacity_key, layouts_key, now, clock, read_run, wipe, drop_admitted, wake_unclaimed, heal, top_up
 when_full()
 local moment, ledger_moment = now(), clock()
 for at = 4, #ARGV do
   call('HSET', capacity_key(ARGV[at]), ARGV[1], ARGV[2])
+  call('HSET', layouts_key(ARGV[at]), ARGV[1], LAYOUT)
   call('ZADD', workers_key(ARGV[at]), ledger_moment + LEASE_MS, ARGV[1])
 end
 
 local wakes = {}
 for kind in string.gmatch(ARGV[3], '%S+') do wake_unclaimed(kind, wakes) end
 
-local last = tonumber(call('HGET', CLOCK_KEY, 'at')) or 0
-if last ~= 0 and moment >= last and moment - last < TICK_MS then return wakes end
-call('HSET', CLOCK_KEY, 'at', moment, 'lc', ledger_moment, 'lease', LEASE_MS)
+local own = 'at' .. LAYOUT
+local ticked = call('HMGET', CLOCK_KEY, 'at', own)
+local last = tonumber(ticked[1]) or 0
+local function is_recent(at) return at ~= 0 and moment >= at and moment - at < TICK_MS end
+if is_recent(last) and is_recent(tonumber(ticked[2]) or 0) then return wakes end
+call('HSET', CLOCK_KEY, 'at', moment, own, moment, 'lc', ledger_moment, 'lease', LEASE_MS)
 if moment < last then
   call('HSET', CLOCK_KEY, 'back', (tonumber(call('HGET', CLOCK_KEY, 'back')) or 0) + last - moment)
 end

@@ -12,6 +12,7 @@ from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
 from shared.contracts.case_run import CaseRun, Endpoint, Recorded, decode_case
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
+from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
 from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
 
 FULL = """
@@ -280,3 +281,44 @@ def test_a_configuration_comes_over_stdin_too(tmp_path: Path) -> None:
     with path.open("rb") as stream:
         load = load_cases(Source("-", stdin=stream), SubmitOptions(cases=CaseChoice()))
         assert sum(chunk.turns for chunk in load.chunks) == 1
+
+
+@pytest.mark.parametrize(
+    ("bench", "case"),
+    [
+        ({"vars": {"a": 1}}, {}),
+        ({"params": {"seed": 1}}, {}),
+        ({"headers": {"X-Team": "a"}}, {}),
+        ({"judge_params": {"seed": 1}}, {}),
+        ({"prompts": [{"id": "a", "user": "{{ input }}"}]}, {}),
+        ({"default_checks": ["json"]}, {}),
+        ({}, {"checks": ["json"]}),
+        ({}, {"messages": [{"role": "user", "content": "Hi"}], "input": None}),
+        ({}, {"system_prompt": "Be brief."}),
+        ({}, {"tags": ["a"]}),
+        ({}, {"metadata": {"a": 1}}),
+        ({}, {"weight": 0}),
+        ({}, {"vars": {"a": 1}}),
+    ],
+)
+def test_what_the_first_workers_would_ignore_keeps_them_away(
+    tmp_path: Path, bench: dict[str, Any], case: dict[str, Any]
+) -> None:
+    """Such a run has a layout that they do not know, so that they leave it alone."""
+    document = {**MINIMAL, **bench, "test_cases": [{"input": "Hi", **case}]}
+    assert plan(write(tmp_path, json.dumps(document))).layout == LAYOUT
+
+
+def test_documented_benches_are_for_all_workers(full: Path, tmp_path: Path) -> None:
+    """A bench that uses nothing new is worked on by workers of any version; tool calls of outputs are new."""
+    assert plan(full).layout == FIRST_LAYOUT
+    assert (
+        plan(write(tmp_path, HEAD + CASES + "pairwise: {model: j, criterion: Good.}\n")).layout
+        == FIRST_LAYOUT
+    )
+    bench = write(tmp_path, HEAD + CASES)
+    for output, layout in (({"output": "a"}, FIRST_LAYOUT), ({"output": "", "refusal": "No."}, LAYOUT)):
+        outputs = write(tmp_path, json.dumps({"case": 0, "model": "m", **output}), "outputs.jsonl")
+        assert plan(bench, outputs=str(outputs)).layout == layout
+        load = load_cases(Source(bench), SubmitOptions(cases=CaseChoice(outputs=str(outputs))))
+        assert load.layout == layout

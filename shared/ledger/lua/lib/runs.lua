@@ -12,9 +12,9 @@ local function read_run(id)
   local field = call('HMGET', run_key(id), 'state', 'kind', 'ns', 'v', 'gen', 'tried', 'wide', 'storage')
   if not field[1] then return nil end
   return {
-    id = id, state = field[1], kind = field[2], ns = field[3], alien = tonumber(field[4]) ~= LAYOUT,
+    id = id, state = field[1], kind = field[2], ns = field[3], alien = (tonumber(field[4]) or LAYOUT + 1) > LAYOUT,
     retried = field[5] ~= '0', tried = field[6], wide = tonumber(field[7]),
-    mailboxes = field[8] == 'mailboxes' or not field[8] and field[2] == 'turns',
+    layout = tonumber(field[4]), mailboxes = field[8] == 'mailboxes' or not field[8] and field[2] == 'turns',
   }
 end
 

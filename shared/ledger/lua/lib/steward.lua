@@ -90,16 +90,32 @@ local function wake_again(run, chunk, member, wakes)
   add_count('steward ' .. run.kind .. ' wake_repeated')
 end
 
+-- Whether some live workers do not know the layout of a run: they take its wake-ups, and do nothing.
+-- uses: workers_key, layouts_key, FIRST_LAYOUT
+local function has_outdated(run)
+  if run.layout == FIRST_LAYOUT then return false end
+  local current = 0
+  for _, layout in ipairs(call('HVALS', layouts_key(run.kind))) do
+    if tonumber(layout) >= run.layout then current = current + 1 end
+  end
+  return current < call('ZCARD', workers_key(run.kind))
+end
+
 -- Repeats wake-ups that nobody has claimed for a while, for a worker that has nothing to do: had they been in its
 -- queue, it would have taken them. Looks at the newest first, since leases end sooner than wake-ups are overdue.
--- uses: live_key, chunk_key, BULK, UNCLAIMED_MS, clock, read_run, wake_again
+-- The time doubles with each repetition, unless outdated workers take them away.
+-- uses: live_key, chunk_key, BULK, UNCLAIMED_MS, clock, read_run, wake_again, has_outdated
 local function wake_unclaimed(kind, wakes)
   for _, member in ipairs(call('ZREVRANGE', live_key(kind), 0, BULK - 1)) do
     local id, chunk = string.match(member, '^(%S+) (%S+)$')
     local field = call('HMGET', chunk_key(id, chunk), 'st', 'since', 'pub')
-    if field[1] == 'P' and field[2] and clock() - field[2] >= UNCLAIMED_MS * 2 ^ field[3] then
+    local waits = field[1] == 'P' and field[2] and clock() - field[2] or 0
+    if waits >= UNCLAIMED_MS then
       local run = read_run(id)
-      if run and not run.alien and run.state == 'running' then wake_again(run, chunk, member, wakes) end
+      if run and not run.alien and run.state == 'running'
+        and (waits >= UNCLAIMED_MS * 2 ^ field[3] or has_outdated(run)) then
+        wake_again(run, chunk, member, wakes)
+      end
     end
   end
 end
@@ -110,12 +126,13 @@ local function run_and_chunk(member)
 end
 
 -- Takes workers off the lists that have not registered for a lease, and repeats what they may have fetched.
--- uses: workers_key, capacity_key, clock, repeat_wakes
+-- uses: workers_key, capacity_key, layouts_key, clock, repeat_wakes
 local function forget_dead_workers(kind)
   local gone = call('ZRANGEBYSCORE', workers_key(kind), '-inf', clock())
   for _, worker in ipairs(gone) do
     call('ZREM', workers_key(kind), worker)
     call('HDEL', capacity_key(kind), worker)
+    call('HDEL', layouts_key(kind), worker)
   end
   if #gone > 0 then repeat_wakes(kind) end
 end
