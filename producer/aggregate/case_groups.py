@@ -7,7 +7,9 @@ from hashlib import blake2b
 from math import sqrt
 from typing import Any, Final
 
-from producer.aggregate.judging import Judging
+import msgspec
+
+from producer.aggregate.judging import Judging, rubrics_of
 from producer.aggregate.statistics import Z_95, wilson
 from producer.report.cases.opened_rows import OpenedCase
 from shared.names import Outcome
@@ -16,8 +18,6 @@ MOST_GROUPS: Final = 1_000
 """Prompts, tags or checks that are counted; later ones are left out, so that memory is bounded."""
 MOST_CLUSTERS: Final = 20_000
 """Groups of related scores that are kept apart; with more cases, some share a group."""
-JUDGED: Final = "rubric"
-"""The kind of check whose score is a judge's."""
 
 
 class ScoreMean:
@@ -120,13 +120,13 @@ class _Check:
             self.failed += not row["passed"]
         if row["score"] is not None:
             self.scores.add(case.item.case, row["score"])
-        votes = (row.get("detail") or {}).get("votes")
-        if self.kind == JUDGED and votes:
+        for rubric in rubrics_of(row):
             if self.judging is None:
                 self.judging = Judging()
-            self.judging.add_question(
-                case.item, votes, row["passed"], blake2b(_output(case), digest_size=16).digest()
-            )
+            output = bytes.fromhex(rubric.question) or blake2b(_output(case), digest_size=16).digest()
+            # Labels are about the answer: they say nothing of a rubric that a good one does not meet.
+            item = msgspec.structs.replace(case.item, criteria={}) if rubric.negated else case.item
+            self.judging.add_question(item, rubric.votes, rubric.passed, output)
 
     def summary(self, name: str) -> dict[str, Any]:
         """Returns its figures; those of its judges where it has any."""

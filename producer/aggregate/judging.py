@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,8 @@ from shared.contracts.case_vocabulary import Stage
 
 FEW_LABELS: Final = 30
 """Labelled answers below which figures are rough."""
+RUBRIC: Final = "rubric"
+"""The kind of check whose score is a judge's."""
 WORDS: Final = ("pass", "fail", "unclear")
 """What a judge can say."""
 
@@ -236,6 +238,41 @@ def votes_of(detail: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     if votes is not None:
         return votes
     return [detail] if detail.get("verdict") and "model" in detail else []
+
+
+class JudgedRubric(NamedTuple):
+    """What judges said of one rubric of a case."""
+
+    votes: Sequence[Mapping[str, Any]]
+    """Of each judge its `model`, `verdict` and `cost_usd`."""
+    passed: bool | None
+    """What they decided together."""
+    question: str = ""
+    """Identifies what was asked, if a check asked several things."""
+    negated: bool = False
+    """Whether the case passes if the rubric does not."""
+
+
+def rubrics_of(row: Mapping[str, Any]) -> list[JudgedRubric]:
+    """Returns what judges said of a check, or of the rubrics inside of it.
+
+    >>> vote = {"model": "a", "verdict": "pass"}
+    >>> [found] = rubrics_of({"check": "rubric", "passed": True, "detail": {"votes": [vote]}})
+    >>> found.passed, found.question
+    (True, '')
+    >>> inner = {"votes": [vote], "passed": True, "question": "5f", "negated": True}
+    >>> [found] = rubrics_of({"check": "not", "passed": False, "detail": {"judged": [inner]}})
+    >>> found.passed, found.question
+    (True, '5f')
+    """
+    detail = row.get("detail") or {}
+    if "judged" in detail:
+        return [
+            JudgedRubric(each["votes"], each["passed"], each["question"], each["negated"])
+            for each in detail["judged"]
+        ]
+    votes = detail.get("votes") if row["check"] == RUBRIC else None
+    return [JudgedRubric(votes, row["passed"])] if votes else []
 
 
 def _calibrated(pairs: Mapping[tuple[bool, bool], int]) -> Calibration | None:

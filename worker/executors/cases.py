@@ -372,7 +372,7 @@ class CasesEngine:
         with (
             self._sandbox(has_functions=has_functions) if needs_sandbox([check]) else nullcontext() as sandbox
         ):
-            score = evaluation.score(check, subject_of(self._run, payload, reply, sandbox))
+            score = evaluation.outcome(check, subject_of(self._run, payload, reply, sandbox))
         return score, list(evaluation.questions.values())
 
     def _sandbox(self, *, has_functions: bool) -> AbstractContextManager[Sandbox]:

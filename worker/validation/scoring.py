@@ -4,7 +4,7 @@ run_deterministic(checks, subject)     a row for each check; paid ones are not a
 verdict(rows, at_least)                whether the case passes, and its score
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -13,6 +13,7 @@ import msgspec
 
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import PASSED, Score, Subject, no, skipped
+from worker.validation.checks.rubric import AT_LEAST
 from worker.validation.checks.table import KINDS
 from worker.validation.display import escape_surrogates
 from worker.validation.json_path import JsonPathError, select
@@ -25,6 +26,7 @@ MAX_CALLED_NODES: Final = 20
 """The same of a check that calls a function, which may take seconds."""
 MAX_PAID_NODES: Final = 5
 """The same of a check that calls a model."""
+RUBRIC: Final = "rubric"
 NOT_ASKED: Final = "not asked yet"
 """The reason of a paid check that was not asked yet."""
 
@@ -128,6 +130,7 @@ class Evaluation:
         self._answers = answers or {}
         self.questions: dict[bytes, Question] = {}
         """What was not answered yet; a score that stands on it is none."""
+        self._answered: dict[bytes, tuple[Check, Score]] = {}
 
     def is_open(self, check: Check, subject: Subject) -> bool:
         """Whether a model has to be asked before the score of a check is known."""
@@ -136,6 +139,22 @@ class Evaluation:
         dry = Evaluation(self._answers)
         dry.score(check, subject)
         return bool(dry.questions)
+
+    def outcome(self, check: Check, subject: Subject) -> Score:
+        """Finds the score of a check of the case, with what judges said of all rubrics inside of it.
+
+        Raises:
+            CheckUnusableError: a pattern or function cannot be run, whatever the output.
+        """
+        score = self.score(check, subject)
+        judged = [each for each in self._answered.items() if "votes" in each[1][1].detail]
+        if check.check == RUBRIC and len(judged) <= 1:
+            return score
+        negated = list(_negated([check]))
+        detail = {key: value for key, value in score.detail.items() if key != "votes"}
+        if judged:
+            detail["judged"] = [_judged(key, *answered, negated) for key, answered in judged]
+        return score._replace(detail=detail)
 
     def score(self, check: Check, subject: Subject) -> Score:
         """Finds the score of one check, and whether it passes; of several selected nodes, the best one.
@@ -176,11 +195,33 @@ class Evaluation:
         answer = self._answers.get(question.key)
         if answer is None:
             self.questions[question.key] = question
-        return answer or skipped(NOT_ASKED)
+            return skipped(NOT_ASKED)
+        self._answered[question.key] = (check, answer)
+        return answer
 
     def _with_verdict(self, check: Check, score: Score) -> Score:
         """The score with whether the check passes."""
         return score._replace(passed=passes(check, score))
+
+
+def _judged(key: bytes, check: Check, answer: Score, negated: Sequence[Check]) -> dict[str, Any]:
+    """What judges said of one rubric, as the row of the check has it that the rubric is inside of."""
+    threshold = AT_LEAST if check.at_least is None else check.at_least
+    return {
+        "name": check.label,
+        "question": key.hex(),
+        "passed": answer.value is not None and answer.value >= threshold,
+        "negated": any(check == each for each in negated),
+        "votes": answer.detail["votes"],
+    }
+
+
+def _negated(checks: Sequence[Check], *, is_negated: bool = False) -> Iterator[Check]:
+    """Yields the checks that have to fail, so that the outermost one passes."""
+    for check in checks:
+        if is_negated:
+            yield check
+        yield from _negated(check.checks, is_negated=is_negated != (check.check == "not"))
 
 
 def result_of(check: Check, score: Score, cost_usd: float | None = None) -> CheckResult:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from producer.aggregate.judging import rubrics_of
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.wording import case_name, dollars, seconds
 from producer.report.cells import plain
@@ -164,7 +165,7 @@ def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> dict[str, Any]:
 def _check(row: Mapping[str, Any]) -> dict[str, Any]:
     """One check, with the votes of its judges."""
     passed, score = row["passed"], row["score"]
-    votes = (row.get("detail") or {}).get("votes") or ()
+    votes = [vote for rubric in rubrics_of(row) for vote in rubric.votes]
     told = [_vote(vote) for vote in votes if len(votes) > 1]
     return {
         "name": row["name"],

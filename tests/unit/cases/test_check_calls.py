@@ -87,7 +87,7 @@ class Desk:
 
         async def evaluate(check: Check, answers: Mapping[bytes, Score]) -> tuple[Score, list[Question]]:
             evaluation = Evaluation(answers)
-            return evaluation.score(check, subject), list(evaluation.questions.values())
+            return evaluation.outcome(check, subject), list(evaluation.questions.values())
 
         desk = CheckDesk(RUN, Rules(), evaluate, self.ask, self.embed, parked, may_park=may_park)
         return asyncio.run(ask_checks(checks, run_deterministic(checks, subject), desk))
@@ -203,3 +203,25 @@ def test_a_panel_is_asked_at_once_and_may_lack_a_judge() -> None:
     [row] = rows_of(desk.play([panel]))
     assert (row.passed, row.cost_usd) == (True, 0.5)
     assert [vote["verdict"] for vote in row.detail["votes"]] == ["pass", None, "pass"]
+
+
+def test_rows_have_what_judges_said_of_inner_rubrics() -> None:
+    """Each question stands there with its verdict and votes, also where the rubric must not be met."""
+    rude = {**RUBRIC, "rubric": "Is it rude?"}
+    desk = Desk([graded(0.2), graded(0.9)])  # the shorter question is the cheaper one
+    [row] = rows_of(desk.play([{"all": [{"contains": "please"}, RUBRIC, {"not": rude}]}]))
+    assert row.passed is True
+    polite, impolite = row.detail["judged"]
+    assert (polite["name"], polite["passed"], polite["negated"]) == ("rubric: Is it polite?", True, False)
+    assert (impolite["name"], impolite["passed"], impolite["negated"]) == ("rubric: Is it rude?", False, True)
+    assert [vote["score"] for each in (polite, impolite) for vote in each["votes"]] == [0.9, 0.2]
+    assert polite["question"] != impolite["question"]
+
+
+def test_rows_have_what_judges_said_of_each_node() -> None:
+    desk = Desk([graded(0.1), graded(0.8)])
+    [row] = rows_of(desk.play([{**RUBRIC, "json_path": "$[*]"}], json.dumps(["no", "please"])))
+    assert [each["passed"] for each in row.detail["judged"]] == [False, True]
+    [alone] = rows_of(Desk([graded(0.9)]).play([RUBRIC]))
+    assert "judged" not in alone.detail
+    assert len(alone.detail["votes"]) == 1

@@ -221,6 +221,20 @@ def test_rates_of_rubrics_have_the_trust_in_their_judges_beside_them() -> None:
     assert "50.0% of 2" in text
 
 
+def test_rubrics_inside_of_other_checks_have_the_same_figures() -> None:
+    """Each question counts; people's labels do not speak of a rubric that a good answer does not meet."""
+    votes = [{"model": "j", "verdict": "fail", "cost_usd": 0.01}]
+    polite = {"name": "polite", "question": "5f", "passed": False, "negated": False, "votes": votes}
+    rude = {**polite, "name": "rude", "question": "60", "negated": True}
+    item = CasePayload(0, "alpha", "Hi", criteria={"label": "fail"})
+    said = check("both", 0.0, check="all", cost_usd=0.02, detail={"judged": [polite, rude]})
+    [found] = document([row(0, item, said)], run_info((), ["alpha"]))["summary"]["checks"]
+    judge = found["judge"]
+    assert (judge["judged"], judge["calls"], judge["labelled"]) == (2, 2, 1)
+    assert judge["calibration"]["true_failed"] == 1
+    assert judge["consistency"] is None
+
+
 @pytest.mark.parametrize(
     ("text", "value", "met"),
     [
