@@ -75,7 +75,7 @@ def test_missed_targets_are_exit_1(cli: Cli) -> None:
     assert done.code == 1, done
     assert "FAIL" in done.out
     assert "finished: 50 queries" in done.out
-    assert "✗ Q-01  must_contain: missing: " in done.out
+    assert '✗ Q-01  must_contain: lacks "' in done.out
     assert "40 more: `proctor results eval-" in done.out
 
 
@@ -206,7 +206,9 @@ def test_table_and_failed_show_what_went_wrong(cli: Cli) -> None:
     assert "passed" not in table
     assert cli("results", run, "--errors").out == ""
     assert cli("results", run, "--traces").code == 2
-    assert cli("report", run).out.startswith("# Evaluation Report")
+    report = cli("report", run).out
+    assert report.startswith("# ✗ ")
+    assert report.index("| Q-01: ") < report.index("## Aggregate Metrics"), "failed queries are named first"
 
 
 def test_some_queries_are_asked_with_a_limit_of_time(cli: Cli, tmp_path: Path) -> None:

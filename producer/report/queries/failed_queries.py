@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.report.cells import plain
-from producer.report.queries.html_checks import failures
+from producer.report.queries.check_reasons import failures
 from producer.report.queries.opened_rows import opened
 from producer.tables import hanging
 from shared.codecs.item_rows import ItemRow

@@ -9,8 +9,7 @@ import msgspec
 from producer.aggregate.queries import latency_ms
 from producer.report.cells import plain
 from producer.report.html.page import Text, cut
-from producer.report.queries.html_checks import FAILED
-from producer.report.queries.html_checks import told as checks_of
+from producer.report.queries.check_reasons import FAILED, found_by_checks
 from producer.report.queries.opened_rows import OpenedQuery
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_vocabulary import confidence_of, json_object
@@ -41,7 +40,9 @@ def told(query: OpenedQuery, limit: int) -> dict[str, Any]:
     """
     row, result = query.row, query.result
     shown = _input(row) if result is None else result
-    checks = checks_of(shown) if result is not None and not query.code else []
+    tones = {"pass": "pass", "fail": "fail"}
+    found = found_by_checks(shown) if result is not None and not query.code else []
+    checks = [{**check._asdict(), "tone": tones.get(check.word, "skipped")} for check in found]
     confidence = confidence_of(shown.get("response"))
     return {
         "id": element_id(row.index),

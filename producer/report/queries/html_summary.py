@@ -9,7 +9,7 @@ from producer.aggregate.queries import targets
 from producer.aggregate.turns import ranked
 from producer.report.cells import plain
 from producer.report.html.page import Tile, begin, fill
-from producer.report.queries.html_checks import CheckCounts
+from producer.report.queries.check_reasons import CheckCounts
 from producer.report.queries.reports import notes_of
 from producer.report.queries.sections import (
     BY_CATEGORY,
@@ -44,7 +44,7 @@ def opening(document: Mapping[str, Any], info: RunInfo) -> bytes:
         f"Input: {plain(info.source)}",
         *([] if summary["duration_s"] is None else [f"Time: {duration(summary['duration_s'])}"]),
     ]
-    said = [f"Note: {note}" for note in notes_of(info, document)]
+    said = [f"Note: {note}" for note in notes_of(info)]
     said += [f"{summary['retried']:,} retried"] * bool(summary["retried"])
     return begin(
         TITLE,

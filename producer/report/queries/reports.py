@@ -5,23 +5,33 @@ wait on disk for the one, and for the other only what the report shows of them i
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from textwrap import indent
 from typing import Any, BinaryIO, Final
 
-from producer.report.cells import csv_lines
+from producer.report.cells import csv_lines, markdown
+from producer.report.queries.check_reasons import failures
 from producer.report.queries.opened_rows import opened
+from producer.report.queries.run_verdict import verdict_of
 from producer.report.queries.sections import EXCERPT_CHARS
+from producer.report.queries.sources import sources_of
 from producer.report.queries.to_csv import COLUMNS, csv_row
 from producer.report.queries.to_json import results_json, run_config
-from producer.report.queries.to_markdown import report_markdown
+from producer.report.queries.to_markdown import table, verdict_markdown
+from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import json_object
 from shared.runs import RunInfo
 
+MOST_FAILURES: Final = 500
+"""Failed queries that Markdown lists; `proctor results` lists all."""
+MOST_NAMES: Final = 10
+"""Queries that a line of equal errors names."""
+ERROR_CHARS: Final = 300
+ANSWER_CHARS: Final = 200
 _NO_RESULTS: Final = b'"results": []\n}\n'
 """How a results file without results ends."""
 
@@ -86,7 +96,7 @@ class QueriesJsonReport:
 
 
 class QueriesMarkdownReport:
-    """Writes the report of nine sections.
+    """Writes the verdict, the queries that failed, and the sections of the document.
 
     Args:
         out: where to.
@@ -96,16 +106,43 @@ class QueriesMarkdownReport:
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._info = out, info
         self._results = list[dict[str, Any]]()
+        self._failed = list[tuple[str, ...]]()
+        self._errors: dict[str, list[str]] = {}
+        self._failures = 0
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Keeps what the report shows of some results."""
-        self._results += [_shown(query.shown) for query in opened(rows) if query.result is not None]
+        for query in opened(rows):
+            if query.result is None:
+                continue
+            self._results.append(_shown(query.shown))
+            if query.code:
+                self._errors.setdefault(query.error, []).append(str(query.result["id"]))
+            elif not query.result["overall_pass"]:
+                self._failures += 1
+                if len(self._failed) < MOST_FAILURES:
+                    self._failed.append(_failed_row(query.result))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
-        metrics, notes = document["summary"]["metrics"], notes_of(self._info, document)
-        text = report_markdown(self._results, metrics, self._info.run, notes=notes)
+        verdict = verdict_of(document, notes_of(self._info))
+        metrics, run = document["summary"]["metrics"], self._info.run
+        text = verdict_markdown(verdict, list(self._blocks()), self._results, metrics, run)
         self._out.write(text.encode(errors="replace"))
+
+    def _blocks(self) -> Iterator[str]:
+        """Yields equal errors as one line with their count, then each failed query with its reasons."""
+        lines = [
+            f"- **{plural(len(names), 'query')} without an answer:** {markdown(error, ERROR_CHARS)}"
+            f" ({markdown(', '.join(names[:MOST_NAMES]))}{', …' * (len(names) > MOST_NAMES)})"
+            for error, names in sorted(self._errors.items(), key=lambda each: -len(each[1]))
+        ]
+        if lines:
+            yield "\n".join(lines)
+        if self._failed:
+            yield table(("Query", "Why", "Answer", "Sources"), self._failed)
+        if self._failures > len(self._failed):
+            yield f"{self._failures - len(self._failed):,} more: `proctor results {self._info.run} --failed`"
 
 
 def config_of(info: RunInfo) -> dict[str, Any]:
@@ -115,20 +152,28 @@ def config_of(info: RunInfo) -> dict[str, Any]:
     return run_config(delay_s=delay_s, api_url=run.api_url, start_from=run.start_from, version=run.version)
 
 
-def notes_of(info: RunInfo, document: Mapping[str, Any]) -> list[str]:
-    """Says what a reader must know before trusting the numbers."""
-    run, counts = QueryRun.from_snapshot(info.snapshot), document["counts"]
-    notes = []
+def notes_of(info: RunInfo) -> list[str]:
+    """Returns what a reader must know of the settings before trusting the numbers."""
+    run, notes = QueryRun.from_snapshot(info.snapshot), list[str]()
     if run.offset:
         notes.append(f"partial: begins at {run.start_from}, {run.offset} earlier queries are not in it")
     if run.chosen:
         notes.append(f"partial: {run.chosen}")
-    done = counts["passed"] + counts["failed"] + counts["error"]
-    if done < counts["total"]:
-        notes.append(f"partial: {done} of {counts['total']} queries were sent ({info.state})")
     if run.repeat > 1:
         notes.append(f"each query was asked {run.repeat} times")
     return notes
+
+
+def _failed_row(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Makes the row of a query that failed."""
+    response = json_object(result["response"])
+    sources = [source.short for source in sources_of(response) if source.is_cited]
+    return (
+        f"{markdown(result['id'])}: {markdown(result['query'], EXCERPT_CHARS)}",
+        markdown("; ".join(failures(result)) or "no check is applicable", ERROR_CHARS),
+        markdown(response.get("answer"), ANSWER_CHARS),
+        markdown("; ".join(sources), EXCERPT_CHARS) or "none",
+    )
 
 
 def _shown(result: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Screen
+from producer.report.queries.check_reasons import failures
 from producer.report.queries.failed_queries import QueryFailures
-from producer.report.queries.html_checks import failures
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.text import duration, plural
 from shared.codecs.item_rows import ItemRow

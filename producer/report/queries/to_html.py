@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final
 from producer.report.cells import plain
 from producer.report.html.page import chunked, end, fill, text_limit
 from producer.report.html.spool import Spool
-from producer.report.queries.html_checks import CheckCounts
+from producer.report.queries.check_reasons import CheckCounts
 from producer.report.queries.html_query import element_id, told
 from producer.report.queries.html_summary import TEMPLATE, facts_of, opening, summary_of
 from producer.report.queries.opened_rows import OpenedQuery, opened

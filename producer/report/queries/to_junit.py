@@ -7,6 +7,7 @@ from typing import BinaryIO
 import msgspec
 
 from producer.report.junit import NEVER, JunitTest, SuitePerClass
+from producer.report.queries.check_reasons import failures
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from shared.codecs.item_rows import ItemRow
 from shared.names import Outcome
@@ -28,8 +29,8 @@ def tests_of(rows: Iterable[ItemRow]) -> Iterator[JunitTest]:
 def query_test(query: OpenedQuery) -> JunitTest:
     """Makes a test of a query."""
     # Of a query that was never sent the row has its input, with the same keys.
-    told = query.result or _decode(query.row.line)
-    return _query_test(query, str(told["category"]), f"{told['id']}: {told['query']}")
+    named = query.result or _decode(query.row.line)
+    return _query_test(query, str(named["category"]), f"{named['id']}: {named['query']}")
 
 
 def _query_test(query: OpenedQuery, category: str, name: str) -> JunitTest:
@@ -46,7 +47,7 @@ def _query_test(query: OpenedQuery, category: str, name: str) -> JunitTest:
         for word, check in query.result["checks"].items()
         if check.get("applicable", True) and not check["pass"]
     }
-    why = f"missed: {', '.join(missed)}" if missed else "no check is applicable"
+    why = "; ".join(failures(query.result)) or "no check is applicable"
     body = [f"{word}: {json.dumps(check, ensure_ascii=False)}" for word, check in missed.items()]
     body.append(f"response: {json.dumps(query.result['response'], ensure_ascii=False)}")
     return JunitTest(category, name, "failure", time_s, "failed_checks", why, "\n".join(body))

@@ -1,7 +1,8 @@
 """Writes the report of an evaluation run in Markdown: the nine sections of the harness document.
 
 Every section stands in every report, with "None" where there is nothing to list, so that a reader can tell
-"no hallucinations" from "not looked at". All cells are escaped.
+"no hallucinations" from "not looked at". All cells are escaped. The evaluation harness writes exactly these;
+reports of `proctor` begin with the verdict and the queries that failed (`verdict_markdown`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 from producer.aggregate.queries import is_citation_applicable, is_vacuous
 from producer.report.cells import markdown
+from producer.report.queries.run_verdict import Verdict, marked
 from producer.report.queries.sections import (
     BY_CATEGORY,
     CATEGORY_COLUMNS,
@@ -41,23 +43,56 @@ def report_markdown(
         run_id: the run; its name tells when it began.
         notes: what a reader must know before trusting the numbers, such as a partial run.
     """
-    said = {
+    head = ("# Evaluation Report", *_facts(metrics, run_id, notes))
+    return "\n\n".join(("\n".join(head), *_sections(results, metrics))) + "\n"
+
+
+def verdict_markdown(
+    verdict: Verdict,
+    failures: Sequence[str],
+    results: Sequence[Result],
+    metrics: Mapping[str, Any],
+    run_id: str,
+) -> str:
+    """Returns the report headed by its verdict; the failed queries follow, if there are any.
+
+    Args:
+        verdict: of the run.
+        failures: blocks of Markdown about what failed; empty for none.
+        results: results of queries, in the order in which they shall stand.
+        metrics: see `calculate_metrics`.
+        run_id: the run.
+    """
+    why = markdown(" ".join(verdict.why))
+    blocks = [f"# {markdown(marked(verdict))}", *filter(None, [why])]
+    blocks.append("\n".join(_facts(metrics, run_id, ())[1:]))
+    if failures:
+        blocks += ["## What failed", *failures]
+    return "\n\n".join((*blocks, *_sections(results, metrics))) + "\n"
+
+
+def table(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """Writes a table of cells that are safe."""
+    lines = [columns, tuple("---" for _ in columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _sections(results: Sequence[Result], metrics: Mapping[str, Any]) -> list[str]:
+    """Sections 2 to 9."""
+    notes = {
         KEYWORDS.title: vacuous_note(sum(map(is_vacuous, results))),
         NOT_APPLICABLE.title: _not_applicable(results),
     }
-    sections = (
-        _header(metrics, run_id, notes),
+    return [
         _section(METRICS, METRIC_COLUMNS, [row for _, row in metric_rows(metrics)]),
         _section(BY_CATEGORY, CATEGORY_COLUMNS, category_rows(metrics, markdown)),
-        *(_listed(listing, results, said.get(listing.title, "")) for listing in (*FAILURES, RAW)),
-    )
-    return "\n\n".join(sections) + "\n"
+        *(_listed(listing, results, notes.get(listing.title, "")) for listing in (*FAILURES, RAW)),
+    ]
 
 
-def _header(metrics: Mapping[str, Any], run_id: str, notes: Sequence[str]) -> str:
-    """Section 1: what was run, when, and how much of it can be judged."""
-    lines = [
-        "# Evaluation Report",
+def _facts(metrics: Mapping[str, Any], run_id: str, notes: Sequence[str]) -> list[str]:
+    """Section 1 below its heading: what was run, when, and how much of it can be judged."""
+    return [
         "",
         f"- **Date:** {began_at(run_id) or '-'}",
         f"- **Run ID:** {markdown(run_id)}",
@@ -65,7 +100,6 @@ def _header(metrics: Mapping[str, Any], run_id: str, notes: Sequence[str]) -> st
         f"- **Successful:** {metrics['successful_queries']}/{metrics['total_queries']}",
         *(f"- **Note:** {markdown(note)}" for note in notes),
     ]
-    return "\n".join(lines)
 
 
 def _not_applicable(results: Sequence[Result]) -> str:
@@ -86,8 +120,7 @@ def _section(title: str, columns: Sequence[str], rows: Sequence[Row], note: str 
     if note:
         parts.append(note)
     if rows:
-        lines = [columns, tuple("---" for _ in columns), *rows]
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        parts.append(table(columns, rows))
     else:
         parts.append(NONE)
     return "\n\n".join(parts)

@@ -82,7 +82,7 @@ def test_queries_are_told_by_category() -> None:
     [error] = root.iter("error")
     assert error.attrib["message"] == "Timeout after 30s"
     first = next(root.iter("failure"))
-    assert first.attrib["message"] == "missed: must_contain"
+    assert first.attrib["message"] == 'must_contain: lacks "yes" (0 of 1 keyword found)'
     assert "response: {" in str(first.text)
 
 

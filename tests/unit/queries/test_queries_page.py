@@ -8,7 +8,7 @@ import pytest
 
 from producer.aggregate.queries import calculate_metrics
 from producer.report.queries import to_html
-from producer.report.queries.html_checks import told
+from producer.report.queries.check_reasons import found_by_checks
 from producer.report.queries.to_markdown import report_markdown
 from shared.codecs.item_rows import POISON_CODE, ItemRow
 from shared.names import RunState
@@ -78,7 +78,6 @@ def test_the_first_screen_says_what_counts(tmp_path: Path) -> None:
     assert re.search(rf'<p class="verdict bad"><span aria-hidden="true">✗</span> {verdict}</p>', head)
     assert "Date: 2026-02-10 14:30:00 UTC · Run ID: eval-2026-02-10T14-30-00" in head
     assert "Queries: 9 · Successful: 8/9" in head
-    assert "Note: partial: 9 of 11 queries were sent (cancelled)" in head
     assert re.search(r"<dt>OOS Handling</dt><dd>50.0%<small>FAIL, target &gt;= 90%</small>", head)
     assert re.search(r"<dt>Avg Latency</dt><dd>1200ms<small>PASS, target &lt; 5000ms</small>", head)
 
@@ -124,10 +123,10 @@ def test_a_query_is_told_with_all_that_came_back(tmp_path: Path) -> None:
     assert "<h4>Answer</h4><pre>no</pre>" in missing
     assert "High - found" in missing
     assert "<h4>Sources</h4><pre>{&#34;title&#34;: &#34;S&#34;}</pre>" in missing
-    assert "✗ must_contain: missing: yes (0 of 1 found)" in missing.split("<noscript>")[0]
+    assert "✗ must_contain: lacks &#34;yes&#34; (0 of 1 keyword found)" in missing.split("<noscript>")[0]
     checks = [" ".join(re.sub("<[^>]*>", " ", each).split()) for each in missing.split("<li")[1:]]
     assert [check.partition("> ")[2] for check in checks][:2] == [
-        "must_contain fail missing: yes (0 of 1 found)",
+        "must_contain fail lacks &#34;yes&#34; (0 of 1 keyword found)",
         "must_not_contain pass no sign of invention",
     ]
 
@@ -135,22 +134,22 @@ def test_a_query_is_told_with_all_that_came_back(tmp_path: Path) -> None:
 def test_checks_say_what_they_found() -> None:
     """Each verdict of each check has a reason in words."""
     declined = answered("Q-1", "I cannot help.", chunks=0, is_oos=True, must_contain=[])
-    reasons = {check["name"]: (check["word"], check["reason"]) for check in told(declined)}
+    reasons = {check.name: (check.word, check.reason) for check in found_by_checks(declined)}
     assert reasons == {
-        "must_contain": ("pass", "no keyword asked for"),
+        "must_contain": ("pass", "no keyword required"),
         "must_not_contain": ("pass", "no sign of invention"),
         "expected_docs": ("pass", "no document expected"),
         "citation_present": ("N/A", "No chunks retrieved — citation N/A"),
-        "oos_handling": ("pass", "declined: cannot help"),
-        "latency": ("pass", "1,200 ms, less than 5,000 ms wanted"),
+        "oos_handling": ("pass", 'declined with "cannot help"'),
+        "latency": ("pass", "1,200 ms, limit 5,000 ms"),
     }
     invented = answered("Q-2", "yes, a guess", expected_docs=["BK-01"], is_oos=True)
-    reasons = {check["name"]: (check["word"], check["reason"]) for check in told(invented)}
-    assert reasons["must_contain"] == ("pass", "all 1 found")
-    assert reasons["must_not_contain"] == ("fail", "found: guess")
-    assert reasons["expected_docs"] == ("fail", "not among the related documents: BK-01")
+    reasons = {check.name: (check.word, check.reason) for check in found_by_checks(invented)}
+    assert reasons["must_contain"] == ("pass", "its keyword found")
+    assert reasons["must_not_contain"] == ("fail", 'contains "guess"')
+    assert reasons["expected_docs"] == ("fail", "did not retrieve BK-01")
     assert reasons["citation_present"] == ("pass", "1 source, 0 citations")
-    assert reasons["oos_handling"] == ("fail", "no sign of declining")
+    assert reasons["oos_handling"] == ("fail", "out of scope, but not declined")
 
 
 @pytest.mark.parametrize("text", [MARKUP, HOSTILE])

@@ -61,7 +61,7 @@ def test_the_table_says_which_checks_failed() -> None:
     result = answered("Q-01", "no", expected_docs=["BK-02"])
     row = ItemRow(0, "f", json.dumps(result).encode(), 1_000, 2_000, 1, 7)
     assert table_rows([row])[0][-1] == (
-        "must_contain: missing: yes (0 of 1 found); expected_docs: not among the related documents: BK-02"
+        'must_contain: lacks "yes" (0 of 1 keyword found); expected_docs: did not retrieve BK-02'
     )
     metrics = calculate_metrics([result])
     assert (

@@ -1,8 +1,8 @@
-"""Says of the six checks of a query what they found, in a line each, and counts them over a run."""
+"""Writes what the six checks of a query found, in a line each, and counts their verdicts over a run."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import check_of
 from producer.aggregate.statistics import wilson
@@ -17,12 +17,19 @@ REASON_CHARS: Final = 300
 PASSED: Final = "pass"
 FAILED: Final = "fail"
 NOT_APPLICABLE: Final = "N/A"
-TONES: Final[Mapping[str, str]] = {PASSED: "pass", FAILED: "fail", NOT_APPLICABLE: "skipped"}
-"""Classes of the page's style."""
+REASON_OF_CHECK: Final[Mapping[str, str]] = {
+    "must_contain": "required keywords missing",
+    "must_not_contain": "sign of invention found",
+    "expected_docs": "expected document not retrieved",
+    "citation_present": "nothing cited",
+    "oos_handling": "out of scope, but not declined",
+    "latency": "too slow",
+}
+"""The kind of a failure, by which failed queries are grouped."""
 
 
 class CheckCounts:
-    """Counts what the checks said of queries with an answer.
+    """Counts the verdicts of the checks on queries with an answer.
 
     >>> counts = CheckCounts()
     >>> counts.add({"error": None, "checks": {"latency": {"pass": True}}})
@@ -65,46 +72,50 @@ def word_of(check: Check) -> str:
     return PASSED if check.get("pass") else FAILED
 
 
-def told(result: Mapping[str, Any]) -> list[dict[str, str]]:
+class FoundByCheck(NamedTuple):
+    """What one check found."""
+
+    name: str
+    """As in the document."""
+    word: str
+    """`PASSED`, `FAILED` or `NOT_APPLICABLE`."""
+    reason: str
+
+
+def found_by_checks(result: Mapping[str, Any]) -> list[FoundByCheck]:
     """Returns the six checks of a result, each with its verdict and what it found."""
     checks = [(name, check_of(result, name)) for name in CHECKS]
     return [
-        {
-            "name": name,
-            "word": word_of(check),
-            "tone": TONES[word_of(check)],
-            "reason": plain(_REASONS[name](check), REASON_CHARS),
-        }
+        FoundByCheck(name, word_of(check), plain(_REASONS[name](check), REASON_CHARS))
         for name, check in checks
     ]
 
 
 def failures(result: Mapping[str, Any]) -> list[str]:
-    """Names the checks that failed, each with what it found.
+    """Returns the failed checks, each with what it found.
 
-    >>> failures({"checks": dict.fromkeys(CHECKS, {"pass": True}) | {"latency": {"latency_ms": 7_000}}})
-    ['latency: 7,000 ms, less than 0 ms wanted']
+    >>> slow = {"latency_ms": 7_000, "threshold_ms": 5_000}
+    >>> failures({"checks": dict.fromkeys(CHECKS, {"pass": True}) | {"latency": slow}})
+    ['latency: 7,000 ms, limit 5,000 ms']
     """
-    return [f"{check['name']}: {check['reason']}" for check in told(result) if check["word"] == FAILED]
+    return [f"{check.name}: {check.reason}" for check in found_by_checks(result) if check.word == FAILED]
 
 
 def _keywords(check: Check) -> str:
     """What `must_contain` found."""
     total = check.get("total") or 0
     if not total:
-        return "no keyword asked for"
-    missing = _listed(check.get("missing"))
-    return (
-        f"missing: {missing} ({check.get('matched', 0)} of {total} found)"
-        if missing
-        else f"all {total} found"
-    )
+        return "no keyword required"
+    missing = _quoted(check.get("missing"))
+    if not missing:
+        return "its keyword found" if total == 1 else f"all {total} keywords found"
+    return f"lacks {missing} ({check.get('matched', 0)} of {plural(total, 'keyword')} found)"
 
 
 def _forbidden(check: Check) -> str:
     """What `must_not_contain` found."""
-    found = _listed(check.get("found"))
-    return f"found: {found}" if found else "no sign of invention"
+    found = _quoted(check.get("found"))
+    return f"contains {found}" if found else "no sign of invention"
 
 
 def _documents(check: Check) -> str:
@@ -113,32 +124,41 @@ def _documents(check: Check) -> str:
     if not expected:
         return "no document expected"
     if not found:
-        return f"not among the related documents: {expected}"
-    return f"found: {found}" if found == expected else f"found: {found}, of {expected}"
+        return f"did not retrieve {expected}"
+    return f"retrieved {found}" if found == expected else f"retrieved {found}, of {expected}"
 
 
 def _citations(check: Check) -> str:
     """What `citation_present` found."""
-    counts = [plural(int(check.get(f"{noun}_count") or 0), noun) for noun in ("source", "citation")]
-    return str(check.get("reason") or ", ".join(counts))
+    counts = {noun: int(check.get(f"{noun}_count") or 0) for noun in ("source", "citation")}
+    if check.get("reason"):
+        return str(check["reason"])
+    if not any(counts.values()):
+        return "cites nothing"
+    return ", ".join(plural(number, noun) for noun, number in counts.items())
 
 
 def _declined(check: Check) -> str:
     """What `oos_handling` found."""
     if not check.get("applicable", True):
         return "in scope"
-    found = _listed(check.get("signals_found"))
-    return f"declined: {found}" if found else "no sign of declining"
+    found = _quoted(check.get("signals_found"))
+    return f"declined with {found}" if found else "out of scope, but not declined"
 
 
 def _latency(check: Check) -> str:
     """What `latency` found."""
-    return f"{check.get('latency_ms', 0):,} ms, less than {check.get('threshold_ms', 0):,} ms wanted"
+    return f"{check.get('latency_ms', 0):,} ms, limit {check.get('threshold_ms', 0):,} ms"
 
 
 def _listed(texts: Any) -> str:
     """Joins texts."""
     return ", ".join(text for text in texts or () if isinstance(text, str))
+
+
+def _quoted(texts: Any) -> str:
+    """Joins texts of people's own choice, each in quotation marks."""
+    return ", ".join(f'"{text}"' for text in texts or () if isinstance(text, str))
 
 
 _REASONS: Final[Mapping[str, Callable[[Check], str]]] = {

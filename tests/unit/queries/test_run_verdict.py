@@ -1,0 +1,153 @@
+"""What reports of queries begin with: the verdict, its doubts, and what failed with its sources."""
+
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from producer.aggregate.gates import parse_gate
+from producer.document import document_of, totals_of
+from producer.report.formats import format_of
+from producer.report.queries.run_verdict import Verdict, marked, verdict_of
+from producer.report.queries.sources import sources_of
+from shared.codecs.item_rows import ItemRow
+from shared.names import RunState
+from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
+from tests.support.run_pages import queries_run, query_rows
+from worker.queries.reply import timed_out
+from worker.queries.verdict import query_result
+
+LOST = query_result(baseline("Q-08"), timed_out(30_004))
+MIXED = [answered("Q-1"), answered("Q-2", "no")]
+
+
+def verdict(rows: list[ItemRow], **changes: Any) -> Verdict:
+    """The verdict of some rows."""
+    return verdict_of(document(rows, **changes))
+
+
+def document(rows: list[ItemRow], **changes: Any) -> dict[str, Any]:
+    """The document of some rows."""
+    info = queries_run(len(rows), **changes)
+    totals = totals_of(info.kind)
+    totals.add(rows)
+    return document_of(info, totals)
+
+
+def markdown(rows: list[ItemRow]) -> str:
+    """The report of some rows."""
+    info, out = queries_run(len(rows)), BytesIO()
+    report = format_of(info.kind, "md")(out, info)
+    report.page(rows)
+    report.end(document(rows))
+    return out.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    ("results", "never_sent", "state", "sentence"),
+    [
+        (one_of_each(), 0, "finished", "✗ 1 of 5 targets missed: OOS handling 50.0 %, needs ≥ 90 %"),
+        ([answered("Q-1")] * 2, 0, "finished", "✓ All 4 targets are met and every query passed"),
+        (
+            MIXED,
+            0,
+            "finished",
+            "✗ 1 of 2 queries failed; all 4 targets are met",
+        ),
+        (
+            [answered("Q-1"), LOST],
+            0,
+            "finished",
+            "! 1 of 2 queries has no answer; all 4 targets are met",
+        ),
+        ([LOST], 2, "aborted", "! Aborted after 1 of 3 queries: no query was answered"),
+        (
+            [answered("Q-1")],
+            1,
+            "cancelled",
+            "! Cancelled after 1 of 2 queries: all 4 targets are met and every answered query passed",
+        ),
+        ([answered("Q-1", "no")], 1, "running", "● Running: 1 of 2 queries done"),
+    ],
+)
+def test_the_verdict_is_one_sentence(
+    results: list[dict[str, Any]], never_sent: int, state: str, sentence: str
+) -> None:
+    """Missed targets come before failed queries, these before errors, and a cut run says so first."""
+    rows = query_rows(results, never_sent=never_sent)
+    assert marked(verdict(rows, state=RunState(state))) == sentence
+
+
+def test_rates_say_what_they_are_a_share_of() -> None:
+    """Of answered and of all where these differ; none at all without an answer."""
+    why = " ".join(verdict(query_rows(one_of_each(), never_sent=2), state=RunState.CANCELLED).why)
+    assert "4 of 8 answered queries passed (50.0 % of answered, 36.4 % of all 11)." in why
+    assert "1 has no answer, 2 were never sent." in why
+    assert verdict(query_rows(MIXED)).why[0] == "1 of 2 queries passed (50.0 %)."
+    nothing = " ".join(verdict(query_rows([LOST], never_sent=2), state=RunState.ABORTED).why)
+    assert nothing == "1 has no answer, 2 were never sent."
+    assert "%" not in nothing
+
+
+def test_the_doubt_is_said_and_only_where_there_is_one() -> None:
+    """A rate whose interval holds its target is named; with many queries none is."""
+    few = " ".join(verdict(query_rows([answered("Q-1")])).why)
+    assert "Too few queries to be sure" in few
+    assert "deflection rate 21 to 100 %" in few
+    many = " ".join(verdict(query_rows([answered(f"Q-{at}") for at in range(60)])).why)
+    assert many == "60 of 60 queries passed (100.0 %)."
+    vacuous = verdict(query_rows([answered(f"Q-{at}", must_contain=[]) for at in range(60)])).why
+    assert vacuous[-1] == "60 in-scope queries require no keyword and count as deflected."
+
+
+def test_failed_gates_are_named() -> None:
+    """A gate that failed is the verdict where no target was missed, and it is said which."""
+    rows = query_rows(MIXED)
+    info, totals = queries_run(2), totals_of(queries_run(2).kind)
+    totals.add(rows)
+    found = verdict_of(document_of(info, totals, gates=[parse_gate("pass_rate<0.9")]))
+    assert found.sentence == "1 gate failed; all 4 targets are met"
+    assert any(sentence.startswith("Gate failed: pass_rate 0.5 < 0.9") for sentence in found.why)
+
+
+def test_markdown_begins_with_what_failed() -> None:
+    """The verdict, then equal errors as one line and each failed query with reason, answer and sources."""
+    lost = [query_result(baseline(f"Q-{at}"), timed_out(30_004)) for at in range(20, 33)]
+    text = markdown(query_rows([*one_of_each(), *lost]))
+    head, _, rest = text.partition("\n## Aggregate Metrics\n")
+    assert head.startswith("# ✗ 1 of 5 targets missed: OOS handling 50.0 %, needs ≥ 90 %\n")
+    assert "- **14 queries without an answer:** api_timeout: Timeout after 30s" in head
+    assert "(Q-08, Q-20, Q-21, Q-22, Q-23, Q-24, Q-25, Q-26, Q-27, Q-28, …)" in head
+    assert '| Q-02: What about Q-02? | must_contain: lacks "yes" (0 of 1 keyword found) | no | S |' in head
+    assert "| Q-07: What about Q-07? | citation_present: cites nothing | yes | none |" in head
+    assert [line for line in head.splitlines() if line.startswith("| Q-")][2].startswith("| Q-05")
+    assert rest.count("\n## ") == 7, "the sections of the document follow"
+    assert "What failed" not in markdown(query_rows([answered("Q-1")]))
+
+
+def test_hostile_text_stays_in_its_cell() -> None:
+    """A hostile id, answer or source breaks no table and starts no markup."""
+    head = markdown(query_rows([answered(HOSTILE, HOSTILE, query=HOSTILE)])).partition("\n## Aggregate")[0]
+    [row] = [line for line in head.splitlines() if "must_contain: lacks" in line]
+    assert row.replace("\\|", "").count("|") == 5
+    assert "<script>" not in head
+    assert "\x1b" not in head
+
+
+def test_sources_are_found_whatever_they_are() -> None:
+    """Strings, objects with keys of their own, and nonsense; the same place is one source, cited first."""
+    reply: dict[str, Any] = {
+        "sources": ["Handbook", {"document": "Guide", "page": 3, "metadata": {"chunk_id": "c7"}}],
+        "citations": [{"title": "Handbook", "similarity": 0.8125, "page_content": "All of it."}],
+        "relatedDocs": [{"docId": "c7", "title": "Guide"}, {"url": "https://x.example/a"}, 7, None, ["x"]],
+    }
+    found = sources_of(reply)
+    assert [(each.name, each.is_cited) for each in found] == [
+        *(("Handbook", True), ("Guide", True), ("https://x.example/a", False)),
+        *(("7", False), ("null", False), ("x", False)),
+    ]
+    assert (found[0].score, found[0].text) == ("0.812", "All of it.")
+    assert (found[1].id, found[1].section, found[1].short) == ("c7", "3", "Guide, 3")
+    nonsense: tuple[Any, ...] = (None, {"sources": 0, "citations": {}}, {"sources": {}}, "text")
+    for reply_of_another_kind in nonsense:
+        assert sources_of(reply_of_another_kind) == []
