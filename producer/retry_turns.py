@@ -11,7 +11,8 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from producer.load.chunks import CHUNK_TURNS, LIVE_CHUNK_TURNS, TurnLine, chunked
+from producer.load.chunks import CHUNK_TURNS
+from producer.load.turns import LIVE_CHUNK_TURNS, TurnLine, chunked
 from producer.options import Publishes
 from shared.codecs.turn_batches import unpack_batch
 from shared.contracts.live_turns import LiveRun

@@ -1,34 +1,19 @@
-"""Cuts inputs into chunks: turns by consecutive lines and whole threads, cases and queries by number.
+"""What every loader returns: a `Load` with the chunks of its input; also the number of items in a chunk.
 
-A chunk contains the items of one Celery message; a batch is the turns of one thread in one chunk, stored in
-one ledger field. Every loader returns a `Load` with the chunks of its input. Pure: no files, no Redis.
+A chunk contains the items of one Celery message. Pure: no files, no Redis.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice, pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from producer.run_ids import new_run_id
-from shared.codecs.turn_batches import pack_batch
 from shared.ledger import ChunkPlan
 from shared.ledger.bounds import FIRST_LAYOUT
 
 CHUNK_TURNS: Final = 1_000
 """A chunk closes at this many turns, when the thread changes: about 10 ms of work."""
-LIVE_CHUNK_TURNS: Final = 500
-"""The same of turns that a model answers: two chunks, with fifty threads each, fill a process."""
-CHUNK_GROWTH: Final = 2
-"""Chunks of a long input grow to so many times the turns: a message costs as much as a hundred turns."""
-CHUNK_SHARE: Final = 20
-"""A chunk grows to no more than one in so many of the turns before it, so that all workers have some."""
-CHUNK_SLACK: Final = 1.5
-"""A chunk closes at so many times its turns even inside a thread, which then goes on in the next one."""
-CHUNK_BATCHES_MOST: Final = 1_500
-"""A chunk closes here, whatever else it holds: scripts read a batch each in one command."""
-CHUNK_BYTES_MOST: Final = 2 << 20
-"""A chunk closes here whatever it holds: a worker has several chunks in memory at once."""
 LOAD_ITEMS: Final = 1_000
 """Batches in one call of the ledger, at most."""
 LOAD_BYTES: Final = 1 << 20
@@ -41,19 +26,6 @@ SPARE_SHARE: Final = 2
 """One chunk in so many more is open than there are places for."""
 FIRST_CHARS: Final = 80
 """Longest thread name shown in a task's arguments."""
-
-
-class TurnLine(NamedTuple):
-    """One proved line."""
-
-    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a line
-    """Position among the turns, from 0."""
-    line_no: int
-    """Physical line in the file, from 1; blank lines count."""
-    thread: str
-    """The turn's threadId."""
-    raw: bytes
-    """The line without its line end: one JSON object."""
 
 
 class Chunk(NamedTuple):
@@ -88,81 +60,6 @@ class Load(NamedTuple):
     """Workers that do not know this layout leave the run alone."""
     run_id: Callable[[int, int], str] = lambda now_ms, _copy: new_run_id(now_ms)
     """Makes the run's id from the time and, counted from 1, how often ids of this time were taken."""
-
-
-def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
-    r"""Groups lines into chunks as they come.
-
-    Args:
-        pages: lines in order, some at a time.
-        turns: how many a chunk holds at least, but for the last one and those of very long lines.
-
-    >>> lines = [TurnLine(0, 1, "a", b"A"), TurnLine(1, 2, "b", b"B"), TurnLine(2, 3, "a", b"C")]
-    >>> [chunk] = chunked([lines])
-    >>> chunk.items
-    {'0.0': b'0,2\nA\nC', '0.1': b'1\nB'}
-    """
-    number, taken, size, before = 0, list[TurnLine](), 0, 0
-    for page in pages:
-        taken += page
-        size += _size(page)
-        while len(taken) >= CHUNK_SLACK * _aim(turns, before) or size >= CHUNK_BYTES_MOST:
-            end = _cut(taken, _aim(turns, before))
-            yield _chunk(number, taken[:end])
-            taken = taken[end:]
-            number, size, before = number + 1, _size(taken), before + end
-    while taken:
-        end = _cut(taken, _aim(turns, before))
-        yield _chunk(number, taken[:end])
-        number, taken, before = number + 1, taken[end:], before + end
-
-
-def _aim(turns: int, before: int) -> int:
-    """How many turns the next chunk is to hold, when so many are in those before it.
-
-    >>> [_aim(1_000, before) for before in (0, 30_000, 1_000_000)]
-    [1000, 1500, 2000]
-    """
-    return min(max(turns, before // CHUNK_SHARE), CHUNK_GROWTH * turns)
-
-
-def _size(lines: Sequence[TurnLine]) -> int:
-    """Bytes of some lines."""
-    return sum([len(line[3]) for line in lines])
-
-
-def _cut(lines: Sequence[TurnLine], turns: int) -> int:
-    """Finds where a chunk ends: where the thread changes, where it is full, or where it is too heavy."""
-    some = lines[: int(CHUNK_SLACK * turns)]
-    sizes = list(accumulate([len(line[3]) for line in some]))
-    end = min(len(some), bisect_left(sizes, CHUNK_BYTES_MOST) + 1)
-    changes = _changes(some[:end])
-    if len(changes) >= CHUNK_BATCHES_MOST:
-        end = changes[CHUNK_BATCHES_MOST - 1]
-    at = bisect_left(changes, turns)
-    return min(end, changes[at]) if at < len(changes) else end
-
-
-def _changes(lines: Sequence[TurnLine]) -> list[int]:
-    """Finds the lines whose thread is not that of the line before."""
-    threads = [line[2] for line in lines]
-    return [at for at, (before, thread) in enumerate(pairwise(threads), 1) if before != thread]
-
-
-def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
-    """Packs lines into one batch a thread, in the order in which the threads appear."""
-    numbers, raws = [line[0] for line in lines], [line[3] for line in lines]
-    by_thread = dict[str, tuple[list[int], list[bytes]]]()
-    for start, end in pairwise([0, *_changes(lines), len(lines)]):
-        indexes, some = by_thread.setdefault(lines[start].thread, ([], []))
-        indexes += numbers[start:end]
-        some += raws[start:end]
-    items, parts = dict[str, bytes](), list[tuple[str, str, int]]()
-    for position, (thread, (indexes, some)) in enumerate(by_thread.items()):
-        batch = f"{number}.{position}"
-        items[batch] = pack_batch(indexes, some)
-        parts.append((batch, thread, len(indexes)))
-    return Chunk(str(number), ChunkPlan(name_of(lines[0].thread), parts), items, b"\n".join(raws), len(lines))
 
 
 def name_of(thread: str) -> str:

@@ -11,8 +11,13 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType
 from msgspec.json import Decoder
 
-from shared.contracts.mementos import MAX_SHAPE_LIST_ITEMS, MAX_SIGNAL_ITEMS, MAX_SIGNAL_SUMMARY_CHARS
-from shared.contracts.turns import MAX_ETAG_CHARS, MAX_MESSAGE_CHARS
+from shared.contracts.turn_vocabulary import (
+    MAX_ETAG_CHARS,
+    MAX_MESSAGE_CHARS,
+    MAX_SHAPE_LIST_ITEMS,
+    MAX_SIGNAL_ITEMS,
+    MAX_SIGNAL_SUMMARY_CHARS,
+)
 
 REFUSED: Final = (DecodeError, UnicodeDecodeError)
 """What a line raises that is not ordinary, or not good."""

@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple, TypeVar, get_args
-
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_args
 
 from shared.errors import InputError, UsageError
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
 
+T = TypeVar("T")
 SHOWN_CHARS: Final = 60
 """Longest value quoted in an error; the rest is cut, since the message must stay one line."""
 MOST_PROBLEMS: Final = 1_000
@@ -115,7 +115,7 @@ class Problems:
             raise self._first
 
 
-def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> list[Problem]:
+def describe(error: "ValidationError", model: "type[BaseModel]", raw: bytes) -> list[Problem]:
     """Describes what is wrong with a line, one problem for each place: an unknown key first, often the cause.
 
     Args:
@@ -126,10 +126,10 @@ def describe(error: ValidationError, model: type[BaseModel], raw: bytes) -> list
     return [translated(detail, model, raw) for detail in details_by_place(error)]
 
 
-def details_by_place(error: ValidationError) -> list[ErrorDetails]:
+def details_by_place(error: "ValidationError") -> "list[ErrorDetails]":
     """Returns the first of pydantic's errors for each place; unknown keys come first."""
     details = error.errors(include_url=False)
-    found = dict[str, ErrorDetails]()
+    found: dict[str, ErrorDetails] = {}
     for detail in sorted(details, key=lambda each: each["type"] != "extra_forbidden"):
         found.setdefault(path_text(_location(detail)), detail)
     return list(found.values())
@@ -177,7 +177,7 @@ def broken_json(what: str, raw: bytes) -> Problem:
     return Problem("", f"not valid JSON: {what}", "each line is one JSON object on its own")
 
 
-def translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Problem:
+def translated(detail: "ErrorDetails", model: "type[BaseModel]", raw: bytes) -> Problem:
     """Translates one of pydantic's error types."""
     if detail["type"] == "json_invalid":
         return broken_json(detail["msg"], raw)
@@ -191,7 +191,7 @@ def translated(detail: ErrorDetails, model: type[BaseModel], raw: bytes) -> Prob
     return _wrong(detail, path) or _measured(detail, path) or _contract_problem(detail, path)
 
 
-def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) -> str:
+def _instead_of_null(model: "type[BaseModel]", location: tuple[str | int, ...]) -> str:
     """Returns a hint for a null: only optional keys can be left out."""
     if location and isinstance(location[-1], int):
         return "take it out of the list"
@@ -200,7 +200,7 @@ def _instead_of_null(model: type[BaseModel], location: tuple[str | int, ...]) ->
     return "this key is required: give it a value" if is_required else "leave the key out instead"
 
 
-def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
+def _wrong(detail: "ErrorDetails", path: str) -> Problem | None:
     """Messages for values that are missing, of the wrong type, or unknown."""
     kind, value = detail["type"], detail["input"]
     if kind.startswith("union_tag"):
@@ -216,7 +216,7 @@ def _wrong(detail: ErrorDetails, path: str) -> Problem | None:
     return None
 
 
-def _untagged(detail: ErrorDetails, path: str) -> Problem:
+def _untagged(detail: "ErrorDetails", path: str) -> Problem:
     """Messages for an object whose discriminator is missing or unknown."""
     context = detail["ctx"]
     place = f"{path}.{str(context['discriminator']).strip(chr(39))}"
@@ -227,7 +227,7 @@ def _untagged(detail: ErrorDetails, path: str) -> Problem:
     return Problem(place, f"unknown value {shown(tag)}", _nearest(str(tag), known, "one of"))
 
 
-def _measured(detail: ErrorDetails, path: str) -> Problem | None:
+def _measured(detail: "ErrorDetails", path: str) -> Problem | None:
     """Messages for values of the right type that are too long, too short or out of range."""
     kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
     match kind:
@@ -259,7 +259,7 @@ def _time_problem(path: str, value: str) -> Problem:
     return Problem(path, f"time not written with Z ({shown(value)})", hint)
 
 
-def _contract_problem(detail: ErrorDetails, path: str) -> Problem:
+def _contract_problem(detail: "ErrorDetails", path: str) -> Problem:
     """The message of the contract, split into problem and hint at the first colon."""
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
     value = "" if isinstance(detail["input"], dict | list) else f" ({shown(detail['input'])})"
@@ -267,7 +267,7 @@ def _contract_problem(detail: ErrorDetails, path: str) -> Problem:
     return Problem(path, what + value, hint or "correct the value")
 
 
-def _location(detail: ErrorDetails) -> tuple[str | int, ...]:
+def _location(detail: "ErrorDetails") -> tuple[str | int, ...]:
     """Where a problem is, without the parts that name a branch of a union instead of a key."""
     *inner, last = detail["loc"] or ("",)
     parts = [part for part in inner if not _is_branch(part)]
@@ -293,12 +293,12 @@ def _nearest(word: str, known: list[str], label: str) -> str:
     return f"{label}: {', '.join(known)}" if known else "remove it"
 
 
-def _keys_at(model: type[BaseModel], location: tuple[str | int, ...]) -> set[str]:
+def _keys_at(model: "type[BaseModel]", location: tuple[str | int, ...]) -> set[str]:
     """Lists the keys that the model allows at a place inside the document."""
     return {key for key, _ in _fields_at(model, location)}
 
 
-def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[tuple[str, FieldInfo]]:
+def _fields_at(model: "type[BaseModel]", location: tuple[str | int, ...]) -> "list[tuple[str, FieldInfo]]":
     """Lists the fields that the model has at a place inside the document, by their keys."""
     models = {model}
     for part in location:
@@ -308,14 +308,16 @@ def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[
     return [pair for m in models for pair in _fields(m)]
 
 
-def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+def _fields(model: "type[BaseModel]") -> "Iterator[tuple[str, FieldInfo]]":
     """Yields the keys of a model as they are spelt in JSON, with what they hold."""
     for name, field in model.model_fields.items():
         yield field.alias or name, field
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: Any) -> "Iterator[type[BaseModel]]":
     """Yields the models inside a type such as `list[Item] | None`."""
+    from pydantic import BaseModel  # noqa: PLC0415 - start-up: needed once a line is invalid
+
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

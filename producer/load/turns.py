@@ -1,37 +1,68 @@
-"""Loads conversation turns from JSON Lines: streamed, strict, with a one-line error for each problem.
+"""Loads conversation turns from JSON Lines: streamed, strict, cut into chunks by consecutive lines.
 
 The raw bytes of a line are stored and sent to the worker; here they are only validated. A file is all or
-nothing: the first bad line ends the reading.
+nothing: the first bad line ends the reading. A batch is the turns of one thread in one chunk, stored in one
+ledger field.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import chain
-from typing import Final
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.json import Encoder
-from pydantic import ValidationError
 
-from producer.load.chunks import LIVE_CHUNK_TURNS, Load, TurnLine, chunked
+from producer.load.chunks import CHUNK_TURNS, Chunk, Load, name_of
 from producer.load.fast_turns import REFUSED, decode_ordinary
 from producer.load.problems import MOST_PROBLEMS, Problem, describe, input_error, path_text
 from producer.load.source import Source
 from producer.load.strict_json import may_repeat_keys, repeated_key
 from producer.options import SubmitOptions
+from shared.codecs.turn_batches import pack_batch
 from shared.contracts.live_turns import SNAPSHOT_KEY as LIVE_KEY
-from shared.contracts.turns import Turn
 from shared.errors import InputError, UsageError
+from shared.ledger import ChunkPlan
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from shared.contracts.turns import Turn
 
 MAX_LINE_BYTES: Final = 1 << 20
 """Longest line: far above a turn of 20,000 characters with every optional key, far below what hurts."""
 
+LIVE_CHUNK_TURNS: Final = 500
+"""`CHUNK_TURNS` of turns that a model answers: two chunks, with fifty threads each, fill a process."""
+CHUNK_GROWTH: Final = 2
+"""Chunks of a long input grow to so many times the turns: a message costs as much as a hundred turns."""
+CHUNK_SHARE: Final = 20
+"""A chunk grows to no more than one in so many of the turns before it, so that all workers have some."""
+CHUNK_SLACK: Final = 1.5
+"""A chunk closes at so many times its turns even inside a thread, which then goes on in the next one."""
+CHUNK_BATCHES_MOST: Final = 1_500
+"""A chunk closes here, whatever else it holds: scripts read a batch each in one command."""
+CHUNK_BYTES_MOST: Final = 2 << 20
+"""A chunk closes here whatever it holds: a worker has several chunks in memory at once."""
 LIVE_RESULTS: Final = ("model", "live", "api_base", "temperature")
 """Settings of live turns that affect results."""
 
 _BOM = b"\xef\xbb\xbf"
 _JSONL_HINT = "turns are JSON Lines: one {…} with threadId and message on each line"
-_validate: Final[Callable[[bytes], Turn]] = Turn.__pydantic_validator__.validate_json
 _encode: Final = Encoder()
+
+
+class TurnLine(NamedTuple):
+    """One proved line."""
+
+    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a line
+    """Position among the turns, from 0."""
+    line_no: int
+    """Physical line in the file, from 1; blank lines count."""
+    thread: str
+    """The turn's threadId."""
+    raw: bytes
+    """The line without its line end: one JSON object."""
 
 
 _turn_line: Final[Callable[[tuple[int, int, str, bytes]], TurnLine]] = partial(tuple.__new__, TurnLine)
@@ -105,6 +136,81 @@ def problems_in(source: Source, *, most: int = MOST_PROBLEMS) -> tuple[int, list
     return good, found
 
 
+def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
+    r"""Groups lines into chunks as they come.
+
+    Args:
+        pages: lines in order, some at a time.
+        turns: how many a chunk holds at least, but for the last one and those of very long lines.
+
+    >>> lines = [TurnLine(0, 1, "a", b"A"), TurnLine(1, 2, "b", b"B"), TurnLine(2, 3, "a", b"C")]
+    >>> [chunk] = chunked([lines])
+    >>> chunk.items
+    {'0.0': b'0,2\nA\nC', '0.1': b'1\nB'}
+    """
+    number, taken, size, before = 0, list[TurnLine](), 0, 0
+    for page in pages:
+        taken += page
+        size += _size(page)
+        while len(taken) >= CHUNK_SLACK * _aim(turns, before) or size >= CHUNK_BYTES_MOST:
+            end = _cut(taken, _aim(turns, before))
+            yield _chunk(number, taken[:end])
+            taken = taken[end:]
+            number, size, before = number + 1, _size(taken), before + end
+    while taken:
+        end = _cut(taken, _aim(turns, before))
+        yield _chunk(number, taken[:end])
+        number, taken, before = number + 1, taken[end:], before + end
+
+
+def _aim(turns: int, before: int) -> int:
+    """How many turns the next chunk is to hold, when so many are in those before it.
+
+    >>> [_aim(1_000, before) for before in (0, 30_000, 1_000_000)]
+    [1000, 1500, 2000]
+    """
+    return min(max(turns, before // CHUNK_SHARE), CHUNK_GROWTH * turns)
+
+
+def _size(lines: Sequence[TurnLine]) -> int:
+    """Bytes of some lines."""
+    return sum([len(line[3]) for line in lines])
+
+
+def _cut(lines: Sequence[TurnLine], turns: int) -> int:
+    """Finds where a chunk ends: where the thread changes, where it is full, or where it is too heavy."""
+    some = lines[: int(CHUNK_SLACK * turns)]
+    sizes = list(accumulate([len(line[3]) for line in some]))
+    end = min(len(some), bisect_left(sizes, CHUNK_BYTES_MOST) + 1)
+    changes = _changes(some[:end])
+    if len(changes) >= CHUNK_BATCHES_MOST:
+        end = changes[CHUNK_BATCHES_MOST - 1]
+    at = bisect_left(changes, turns)
+    return min(end, changes[at]) if at < len(changes) else end
+
+
+def _changes(lines: Sequence[TurnLine]) -> list[int]:
+    """Finds the lines whose thread is not that of the line before."""
+    threads = [line[2] for line in lines]
+    return [at for at, (before, thread) in enumerate(pairwise(threads), 1) if before != thread]
+
+
+def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
+    """Packs lines into one batch a thread, in the order in which the threads appear."""
+    numbers, raws = [line[0] for line in lines], [line[3] for line in lines]
+    by_thread = dict[str, tuple[list[int], list[bytes]]]()
+    for start, end in pairwise([0, *_changes(lines), len(lines)]):
+        indexes, some = by_thread.setdefault(lines[start].thread, ([], []))
+        indexes += numbers[start:end]
+        some += raws[start:end]
+    items, parts = dict[str, bytes](), list[tuple[str, str, int]]()
+    for position, (thread, (indexes, some)) in enumerate(by_thread.items()):
+        batch = f"{number}.{position}"
+        items[batch] = pack_batch(indexes, some)
+        parts.append((batch, thread, len(indexes)))
+    return Chunk(str(number), ChunkPlan(name_of(lines[0].thread), parts), items, b"\n".join(raws), len(lines))
+
+
 def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
     """Validates lines, of which the first one has this index and this line number."""
     raws = [line.strip() for line in lines]
@@ -112,19 +218,19 @@ def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnL
     if threads is None:
         try:
             threads = list(map(_thread_of, raws))
-        except (ValidationError, _RepeatedKeyError):
+        except _BadLineError:
             return _page_with_blanks(name, index, line_no, lines)
     size = len(raws)
     numbers = range(index, index + size), range(line_no, line_no + size)
     return list(map(_turn_line, zip(*numbers, threads, raws, strict=True)))
 
 
-class _RepeatedKeyError(ValueError):
-    """A key occurs twice in one object of a line: parsers would disagree on its value."""
+class _BadLineError(ValueError):
+    """A line breaks the contract."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.problem = Problem(path, "the key stands twice in one object", "keep one of the two")
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems)
+        self.problems = problems
 
 
 def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
@@ -143,15 +249,36 @@ def _thread_of(raw: bytes) -> str:
     try:
         turn = decode_ordinary(raw)
     except REFUSED:
-        thread = _validate(raw).threadId
+        thread = _thread_by_contract(raw)
     else:
         thread = turn.threadId
         if not may_repeat_keys(raw, _encode.encode(turn)):
             return thread
     place = repeated_key(raw)
-    if place is not None:
-        raise _RepeatedKeyError(path_text(place))
+    if place is not None:  # parsers would disagree on its value
+        what = "the key stands twice in one object"
+        raise _BadLineError([Problem(path_text(place), what, "keep one of the two")])
     return thread
+
+
+@cache
+def _contract() -> "tuple[type[Turn], type[ValidationError]]":
+    """Imports the contract, and what it raises: ordinary lines do not need it, and pydantic loads slowly."""
+    from pydantic import ValidationError  # noqa: PLC0415 - start-up, see above
+
+    from shared.contracts.turns import Turn  # noqa: PLC0415 - same
+
+    return Turn, ValidationError
+
+
+def _thread_by_contract(raw: bytes) -> str:
+    """Validates a line that is not ordinary with the contract, which also explains what is wrong with it."""
+    contract, refused = _contract()
+    try:
+        turn: Turn = contract.__pydantic_validator__.validate_json(raw)
+    except refused as error:
+        raise _BadLineError(describe(error, contract, raw)) from None
+    return turn.threadId
 
 
 def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
@@ -163,11 +290,8 @@ def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -
             continue
         try:
             thread = _thread_of(raw)
-        except ValidationError as error:
-            found = describe(error, Turn, raw)
-            raise input_error(f"{name}:{number}", found, among=" in this line") from None
-        except _RepeatedKeyError as error:
-            raise input_error(f"{name}:{number}", [error.problem]) from None
+        except _BadLineError as error:
+            raise input_error(f"{name}:{number}", error.problems, among=" in this line") from None
         page.append(TurnLine(index + len(page), number, thread, raw))
     return page
 

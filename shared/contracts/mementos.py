@@ -21,6 +21,9 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from shared.contracts.turn_vocabulary import (
+    MAX_SHAPE_LIST_ITEMS,
+    MAX_SIGNAL_ITEMS,
+    MAX_SIGNAL_SUMMARY_CHARS,
     AffectPhase,
     Confidence,
     IntensityBucket,
@@ -30,10 +33,7 @@ from shared.contracts.turn_vocabulary import (
     ThreadMementoSignalKind,
 )
 
-MAX_SIGNAL_ITEMS: Final = 8
-MAX_SIGNAL_SUMMARY_CHARS: Final = 180
 MAX_AFFECT_POINTS: Final = 5
-MAX_SHAPE_LIST_ITEMS: Final = 6
 
 _Value = TypeVar("_Value")
 

@@ -1,9 +1,16 @@
-"""The closed vocabularies of conversation turns, apart from the contracts so that workers load no pydantic.
+"""The closed vocabularies and limits of conversation turns, in a file that does not load pydantic.
 
 `shared.contracts.turns` checks them at load; `worker.breakpoint` compares them, as plain text or as members.
 """
 
 from enum import StrEnum
+from typing import Final
+
+MAX_MESSAGE_CHARS: Final = 20_000
+MAX_ETAG_CHARS: Final = 64
+MAX_SIGNAL_ITEMS: Final = 8
+MAX_SIGNAL_SUMMARY_CHARS: Final = 180
+MAX_SHAPE_LIST_ITEMS: Final = 6
 
 
 class ThreadMementoSignalKind(StrEnum):

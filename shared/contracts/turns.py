@@ -9,7 +9,7 @@ tests/property/test_breakpoint_wire.py keeps the two equal.
 # ruff: noqa: N815 - the fields carry the documents' own names, one spelling from file to result
 
 from math import isfinite
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -33,7 +33,13 @@ from shared.contracts.mementos import (
     UtcTime,
     Word,
 )
-from shared.contracts.turn_vocabulary import Confidence, Role, ThreadMementoSignalKind
+from shared.contracts.turn_vocabulary import (
+    MAX_ETAG_CHARS,
+    MAX_MESSAGE_CHARS,
+    Confidence,
+    Role,
+    ThreadMementoSignalKind,
+)
 
 __all__ = [
     "AffectPoint",
@@ -50,9 +56,6 @@ __all__ = [
     "Turn",
     "TurnContext",
 ]
-
-MAX_MESSAGE_CHARS: Final = 20_000
-MAX_ETAG_CHARS: Final = 64
 
 
 def _finite(meta: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.load.chunks import (
-    CHUNK_BATCHES_MOST,
-    CHUNK_BYTES_MOST,
-    LOAD_BYTES,
-    LOAD_ITEMS,
-    Chunk,
-    TurnLine,
-    chunked,
-    grouped,
-)
+from producer.load.chunks import LOAD_BYTES, LOAD_ITEMS, Chunk, grouped
+from producer.load.turns import CHUNK_BATCHES_MOST, CHUNK_BYTES_MOST, TurnLine, chunked
 from shared.codecs.turn_batches import unpack_batch
 
 TURNS = 10

@@ -9,11 +9,15 @@ from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.output import Style
 from producer.cli.session import Session, pass_session
-from shared.contracts.turn_vocabulary import AffectPhase, IntensityBucket, ThreadMementoSignalKind
+from shared.contracts.turn_vocabulary import (
+    MAX_MESSAGE_CHARS,
+    AffectPhase,
+    IntensityBucket,
+    ThreadMementoSignalKind,
+)
 from shared.errors import InputError
 from worker.breakpoint.engine import Explanation, explain
 
-MAX_MESSAGE_CHARS = 20_000  # as in the contract of a turn, which would cost pydantic's start-up
 _STYLES: dict[str, Style] = {"must": "red", "should": "yellow", "skip": "dim"}
 
 
