@@ -1,4 +1,6 @@
-r"""How the result of a case or a query is stored: a header line, which is enough for counting, and its JSON.
+r"""How the result of a case or a query is stored, and read back in input order, a page at a time.
+
+The first line is a header, which is enough for counting; after it comes the JSON:
 
     p|1760000000000|1760000000412|1|398|-\n{"id":"Q-01",…}
     code | started ms | finished ms | attempts | latency ms | cost in USD, or -
@@ -7,8 +9,12 @@ A **code** is the outcome: `p`assed, `f`ailed, or `x` for an error, whose line i
 `{"error":{"code","message"},"result":{…}}`; then flags: `c` answered from the cache, `j` a judge was needed
 and could not be reached, `p` poisoned: no worker survived it, so there is no line of its own and readers put
 the item's input in its place.
+
+Each item has one field, named by its position, and a retry replaces its value. Therefore a page is a range of
+positions, and nothing is sorted or merged.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from shared.names import Outcome
@@ -26,6 +32,10 @@ UNJUDGED: Final = "j"
 ABSENT: Final = "-"
 CODE_OF_OUTCOME: Final = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.ERROR: "x"}
 OUTCOME_OF_CODE: Final = {code: outcome for outcome, code in CODE_OF_OUTCOME.items()}
+PAGE_ITEMS: Final = 200
+"""Results fetched in one round trip; an answer may be large."""
+Fetch = Callable[[Sequence[str]], Sequence[bytes | None]]
+"""Reads the values of some fields, in order."""
 
 
 class ItemRow(NamedTuple):
@@ -94,3 +104,54 @@ def unpack_item(index: int, value: bytes) -> ItemRow:
         None if latency == ABSENT else int(latency),
         None if cost == ABSENT else float(cost),
     )
+
+
+class ItemReader:
+    """Turns positions into pages of rows.
+
+    Args:
+        results: reads result fields.
+        items: reads inputs; called only for items without a result and for poisoned ones.
+        with_open: whether items without a result get a row, as in a run that has ended.
+        with_payload: whether rows contain the item's input.
+    """
+
+    def __init__(self, results: Fetch, items: Fetch, *, with_open: bool, with_payload: bool = False) -> None:
+        self._results = results
+        self._items = items
+        self._with_open = with_open
+        self._with_payload = with_payload
+
+    def pages(self, total: int, *, first: int = 0) -> Iterator[list[ItemRow]]:
+        """Yields the rows of a run in input order.
+
+        Args:
+            total: its items.
+            first: the position to begin with.
+        """
+        for start in range(first, total, PAGE_ITEMS):
+            rows = self.rows(range(start, min(start + PAGE_ITEMS, total)))
+            if rows:
+                yield rows
+
+    def rows(self, indexes: Sequence[int]) -> list[ItemRow]:
+        """Returns the rows of some positions."""
+        names = [str(index) for index in indexes]
+        rows = list[ItemRow]()
+        for index, value in zip(indexes, self._results(names) if names else (), strict=True):
+            if value is not None:
+                rows.append(unpack_item(index, value.partition(b"|")[2]))
+            elif self._with_open:
+                rows.append(ItemRow(index, "", b""))
+        if self._with_payload and rows:
+            inputs = self._items([str(row.index) for row in rows])
+            rows = [row._replace(payload=value or b"{}") for row, value in zip(rows, inputs, strict=True)]
+        return self._with_inputs(rows)
+
+    def _with_inputs(self, rows: list[ItemRow]) -> list[ItemRow]:
+        """Puts the input into rows that have no line of their own."""
+        bare = [str(row.index) for row in rows if row.code in ("", POISON_CODE)]
+        if not bare:
+            return rows
+        inputs = dict(zip(bare, self._items(bare), strict=True))
+        return [row._replace(line=inputs.get(str(row.index)) or row.line) for row in rows]

@@ -7,13 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from shared import keys
+from shared.codecs.item_rows import ItemReader
 from shared.errors import UnknownRunError
 from shared.kinds import Kind, kind_named
 from shared.ledger.bounds import FIRST_LAYOUT
 from shared.ledger.types import Try
+from shared.ledger.wire import try_from
 from shared.names import FINAL_STATES, RunState
 from shared.runs import upstreams, waiting
-from shared.runs.item_pages import ItemReader, read_tries
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
 
@@ -178,7 +179,7 @@ class RunStore:
 
     def tries(self, run: str) -> dict[int, Try]:
         """Reads which items of a cases or queries run are to be tried again, and when."""
-        return self._read(lambda: read_tries(self._client, run))
+        return self._read(lambda: _read_tries(self._client, run))
 
     def reader(self, run: str, *, with_open: bool, with_payload: bool = False) -> PageReader:
         """Makes a reader of the results of a turns run by chunk."""
@@ -317,3 +318,14 @@ def _snapshot(text: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _read_tries(client: Any, run: str) -> dict[int, Try]:
+    """Reads which items of a run are to be tried again, and when, by the time of day."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.hgetall(keys.tries_key(run))
+    pipeline.hget(keys.CLOCK_KEY, "back")
+    found, back_ms = pipeline.execute()
+    noted = [try_from(index.decode(), value.decode()) for index, value in found.items()]
+    # Due times are on a clock that is never set back, see `steady` in `shared/ledger/lua/lib/server.lua`.
+    return {int(n.index): n._replace(not_before_ms=n.not_before_ms - int(back_ms or 0)) for n in noted}

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from shared.clock import now_ms
-from shared.codecs.item_rows import CACHED, UNJUDGED
+from shared.codecs.item_rows import CACHED, UNJUDGED, ItemReader
 from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case
 from shared.contracts.cases import CRITERIA, NEEDS_SANDBOX
@@ -29,7 +29,6 @@ from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityErr
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
-from shared.runs.item_pages import ItemReader
 from shared.upstream.failure_reasons import FailureReason
 from worker.executors.case_judges import (
     JudgesDeferred,
