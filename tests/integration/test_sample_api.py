@@ -27,8 +27,8 @@ from tests.support.sample_api import BASELINES, QUERY, Client, ask, evaluate, me
 from worker.queries.reply import Reply
 from worker.queries.verdict import outcome
 from worker.upstream.chat import ModelRequest
-from worker.upstream.direct_client import DirectClient
 from worker.upstream.failures import UpstreamError
+from worker.upstream.model_clients import DirectClient
 
 
 def test_the_honest_api_meets_the_targets_but_not_everything(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from producer.sample_api.server import running
 from worker.upstream.chat import ModelReply, ModelRequest
-from worker.upstream.direct_client import DirectClient
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
+from worker.upstream.model_clients import DirectClient
 
 WEATHER: Final = {
     "type": "function",

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -337,7 +337,7 @@ class ModelCaller:
         while True:
             try:
                 resend = history.attempts + history.throttled
-                called = await self._reserve_and_call(planned._replace(resend=resend) if resend else planned)
+                called = await self._call_once(planned._replace(resend=resend) if resend else planned)
             except UpstreamError as error:
                 attempt = history.attempts + 1
                 history, step = plan_retry(
@@ -359,61 +359,57 @@ class ModelCaller:
                 return called
             return _Success(called, history._replace(attempts=history.attempts + 1))
 
-    async def _reserve_and_call(self, planned: _Call[Request, Reply]) -> Reply | Deferred | OverBudget:
-        """Makes one call within the budget."""
-        context, bill = planned.context, _Bill()
-        if planned.estimate is None or context.max_cost is None:
-            return await self._call(planned, bill)
-        model = planned.request.model
-        held = await self._budget.reserve(context.run, model, planned.estimate, context.max_cost)
-        if not isinstance(held, Reservation):
-            return held
-        try:
-            return await self._call(planned, bill)
-        finally:
-            self._budget.settle(held, bill.usd, is_answer=bill.is_answer)
-
-    async def _call(self, planned: _Call[Request, Reply], bill: _Bill) -> Reply | Deferred:
-        """Makes one call through the gate, and writes its bill."""
-        request, context = planned.request, planned.context
-
-        async def send() -> Sent[Reply]:
-            bill.usd = None
-            with planned.on_send():
-                reply = await self._send(planned)
-            bill.usd, bill.is_answer = reply.cost_usd, True
-            self._count(request.model, reply)
-            return Sent(reply, tokens=tokens_of(reply))
-
+    async def _call_once(self, planned: _Call[Request, Reply]) -> Reply | Deferred | OverBudget:
+        """Makes one call, within the budget and through the gate."""
+        request, context, bill = planned.request, planned.context, _Bill()
         endpoint = self._endpoint(
             (request.model, request.api_base, account_of(self._key_of(request))),
             request.timeout_s,
             context.run,
             context.concurrency,
         )
+        reserved: Reservation | None = None
+        if planned.estimate is not None and context.max_cost is not None:
+            held = await self._budget.reserve(context.run, request.model, planned.estimate, context.max_cost)
+            if not isinstance(held, Reservation):
+                return held
+            reserved = held
         try:
-            return await self._gate.call(endpoint, send, owner=context.owner, tokens=planned.size.tokens)
+            return await self._gate.call(
+                endpoint, partial(self._send, planned, bill), owner=context.owner, tokens=planned.size.tokens
+            )
         except UpstreamError as error:
             if error.reason not in BILLED:
                 bill.usd = 0.0
             raise
+        finally:
+            if reserved is not None:
+                self._budget.settle(reserved, bill.usd, is_answer=bill.is_answer)
 
-    async def _send(self, planned: _Call[Request, Reply]) -> Reply:
-        """Makes one call, in a span where tracing is on, and prices it."""
+    async def _send(self, planned: _Call[Request, Reply], bill: _Bill) -> Sent[Reply]:
+        """Sends the request, in a span where tracing is on; the reply is priced and counted."""
         operation, request = planned.operation, planned.request
-        if not tracing.is_on():
-            return self._priced(request, await operation.send(request), planned.context)
-        attributes = operation.request_attributes(request, planned.resend)
-        name = f"{operation.name} {attributes['gen_ai.request.model']}"
-        with tracing.span(name, attributes, kind="client") as span:
+        bill.usd = None
+        with planned.on_send(), self._span(planned) as span:
             try:
                 reply = self._priced(request, await operation.send(request), planned.context)
             except UpstreamError as error:
                 span.fail(error.code)
                 span.set({"http.response.status_code": error.status or None})
                 raise
-            span.set(operation.reply_attributes(reply))
-        return reply
+            if tracing.is_on():
+                span.set(operation.reply_attributes(reply))
+        bill.usd, bill.is_answer = reply.cost_usd, True
+        self._count(request.model, reply)
+        return Sent(reply, tokens=tokens_of(reply))
+
+    def _span(self, planned: _Call[Request, Reply]) -> tracing.Span:
+        """Begins the span of a call."""
+        if not tracing.is_on():
+            return tracing.OFF
+        attributes = planned.operation.request_attributes(planned.request, planned.resend)
+        name = f"{planned.operation.name} {attributes['gen_ai.request.model']}"
+        return tracing.span(name, attributes, kind="client")
 
     def _count(self, model: str, reply: ModelReply | EmbeddingReply) -> None:
         """Counts what an answer has used, as far as that is known."""

@@ -31,9 +31,9 @@ from worker.queries.reply import (
     timed_out,
     unreachable,
 )
-from worker.upstream.direct_client import place_of
 from worker.upstream.egress import EgressError
 from worker.upstream.failures import tls_problem
+from worker.upstream.model_clients import place_of
 from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import read_retry_after
 
