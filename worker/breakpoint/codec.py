@@ -12,7 +12,7 @@ memento only what changed is encoded. The decisions are made by `worker.breakpoi
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -184,6 +184,13 @@ def load_thread(thread_id: str, state: bytes) -> Thread:
     return Thread(thread_id, stored.count, latest, stored.recent)
 
 
+class Decide(Protocol):
+    """Takes a turn through the flow."""
+
+    def __call__(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
+        """Returns its result; one that duplicates will receive is written in full."""
+
+
 class ThreadDecider:
     """Decides the turns of one thread, one after the other."""
 
@@ -196,20 +203,29 @@ class ThreadDecider:
         self._latest: Latest | None = None
         self._encoded = msgspec.Raw()
 
-    def answer(self, turn: Turn | None, index: int, policy: RunPolicy) -> Answer:
-        """Decides a turn, unless the request was answered before."""
+    def answer(
+        self, turn: Turn | None, index: int, policy: RunPolicy, decide: Decide | None = None
+    ) -> Answer:
+        """Answers a turn: with the first answer to its request, or by deciding it.
+
+        Args:
+            turn: the turn; None for a line that is none.
+            index: its position in the input.
+            policy: the settings of its run.
+            decide: takes it through the flow; None: `decide`.
+        """
         if turn is None:
             refusal = Refusal(INVALID_TURN, "the line does not fit the contract of turns")
-            return self._refused(f"{self.thread.thread_id}#{index}", policy.submitted_at, refusal)
+            return self.refuse(f"{self.thread.thread_id}#{index}", policy.submitted_at, refusal)
         if turn.client_request_id is None:
-            return self._decided(turn, index, policy)
+            return self.decide(turn, index, policy) if decide is None else decide(turn, index, policy)
         item = f"{policy.run}:{index}"
         earlier = self.requests.find(turn, item)
         if isinstance(earlier, Refusal):
             message_id = turn.message_id or f"{turn.thread_id}#{index}"
-            return self._refused(message_id, turn.ts or policy.submitted_at, earlier)
+            return self.refuse(message_id, turn.ts or policy.submitted_at, earlier)
         if earlier is None:
-            earlier = self._decided(turn, index, policy, in_full=True)
+            earlier = (decide or self.decide)(turn, index, policy, in_full=True)
             if earlier[0] != ERROR_CODE:
                 self.requests.store(turn, item, earlier)
         return earlier
@@ -222,17 +238,20 @@ class ThreadDecider:
         thread = self.thread
         return encode(
             _State(
-                thread.count, self._memento(latest), list(latest.point_times_ms), thread.recent or _NO_RECENT
+                thread.count,
+                self.encode_memento(latest),
+                list(latest.point_times_ms),
+                thread.recent or _NO_RECENT,
             )
         )
 
-    def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
+    def decide(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
         """Takes a turn through the flow; a result that duplicates will receive is written in full."""
         thread = self.thread
         message_id = turn.message_id or f"{turn.thread_id}#{index}"
         result = run_turn(turn, thread, policy, message_id)
         if isinstance(result, Refusal):
-            return self._refused(message_id, turn.ts or policy.submitted_at, result)
+            return self.refuse(message_id, turn.ts or policy.submitted_at, result)
         decision, rule, reason = result.verdict
         frozen, applied = result.peak_guardrail_active, result.summary_updated
         code = CODES[4 * rule + 2 * frozen + applied]
@@ -250,21 +269,21 @@ class ThreadDecider:
             reason,
             result.source,
             thread.etag,
-            self._memento(result.latest),
+            self.encode_memento(result.latest),
             result.response,
         )
         return code, encode(line)
 
-    def _refused(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
+    def refuse(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
         """Writes why a turn has no decision, with the unchanged state of the thread."""
         thread = self.thread
-        memento = self._memento(thread.latest or seed(thread.thread_id, now_iso))
+        memento = self.encode_memento(thread.latest or seed(thread.thread_id, now_iso))
         code, message = refusal
         return ERROR_CODE, error_line(
             thread.thread_id, message_id, code, message, etag=thread.etag, memento=memento
         )
 
-    def _memento(self, latest: Latest) -> msgspec.Raw:
+    def encode_memento(self, latest: Latest) -> msgspec.Raw:
         """Encodes a memento, unless it is the one that was encoded last."""
         if latest is not self._latest:
             self._encoded = msgspec.Raw(encode(latest.memento))

@@ -40,7 +40,7 @@ from worker.breakpoint.idempotency import Answer, Requests
 from worker.breakpoint.lines import LiveLine, encode
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.model_reply import ReadReply, read_reply
-from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, Thread, TurnResult, run_turn
+from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, TurnResult, run_turn
 from worker.breakpoint.prompt import Prompt, prompt_of
 from worker.breakpoint.trace import Call, Event, call_event, retrieval_events
 from worker.breakpoint.turn_wire import Turn, decode_turns
@@ -106,7 +106,8 @@ def decide_live(
         known: as in `worker.breakpoint.codec.decide_thread`.
         answer: to the question returned for the same state and batches; a refusal becomes the turn's error.
     """
-    decider = _LiveThreadDecider(load_thread(thread, state), Requests(known), answer)
+    plain = ThreadDecider(load_thread(thread, state), Requests(known))
+    decider = _LiveDecider(plain, answer)
     blocks, question = list[DecidedBlock](), None
     for place, batch in enumerate(batches):
         block, prompt = _decide_batch(decider, batch)
@@ -115,17 +116,17 @@ def decide_live(
         if prompt is not None:
             question = Question(place, batch.offset + len(block.lines), prompt)
             break
-    outcome = ThreadOutcome(decider.state() or state, blocks, decider.requests.new)
+    outcome = ThreadOutcome(plain.state() or state, blocks, plain.requests.new)
     return LiveOutcome(outcome, question, decider.failures)
 
 
-def _decide_batch(decider: "_LiveThreadDecider", batch: Batch) -> tuple[DecidedBlock, Prompt | None]:
+def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, Prompt | None]:
     """Decides the turns of a batch up to the first question."""
     indexes, body = unpack_batch(batch.payload)
     end = None if batch.limit is None else batch.offset + batch.limit
     window = slice(batch.offset, end)
     turns = decode_turns(b"\n".join(body.split(b"\n")[window]))
-    decider.lines = LineWriter()  # a block is read on its own
+    decider.start_block()
     answers, prompt = list[Answer](), None
     for turn, index in zip(turns, indexes[window], strict=True):
         try:
@@ -199,32 +200,36 @@ class _SingleAnswerModel:
         return Reply(read.shape, turn.affect_signal or read.affect_signal, read.response)
 
 
-class _LiveThreadDecider(ThreadDecider):
+class _LiveDecider:
     """Decides the turns of one thread, with a model answer for the first that needs one."""
 
-    __slots__ = ("_answer", "_figures", "failures")
+    __slots__ = ("_answer", "_figures", "_plain", "failures")
 
-    def __init__(self, thread: Thread, requests: Requests, answer: ModelAnswer | Refusal | None) -> None:
-        super().__init__(thread, requests)
+    def __init__(self, plain: ThreadDecider, answer: ModelAnswer | Refusal | None) -> None:
+        self._plain = plain
         self.failures = list[Exception]()
         self._answer = answer
         self._figures = Counter[str]()
 
+    def start_block(self) -> None:
+        """Starts a block, which is read on its own."""
+        self._plain.lines = LineWriter()
+
     def decide_or_fail(self, turn: Turn | None, index: int, policy: RunPolicy) -> Answer:
         """Decides a turn; if the engine fails, only this turn becomes an error."""
-        thread = self.thread
+        thread = self._plain.thread
         before = thread.count, thread.latest, thread.recent
         try:
-            return self.answer(turn, index, policy)
+            return self._plain.answer(turn, index, policy, self._decided)
         except (MemoryError, _UnansweredError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the thread's other turns
             thread.count, thread.latest, thread.recent = before
-            self.lines.reset()
+            self._plain.lines.reset()
             self.failures.append(error)
             message_id = (turn.message_id if turn else None) or f"{thread.thread_id}#{index}"
             refusal = Refusal(INTERNAL, f"the engine failed: {type(error).__name__}")
-            return self._refused(message_id, (turn and turn.ts) or policy.submitted_at, refusal)
+            return self._plain.refuse(message_id, (turn and turn.ts) or policy.submitted_at, refusal)
 
     def tally_of(self, codes: Sequence[str]) -> dict[str, int]:
         """Counts outcomes for progress displays and resets the counters."""
@@ -239,17 +244,17 @@ class _LiveThreadDecider(ThreadDecider):
     def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
         """Takes a turn through the flow with the model; turns of runs without a model as usual."""
         if not policy.live:
-            return super()._decided(turn, index, policy, in_full=in_full)
-        thread, message_id = self.thread, turn.message_id or f"{turn.thread_id}#{index}"
+            return self._plain.decide(turn, index, policy, in_full=in_full)
+        thread, message_id = self._plain.thread, turn.message_id or f"{turn.thread_id}#{index}"
         recent = decode_recent(thread.recent)
         model = _SingleAnswerModel(CALLED_DECISIONS[policy.live], recent, self._answer)
         try:
             result = run_turn(turn, thread, policy, message_id, model=model)
         except _GivenUpError as refused:
             self._answer = None
-            return self._refused(message_id, turn.ts or policy.submitted_at, refused.refusal)
+            return self._plain.refuse(message_id, turn.ts or policy.submitted_at, refused.refusal)
         if isinstance(result, Refusal):
-            return self._refused(message_id, turn.ts or policy.submitted_at, result)
+            return self._plain.refuse(message_id, turn.ts or policy.submitted_at, result)
         more = [("assistant", result.response)] if result.response is not None else []
         thread.recent = encode_recent(append_recent(recent, (turn.role.value, turn.message), *more))
         _, rule, reason = result.verdict
@@ -261,7 +266,7 @@ class _LiveThreadDecider(ThreadDecider):
             code += AVOIDED
         if not in_full:
             why = code, reason, result.source
-            return code, self.lines.line(message_id, why, thread.count, result.previous, result.latest)
+            return code, self._plain.lines.line(message_id, why, thread.count, result.previous, result.latest)
         return code, self._in_full(message_id, result, None, [])
 
     def _answered(self, code: str, message_id: str, result: TurnResult, model: _SingleAnswerModel) -> Answer:
@@ -286,9 +291,9 @@ class _LiveThreadDecider(ThreadDecider):
         self, message_id: str, result: TurnResult, call: Call | None, events: Sequence[Event]
     ) -> bytes:
         """Encodes a result without reference to the one before it."""
-        self.lines.reset()
+        self._plain.lines.reset()
         decision, rule, reason = result.verdict
-        thread = self.thread
+        thread = self._plain.thread
         line = LiveLine(
             thread.thread_id,
             message_id,
@@ -299,7 +304,7 @@ class _LiveThreadDecider(ThreadDecider):
             reason,
             result.source,
             thread.etag,
-            self._memento(result.latest),
+            self._plain.encode_memento(result.latest),
             result.response,
             call or msgspec.UNSET,
             events or msgspec.UNSET,
