@@ -1,8 +1,9 @@
 """What two runs are compared by: each item's stable identity, its outcome and its scores; pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from sys import intern
 from typing import Any, Final, NamedTuple
 
 from producer import kinds
@@ -28,6 +29,14 @@ class ComparedItem(NamedTuple):
     """The decision of a turn; of other kinds the outcome."""
     scores: Scores
     """What was measured of it."""
+    tags: Sequence[str] = ()
+    """What it is marked with: tags of a case, the category of a query."""
+    place: int = -1
+    """Where its texts are kept; -1 where nobody keeps them."""
+    asked: int = 0
+    """Equal numbers mean that the same was asked; 0 where that is not known."""
+    expected: int = 0
+    """Equal numbers mean that the answers were judged by the same criteria; 0 where that is not known."""
 
 
 class Items(NamedTuple):
@@ -46,13 +55,21 @@ CHECK_PREFIX: Final = "check:"
 """Before the name of a check, as a score of a case."""
 
 
-def items_of(kind: Kind, lines: Iterable[Mapping[str, Any]], *, tag: str | None = None) -> Items:
+def items_of(
+    kind: Kind,
+    lines: Iterable[Mapping[str, Any]],
+    *,
+    tag: str | None = None,
+    keep: Callable[[Line], int] = lambda _: -1,
+) -> Items:
     """Reads what `proctor results --format jsonl` prints.
 
     Args:
         kind: what the lines are.
-        lines: parsed, in input order.
+        lines: parsed, in input order; of a run also with `asked` and `expected`, what was asked and what a
+            good answer looks like.
         tag: only cases with this tag.
+        keep: keeps the texts of a line, and returns where.
     """
     found, skipped = list[ComparedItem](), 0
     comparing = kinds.of(kind).comparing.load()
@@ -65,8 +82,15 @@ def items_of(kind: Kind, lines: Iterable[Mapping[str, Any]], *, tag: str | None 
             skipped += 1
             continue
         unit, key = identify(result)
-        found.append(ComparedItem(key, unit, line["outcome"], comparing.word(line), _scores(comparing, line)))
+        scores, tags = _scores(comparing, line), tuple(map(intern, comparing.tags(line)))
+        numbers = (keep(line), _number(comparing.asked(line)), _number(line.get("expected")))
+        found.append(ComparedItem(key, unit, line["outcome"], comparing.word(line), scores, tags, *numbers))
     return Items(found, skipped)
+
+
+def _number(text: str | None) -> int:
+    """Returns a number that equal texts share."""
+    return 0 if text is None else hash(text)
 
 
 def _scores(comparing: "Comparing", line: Line) -> Scores:
@@ -190,6 +214,34 @@ def _by_position() -> Identify:
     return identify
 
 
+def asked_in_line(line: Line) -> str | None:
+    """Returns what was asked, where a line has it."""
+    asked = line.get("asked") or line.get("message")
+    return None if asked is None else str(asked)
+
+
+def _asked_query(line: Line) -> str:
+    """Returns a query."""
+    return str(line["result"]["query"])
+
+
+def _no_tags(line: Line) -> Sequence[str]:
+    """Returns that an item is marked with nothing."""
+    del line
+    return ()
+
+
+def _case_tags(line: Line) -> Sequence[str]:
+    """Returns the tags of a case."""
+    return [str(tag) for tag in line["result"].get("tags") or ()]
+
+
+def _category(line: Line) -> Sequence[str]:
+    """Returns the category of a query."""
+    found = line["result"].get("category")
+    return [] if found is None else [str(found)]
+
+
 def _outcome(line: Line) -> str:
     """Compares items by their outcome."""
     return str(line["outcome"])
@@ -237,17 +289,35 @@ class Comparing(NamedTuple):
 
     unit: str
     """What the tests count: items of one unit are related, units are not."""
+    item: str
+    """What one pair is, as people count it."""
     identify: Callable[[], Identify]
     """Makes a function that names the unit of an item, and the item in any run of the same input."""
     word: Callable[[Line], str] = _outcome
     """What became of an item, as a change of it is written."""
     scores: Callable[[Line], Mapping[str, Any]] = _item_scores
     """What was measured of an item without an error."""
+    tags: Callable[[Line], Sequence[str]] = _no_tags
+    """What an item is marked with."""
+    tag: str = "tag"
+    """What such a mark is called."""
+    asked: Callable[[Line], str | None] = asked_in_line
+    """What was asked; None where the line does not contain it."""
     names_model: bool = False
     """Whether items are named as cases are (`KEY_PARTS`), so that models and prompts can be compared."""
 
 
-COMPARED_ITEMS: Final = Comparing("item", _by_position)
-COMPARED_TURNS: Final = Comparing("thread", _identify_turn, word=_decision, scores=_turn_scores)
-COMPARED_CASES: Final = Comparing("case", _identify_case, scores=_case_scores, names_model=True)
-COMPARED_QUERIES: Final = Comparing("query", _identify_query, scores=_query_scores)
+COMPARED_ITEMS: Final = Comparing("item", "item", _by_position)
+COMPARED_TURNS: Final = Comparing("thread", "turn", _identify_turn, word=_decision, scores=_turn_scores)
+COMPARED_CASES: Final = Comparing(
+    "case", "answer", _identify_case, scores=_case_scores, tags=_case_tags, names_model=True
+)
+COMPARED_QUERIES: Final = Comparing(
+    "query",
+    "answer",
+    _identify_query,
+    scores=_query_scores,
+    tags=_category,
+    tag="category",
+    asked=_asked_query,
+)

@@ -1,7 +1,7 @@
 """Compares two runs of one kind: what was fixed, what broke, and whether that is more than chance; pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -24,6 +24,10 @@ MOST_CHECKS: Final = 50
 """Checks whose scores are compared."""
 
 
+Pair = tuple[ComparedItem, ComparedItem]
+"""An item in A and in B."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """An item that ended otherwise."""
@@ -34,6 +38,8 @@ class Change:
     """Its outcome or decision in A."""
     after: str
     """The same in B."""
+    pair: Pair
+    """The item in both runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,8 @@ class Comparison:
     """As good as before, but not the same: another decision, or an error in place of a failure."""
     unchanged: Counter[str] = field(default_factory=Counter)
     """Items with the same outcome in both, by outcome."""
+    same: list[Pair] = field(default_factory=list)
+    """These items."""
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
     skipped: tuple[int, int] = (0, 0)
@@ -153,6 +161,12 @@ class Comparison:
             "only_a": self.only_a,
             "only_b": self.only_b,
         }
+
+    def all_pairs(self) -> Iterator[Pair]:
+        """Yields every pair: first what was broken, then what was fixed, what changed, and the rest."""
+        for change in (*self.broken, *self.fixed, *self.changed):
+            yield change.pair
+        yield from self.same
 
     def _transitions(self) -> Counter[str]:
         """Counts what became what."""
@@ -240,9 +254,10 @@ def _add_pair(found: Comparison, unit: _Unit, before: ComparedItem, after: Compa
             unit.add(name, score, after.scores[name])
     if before.word == after.word:
         found.unchanged[after.outcome] += 1
+        found.same.append((before, after))
         return
     changes = found.changed if was_good == is_good else found.fixed if is_good else found.broken
-    changes.append(Change(label(after.key), before.word, after.word))
+    changes.append(Change(label(after.key), before.word, after.word, (before, after)))
 
 
 def _scores(units: Mapping[str, _Unit], level: float) -> list[Score]:

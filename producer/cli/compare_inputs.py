@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -13,38 +14,39 @@ from producer.aggregate.compared_items import Items, items_of, lines_of_results,
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
 from producer.document import pages_of
+from producer.report.comparison.contents import Side
+from producer.report.comparison.item_texts import TextStore
 from producer.report.formats import format_of
+from producer.report.interfaces import TurnText
 from producer.text import plural
+from shared.clock import iso_utc
 from shared.errors import InputError, UnknownRunError, UsageError
 from shared.kinds import QUERIES, Kind, all_kinds, kind_named
 
 Line = Mapping[str, Any]
+SUMMARY_SETTINGS: Final = {
+    "models_asked": "models",
+    "prompts_asked": "prompts",
+    "judge_models": "judges",
+    "repeat": "repeats",
+    "api_url": "API",
+    "model": "model",
+    "live": "live",
+    "summary_policy": "summary policy",
+}
+"""Settings that the summary of a report contains."""
 _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"
 
 
-class Side(NamedTuple):
-    """One side of a comparison."""
-
-    name: str
-    """The run's id, or the file."""
-    source: str
-    """Its input; empty if a report file does not name it."""
-    kind: Kind
-    items: Items
-    is_final: bool
-    """Whether it is complete."""
-
-    def as_document(self) -> dict[str, str]:
-        """Returns it for `--json`."""
-        return {"name": self.name, "source": self.source}
-
-
-def read_side(session: Callable[[], Session], named: str, *, tag: str | None = None) -> Side:
+def read_side(
+    session: Callable[[], Session], named: str, resources: ExitStack, *, tag: str | None = None
+) -> Side:
     """Reads a run or a report.
 
     Args:
         session: connects to Redis; not called for a file.
         named: a file, or a run's id.
+        resources: closes the texts of its items.
         tag: only cases with this tag.
 
     Raises:
@@ -53,10 +55,10 @@ def read_side(session: Callable[[], Session], named: str, *, tag: str | None = N
     """
     path = Path(named)
     if path.is_file():
-        return _of_file(path, tag)
+        return _of_file(path, resources, tag)
     if path.suffix in {".json", ".jsonl"} or len(path.parts) > 1:
         raise InputError(f"{named}: there is no such file", hint="name a run, or a report of one")
-    return _of_run(session(), named, tag)
+    return _of_run(session(), named, resources, tag)
 
 
 def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Side, Side]:
@@ -81,28 +83,69 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
     if len(names) != 2:  # noqa: PLR2004 - a comparison has two sides
         hint = f"name two with `--pair A B`: {', '.join(parts)}" if len(parts) > 1 else "compare two runs"
         raise UsageError(f"{side.name} has {plural(len(parts), by)}", hint=hint)
-    one, other = (side._replace(name=f"{side.name} {by} {name}", items=parts[name]) for name in names)
+    one, other = (_part(side, by, name, parts[name]) for name in names)
     return one, other
 
 
-def _of_run(session: Session, named: str, tag: str | None) -> Side:
+def _part(side: Side, by: str, name: str, items: Items) -> Side:
+    """Takes one prompt or model out of a run: of its configuration, only that is another."""
+    system = side.systems.get(name) if by == "prompt" else None
+    differs = {by: name, **({"system prompt": system} if system is not None else {})}
+    return side._replace(name=f"{side.name} {by} {name}", items=items, configuration=differs, is_whole=True)
+
+
+def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None) -> Side:
     """Reads the results of a run, page by page."""
     try:
         info = find_run(session, named)
     except UnknownRunError as error:
         raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
-    write = format_of(info.kind, "jsonl")
+    write, read_asked = format_of(info.kind, "jsonl"), kinds.of(info.kind).asked
+    asked_of = read_asked.load() if read_asked else None
+    systems: dict[str, str | None] = {}
 
     def lines() -> Iterator[Line]:
-        for rows in pages_of(session.store, info):
+        for rows in pages_of(session.store, info, TurnText.SHOWN):
             out = BytesIO()
             write(out, info).page(rows)
-            yield from map(msgspec.json.decode, out.getvalue().split(b"\n")[:-1])
+            for row, line in zip(rows, out.getvalue().split(b"\n")[:-1], strict=True):
+                found = msgspec.json.decode(line)
+                if asked_of is not None:
+                    found |= asked_of(row)
+                    _note_system(systems, found)
+                yield found
 
-    return Side(info.run, info.source, info.kind, items_of(info.kind, lines(), tag=tag), info.is_final)
+    texts = _texts(info.kind, resources)
+    items = items_of(info.kind, lines(), tag=tag, keep=texts.add)
+    configuration = kinds.of(info.kind).configuration.load()(info)
+    return Side(
+        name=info.run,
+        source=info.source,
+        kind=info.kind,
+        items=items,
+        is_final=info.is_final,
+        texts=texts,
+        began=iso_utc(info.created_ms),
+        configuration=configuration,
+        is_whole=True,
+        systems=systems,
+    )
 
 
-def _of_file(path: Path, tag: str | None) -> Side:
+def _note_system(systems: dict[str, str | None], line: Line) -> None:
+    """Keeps the system prompt of a prompt as long as all its cases have the same."""
+    if "system" in line and line["result"] is not None:
+        prompt = line["result"].get("prompt_id") or ""
+        if systems.setdefault(prompt, line["system"]) != line["system"]:
+            systems[prompt] = None
+
+
+def _texts(kind: Kind, resources: ExitStack) -> TextStore:
+    """Makes a store for texts of items."""
+    return resources.enter_context(closing(TextStore(kinds.of(kind).compared_texts.load())))
+
+
+def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
     """Reads a report in JSON or JSON Lines."""
     with path.open("rb") as file:
         first = file.readline()
@@ -112,7 +155,7 @@ def _of_file(path: Path, tag: str | None) -> Side:
         except ValueError:
             head = None
         if isinstance(head, dict) and {"kind", "outcome", "result"} <= head.keys():
-            return _side(path, head["kind"], _json_lines(path, file), tag)
+            return _side(path, resources, head["kind"], _json_lines(path, file), tag)
         try:
             document = json.load(file)
         except ValueError as error:
@@ -121,8 +164,8 @@ def _of_file(path: Path, tag: str | None) -> Side:
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise InputError(f"{path}: no `results` in it", hint=_HINT)
     if "kind" in document:
-        return _side(path, document["kind"], results, tag)
-    return _side(path, QUERIES.name, lines_of_results(results), tag)
+        return _side(path, resources, document["kind"], results, tag, summary=document.get("summary"))
+    return _side(path, resources, QUERIES.name, lines_of_results(results), tag)
 
 
 def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Line]:
@@ -135,13 +178,52 @@ def _json_lines(path: Path, file: Iterable[bytes]) -> Iterator[Line]:
         yield found
 
 
-def _side(path: Path, kind: Any, lines: Iterable[Line], tag: str | None) -> Side:
+def _side(
+    path: Path,
+    resources: ExitStack,
+    kind: Any,
+    lines: Iterable[Line],
+    tag: str | None,
+    *,
+    summary: Any = None,
+) -> Side:
     """Reads the results of a file."""
     if kind not in {known.name for known in all_kinds()}:
         raise InputError(f"{path}: results of an unknown kind, {kind!r}", hint=_HINT)
+    texts, dates = _texts(kind_named(kind), resources), list[str]()
     try:
-        items = items_of(kind_named(kind), lines, tag=tag)
+        items = items_of(kind_named(kind), _dated(lines, dates), tag=tag, keep=texts.add)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
-    return Side(str(path), "", kind_named(kind), items, is_final=True)
+    began = min(dates, default="")
+    return Side(
+        str(path),
+        "",
+        kind_named(kind),
+        items,
+        is_final=True,
+        texts=texts,
+        began=began,
+        configuration=_settings(summary),
+    )
+
+
+def _dated(lines: Iterable[Line], dates: list[str]) -> Iterator[Line]:
+    """Keeps the earliest time at which an item began."""
+    for line in lines:
+        began = line.get("started_at")
+        if isinstance(began, str) and (not dates or began < dates[0]):
+            dates[:] = [began]
+        yield line
+
+
+def _settings(summary: Any) -> Mapping[str, Any] | None:
+    """Returns the settings in the summary of a report, by the names that a run's own have."""
+    if not isinstance(summary, dict):
+        return None
+    found = {name: summary[key] for key, name in SUMMARY_SETTINGS.items() if key in summary}
+    git = summary.get("git")
+    if isinstance(git, dict) and isinstance(git.get("commit_hash"), str):
+        found["commit"] = git["commit_hash"][:12]
+    return found

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from producer.load.chunks import Load
     from producer.load.source import Source
     from producer.options import SubmitOptions
+    from producer.report.comparison.item_texts import ItemTexts
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
     from producer.retry_turns import Retry
@@ -152,6 +153,15 @@ class ProducerKind:
     """Numbers that a gate may use."""
     comparing: Lazy[Comparing] = Lazy("producer.aggregate.compared_items", "COMPARED_ITEMS")
     """How the items of two runs are compared."""
+    compared_texts: Lazy[Callable[[Mapping[str, Any]], ItemTexts]] = Lazy(
+        "producer.report.comparison.item_texts", "texts_of_item"
+    )
+    """Returns what a comparison shows of an item, from a line of its results."""
+    asked: Lazy[Callable[[Any], Mapping[str, str]]] | None = None
+    """Returns from a row what was asked (`asked`), by which system prompt (`system`), and what a good answer
+    looks like (`expected`), where lines of results do not contain it."""
+    configuration: Lazy[Callable[[RunInfo], Mapping[str, Any]]] = Lazy("producer.run_settings", "no_settings")
+    """Returns what makes results differ: the settings that a comparison compares, by their names."""
 
     # Names
     id_parts: Lazy[Callable[[int, bytes], IdParts]] = Lazy("producer.item_ids", "item_id_parts")

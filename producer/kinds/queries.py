@@ -29,6 +29,8 @@ QUERY_RUNS: Final = ProducerKind(
     poisoned=Lazy("producer.report.queries.opened_rows", "poisoned"),
     metrics=Lazy("producer.aggregate.gates", "QUERY_METRICS"),
     comparing=Lazy("producer.aggregate.compared_items", "COMPARED_QUERIES"),
+    compared_texts=Lazy("producer.report.comparison.item_texts", "texts_of_query"),
+    configuration=Lazy("producer.run_settings", "query_configuration"),
     has_repeated_ids=True,
     is_unfinished=Lazy("producer.retry_items", "is_query_unfinished"),
 )

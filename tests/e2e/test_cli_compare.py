@@ -77,12 +77,14 @@ def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: P
     good, one, every = changed(report, 0), changed(report, 1), changed(report, QUERIES)
     lone = cli("compare", good, one, "--fail-on-regression")
     assert lone.code == 0, lone
-    assert "1 of 6 queries worse, 0 better (McNemar p = 0.5, level 0.05)" in lone.out
+    assert "= No significant difference: 1 answer broken, none fixed" in lone.out
+    assert "1 of 6 queries got worse, 0 better; by chance alone" in lone.out
+    assert "(McNemar p = 0.5, level 0.05): 6 queries cannot tell A and B apart." in " ".join(lone.out.split())
     assert "  Q-001: passed → failed" in lone.out
     assert max(map(len, lone.out.splitlines())) <= 100
     files = [part for name in ("c.md", "c.json") for part in ("-o", tmp_path / name)]
     worse = cli("compare", good, every, "--fail-on-regression", *files)
-    assert (worse.code, "B: worse; 6 of 6 queries worse" in worse.out) == (1, True), worse
+    assert (worse.code, "✗ B is worse: 6 answers broken, none fixed" in worse.out) == (1, True), worse
     assert (tmp_path / "c.md").read_text().startswith("# Comparison\n")
     assert json.loads((tmp_path / "c.json").read_text())["exit"] == 1
     assert cli("compare", good, every).code == 0

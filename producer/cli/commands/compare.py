@@ -1,8 +1,11 @@
 """`proctor compare A B`: what was fixed, what broke, and whether that is more than chance."""
 
 import json
+import shlex
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
@@ -13,11 +16,36 @@ from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 
 if TYPE_CHECKING:
-    from producer.cli.compare_inputs import Side
+    from producer.report.comparison.contents import Contents, Side
 
 SCORES: Final = ("score", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
+FORMATS: Final = frozenset({"md", "json"})
+LEVEL: Final = 0.05
 SHOWN: Final = 20
 """Items of a list by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What is compared, and how."""
+
+    a: str
+    b: str | None
+    by: str | None
+    pair: tuple[str, str] | None
+    tag: str | None
+    level: float
+    judged: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        """The command that makes the same comparison."""
+        words = ["proctor", "compare", self.a, *([self.b] if self.b else [])]
+        words += ["--by", self.by] if self.by else []
+        words += ["--pair", *self.pair] if self.pair else []
+        words += ["--tag", self.tag] if self.tag else []
+        words += ["--level", f"{self.level:g}"] if self.level != LEVEL else []
+        return shlex.join([*words, *(word for name in self.judged for word in ("--metric", name))])
 
 
 @declare()
@@ -46,7 +74,7 @@ SHOWN: Final = 20
 @click.option(
     "--level",
     type=click.FloatRange(0, 0.5, min_open=True),
-    default=0.05,
+    default=LEVEL,
     show_default=True,
     metavar="P",
     help="Significance level (false-positive rate).",
@@ -61,7 +89,7 @@ SHOWN: Final = 20
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File to write: .md or .json; may be repeated.",
+    help="Report to write; its suffix (.md .json) is its format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @pass_session
 def command(
@@ -86,55 +114,61 @@ def command(
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.report_files import plan_files  # noqa: PLC0415 - same
+    from producer.report.comparison.contents import Contents  # noqa: PLC0415 - same
 
     files = plan_files(paths, None)
-    if wrong := [file for file in files if file.format not in {"md", "json"}]:
-        raise UsageError(f"{wrong[0].path}: a comparison is written as .md or .json")
-    one, other = _sides(session, (a, b), by, pair or None, tag)
-    names = tuple(dict.fromkeys(judged))
-    found = compare(one.kind, one.items, other.items, level=level, judged=names)
-    if not found.pairs:
-        raise UsageError(f"{one.name} and {other.name} share no item", hint="compare runs of the same file")
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "a": one.as_document(),
-        "b": other.as_document(),
-        **found.as_document(),
-        "files": [{"format": file.format, "path": str(file.path)} for file in files],
-        "exit": int(fail_on_regression and bool(found.regressions)),
-    }
-    for file in files:
-        with atomic_file(file.path) as out:
-            out.write(_written(file.format, document).encode())
-    if session.options.json:
-        session.output.data(json.dumps(document, ensure_ascii=False))
-    else:
-        _show(session, document, first or SHOWN)
+    if wrong := [file for file in files if file.format not in FORMATS]:
+        raise UsageError(
+            f"{wrong[0].path}: a comparison is written as .md or .json",
+            hint="choose one of these suffixes",
+        )
+    choice = _Choice(a, b, by, pair or None, tag, level, tuple(dict.fromkeys(judged)))
+    with ExitStack() as resources:
+        choice, one, other = _sides(session, choice, resources)
+        found = compare(one.kind, one.items, other.items, level=level, judged=choice.judged)
+        if not found.pairs:
+            raise UsageError(
+                f"{one.name} and {other.name} share no item", hint="compare runs of the same file"
+            )
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "a": one.as_document(),
+            "b": other.as_document(),
+            **found.as_document(),
+            "files": [{"format": file.format, "path": str(file.path)} for file in files],
+            "exit": int(fail_on_regression and bool(found.regressions)),
+        }
+        contents = Contents(document, found, (one, other), choice.command)
+        for file in files:
+            with atomic_file(file.path) as out:
+                _write(file.format, contents, out)
+        if session.options.json:
+            session.output.data(json.dumps(document, ensure_ascii=False))
+        else:
+            from producer.cli.comparison_output import print_comparison  # noqa: PLC0415 - start-up: as above
+
+            print_comparison(session.output, contents, first or SHOWN)
     return int(document["exit"])
 
 
-def _sides(
-    session: Session,
-    names: tuple[str, str | None],
-    by: str | None,
-    pair: tuple[str, str] | None,
-    tag: str | None,
-) -> tuple["Side", "Side"]:
-    """Reads both sides: two runs, or two parts of one."""
+def _sides(session: Session, choice: _Choice, resources: ExitStack) -> tuple[_Choice, "Side", "Side"]:
+    """Reads both sides, two runs or two parts of one; runs are named by their ids from then on."""
     from producer.cli.compare_inputs import read_side, sides_within  # noqa: PLC0415 - start-up: as above
 
-    a, b = names
-    if by is None and (b is None or pair):
+    a, b, by = choice.a, choice.b, choice.by
+    if by is None and (b is None or choice.pair):
         raise UsageError("compare needs two runs, or one and --by", hint="proctor compare RUN --by prompt")
     if by is not None and b is not None:
         raise UsageError("--by compares within one run", hint=f"proctor compare {a} --by {by}")
-    one = read_side(lambda: session, a, tag=tag)
+    one = read_side(lambda: session, a, resources, tag=choice.tag)
+    choice = replace(choice, a=one.name)
     if by is not None:
-        one, other = sides_within(one, by, pair)
+        one, other = sides_within(one, by, choice.pair)
     else:
-        other = read_side(lambda: session, str(b), tag=tag)
+        other = read_side(lambda: session, str(b), resources, tag=choice.tag)
+        choice = replace(choice, b=other.name)
     _check(session, one, other)
-    return one, other
+    return choice, one, other
 
 
 def _check(session: Session, one: "Side", other: "Side") -> None:
@@ -148,40 +182,11 @@ def _check(session: Session, one: "Side", other: "Side") -> None:
             session.output.warn(f"{side.name} has not ended: only what is there is compared")
 
 
-def _written(form: str, document: dict[str, Any]) -> str:
+def _write(form: str, contents: "Contents", out: BinaryIO) -> None:
     """Writes a comparison as a file has it."""
-    from producer.report.comparison_text import comparison_markdown  # noqa: PLC0415 - start-up: as above
+    if form == "json":
+        out.write(json.dumps(contents.document, ensure_ascii=False, indent=2).encode() + b"\n")
+    else:
+        from producer.report.comparison.to_markdown import comparison_markdown  # noqa: PLC0415 - start-up: as above
 
-    if form == "md":
-        return comparison_markdown(document)
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-
-
-def _show(session: Session, document: dict[str, Any], first: int) -> None:
-    """Prints a comparison: the verdict, rates, scores, and what changed."""
-    from producer.report import comparison_text as words  # noqa: PLC0415 - start-up: as above
-    from producer.report.cells import plain  # noqa: PLC0415 - same
-
-    output = session.output
-    tone: Any = {"worse": "red", "better": "green"}.get(document["verdict"], "bold")
-    rates = document["pass_rate"]
-    names = [f"{document[side]['name']}  {document[side]['source']}".rstrip() for side in "ab"]
-    lines = [f"{side.upper()}  {plain(name)}" for side, name in zip("ab", names, strict=True)]
-    lines += [output.paint(output.folded(words.verdict(document)), tone), ""]
-    good = "decided" if document["kind"] == "turns" else "passed"
-    lines += [f"{good}  A {words.rate_cells(rates['a'])}   B {words.rate_cells(rates['b'])}"]
-    if models := document["models"]:
-        lines.append(f"models  A {plain(models['a'])}   B {plain(models['b'])}, case by case")
-    if prompts := document.get("prompts"):
-        lines.append(f"prompts  A {plain(prompts['a'])}   B {plain(prompts['b'])}, case by case")
-    changes = words.transitions(document)
-    output.data("\n".join([*lines, words.counted(document), *([changes] if changes else []), ""]))
-    level = f"{100 * (1 - document['test']['level_each']):g} % INTERVAL"
-    headings = [level if name == "interval" else name.upper() for name in words.COLUMNS]
-    output.table(headings, words.score_rows(document), right=("A", "B", "CHANGE", "N"))
-    for name in words.LISTS:
-        if document[name]:
-            head = output.paint(f"{name} ({len(document[name]):,})", "bold")
-            output.data("\n".join(["", head, *words.change_lines(document[name], first)]))
-    for file in document["files"]:
-        output.note(f"{file['format']} written to {plain(file['path'])}")
+        out.writelines(line.encode(errors="replace") + b"\n" for line in comparison_markdown(contents))

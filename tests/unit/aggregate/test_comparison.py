@@ -6,9 +6,9 @@ import pytest
 
 from producer.aggregate.compared_items import Items, items_of, lines_of_results
 from producer.aggregate.comparison import Comparison, compare
-from producer.report.comparison_text import change_lines, comparison_markdown, counted, score_rows, verdict
+from producer.report.comparison.wording import counted, headline, score_rows, sentences
 from shared.kinds import CASES, QUERIES, TURNS
-from tests.support.query_results import HOSTILE, answered, one_of_each
+from tests.support.query_results import answered, one_of_each
 
 
 def case(number: int, outcome: str = "passed", **changes: Any) -> dict[str, Any]:
@@ -134,17 +134,25 @@ def test_queries_are_read_from_the_harness_document() -> None:
     assert found["unchanged"]["error"] == 1
 
 
-def test_words_are_safe_and_complete() -> None:
-    """Hostile names do no harm in a table or a terminal, and a long list says how much is left out."""
-    a = cases(*[case(number, name=f"{HOSTILE}{number}") for number in range(9)])
-    b = cases(*[case(number, "failed", name=f"{HOSTILE}{number}") for number in range(9)])
-    document = compare(CASES, a, b).as_document() | {side: {"name": HOSTILE, "source": ""} for side in "ab"}
-    text = comparison_markdown(document)
-    assert "<script>" not in text
-    assert "\x1b" not in text
-    lines = change_lines(document["broken"], 3)
-    assert lines[-1] == "  6 more"
-    assert all(line.isprintable() for line in lines)
-    assert verdict(document).startswith("B: worse; 9 of 9 cases worse, 0 better (McNemar p = 0.002,")
-    assert counted(document) == "pairs 9 · broken 9 · fixed 0 · changed 0 · unchanged 0"
-    assert score_rows(document)[0][:4] == ["passed, pairs", "100.0 %", "0.0 %", "-100.0 pts *"]
+def test_sentences_say_how_sure_it_is() -> None:
+    """The verdict, the interval, how often chance does the same, and what is in doubt."""
+    lost = compared(9, 9).as_document()
+    assert headline(lost) == "B is worse: 9 answers broken, none fixed"
+    assert sentences(lost)[0].startswith("Pass rate 100.0 % → 0.0 %, a loss of 100.0 points (95 % interval")
+    assert (
+        "9 of 9 cases got worse, 0 better; by chance alone, so uneven a split comes up" in sentences(lost)[1]
+    )
+    assert "once in 510 comparisons (McNemar p = 0.002, level 0.05)." in sentences(lost)[1]
+    few = compared(2, 6).as_document()
+    assert headline(few) == "No significant difference: 2 answers broken, none fixed"
+    assert sentences(few)[1].endswith("6 cases cannot tell A and B apart.")
+    same = compared(0).as_document()
+    assert (headline(same), sentences(same)) == (
+        "Nothing changed: all 40 answers ended as before",
+        [
+            "Pass rate 100.0 % in both (95 % interval of the change -6.6 to +6.6, paired by case).",
+            "None of 40 cases got better or worse.",
+        ],
+    )
+    assert counted(lost) == "pairs 9 · broken 9 · fixed 0 · changed 0 · unchanged 0"
+    assert score_rows(lost)[0][:4] == ["passed, pairs", "100.0 %", "0.0 %", "-100.0 pts *"]

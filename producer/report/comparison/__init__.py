@@ -1,0 +1,1 @@
+"""Reports of two runs beside each other: sentences, Markdown, and a page."""

@@ -1,0 +1,181 @@
+"""What the reports of a comparison are made from: two sides, their pairs, and what differs between them."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from producer import kinds
+from producer.aggregate.compared_items import Items, label
+from producer.aggregate.comparison import Comparison, Pair
+from producer.aggregate.comparison_groups import (
+    Group,
+    SideFacts,
+    different_inputs,
+    facts_of,
+    groups_of,
+)
+from producer.report.cells import plain
+from producer.report.comparison.item_texts import ItemTexts, TextStore
+from producer.report.comparison.word_difference import count_changed_lines
+from producer.text import plural
+from shared.kinds import Kind
+
+SHORT: Final = 48
+"""Characters of a setting that is written whole."""
+NOTHING: Final = "none"
+
+
+class Side(NamedTuple):
+    """One side of a comparison."""
+
+    name: str
+    """The run's id, or the file."""
+    source: str
+    """Its input; empty if a report file does not name it."""
+    kind: Kind
+    items: Items
+    is_final: bool
+    """Whether it is complete."""
+    texts: TextStore
+    """Texts of its items."""
+    began: str = ""
+    """When it was submitted, or its first item began, as ISO text; empty where a report does not say."""
+    configuration: Mapping[str, Any] | None = None
+    """Settings by their names; None where a report does not contain them."""
+    is_whole: bool = False
+    """Whether these are all settings that make results differ."""
+    systems: Mapping[str, str | None] = {}
+    """System prompts by prompt id, if known; None for one that differs by case."""
+
+    def as_document(self) -> dict[str, str]:
+        """Returns it for `--json`."""
+        return {"name": self.name, "source": self.source}
+
+
+class Setting(NamedTuple):
+    """A setting that differs."""
+
+    name: str
+    before: str
+    after: str
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is shown line by line."""
+        return any(len(text) > SHORT or "\n" in text for text in (self.before, self.after))
+
+    def __str__(self) -> str:
+        r"""Writes it in a few words.
+
+        >>> str(Setting("temperature", "0.1", "0.7")), str(Setting("system prompt", "a\nb", "a\nc\nd"))
+        ('temperature 0.1 → 0.7', 'system prompt (1 line removed, 2 added)')
+        """
+        if not self.is_long:
+            return f"{self.name} {plain(self.before)} → {plain(self.after)}"
+        removed, added = count_changed_lines(self.before, self.after)
+        told = [f"{plural(removed, 'line')} removed"] * bool(removed)
+        told += [f"{added:,} added" if removed else f"{plural(added, 'line')} added"] * bool(added)
+        return f"{self.name} ({', '.join(told)})"
+
+
+class Shown(NamedTuple):
+    """A pair as it is shown."""
+
+    sort: str
+    """`broken`, `fixed`, `changed`, or `text` where only the answer is another."""
+    pair: Pair
+    before: ItemTexts
+    after: ItemTexts
+
+    @property
+    def name(self) -> str:
+        """What the pair is about."""
+        return label(self.pair[1].key)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that a report of a comparison is made from."""
+
+    document: Mapping[str, Any]
+    """As `--json` prints it."""
+    found: Comparison
+    sides: tuple[Side, Side]
+    command: str
+    """Compares the same again."""
+
+    @cached_property
+    def facts(self) -> tuple[SideFacts, SideFacts]:
+        """What A and B had."""
+        one, other = (facts_of(side.items) for side in self.sides)
+        return one, other
+
+    @cached_property
+    def groups(self) -> Mapping[str, Sequence[Group]]:
+        """Pairs by model, prompt and tag."""
+        return groups_of(self.found)
+
+    @cached_property
+    def settings(self) -> list[Setting] | None:
+        """Settings that differ; None where a report does not contain them."""
+        before, after = (side.configuration for side in self.sides)
+        if before is None or after is None:
+            return None
+        shared = [name for name in before if name in after]
+        return [
+            Setting(name, _written(before[name]), _written(after[name]))
+            for name in shared
+            if before[name] != after[name]
+        ]
+
+    def differences(self) -> str:
+        """Says in one sentence what differs between the two runs, beside their results."""
+        if self.settings is None:
+            return "The reports do not say how the runs were configured; compare runs by their ids to see it."
+        unit = kinds.of(self.found.kind).comparing.load().unit
+        told = [str(setting) for setting in self.settings]
+        asked, expected = different_inputs(self.found)
+        told += [f"input of {plural(asked, unit)}"] * bool(asked)
+        told += [f"criteria of {plural(expected, unit)}"] * bool(expected)
+        if not told:
+            return self._nothing_differs()
+        number = "One thing differs" if len(told) == 1 else f"{len(told)} things differ"
+        return f"{number}: {'; '.join(told)}."
+
+    def _nothing_differs(self) -> str:
+        """Says what is left to explain the differences."""
+        if not all(side.is_whole for side in self.sides):
+            return "Of the settings in the reports, none differs; compare runs by their ids to see all."
+        if all((side.configuration or {}).get("recorded outputs") for side in self.sides):
+            return "No setting differs: other recorded outputs were judged."
+        return "No setting differs: what changed is chance, or happened behind the API."
+
+    def pairs(self) -> Iterator[Shown]:
+        """Yields pairs that differ: broken ones, fixed ones, changed ones, then those with another answer."""
+        for sort in ("broken", "fixed", "changed"):
+            for change in getattr(self.found, sort):
+                yield self.shown(sort, change.pair)
+        for pair in self.found.same:
+            shown = self.shown("text", pair)
+            if shown.before.answer != shown.after.answer:
+                yield shown
+
+    def shown(self, sort: str, pair: Pair) -> Shown:
+        """Reads the texts of a pair."""
+        texts = (side.texts.read(item.place) for side, item in zip(self.sides, pair, strict=True))
+        return Shown(sort, pair, *texts)
+
+
+def _written(value: Any) -> str:
+    """Writes a setting.
+
+    >>> _written(["a", "b"]), _written(None), _written(0.1), _written({})
+    ('a, b', 'none', '0.1', 'none')
+    """
+    if value is None or value in ("", [], {}):
+        return NOTHING
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

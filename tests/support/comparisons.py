@@ -1,0 +1,97 @@
+"""Comparisons of two runs for tests of their reports, made from lines of results without a queue."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from producer import kinds
+from producer.aggregate.compared_items import items_of
+from producer.aggregate.comparison import compare
+from producer.report.comparison.contents import Contents, Side
+from producer.report.comparison.item_texts import TextStore
+from shared.kinds import CASES, Kind
+
+RESULT: Final[dict[str, Any]] = {
+    "prompt_id": None,
+    "repeat_index": 0,
+    "tags": [],
+    "metrics": {},
+    "checks": [],
+    "message": "",
+    "refusal": "",
+    "tool_calls": [],
+    "score": None,
+}
+
+
+def case_line(number: int, answer: str | None, *, is_good: bool = True, **changes: Any) -> dict[str, Any]:
+    """A line of a cases run; without an answer, an error."""
+    outcome = "error" if answer is None else "passed" if is_good else "failed"
+    error = {"code": "upstream_timeout", "message": "no answer within 60 s"} if answer is None else None
+    envelope = {
+        "kind": "cases",
+        "started_at": "2026-11-22T17:20:00.000Z",
+        "cached": False,
+        "latency_ms": None if answer is None else changes.pop("ms", 900),
+        "cost_usd": None if answer is None else 0.001,
+    }
+    result = RESULT | {
+        "model": "m",
+        "case_index": number,
+        "case_id": f"case-{number}",
+        "raw_output": answer,
+        "passed": answer is not None and is_good,
+        "message": "" if is_good else 'does not contain "14 days"',
+    }
+    asked: dict[str, Any] = {key: changes.pop(key) for key in ("asked", "expected") if key in changes}
+    return {**envelope, **asked, "outcome": outcome, "error": error, "result": result | changes}
+
+
+def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
+    """Writes a report in JSON Lines."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def comparison(
+    before: Iterable[Mapping[str, Any]],
+    after: Iterable[Mapping[str, Any]],
+    *,
+    kind: Kind = CASES,
+    names: tuple[str, str] = ("run-a", "run-b"),
+    configurations: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = (None, None),
+    is_whole: bool = True,
+) -> Iterator[Contents]:
+    """Compares lines as the command does."""
+    with ExitStack() as resources:
+        sides = list[Side]()
+        for lines, name, configuration in zip((before, after), names, configurations, strict=True):
+            read = kinds.of(kind).compared_texts.load()
+            texts = resources.enter_context(closing(TextStore(read)))
+            items = items_of(kind, lines, keep=texts.add)
+            sides.append(
+                Side(
+                    name=name,
+                    source="bench.yaml",
+                    kind=kind,
+                    items=items,
+                    is_final=True,
+                    texts=texts,
+                    began="2026-11-22T17:20:00.000Z",
+                    configuration=configuration,
+                    is_whole=is_whole,
+                )
+            )
+        found = compare(kind, sides[0].items, sides[1].items)
+        document = {
+            "schema_version": 1,
+            "a": sides[0].as_document(),
+            "b": sides[1].as_document(),
+            **found.as_document(),
+            "files": [],
+            "exit": 0,
+        }
+        yield Contents(document, found, (sides[0], sides[1]), f"proctor compare {names[0]} {names[1]}")

@@ -1,0 +1,136 @@
+"""Reports of two runs beside each other: what differs, both answers, and nothing that text could break."""
+
+from typing import Any
+
+import pytest
+
+from producer.report.comparison.contents import Contents
+from producer.report.comparison.to_markdown import comparison_markdown
+from shared.kinds import QUERIES, TURNS
+from tests.support.comparisons import case_line, comparison
+from tests.support.query_results import HOSTILE, answered
+
+
+def text_of(contents: Contents) -> str:
+    """The Markdown of a comparison."""
+    return "\n".join(comparison_markdown(contents))
+
+
+def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
+    """Broken first, with the reason; an error may be the API; equal answers are only counted."""
+    before = [
+        case_line(1, "within 14 days"),
+        case_line(2, "Two left."),
+        case_line(3, "no", is_good=False),
+        case_line(4, "the shop opens at ten"),
+        case_line(5, "the same"),
+    ]
+    after = [
+        case_line(1, "within 30 days", is_good=False),
+        case_line(2, None),
+        case_line(3, "yes"),
+        case_line(4, "the shop opens at eleven"),
+        case_line(5, "the same"),
+    ]
+    with comparison(before, after) as contents:
+        text = text_of(contents)
+        assert [shown.sort for shown in contents.pairs()] == ["broken", "broken", "fixed", "text"]
+    assert text.splitlines()[2] == "**= No significant difference: 2 answers broken, 1 fixed**"
+    assert "1 of the 2 broken ended in an error in B: that may be the API and not the change." in text
+    assert '| case-1 · m | passed | failed | does not contain "14 days" |' in text
+    assert "| case-2 · m | passed | error | upstream_timeout: no answer within 60 s |" in text
+    assert "<pre>A: within <del>14</del> days</pre>\n<pre>B: within <ins>30</ins> days</pre>" in text
+    assert text.index("## Broken") < text.index("## Fixed") < text.index("## Other answers")
+    assert "case-5" not in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (None, None, "The reports do not say how the runs were configured"),
+        ({"temperature": 0.1}, {"temperature": 0.1}, "No setting differs: what changed is chance"),
+        (
+            {"system prompt": "a\nb", "models": ["m"]},
+            {"system prompt": "a\nc\nd", "models": ["m", "n"]},
+            "2 things differ: system prompt (1 line removed, 2 added); models m → m, n.",
+        ),
+        ({"recorded outputs": True}, {"recorded outputs": True}, "other recorded outputs were judged"),
+        (
+            {"schema": None},
+            {"schema": {"type": "object"}},
+            "One thing differs: schema (1 line removed, 3 added).",
+        ),
+    ],
+)
+def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, told: str) -> None:
+    """Settings by their names; long ones by their lines; what reports do not contain is not claimed."""
+    lines = [case_line(1, "yes")]
+    with comparison(lines, lines, configurations=(before, after)) as contents:
+        assert told in contents.differences()
+
+
+def test_other_inputs_and_criteria_are_counted_by_case() -> None:
+    """What was asked belongs to what differs, wherever a run says it."""
+    before = [case_line(number, "yes", asked="Hi", expected="{}") for number in range(3)]
+    after = [case_line(number, "yes", asked=f"Hi{'!' * number}", expected="{}") for number in range(3)]
+    with comparison(before, after, configurations=({}, {})) as contents:
+        assert contents.differences() == "One thing differs: input of 2 cases."
+
+
+def test_groups_are_compared_one_by_one() -> None:
+    """By model, prompt and tag, with the split of each."""
+    before = [case_line(number, "yes", model=model, tags=["easy"]) for number in range(8) for model in "mn"]
+    after = [
+        case_line(number, "no", model=model, is_good=model == "n", tags=["easy"])
+        for number in range(8)
+        for model in "mn"
+    ]
+    with comparison(before, after) as contents:
+        groups = contents.groups
+        text = text_of(contents)
+    assert list(groups) == ["model"]
+    assert [(group.name, group.passed, group.broken) for group in groups["model"]] == [
+        ("m", [8, 0], 8),
+        ("n", [8, 8], 0),
+    ]
+    assert groups["model"][0].p_value < 0.01
+    assert "| m | 8 | 0 | 8 | 8 | 0 | 0.0039 |" in text
+
+
+def test_all_kinds_have_texts() -> None:
+    """Queries show the answer and their checks, turns the decision, other items their result."""
+    queries = [
+        {"outcome": "failed", "error": None, "result": answered("Q-1", word)} for word in ("no", "nay")
+    ]
+    with comparison(queries[:1], queries[1:], kind=QUERIES) as contents:
+        [shown] = contents.pairs()
+    assert (shown.sort, shown.before.asked, shown.after.answer) == ("text", "What about Q-1?", "nay")
+    assert shown.after.reason.startswith("must_contain: ")
+    turn: dict[str, Any] = {"threadId": "t", "messageId": "1", "reason": "the message is only thanks"}
+    decided = [
+        {
+            "outcome": "decided",
+            "error": None,
+            "message": "ok",
+            "result": turn | {"decision": word, "response": None},
+        }
+        for word in ("must", "skip")
+    ]
+    with comparison(decided[:1], decided[1:], kind=TURNS) as contents:
+        [shown] = contents.pairs()
+    assert (shown.sort, shown.after.answer) == ("changed", "skip: the message is only thanks")
+
+
+def test_hostile_text_stays_text() -> None:
+    """Names, reasons and answers end no cell and no element."""
+    before = [case_line(number, HOSTILE, case_id=f"{HOSTILE}{number}") for number in range(2)]
+    after = [
+        case_line(number, f"</pre>{HOSTILE}", case_id=f"{HOSTILE}{number}", is_good=False, message=HOSTILE)
+        for number in range(2)
+    ]
+    with comparison(before, after, names=(HOSTILE, HOSTILE)) as contents:
+        text = text_of(contents)
+    assert "<script>" not in text
+    assert "</pre>a" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
