@@ -9,17 +9,17 @@ keys need not stand in a shell's history.
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Final
 
 import click
 
+from producer import env_files
 from producer.cli.error_exit import report
 from producer.cli.options.global_options import GlobalOptions
-from producer.cli.output import named_stdout
+from producer.cli.output import Output, named_stdout
 from producer.text import plural
-from shared.errors import InputError, ProctorError, UsageError
+from shared.errors import ProctorError, UsageError
 
 CONFIG: Final = "bench.config.yaml"
 """The configuration where none is named."""
@@ -34,7 +34,7 @@ COMMANDS: Final = {
 _WITH_CONFIG: Final = ("run", "validate", "models")
 _NAMES_INPUT: Final = ("file", "config", "resumed")
 """Parameters of those commands that name the input."""
-ENV_BYTES: Final = 1 << 20
+LOCAL: Final = Path(".env.local")
 
 
 def main() -> None:
@@ -49,10 +49,10 @@ def main() -> None:
 
 def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
     """Runs one command line and returns its exit code."""
-    from producer.cli.main import run as run_proctor  # noqa: PLC0415 - after the variables are set
+    from producer.cli.main import run_command  # noqa: PLC0415 - after the variables are set
 
     try:
-        words = read_environment(list(arguments), environment)
+        words = read_environment(arguments, environment)
         if not words or words[0] in ("-h", "--help"):
             sys.stdout.write(help_text())
             sys.stdout.flush()
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
         words = translated(words)
     except (ProctorError, OSError) as error:
         return report(error, GlobalOptions(), arguments)
-    return run_proctor(words)
+    return run_command(words, GlobalOptions())
 
 
 def translated(words: Sequence[str]) -> list[str]:
@@ -113,64 +113,22 @@ def _names_input(name: str, words: Sequence[str]) -> bool:
     return any(isinstance(parsed.get(each), str) for each in _NAMES_INPUT)
 
 
-def read_environment(words: list[str], environment: MutableMapping[str, str]) -> list[str]:
+def read_environment(words: Sequence[str], environment: MutableMapping[str, str]) -> list[str]:
     """Reads the files of variables, and returns the command line without `--env-file`.
 
     Raises:
         InputError: a file cannot be read, or a line of it is none.
         UsageError: `--env-file` names nothing.
     """
-    named = list[Path]()
-    while any(word == "--env-file" or word.startswith("--env-file=") for word in words):
-        at = next(at for at, word in enumerate(words) if word.startswith("--env-file"))
-        option, equals, value = words[at].partition("=")
-        if not equals and at + 1 == len(words):
-            raise UsageError(f"{option} names no file", hint="write --env-file .env")
-        named.append(Path(value if equals else words[at + 1]))
-        words = words[:at] + words[at + (1 if equals else 2) :]
-    for path, is_stronger in ((Path(".env"), False), (Path(".env.local"), True)):
+    left, named = env_files.taken_from(words)
+    warn = Output(GlobalOptions()).warn
+    for path, is_stronger in ((env_files.DEFAULT, False), (LOCAL, True)):
         if path.is_file():
-            _set(variables(path), environment, is_stronger=is_stronger)
+            found = env_files.unguarded(env_files.variables(path), str(path), environment, warn=warn)
+            _set(found, environment, is_stronger=is_stronger)
     for path in named:
-        _set(variables(path), environment, is_stronger=True)
-    return words
-
-
-def variables(path: Path) -> dict[str, str]:
-    """Reads a file of `NAME=VALUE` lines with comments, `export` and quotes, as python-dotenv does.
-
-    Raises:
-        InputError: it cannot be read, or a line is something else; its content is not shown.
-    """
-    try:
-        text = path.read_bytes()[:ENV_BYTES].decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}", hint="check the name and its rights") from None
-    return variables_in(str(path), text)
-
-
-def variables_in(name: str, text: str) -> dict[str, str]:
-    """Reads the lines of a file of variables.
-
-    Raises:
-        InputError: a line is no variable, or holds what no variable can.
-
-    >>> variables_in(".env", "export A='two words'  ")
-    {'A': 'two words'}
-    """
-    from dotenv.parser import parse_stream  # noqa: PLC0415 - start-up: only files of variables need it
-
-    found = dict[str, str]()
-    for binding in parse_stream(StringIO(text)):
-        if binding.key is None and not binding.error:
-            continue  # a comment
-        is_variable = binding.key is not None and binding.key.isidentifier() and binding.value is not None
-        if binding.error or not is_variable or "\0" in str(binding.value):
-            text = binding.original.string  # begins with the empty lines before it
-            line = binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
-            raise InputError(f"{name}:{line}: not NAME=VALUE", hint="one variable on each line")
-        found[str(binding.key)] = str(binding.value)
-    return found
+        _set(env_files.variables(path), environment, is_stronger=True)
+    return left
 
 
 def help_text() -> str:

@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     from producer.load.case_load import PlannedRun
 
 
+class CaseItem(NamedTuple):
+    """A case put to a model by a prompt."""
+
+    case: str
+    """Its id; without one `#` and its position."""
+    model: str
+    prompt: str = ""
+    """Id of the prompt; empty: without prompts."""
+
+
+def case_key(position: int, own: str | None) -> str:
+    """Returns what a case is found by in another run of its file.
+
+    >>> case_key(3, None), case_key(3, "fr")
+    ('#3', 'fr')
+    """
+    return f"#{position}" if own is None else own
+
+
 @dataclass(frozen=True, slots=True)
 class CaseChoice:
     """Options for a run of cases, which override the configuration."""
@@ -50,6 +69,8 @@ class CaseChoice:
     """Whether the first failure ends the run."""
     cases: Sequence[str] = ()
     """Ids or numbers, from 1, of the only cases to run."""
+    only: frozenset[CaseItem] | None = None
+    """Only these combinations; None: all."""
     containing: str = ""
     """Only cases with this in their id or input."""
     first: int | None = None
@@ -70,10 +91,13 @@ class QueryChoice:
     """Only so many, from the start."""
     sample: int | None = None
     """Only so many, picked at random, always the same."""
+    ids: frozenset[str] | None = None
+    """Only these, which failed before; None: all."""
 
     def __str__(self) -> str:
         """Returns it as options; empty for all queries."""
-        options = [f"--category {name}" for name in self.categories]
+        options = ["--last-failed"] * (self.ids is not None)
+        options += [f"--category {name}" for name in self.categories]
         options += [f"-k {self.containing}"] * bool(self.containing)
         options += [f"--first {self.first}"] * (self.first is not None)
         options += [f"--sample {self.sample}"] * (self.sample is not None)

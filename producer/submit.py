@@ -24,7 +24,7 @@ from typing import Final, Protocol
 from producer import kinds
 from producer.load.chunks import Chunk, Load, grouped
 from producer.load.detect import detect_kind
-from producer.load.source import Source
+from producer.load.source import FILE_KEY, Source, file_key
 from producer.options import Publishes, SubmitOptions, SubmittedRun
 from shared.clock import now_ms
 from shared.errors import IdempotencyConflictError, LoadLostError, NoRoomError, ProctorError
@@ -288,6 +288,7 @@ def _snapshot(source: Source, options: SubmitOptions, load: Load) -> bytes:
         "v": SNAPSHOT_VERSION,
         "submitted_ms": now_ms(),
         "source": PurePath(source.name).name,
+        **({FILE_KEY: key} if (key := file_key(source)) else {}),
         **load.snapshot,
         **({tracing.SNAPSHOT_KEY: context} if (context := tracing.traceparent()) else {}),
         "options": {"idempotency_key": options.idempotency_key, "chunk_turns": options.chunk_turns},

@@ -192,6 +192,8 @@ class Settings:
     """The ledger's server; without one, an embedded server is started."""
     broker_url: str | None = _setting(None, _text, mask=mask_password)
     """The broker, if it is not the ledger's server: Redis, Valkey or RabbitMQ."""
+    env_file: str | None = _setting(None, _text)
+    """File of variables that commands read; `none`: no file; without it, `.env` in the working directory."""
     grace_s: float = _setting(25.0, _seconds)
     """How long a stopping worker lets its running items finish."""
     results_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
@@ -241,21 +243,31 @@ class Settings:
         return f"Settings({', '.join(f'{s.name}={s.value!r}' for s in describe(self))})"
 
     @classmethod
-    def from_environment(cls, env: Mapping[str, str] = os.environ) -> Self:
+    def from_environment(
+        cls, env: Mapping[str, str] = os.environ, *, origins: Mapping[str, str] = MappingProxyType({})
+    ) -> Self:
         """Reads the settings; an empty variable counts as not set.
+
+        Args:
+            env: the environment.
+            origins: where variables come from that a file has set.
 
         Raises:
             ConfigError: a value cannot be used; the message names the variable and the value.
         """
         values: dict[str, Any] = {}
-        origins = {}
+        found_in = {}
         for setting in _settings():
             found = _look_up(env, setting)
             if found is not None:
-                values[setting.name], origins[setting.name] = found
+                values[setting.name], origin = found
+                is_plain = origin == FROM_ENVIRONMENT
+                found_in[setting.name] = (
+                    origins.get(variable_of(setting.name), origin) if is_plain else origin
+                )
         if "data_dir" not in values:
             values["data_dir"] = default_data_dir(env)
-        return cls(**values, origins=MappingProxyType(origins))
+        return cls(**values, origins=MappingProxyType(found_in))
 
     def override(self, origin: str, **values: Any) -> Self:
         """Returns settings with other values; `origin` is where they come from, such as `--redis`."""

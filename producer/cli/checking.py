@@ -1,35 +1,25 @@
 """Checks a file without sending anything, and prints its problems or its contents."""
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
-from producer.cli.preflight import SHOWN, Endpoint, Forecast, model_warnings, request_warnings
+from producer.cli.preflight import SHOWN
 from producer.cli.session import Session
 from producer.cli.submission import Submission
-from producer.load.baselines import choose, read_baselines, start_at
 from producer.load.problems import MOST_PROBLEMS
-from producer.load.source import Source
-from producer.options import SubmitOptions
 from producer.text import count, plural
 from shared.contracts.turn_vocabulary import Live, Role
 from shared.errors import InputError, UsageError
-from shared.kinds import TURNS, Kind, Storage
-from shared.upstream.prices import cost_of
+from shared.kinds import Kind, Storage
 from worker.breakpoint.live_decisions import CALLED_DECISIONS
 from worker.breakpoint.memento import FROM_REQUEST
 from worker.breakpoint.orchestrator import accepted_signals, decide
 from worker.breakpoint.turn_wire import decode_turns
 
-PROMPT_TOKENS: Final = 350
-"""Length of the instructions and the context of a live turn, about."""
-ANSWER_TOKENS: Final = 150
-"""Assumed length of an answer to a turn."""
-CHARS_A_TOKEN: Final = 4
 _PLACE: Final = re.compile(
     r"^.*?:(?P<line>\d+)(?: \([^()]*\))?: |\[\d+\]|#\d+|\d+(?=:)| \((?:case )?[^()]*\)(?=: )"
 )
@@ -119,58 +109,6 @@ def _line_of(same: Sequence[UsageError]) -> str:
     some = ", ".join(lines[:SHOWN]) + ", …" * (len(lines) > SHOWN)
     where = f": line{'s' * (len(lines) > 1)} {some}" if lines else ""
     return f"{first.message} (and {count(len(others))} more{where})"
-
-
-def forecast_turns(source: Source, options: SubmitOptions) -> Forecast | None:
-    """Returns what a run of live turns is going to send; None for recorded ones, and for a stream.
-
-    Raises:
-        InputError: the file breaks its contract.
-    """
-    live = options.live
-    if live is None or not source.repeatable:
-        return None
-    turns = calls = chars = 0
-    for chunk in kinds.of(TURNS).loader.load()(source, options).chunks:
-        for message in called_messages(chunk.content, live.live):
-            calls += 1
-            chars += len(message)
-        turns += chunk.turns
-    prompts = calls * PROMPT_TOKENS + chars // CHARS_A_TOKEN
-    usd = cost_of(live.model, prompts, calls * ANSWER_TOKENS, live.prices)
-    return Forecast(
-        calls,
-        f"of {plural(turns, 'turn')}",
-        cost_usd=usd,
-        unpriced=[live.model] if usd is None else [],
-        warnings=model_warnings([Endpoint(live.model, live.api_base, live.api_key_env)], os.environ),
-    )
-
-
-def forecast_queries(source: Source, options: SubmitOptions) -> Forecast | None:
-    """Returns what a run of queries is going to send; None for a stream.
-
-    Raises:
-        InputError: the file breaks its contract.
-    """
-    if not source.repeatable:
-        return None
-    run = options.queries
-    chosen = choose(start_at(read_baselines(source).queries, run.start_from or None), options.query_choice)
-    repeats = f" × {plural(run.repeat, 'repeat')}" * (run.repeat > 1)  # noqa: RUF001 - a product
-    marked = [query["id"] for query in chosen if "{{" in query["query"] and "}}" in query["query"]]
-    warnings = request_warnings(run.headers, run.bearer_env, os.environ)
-    if marked:
-        others = f" (and {count(len(marked) - 1)} more)" * (len(marked) > 1)
-        warnings.append(
-            f"{source.name}: {marked[0]}{others}: {{{{ }}}} is sent as it is: queries are no templates"
-        )
-    return Forecast(
-        len(chosen) * run.repeat,
-        f"{plural(len(chosen), 'query')}{repeats} to {run.api_url}",
-        noun="request",
-        warnings=warnings,
-    )
 
 
 def calls_of(lines: bytes, live: Live) -> int:

@@ -132,13 +132,14 @@ def estimated(plan: PlannedRun) -> Estimate:
     run = plan.run
     models, judges, checks = _Bill(run.prices), _Bill(run.prices), _Bill(run.prices)
     prompt_tokens = 0
-    for _, _, case, said in plan.conversations():
+    for by, at, case, said in plan.conversations():
+        asked_of = plan.models_of(at, case, by)
         prompt = _tokens(said.system) + _tokens(_text_of(said))
         answer = _answer_tokens(case.entry.expected, case.entry.reference)
-        prompt_tokens += prompt
-        for model in () if run.recorded else run.models:
+        prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * run.repeat
+        for model in () if run.recorded else asked_of:
             models.add(model, prompt, answer, times=run.repeat)
-        times = len(run.models) * run.repeat
+        times = len(asked_of) * run.repeat
         for judge in run.judges if case.entry.expected is not None else ():
             judges.add(judge, JUDGE_TOKENS + 2 * answer, VERDICT_TOKENS, times=times)
         for check in walk(case.checks):
@@ -148,8 +149,9 @@ def estimated(plan: PlannedRun) -> Estimate:
             for model in models_of([own]):
                 asked = about + (JUDGE_TOKENS + prompt if is_graded else 0)
                 checks.add(model, asked, GRADE_TOKENS if is_graded else 0, times=times)
-    sent = 0 if run.recorded else prompt_tokens * len(run.models) * run.repeat
-    return Estimate(models.calls, judges.calls, sent, models.usd, checks.calls, judges.usd, checks.usd)
+    return Estimate(
+        models.calls, judges.calls, prompt_tokens, models.usd, checks.calls, judges.usd, checks.usd
+    )
 
 
 def _text_of(sent: Conversation) -> str:
@@ -225,7 +227,8 @@ def _shape(plan: PlannedRun) -> str:
     run = plan.run
     shape = f"{plural(run.cases, 'case')} × {plural(len(run.models), 'model')}"  # noqa: RUF001 - a product
     shape += f" × {plural(len(run.prompts), 'prompt')}" * bool(run.prompts)  # noqa: RUF001 - same
-    return shape + f" × {plural(run.repeat, 'repeat')}"  # noqa: RUF001 - same
+    shape += f" × {plural(run.repeat, 'repeat')}"  # noqa: RUF001 - same
+    return f"what failed of {shape}" if plan.only is not None else shape
 
 
 def _cost_in_words(estimate: Estimate) -> str:

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 import click
 
+from producer import env_files
 from producer.cli.error_exit import EXIT_INTERRUPTED, report
 from producer.cli.options.global_options import (
     COMPLETION_VARIABLE,
@@ -18,6 +19,8 @@ from producer.cli.options.global_options import (
     GlobalOptions,
     ProctorGroup,
 )
+from producer.cli.output import Output
+from shared.errors import ProctorError
 from shared.kinds import import_kinds
 
 SECTIONS: Final[dict[str, dict[str, str]]] = {
@@ -132,8 +135,18 @@ def proctor() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command line and returns its exit code; every failure ends here."""
+    """Reads `.env`, runs one command line and returns its exit code; every failure ends here."""
     options = GlobalOptions()
+    warn = Output(options).warn if COMPLETION_VARIABLE not in os.environ else (lambda _warning: None)
+    try:
+        options.from_file = env_files.load(arguments, os.environ, warn=warn)
+    except ProctorError as error:
+        return report(error, options, arguments)
+    return run_command(arguments, options)
+
+
+def run_command(arguments: Sequence[str], options: GlobalOptions) -> int:
+    """Runs one command line in this environment and returns its exit code; every failure ends here."""
     try:
         import_kinds(os.environ)
         code = _invoke(arguments, options)

@@ -58,7 +58,7 @@ class Session:
     @cached_property
     def settings(self) -> Settings:
         """The settings of the environment, with the server that `--redis` names."""
-        settings = Settings.from_environment()
+        settings = Settings.from_environment(origins=self.options.from_file)
         if self.options.redis:
             settings = settings.override("--redis", redis_url=self.options.redis, broker_url=None)
         return settings

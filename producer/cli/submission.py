@@ -13,11 +13,14 @@ from producer.cli.options.query_options import read_query_choice, read_query_run
 from producer.cli.options.shared_options import SubmitChoice
 from producer.cli.preflight import announce
 from producer.cli.session import Session
+from producer.last_failed import earlier_run
 from producer.load.detect import detect_kind
 from producer.load.source import Source
 from producer.options import SubmitOptions, SubmittedRun
 from producer.submit import submit
+from producer.text import count, plural
 from shared.contracts.turn_vocabulary import SummaryPolicy
+from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.runs.waiting import outdated_text
 
@@ -39,6 +42,7 @@ class Submission:
         self._choice = choice
         self.source = Source(file)
         self._plan: PlannedRun | None = None
+        self._options: SubmitOptions | None = None
 
     def kind(self) -> Kind:
         """Returns the kind of the file.
@@ -56,6 +60,11 @@ class Submission:
             UsageError: an option cannot be used, or is not for this kind of file.
             ConfigError: a variable of the environment cannot be used.
         """
+        if self._options is None:
+            self._options = self._read_options()
+        return self._options
+
+    def _read_options(self) -> SubmitOptions:
         session, choice, settings, kind = self._session, self._choice, self._session.settings, self.kind()
         choice.refuse_other_kinds(kind)
         common = SubmitOptions(
@@ -67,7 +76,26 @@ class Submission:
             patience_s=settings.patience_s,
             on_warning=session.output.warn,
         )
-        return kinds.of(kind).read_options.load()(common, choice)
+        options = kinds.of(kind).read_options.load()(common, choice)
+        return self._limited(options, kind) if choice.selection.last_failed else options
+
+    def _limited(self, options: SubmitOptions, kind: Kind) -> SubmitOptions:
+        """Limits a run to what failed in the newest run of the file; to nothing where nothing did."""
+        limit, output = kinds.of(kind).limit, self._session.output
+        if limit is None:
+            raise UsageError(f"--last-failed is not for {kind}", hint="leave it out")
+        if self.source.path is None:
+            raise UsageError("--last-failed needs a file", hint="a stream has no earlier run")
+        earlier = earlier_run(self._session.store, kind, self.source)
+        if earlier is None:
+            output.note(f"--last-failed: there is no earlier run of {self.source.name}; all of it is run")
+            return options
+        run, total = earlier.info.run, plural(earlier.info.total, kind.noun)
+        if not earlier.failed:
+            output.note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
+            return options
+        output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
+        return limit.load()(options, earlier.failed)
 
     def announce(self) -> None:
         """Prints what is going to be sent and what will probably fail; asks where that is much.

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from producer import env_files
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.error_exit import EXIT_INTERRUPTED, describe
 from producer.cli.local.local_workers import LocalWorkers
@@ -100,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with named_stdout():
         try:
+            env_files.load((), os.environ, warn=_warn)
             return _evaluate(read_command_line(arguments, os.environ))
         except (ProctorError, OSError, KeyboardInterrupt) as error:
             failure = describe(error)
@@ -108,6 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = f"  {failure.hint}\n" if failure.hint and not is_lost(error) else ""
             sys.stderr.write(f"Error: {failure.message}\n{hint}")
             return failure.exit
+
+
+def _warn(warning: str) -> None:
+    """Warns as the document does."""
+    sys.stderr.write(f"Warning: {warning}\n")
 
 
 def _evaluate(options: HarnessOptions) -> int:

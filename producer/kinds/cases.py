@@ -26,6 +26,7 @@ CASE_RUNS: Final = ProducerKind(
     suffixes=(".yaml", ".yml"),
     dry_run=Lazy("producer.cli.checking_cases", "print_estimate"),
     forecast=Lazy("producer.cli.checking_cases", "forecast"),
+    limit=Lazy("producer.last_failed", "only_cases"),
     examples=("bench.config.yaml", "validators.py", "freeform.yaml", "prompts.yaml"),
     examples_need=(
         " --api-base http://localhost:3000/v1  # no key: after `proctor sample-api` in another terminal"

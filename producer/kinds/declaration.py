@@ -114,6 +114,8 @@ class ProducerKind:
     """Prints what is in a file and returns the exit code; without it a dry run counts items and chunks."""
     forecast: Lazy[Callable[[Source, SubmitOptions], Forecast | None]] | None = None
     """Counts what a run is going to send; returns None for a stream, which is read once."""
+    limit: Lazy[Callable[[SubmitOptions, Sequence[bytes]], SubmitOptions]] | None = None
+    """Limits a run to the items with such inputs, for `--last-failed`."""
     examples: Sequence[str] = ()
     """Packaged examples that `init` writes; the first one is to be run."""
     examples_need: str = ""

@@ -209,6 +209,7 @@ def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[
             hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(categories)}"
             raise InputError(f"--category: no query has the category {shown(name)}", hint=hint)
     found = [query for query in queries if not choice.categories or query["category"] in choice.categories]
+    found = [query for query in found if choice.ids is None or query["id"] in choice.ids]
     left = pick_items(found, choice, lambda query: f"{query['id']}\n{query['query']}")
     if not left:
         raise InputError("no query is left to ask", hint=f"{choice} leaves none")

@@ -23,7 +23,7 @@ from producer.load.picking import pick_items
 from producer.load.problems import Problems, shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
-from producer.options import CaseChoice, SubmitOptions
+from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key
 from shared.contracts.call_options import merge_headers, sent
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.case_run import (
@@ -97,11 +97,23 @@ class PlannedRun:
     """Recorded outputs, if any."""
     warnings: Sequence[str]
     """What is probably not meant."""
+    only: frozenset[CaseItem] | None = None
+    """The only combinations of case, model and prompt that are run; None: all."""
 
     @property
     def total(self) -> int:
         """How many items there are."""
-        return len(self.cases) * len(self.run.models) * max(1, len(self.prompts)) * self.run.repeat
+        if self.only is None:
+            return len(self.cases) * len(self.run.models) * max(1, len(self.prompts)) * self.run.repeat
+        pairs = [(at, case, prompt) for prompt in self.prompts or (None,) for at, case in self.cases]
+        return sum(len(self.models_of(*pair)) for pair in pairs) * self.run.repeat
+
+    def models_of(self, at: int, case: BenchCase, prompt: BenchPrompt | None) -> list[str]:
+        """Returns the models that a case is put to by a prompt."""
+        if self.only is None:
+            return list(self.run.models)
+        name, by = case_key(at, case.entry.id), prompt.id if prompt else ""
+        return [model for model in self.run.models if CaseItem(name, model, by) in self.only]
 
     @property
     def layout(self) -> int:
@@ -118,6 +130,8 @@ class PlannedRun:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
         for model in self.run.models:
             for prompt, at, case, said in self.conversations():
+                if self.only is not None and model not in self.models_of(at, case, prompt):
+                    continue
                 payload = _payload(at, model, case, prompt, said, self.run.system_prompt)
                 for repeat in range(self.run.repeat):
                     recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
@@ -146,6 +160,8 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     outputs = _outputs(bench, choice)
     models = _models(bench.config, choice, outputs)
     cases = _chosen(bench.cases, choice)
+    if choice.only is not None:
+        models = [model for model in models if any(item.model == model for item in choice.only)]
     settings = _settings(bench, choice)
     asked_by_checks = check_models([case for _, case in cases])
     if bench.config.pairwise is not None:
@@ -171,8 +187,10 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         )
     used = {name for _, case in cases for name in case.images}
     images = {name: data for name, data in bench.images.items() if name in used}
-    plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings)
+    plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings, choice.only)
     _check_templates(plan)
+    if not plan.total:
+        raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
     return plan
 
 
@@ -341,12 +359,17 @@ def _chosen(cases: Sequence[BenchCase], choice: CaseChoice) -> list[tuple[int, B
         InputError: none is left.
     """
     found = list(enumerate(cases))
+    if choice.only is not None:
+        names = {item.case for item in choice.only}
+        found = [(at, case) for at, case in found if case_key(at, case.entry.id) in names]
     if choice.cases:
         wanted = {_position(name, cases) for name in choice.cases}
         found = [(at, case) for at, case in found if at in wanted]
     found = pick_items(found, choice, lambda each: _text_of(each[1]))
     if not found:
-        raise InputError("no case is left to run", hint="--case, -k, --first or --sample leave none")
+        raise InputError(
+            "no case is left to run", hint="--case, -k, --first, --sample or --last-failed leave none"
+        )
     return found
 
 

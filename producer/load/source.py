@@ -7,8 +7,10 @@ a valid file. Errors of the file itself (missing, a folder, not readable) are ra
 import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
+from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
+from socket import gethostname
 from typing import BinaryIO, Final
 
 from shared.errors import InputError
@@ -17,6 +19,9 @@ BLOCK_BYTES: Final = 1 << 18
 """How much is read at once."""
 STDIN: Final = "-"
 """The name that means standard input."""
+FILE_KEY: Final = "file"
+"""Key in a run's snapshot of what identifies its file."""
+KEY_CHARS: Final = 16
 
 
 class Source:
@@ -121,3 +126,10 @@ def _nearest_file(path: Path) -> str:
         if close
         else "check the name; relative paths count from the current folder"
     )
+
+
+def file_key(source: Source) -> str:
+    """Returns what identifies a file of this machine, without its path; empty for a stream."""
+    if source.path is None:
+        return ""
+    return sha256(f"{gethostname()}\0{source.path.resolve()}".encode()).hexdigest()[:KEY_CHARS]

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from producer.aggregate.gates import parse_gate
-from producer.bench import variables_in
 from producer.cli.options.model_options import price_of
+from producer.env_files import variables_in
 from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.case_data import read_case_data
 from producer.load.case_files import TextFile
@@ -153,7 +153,7 @@ def _settings(text: str) -> None:
 
 
 def _variables(data: bytes) -> None:
-    found = variables_in(NAME, data.decode("utf-8-sig"))
+    found = variables_in(data.decode("utf-8-sig")).found
     assert "\0" not in "".join([*found, *found.values()])
 
 

@@ -78,6 +78,12 @@ class SelectionOptions:
         metavar="N",
         help="Queries, cases: only N at random, the same ones each time.",
     )
+    last_failed: bool = option(
+        "--last-failed",
+        is_flag=True,
+        help="Queries, cases: only what failed or ended in error in the newest run of this file; "
+        "everything, if nothing did.",
+    )
     concurrency: int | None = option(
         "--concurrency",
         type=click.IntRange(1, 100_000),

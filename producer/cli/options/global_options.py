@@ -1,7 +1,7 @@
 """Gives every command the global options, so that they work before and after the command's name."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 import click
@@ -38,6 +38,8 @@ class GlobalOptions:
     """No live view and no progress lines."""
     yes: bool = False
     """Questions are answered with yes: deletions, and large runs."""
+    from_file: Mapping[str, str] = field(default_factory=dict)
+    """Variables that were read from a file before the command line, and which file that was."""
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
@@ -53,6 +55,10 @@ def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None
         options.verbose += cast("int", value)
     else:
         setattr(options, name, value)
+
+
+def _read_before(_ctx: click.Context, _param: click.Parameter, _value: object) -> None:
+    """Does nothing: the file is read before the command line, see `producer.env_files`."""
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
@@ -71,6 +77,12 @@ def _option(*names: str, **settings: Any) -> click.Option:
 GLOBAL_OPTIONS: Final = (
     _option(
         "--redis", metavar="URL", help="Redis to use [env PROCTOR_REDIS_URL; default: the embedded one]."
+    ),
+    _option(
+        "--env-file",
+        metavar="FILE",
+        callback=_read_before,
+        help="Read environment variables from FILE, or from `none` [env PROCTOR_ENV_FILE; default: .env].",
     ),
     _option("--json", is_flag=True, help="Print exactly one JSON document to stdout."),
     _option("-q", "--quiet", is_flag=True, help="Print only data, warnings and errors."),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from producer.cli.options.option_groups import option
-from shared.contracts.query_environment import api_url, delay_s
+from shared.contracts.query_environment import MAX_DELAY_S, api_url, delay_s
 from shared.contracts.query_run import METHODS, QueryRun
 from shared.contracts.query_vocabulary import CATEGORIES
 from shared.errors import UsageError
@@ -44,11 +45,11 @@ class QueryOptions:
     api_url: str | None = option(
         "--api-url", metavar="URL", help="Queries: base URL of the API [env EVAL_API_URL]."
     )
-    delay: int | None = option(
+    delay: float | None = option(
         "--delay",
-        type=click.IntRange(0),
+        type=click.FloatRange(0, MAX_DELAY_S),
         metavar="S",
-        help="Queries: seconds between two requests, across all workers [default: 0].",
+        help="Queries: seconds between two requests, e.g. 0.1, across all workers [default: 0].",
     )
     start_from: str | None = option("--start-from", metavar="ID", help="Queries: start at this query.")
     categories: tuple[str, ...] = option(
@@ -120,7 +121,7 @@ def read_query_run(
         raise UsageError(f"--path: {path!r} does not begin with a slash", hint="write --path /api/query")
     return QueryRun(
         api_url=api_url(options.api_url, os.environ),
-        delay_s=delay_s(options.delay, os.environ, default=0),
+        delay_s=_delay_s(options.delay),
         method=options.method or _DEFAULT.method,
         path=path,
         query_at=places.pop("query", _DEFAULT.query_at),
@@ -133,6 +134,23 @@ def read_query_run(
         start_from=options.start_from or "",
         repeat=selection.repeat or 1,
     )
+
+
+def _delay_s(given: float | None) -> float:
+    """Reads `--delay`, else the document's variable; a whole number stays one, as its reports have it.
+
+    Raises:
+        UsageError: it is no number.
+        ConfigError: the variable is no whole number.
+
+    >>> _delay_s(0.1), _delay_s(3.0)
+    (0.1, 3)
+    """
+    if given is None:
+        return delay_s(None, os.environ, default=0)
+    if not isfinite(given):
+        raise UsageError("--delay: must be a finite number", hint="write --delay 0.1")
+    return int(given) if given == int(given) else given
 
 
 def read_query_choice(options: QueryOptions, selection: SelectionOptions) -> QueryChoice:
