@@ -16,7 +16,7 @@ CHUNK_TURNS: Final = 10
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
-def test_workers_that_are_told_to_end_give_everything_back(trial: Trial, number: signal.Signals) -> None:
+def test_workers_that_are_stopped_give_everything_back(trial: Trial, number: signal.Signals) -> None:
     """Told gently or at once: what they did not finish is free when they are gone, and waits for no lease."""
     workers = trial.workers("one@test", "two@test").values()
     file = trial.file(woven_turns(60, 100))

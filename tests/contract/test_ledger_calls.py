@@ -174,7 +174,7 @@ def test_patience_ends(ledger: Ledger, faulty: FaultyRedis) -> None:
     assert caught.value.exit_code == 3
 
 
-def test_a_refused_password_is_told_at_once(ledger: Ledger, faulty: FaultyRedis) -> None:
+def test_a_refused_password_is_reported_at_once(ledger: Ledger, faulty: FaultyRedis) -> None:
     """No waiting mends a wrong password."""
     faulty.before = [exceptions.AuthenticationError("WRONGPASS invalid username-password pair")]
     before = monotonic()

@@ -81,7 +81,7 @@ def test_a_run_whose_loader_is_gone_is_deleted(ledger: TimedLedger, redis_client
     assert keys_with(redis_client, "r1") == []
 
 
-def test_a_taken_id_is_told(ledger: TimedLedger) -> None:
+def test_a_taken_id_is_reported(ledger: TimedLedger) -> None:
     """A run id that another loader has is refused, so that the caller takes the next one."""
     open_run(ledger, "r1", "cases")
     assert again(ledger, "r1", "other", key="") == Opened("exists", "r1", "")

@@ -158,7 +158,7 @@ def test_a_streamed_answer_tells_when_it_began(complete: Complete, server: Model
     assert server.requests[0].body["stream_options"] == {"include_usage": True}
 
 
-def test_tokens_that_are_not_told_are_unknown(complete: Complete, server: ModelServer) -> None:
+def test_tokens_that_are_not_reported_are_unknown(complete: Complete, server: ModelServer) -> None:
     """No usage means no tokens and no cost, not none of them."""
     server.script = lambda _prompt, _nth: Say(usage=None)
     reply = complete()

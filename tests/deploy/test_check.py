@@ -106,7 +106,7 @@ def test_every_kind_of_check_is_proved() -> None:
         ),
     ],
 )
-def test_what_prometheus_reads_is_told_by_its_content(
+def test_what_prometheus_reads_is_recognised_by_its_content(
     tmp_path: Path, name: str, text: str, wrong: str
 ) -> None:
     """A configuration and a file of rules each go through the right word of promtool."""

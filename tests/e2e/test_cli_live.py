@@ -41,7 +41,7 @@ def test_run_answers_turns_and_tells_what_it_cost(cli: Cli, tmp_path: Path) -> N
     assert KEY not in "".join([*traces, *map(json.dumps, rows), cli("runs", "show", run, "--json").out])
 
 
-def test_what_would_be_asked_is_told_before(cli: Cli, tmp_path: Path) -> None:
+def test_what_would_be_sent_is_shown_before(cli: Cli, tmp_path: Path) -> None:
     """A dry run counts the calls and sends nothing; options that do not fit are exit code 2."""
     file = write_turns(tmp_path / "talks.jsonl", talks(2, 3, skips=1))
     told = json.loads(cli("run", file, "--model", "m", "--live", "all", "--dry-run", "--json").out)

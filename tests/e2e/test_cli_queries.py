@@ -275,7 +275,7 @@ def test_validate_and_dry_run_count_queries(cli: Cli) -> None:
     assert "50 queries" in cli("validate", BASELINES).out
 
 
-def test_sample_api_serves_until_it_is_told_to_end(cli: Cli, few: Path) -> None:
+def test_sample_api_serves_until_it_is_stopped(cli: Cli, few: Path) -> None:
     """`sample-api --port 0` tells its URL, answers, and ends with exit 0; a taken port is exit 3."""
     server = cli.start("sample-api", "--port", "0")
     server.wait_for("sample API at ", 20)

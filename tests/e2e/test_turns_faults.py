@@ -139,7 +139,7 @@ def test_a_server_that_is_too_old_is_one_clear_line(redis_cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", [["run", EXAMPLE], ["submit", EXAMPLE], ["status"]], ids=lambda c: c[0])
-def test_an_unreachable_redis_is_told_within_seconds(redis_cli: Cli, command: list[str]) -> None:
+def test_an_unreachable_redis_is_reported_within_seconds(redis_cli: Cli, command: list[str]) -> None:
     """A URL where nobody answers is exit code 3 after five seconds, and not a minute."""
     begun_at = monotonic()
     done = redis_cli(*command, "--redis", "redis://127.0.0.1:1/0")

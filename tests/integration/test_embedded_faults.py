@@ -112,7 +112,7 @@ def test_a_loading_server_is_a_server_and_is_waited_for(data_dir: Path) -> None:
     assert "DB loaded from append only file" in log or "DB loaded from incr file" in log
 
 
-def test_a_broken_file_is_told_with_the_servers_own_words(data_dir: Path) -> None:
+def test_a_broken_file_is_reported_with_the_servers_own_message(data_dir: Path) -> None:
     """A server that refuses its data ends at once: the error quotes its last line, and nothing runs on."""
     write_aof(data_dir, command("SET", "a", "1") + b"*garbage\r\n" + command("SET", "b", "2"))
     with pytest.raises(RedisUnreachableError, match=r"ended at once: .*Bad file format") as caught:

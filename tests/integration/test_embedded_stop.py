@@ -152,7 +152,7 @@ def test_the_pipe_lifeline_leaves_nothing_behind(data_dir: Path, monkeypatch: py
         ends(process.pid)
 
 
-def test_a_guard_that_is_told_to_stop_stops_the_server(data_dir: Path) -> None:
+def test_a_guard_that_gets_a_signal_stops_the_server(data_dir: Path) -> None:
     """SIGTERM to the guard ends the server in good order, also with clients connected."""
     with ensure(data_dir, idle_s=IDLE_S) as server:
         server_id, guard_id = server_pid(server), guard_pid(server)

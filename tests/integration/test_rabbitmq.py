@@ -135,7 +135,7 @@ def test_wake_ups_wait_for_the_broker(rabbit: RabbitServer) -> None:
         assert queues.lengths() == {**EMPTY, TURNS: 2}
 
 
-def test_queues_of_another_type_are_told(rabbit: RabbitServer) -> None:
+def test_queues_of_another_type_are_reported(rabbit: RabbitServer) -> None:
     """A classic queue of our name is an error that names it, and not a worker that restarts for ever."""
     with Connection(rabbit.url) as connection:
         Queue("proctor.cases", durable=True)(connection.default_channel).declare()

@@ -157,7 +157,7 @@ def test_runs_are_listed_newest_first(inline_worker: InlineWorker, submitted: Ca
     assert inline_worker.store.list(kind=CASES) == []
 
 
-def test_the_reason_to_wait_is_told(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
+def test_the_reason_to_wait_is_shown(inline_worker: InlineWorker, submitted: Callable[..., str]) -> None:
     """Without workers, paused, behind others or finished: one sentence says why a run does not move."""
     run = submitted(turn_lines(2, 1))
     assert inline_worker.store.wait_reason(run) == "no worker is alive; run `proctor worker -Q turns`"

@@ -170,7 +170,7 @@ def test_its_models_speak_openais_protocol() -> None:
     assert statuses == [400, 400]
 
 
-def test_its_models_misbehave_as_told() -> None:
+def test_its_models_misbehave_as_configured() -> None:
     """What a behaviour does to queries it does to models too."""
 
     async def asked() -> None:

@@ -130,7 +130,7 @@ def test_checks_call_functions_in_the_sandbox(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("pair", "tuple"), ("thing", "Match")])
-def test_nonsense_is_told_by_its_type(sandbox: Sandbox, name: str, kind: str) -> None:
+def test_nonsense_is_reported_by_its_type(sandbox: Sandbox, name: str, kind: str) -> None:
     """An object that nobody can use comes back as something of a type of this name."""
     assert type(sandbox.call(name, "x")).__name__ == kind
 
@@ -181,7 +181,7 @@ def test_patterns_are_searched_as_python_does(
     assert sandbox.search(pattern, text) == found
 
 
-def test_bad_patterns_are_told_from_slow_ones(sandbox: Sandbox) -> None:
+def test_bad_patterns_are_distinguished_from_slow_ones(sandbox: Sandbox) -> None:
     """A pattern that is none, and one that never ends, each cost their own search."""
     for pattern, reason in (("(", Reason.BAD_PATTERN), ("(a+)+$", Reason.TIMEOUT)):
         with pytest.raises(SandboxError) as caught:

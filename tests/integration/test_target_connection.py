@@ -78,7 +78,7 @@ def test_the_queue_may_be_another_server(
         )
 
 
-def test_a_refused_connection_is_told_with_the_host(tmp_path: Path) -> None:
+def test_a_refused_connection_is_reported_with_the_host(tmp_path: Path) -> None:
     """Nobody listens: the error names host and port, and says what to do."""
     error = unreachable("redis://:geheim@127.0.0.1:1/0", tmp_path)
     assert "redis://:***@127.0.0.1:1/0 does not answer within 1 s" in str(error)
@@ -86,12 +86,12 @@ def test_a_refused_connection_is_told_with_the_host(tmp_path: Path) -> None:
     assert "PROCTOR_REDIS_URL" in error.hint
 
 
-def test_an_unknown_host_is_told_in_time(tmp_path: Path) -> None:
+def test_an_unknown_host_is_reported_in_time(tmp_path: Path) -> None:
     """A name that nobody knows: neither a traceback nor a long wait for name servers."""
     assert "no-such-host.invalid" in str(unreachable("redis://no-such-host.invalid", tmp_path))
 
 
-def test_a_missing_socket_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_missing_socket_is_reported_with_its_path(tmp_path: Path) -> None:
     """A unix socket that is not there is named."""
     assert f"unix://{tmp_path}/s" in str(unreachable(f"unix://{tmp_path}/s", tmp_path, 0.3))
 
@@ -116,7 +116,7 @@ def test_a_frozen_server_is_given_up_in_time(
         server.thaw()
 
 
-def test_wrong_credentials_are_told_at_once(
+def test_wrong_credentials_are_reported_at_once(
     tmp_path: Path, new_redis_server: Callable[..., RedisServer]
 ) -> None:
     """A wrong or missing password is not waited for, and not shown."""

@@ -436,7 +436,7 @@ def test_calls_go_on_when_redis_comes_back(new_redis_server: NewServer) -> None:
     assert len(calls.spans) == 100
 
 
-def test_a_redis_that_stays_away_is_told_to_the_process(new_redis_server: NewServer) -> None:
+def test_a_redis_that_stays_away_is_reported_to_the_process(new_redis_server: NewServer) -> None:
     """After the ledger's patience callers get the error, and the process hears of it once for each round."""
     server, away = new_redis_server(), list[RedisUnreachableError]()
 

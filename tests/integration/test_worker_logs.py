@@ -42,7 +42,7 @@ def say(prompt: str, nth: int) -> Say:
     return Say("slow down", status=429, headers={"Retry-After": "0"}) if nth == 2 else Say(ANSWER)
 
 
-def test_a_run_with_failures_is_told_in_events(
+def test_a_run_with_failures_is_logged_as_events(
     redis_client: "redis.Redis", redis_url: str, processes: Processes, tmp_path: Path
 ) -> None:
     """Retries, failures and pauses of a run stand in the log with run, chunk, item and attempt."""
@@ -85,7 +85,7 @@ def _is_finished(desk: Desk, run: str) -> None:
     assert info.state == "finished", info
 
 
-def test_a_paused_upstream_and_an_aborted_run_are_told(
+def test_a_paused_upstream_and_an_aborted_run_are_logged(
     redis_client: "redis.Redis", redis_url: str, processes: Processes, tmp_path: Path
 ) -> None:
     """A pause that the upstream asks for is logged once, whoever meets it; a wrong key ends the run."""

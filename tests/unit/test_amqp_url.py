@@ -27,7 +27,7 @@ def test_every_node_of_a_cluster_is_tried() -> None:
     assert url.display == "amqp://a:***@mq-1:5672,mq-2:5673,[::1]:5672/eval%2F1"
 
 
-def test_tls_checks_certificate_and_name_unless_told_otherwise() -> None:
+def test_tls_checks_certificate_and_name_by_default() -> None:
     """`amqps` checks both; options name files, or switch checks off."""
     assert parse_amqp_url("amqps://mq").tls == {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": None}
     files = parse_amqp_url("amqps://mq?ssl_ca_certs=/ca.pem&ssl_certfile=/me.pem&ssl_keyfile=/me.key").tls
@@ -48,7 +48,7 @@ def test_tls_checks_certificate_and_name_unless_told_otherwise() -> None:
         ("amqps://a:geheim@mq?ssl_cert_reqs=maybe", "required, optional or none"),
     ],
 )
-def test_mistakes_are_told_without_the_password(url: str, why: str) -> None:
+def test_mistakes_are_reported_without_the_password(url: str, why: str) -> None:
     """What is wrong, and what a URL looks like; never the password."""
     with pytest.raises(ConfigError, match="names no RabbitMQ broker") as caught:
         AmqpTarget.parse(url)

@@ -12,7 +12,7 @@ WIDEST_SIGN: Final = 6.4
 """Units of an axis that a sign of a label takes, on average at most."""
 
 
-def test_a_frame_holds_whatever_it_is_told() -> None:
+def test_a_frame_holds_whatever_it_is_given() -> None:
     """Markup, half surrogate pairs and control characters are shown in each place, and end nothing."""
     tile = Tile(NAME, NAME, NAME, link="#x")
     text = (

@@ -46,7 +46,7 @@ def test_node_names_tell_processes_apart() -> None:
     assert node_name(all_kinds(), 1) == f"all-1.{end}"
 
 
-def test_a_child_is_told_what_its_supervisor_was_told() -> None:
+def test_a_child_gets_the_settings_of_its_supervisor() -> None:
     """Kinds, items in flight, burst and trust go down to the processes; supervising does not."""
     trust = "--allow-unsandboxed-validators"
     options = read_options(["--supervise", "-Q", "turns", "-j", "7", "--burst", "--processes", "3", trust])

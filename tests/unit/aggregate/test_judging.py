@@ -66,7 +66,7 @@ def test_a_run_without_judges_has_no_figures() -> None:
         assert found[name] is None, name
 
 
-def test_a_panel_is_told_with_its_agreement() -> None:
+def test_a_panel_is_summarized_with_its_agreement() -> None:
     """Alpha and the share of unanimous cases, with n; each judge with its votes, cost and dissent."""
     rows = [
         judged(0, ["PASS", "PASS", "PASS"]),

@@ -186,7 +186,7 @@ def test_alpha_gives_the_published_values() -> None:
     assert krippendorff_alpha(rows) == pytest.approx(0.743, abs=0.0005)
 
 
-def test_agreement_that_cannot_be_told_is_none() -> None:
+def test_agreement_that_cannot_be_computed_is_none() -> None:
     """One word only, or nothing to pair, says nothing of agreement."""
     assert krippendorff_alpha([["a", None], ["b"]]) is None
     assert krippendorff_alpha(["aa", "aa"]) is None

@@ -75,7 +75,7 @@ from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
         (HEAD + CASES + "    expected: {a: 1e999}\n", ":6: '1e999' is too large for a number"),
     ],
 )  # fmt: skip - one wrong file, one row
-def test_what_breaks_the_contract_is_told(tmp_path: Path, text: str, words: str) -> None:
+def test_what_breaks_the_contract_is_reported(tmp_path: Path, text: str, words: str) -> None:
     """The message names file, line and path, says what is wrong, and the hint how to mend it."""
     found = refusal(write(tmp_path, text))
     assert words in found, found
@@ -177,7 +177,7 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
         ("c.jsonl", '{"input": "a"}\n' * 10_001, "c.jsonl:10001: more than 10,000 cases"),
     ],
 )  # fmt: skip - one wrong file, one row
-def test_a_wrong_file_of_cases_is_told(tmp_path: Path, name: str, content: str, words: str) -> None:
+def test_a_wrong_file_of_cases_is_reported(tmp_path: Path, name: str, content: str, words: str) -> None:
     """The message names the file, the line on which the row begins, and what is wrong."""
     write(tmp_path, content, name)
     found = refusal(write(tmp_path, f"{HEAD}test_cases_file: {name}\n"))
@@ -207,7 +207,7 @@ def test_a_wrong_file_of_cases_is_told(tmp_path: Path, name: str, content: str, 
         ),
     ],
 )  # fmt: skip - one wrong file, one row
-def test_a_wrong_file_of_outputs_is_told(tmp_path: Path, content: str, words: str) -> None:
+def test_a_wrong_file_of_outputs_is_reported(tmp_path: Path, content: str, words: str) -> None:
     """Recorded outputs keep to their contract, and name cases that are there."""
     outputs = write(tmp_path, content, "o.jsonl")
     bench = write(tmp_path, HEAD + "test_cases:\n  - {input: a, id: first}\n  - input: b\n")

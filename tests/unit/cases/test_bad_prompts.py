@@ -93,7 +93,7 @@ ASKED = "name: bench\nmodels: [m]\n"
         ),
     ],
 )  # fmt: skip - one wrong file, one row
-def test_what_breaks_the_contract_is_told(tmp_path: Path, text: str, words: str) -> None:
+def test_what_breaks_the_contract_is_reported(tmp_path: Path, text: str, words: str) -> None:
     """The message names file, line and path, says what is wrong, and the hint how to mend it."""
     found = refusal(write(tmp_path, text))
     assert words in found

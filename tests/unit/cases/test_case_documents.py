@@ -80,7 +80,7 @@ def test_what_the_document_refuses_is_refused(tmp_path: Path, text: str) -> None
     assert not (tmp_path / "trace").exists()
 
 
-def test_unknown_validators_are_told(tmp_path: Path) -> None:
+def test_unknown_validators_are_reported(tmp_path: Path) -> None:
     """A name that no function has is a configuration error with the nearest one."""
     write(tmp_path, (EXAMPLES / "validators.py").read_text(), "validators.py")
     bench = whole({"test_cases": [{"input": "a", "validator": "is_valid_pyton"}]})

@@ -158,7 +158,7 @@ def test_problems_replies_and_what_was_never_asked_are_shown(tmp_path: Path) -> 
     assert "0 of 2 passed, 2 failed, 1 skipped" in text
 
 
-def test_judges_are_told_apart(tmp_path: Path) -> None:
+def test_judges_are_distinguished(tmp_path: Path) -> None:
     """A panel has a section: how far it agrees, and a row for each judge; people's word is at the case."""
     item = CasePayload(0, MODELS[0], "one", criteria={"expected": EXPECTED, "label": "fail"})
     votes = [

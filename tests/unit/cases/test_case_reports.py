@@ -86,7 +86,7 @@ def test_rates_are_fractions_of_all_and_of_what_was_answered() -> None:
     assert nothing["pass_rate"] is None
 
 
-def test_failures_are_told_with_their_reason() -> None:
+def test_failures_are_reported_with_their_reason() -> None:
     """Each failure names case, model, status, prompt and what differs; verbose adds the stages of all."""
     short, long = FailureDetails(), FailureDetails(is_verbose=True)
     for details in (short, long):

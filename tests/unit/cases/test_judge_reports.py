@@ -60,7 +60,7 @@ def test_a_single_judge_has_no_table_of_judges() -> None:
     assert "| Judge |" not in written("md", rows, INFO)
 
 
-def test_labels_that_no_judge_saw_are_told() -> None:
+def test_labels_that_no_judge_saw_are_reported() -> None:
     """Labelled answers that were equal, or none at all, say nothing about the judge."""
     rows = [judged(case, ["PASS"], output='{"n": 1}', label="pass") for case in range(2)]
     assert "2 labelled answers, none of them with a verdict of a judge" in summary_text(document(rows, INFO))

@@ -62,7 +62,7 @@ def test_a_panel_travels_in_the_snapshot(tmp_path: Path) -> None:
         (f"judge_models: {list('abcdefghij')}\n", "judge_models: "),
     ],
 )
-def test_what_is_no_panel_is_told(tmp_path: Path, text: str, words: str) -> None:
+def test_what_is_no_panel_is_reported(tmp_path: Path, text: str, words: str) -> None:
     """Two ways at once, a judge with two votes, none and too many are refused with the line."""
     assert words in (found := refusal(write(tmp_path, HEAD + EXPECTS + text))), found
 

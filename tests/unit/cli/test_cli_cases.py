@@ -74,7 +74,7 @@ def test_a_recorded_run_asks_nobody(bench: Path, tmp_path: Path, capsys: pytest.
     assert out.splitlines()[-1] == "outputs   1 recorded; no model under test is called"
 
 
-def test_freeform_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_freeform_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bench without criteria says so before it is run; the default judge has nothing to judge."""
     out = said(capsys, "validate", write(tmp_path, HEAD + CASES))[1]
     assert "mode      freeform: outputs are shown, nothing is checked" in out

@@ -135,7 +135,7 @@ def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[st
     assert " | last failure: case 3" in line
 
 
-def test_a_reason_that_counts_down_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reason_that_counts_down_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     """A log gets one line for a limit that holds and lets go, however many seconds are left."""
     view = PlainView(Output(GlobalOptions()))
     for left in (3, 2, 1):
@@ -161,7 +161,7 @@ def test_events_are_one_line_per_change(capsys: pytest.CaptureFixture[str]) -> N
     assert (events[-1]["cost_usd"], events[-1]["max_cost_usd"]) == (0.0123, 1.0)
 
 
-def test_headroom_is_told_by_scope() -> None:
+def test_headroom_is_shown_by_scope() -> None:
     """Requests of late stand beside the limit, calls under way beside the most, adapted or set."""
     state = ScopeState("openai", "ab", 3, 4.7, 0, "closed", 0, 2_400, None)
     gauge = ScopeUsage(state, Limits(rpm=500, concurrency=8), 100, is_own=True)

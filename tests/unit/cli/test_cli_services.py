@@ -64,7 +64,7 @@ def test_child_finds_this_installation() -> None:
     assert str(PACKAGES_ROOT) in [*sys.path[1:], *environment.get("PYTHONPATH", "").split(":")]
 
 
-def test_flower_is_read_only_unless_told() -> None:
+def test_flower_is_read_only_by_default() -> None:
     """Flower starts on loopback, read-only, with the arguments of a task among its columns."""
     command = flower_command(address="127.0.0.1", port=5555)
     assert "--address=127.0.0.1" in command

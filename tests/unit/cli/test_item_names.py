@@ -61,7 +61,7 @@ def test_name_stands_for_one_item(kind: Kind, names: list[ItemName], text: str, 
         (TURNS, TURN_NAMES, "turn-1", "turn-3 (u/turn-1), turn-1 (its position)", "such as turn-3"),
     ],
 )
-def test_unclear_names_are_told(
+def test_unclear_names_are_reported(
     kind: Kind, names: list[ItemName], text: str, message: str, hint: str
 ) -> None:
     """An unknown name comes with those that are near, one of several items with the items."""

@@ -62,7 +62,7 @@ def test_an_empty_file_is_an_input_error() -> None:
         detect_kind(Source("-", stdin=io.BytesIO(b" \n")))
 
 
-def test_an_empty_bench_is_not_told_of_turns(tmp_path: Path) -> None:
+def test_an_empty_bench_is_not_reported_as_turns(tmp_path: Path) -> None:
     """The hint is about what the file's name promises."""
     file = tmp_path / "bench.yaml"
     file.touch()

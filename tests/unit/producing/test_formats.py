@@ -102,7 +102,7 @@ def test_every_format_can_be_loaded(kind: Kind, name: str, tmp_path: Path) -> No
         report.end(document_of(info, totals))
 
 
-def test_a_wrong_format_is_told_before_anything_is_started(
+def test_a_wrong_format_is_reported_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A format that the kind does not have costs no run: exit code 2, the file named, and no Redis begun."""

@@ -112,7 +112,7 @@ def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
     assert tags.found == TAGS
 
 
-def test_only_so_many_are_told() -> None:
+def test_only_so_many_are_reported() -> None:
     """Of a thousand failures the first hundred are listed and ten annotated; the rest has a command."""
     info, rows = run_of(CASES)
     [failed] = [row for row in rows if row.code.startswith("f")]

@@ -41,7 +41,7 @@ def written(info: RunInfo, rows: Sequence[Any], *, pages: int = 2) -> ET.Element
     return read_junit(out.getvalue())
 
 
-def test_cases_are_told_by_model() -> None:
+def test_cases_are_grouped_by_model() -> None:
     """A suite a model: what failed says status, reason, wanted and given; an error its code."""
     root = written(cases_info(), standard())
     assert suites_of(root) == {
@@ -64,7 +64,7 @@ def test_cases_are_told_by_model() -> None:
     }
 
 
-def test_queries_are_told_by_category() -> None:
+def test_queries_are_grouped_by_category() -> None:
     """A suite a category, whose queries lie apart in the file; checks that were missed are named."""
     results = one_of_each()
     rows = [_query_row(at, result) for at, result in enumerate(results)]
@@ -117,7 +117,7 @@ def test_each_turn_of_a_small_run_is_a_test() -> None:
     assert [error.attrib["type"] for error in root.iter("error")] == ["etag_conflict", "poison"]
 
 
-def test_a_big_run_is_told_in_blocks() -> None:
+def test_a_big_run_is_reported_in_blocks() -> None:
     """Decided turns are a test a thousand, each error still has its own: no file that a server refuses."""
     good, bad, *_ = _turn_rows()
     total = MOST_TURNS + BLOCK

@@ -129,7 +129,7 @@ def test_csv_has_the_same_columns_for_live_turns() -> None:
     assert len({len(line) for line in lines}) == 1
 
 
-def test_what_could_not_be_read_is_told_everywhere() -> None:
+def test_what_could_not_be_read_is_reported_everywhere() -> None:
     """Replies without an object and summaries that break the contract are counted, and shown to people."""
     prose, bad = (
         ModelAnswer("No, just text.", PAID),

@@ -36,7 +36,7 @@ def test_each_schema_is_one_and_stands_alone(name: str) -> None:
     assert schema["title"].endswith(".")
 
 
-def test_an_unknown_name_is_told() -> None:
+def test_an_unknown_name_is_reported() -> None:
     """The hint says where the names are."""
     with pytest.raises(UsageError, match="there is no schema nothing"):
         schema_of("nothing")

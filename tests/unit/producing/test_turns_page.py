@@ -62,7 +62,7 @@ def test_errors_stand_first(tmp_path: Path) -> None:
     assert 'id="errors"' not in page(tmp_path, thread_rows("calm", [{}]))
 
 
-def test_a_thread_is_drawn_by_height_and_told_in_words(tmp_path: Path) -> None:
+def test_a_thread_is_drawn_by_height_and_described_in_words(tmp_path: Path) -> None:
     """Each decision has a height of its own, errors and freezes have signs, and all of it is said."""
     [thread] = threads(page(tmp_path, conversation("boats")))
     assert 'aria-label="7 turns, 1 must, 3 should, 2 skip, 3 freezes, 1 error"' in thread
@@ -109,7 +109,7 @@ def test_every_turn_is_in_the_table(tmp_path: Path) -> None:
     ]
 
 
-def test_calls_of_a_live_run_are_told(tmp_path: Path) -> None:
+def test_calls_of_a_live_run_are_shown(tmp_path: Path) -> None:
     """Calls avoided stand on the first screen, cost and latency below, and each event in the trace."""
     path = write_page(tmp_path / "live.html", live_info(len(LIVE_ROWS)), LIVE_ROWS)
     text = path.read_text(encoding="utf-8")
@@ -169,7 +169,7 @@ def test_a_large_run_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.
     assert "24 of 32 turns decided, 4 must, 12 should, 8 skip, 4 errors, 4 skipped" in text
 
 
-def test_a_missed_gate_is_told(tmp_path: Path) -> None:
+def test_a_missed_gate_is_shown(tmp_path: Path) -> None:
     """A run without an error that misses a gate is no good one, and the gate is named."""
     rows = thread_rows("boats", [{}, {}])
     path = write_page(tmp_path / "r.html", turns_run(2), rows, gates=[parse_gate("must_share<0.5")])

@@ -116,7 +116,7 @@ def test_failures_stand_first(tmp_path: Path) -> None:
     assert "the run ended before" in found[5]
 
 
-def test_a_query_is_told_with_all_that_came_back(tmp_path: Path) -> None:
+def test_a_query_is_shown_with_all_that_came_back(tmp_path: Path) -> None:
     """Query, answer, confidence, sources and each check with its reason."""
     missing = details(page(tmp_path, query_rows(one_of_each())))[0]
     assert "<h4>Query</h4><pre>What about Q-02?</pre>" in missing

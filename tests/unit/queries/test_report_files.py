@@ -159,7 +159,7 @@ def test_each_failure_stands_in_its_section_alone(title: str, row: str) -> None:
     assert [line for line in section(report(one_of_each()), title) if "Q-" in line] == [row]
 
 
-def test_queries_without_chunks_are_told_from_missing_citations() -> None:
+def test_queries_without_chunks_are_distinguished_from_missing_citations() -> None:
     """The section lists both scopes and says how many left the denominator."""
     lines = section(report(one_of_each()), "Citation N/A")
     assert lines[0] == "In scope, and so left out of citation accuracy: 1 of 2."

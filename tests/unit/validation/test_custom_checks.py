@@ -26,7 +26,7 @@ def test_none_and_false_are_no_match(found: Any) -> None:
     assert "class A" in result.message
 
 
-def test_the_place_of_a_match_is_told_only_where_it_is_sure() -> None:
+def test_the_place_of_a_match_is_given_only_where_it_is_sure() -> None:
     """A sandbox tells the matched text; a text that occurs twice has no sure place."""
     once = validate({"regex_pattern": "b"}, "abc", sandbox=Box("b"))
     twice = validate({"regex_pattern": "b"}, "bb", sandbox=Box("b"))

@@ -105,7 +105,7 @@ def test_integers_that_share_a_hash_cost_no_more_than_others() -> None:
     assert process_time() - before < 2
 
 
-def test_a_changed_field_of_an_item_that_moved_is_told_as_changed() -> None:
+def test_a_changed_field_of_an_item_that_moved_is_reported_as_changed() -> None:
     """Items of short lists are paired, so that old and new value stand side by side."""
     expected = {"items": [{"id": 1, "name": "x", "qty": 2}, {"id": 2, "name": "y", "qty": 2}]}
     actual = {"items": [{"id": 2, "name": "y", "qty": 5}, {"id": 1, "name": "x", "qty": 3}]}
@@ -117,7 +117,7 @@ def test_a_changed_field_of_an_item_that_moved_is_told_as_changed() -> None:
     assert (told.method, told.note, len(told.entries)) == ("paired", "", 2)
 
 
-def test_each_kind_of_difference_is_told_with_its_place() -> None:
+def test_each_kind_of_difference_is_reported_with_its_place() -> None:
     """Changed, missing, unexpected and repeated, with JSON pointers, in words and as a document."""
     expected = {"a/b": 1, "kept": 0, "gone": [True], "t": "4", "r": ["x", "x", "y"]}
     actual = {"a/b": 2, "kept": 0, "new": None, "t": 4, "r": ["y", "x"]}

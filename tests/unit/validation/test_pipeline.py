@@ -126,7 +126,7 @@ def test_extraction_is_lenient_only_when_asked() -> None:
     assert validate({**case, "json_extraction": "lenient"}, 'It is {"a": 1}.').status == "passed"
 
 
-def test_differences_are_told_to_people_and_programs() -> None:
+def test_differences_are_explained_to_people_and_programs() -> None:
     """Changed, missing and unexpected values stand in the message and, with their places, in the result."""
     result = validate({"expected": PARIS}, '{"capital": "Rome", "people": 2}')
     assert result.message == (
