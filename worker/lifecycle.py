@@ -33,8 +33,8 @@ from shared.server.client import Connection, follow_master, resolve_target
 from shared.settings import Settings
 from worker.executors.chunk import ChunkRunner, trace_parents
 from worker.kinds import executed_kinds, make_executor, slots_for
+from worker.periodic_jobs import PeriodicJobs
 from worker.process import WorkerProcess
-from worker.steward import Steward
 from worker.tasks.execute_chunk import set_runner
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class Lifecycle(bootsteps.StartStopStep):
         self._in_flight = in_flight or worker.concurrency
         self._slots = slots_for([kinds[name] for name in queues.consume_from], self._in_flight)
         self._process: WorkerProcess | None = None
-        self._steward: Steward | None = None
+        self._jobs: PeriodicJobs | None = None
 
     def start(self, worker: Any) -> None:
         """Connects to the ledger, takes over the signals and begins to tick."""
@@ -132,8 +132,8 @@ class Lifecycle(bootsteps.StartStopStep):
         if connection.risk:
             logger.warning("redis at risk", extra={"reason": connection.risk})
         follow = partial(follow_master, client) if connection.target.is_watched else None
-        self._steward = Steward(process, is_burst=self._burst, follow=follow)
-        self._steward.start()
+        self._jobs = PeriodicJobs(process, is_burst=self._burst, follow=follow)
+        self._jobs.start()
 
     def close(self, _worker: Any) -> None:
         """Begins the drain, if it was not a signal of ours that made Celery stop."""
@@ -142,10 +142,10 @@ class Lifecycle(bootsteps.StartStopStep):
 
     def stop(self, _worker: Any) -> None:
         """Waits for the chunks in work; the process ends itself when the grace period is over."""
-        if self._process is None or self._steward is None:
+        if self._process is None or self._jobs is None:
             return
         self._process.leases.wait_until_idle(None)
-        self._steward.stop()
+        self._jobs.stop()
         self._process.close()
 
     def terminate(self, worker: Any) -> None:

@@ -77,7 +77,7 @@ class Lines:
     def _print_retries(self) -> None:
         for index, attempt in self._store.tries(self._run).items():
             is_new = self._retries.get(index, 0) < attempt.attempts
-            if is_new and decode_parked(attempt.error).history.code == RATE_LIMITED:
+            if is_new and decode_parked(attempt.parked_state).history.code == RATE_LIMITED:
                 self._retries[index] = attempt.attempts
                 name, wait_s = self._ids[self._offset + index], _left_s(attempt.not_before_ms)
                 self._write(console.retry_line(name, retry=attempt.attempts, of=MAX_RETRIES, wait_s=wait_s))

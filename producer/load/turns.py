@@ -74,13 +74,13 @@ def load_turns(source: Source, options: SubmitOptions) -> Load:
     live = options.live
     if live is None:
         return Load(
-            chunked(turn_pages(source), turns=options.chunk_turns),
+            chunked(turn_groups(source), turns=options.chunk_turns),
             {"summary_policy": options.summary_policy, "live": None, "model": None},
             [options.summary_policy],
         )
     settings_of_live = live.as_snapshot()
     return Load(
-        chunked(turn_pages(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
+        chunked(turn_groups(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
         {
             "summary_policy": options.summary_policy,
             "live": live.live,
@@ -97,10 +97,10 @@ def read_turns(source: Source) -> Iterator[TurnLine]:
     Raises:
         InputError: the source cannot be read, is empty, or a line breaks the contract.
     """
-    return chain.from_iterable(turn_pages(source))
+    return chain.from_iterable(turn_groups(source))
 
 
-def turn_pages(source: Source) -> Iterator[list[TurnLine]]:
+def turn_groups(source: Source) -> Iterator[list[TurnLine]]:
     """Yields the turns of a source as `read_turns` does, some hundreds at a time, which is faster.
 
     Raises:
@@ -108,10 +108,10 @@ def turn_pages(source: Source) -> Iterator[list[TurnLine]]:
     """
     index = 0
     for line_no, lines in _lines(source):
-        page = _page(source.name, index, line_no, lines)
-        if page:
-            yield page
-            index += len(page)
+        group = _validated(source.name, index, line_no, lines)
+        if group:
+            yield group
+            index += len(group)
     if index == 0:
         raise InputError(f"{source.name}: no turns in it", hint=_JSONL_HINT)
 
@@ -126,7 +126,7 @@ def problems_in(source: Source, *, most: int = MOST_PROBLEMS) -> tuple[int, list
     for first, lines in _lines(source):
         for line_no, line in enumerate(lines, first):
             try:
-                good += len(_page_with_blanks(source.name, 0, line_no, [line]))
+                good += len(_validated_one_by_one(source.name, 0, line_no, [line]))
             except InputError as error:
                 found += error.problems or [error]
                 if len(found) >= most:
@@ -136,11 +136,11 @@ def problems_in(source: Source, *, most: int = MOST_PROBLEMS) -> tuple[int, list
     return good, found
 
 
-def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
+def chunked(groups: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -> Iterator[Chunk]:
     r"""Groups lines into chunks as they come.
 
     Args:
-        pages: lines in order, some at a time.
+        groups: lines in order, some at a time.
         turns: how many a chunk holds at least, but for the last one and those of very long lines.
 
     >>> lines = [TurnLine(0, 1, "a", b"A"), TurnLine(1, 2, "b", b"B"), TurnLine(2, 3, "a", b"C")]
@@ -149,9 +149,9 @@ def chunked(pages: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) ->
     {'0.0': b'0,2\nA\nC', '0.1': b'1\nB'}
     """
     number, taken, size, before = 0, list[TurnLine](), 0, 0
-    for page in pages:
-        taken += page
-        size += _size(page)
+    for group in groups:
+        taken += group
+        size += _size(group)
         while len(taken) >= CHUNK_SLACK * _aim(turns, before) or size >= CHUNK_BYTES_MOST:
             end = _cut(taken, _aim(turns, before))
             yield _chunk(number, taken[:end])
@@ -211,7 +211,7 @@ def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
     return Chunk(str(number), ChunkPlan(name_of(lines[0].thread), parts), items, b"\n".join(raws), len(lines))
 
 
-def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
+def _validated(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
     """Validates lines, of which the first one has this index and this line number."""
     raws = [line.strip() for line in lines]
     threads = _ordinary_threads(raws)
@@ -219,7 +219,7 @@ def _page(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnL
         try:
             threads = list(map(_thread_of, raws))
         except _BadLineError:
-            return _page_with_blanks(name, index, line_no, lines)
+            return _validated_one_by_one(name, index, line_no, lines)
     size = len(raws)
     numbers = range(index, index + size), range(line_no, line_no + size)
     return list(map(_turn_line, zip(*numbers, threads, raws, strict=True)))
@@ -281,9 +281,9 @@ def _thread_by_contract(raw: bytes) -> str:
     return turn.threadId
 
 
-def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
+def _validated_one_by_one(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:
     """Validates lines one by one, skips blank ones, and raises for the first invalid one."""
-    page = list[TurnLine]()
+    group = list[TurnLine]()
     for number, line in enumerate(lines, line_no):
         raw = line.strip()
         if not raw:
@@ -292,8 +292,8 @@ def _page_with_blanks(name: str, index: int, line_no: int, lines: list[bytes]) -
             thread = _thread_of(raw)
         except _BadLineError as error:
             raise input_error(f"{name}:{number}", error.problems, among=" in this line") from None
-        page.append(TurnLine(index + len(page), number, thread, raw))
-    return page
+        group.append(TurnLine(index + len(group), number, thread, raw))
+    return group
 
 
 def _lines(source: Source) -> Iterator[tuple[int, list[bytes]]]:
@@ -309,7 +309,7 @@ def _lines(source: Source) -> Iterator[tuple[int, list[bytes]]]:
         longest = max(map(len, whole), default=0)
         if longest > MAX_LINE_BYTES:
             too_long = next(at for at, line in enumerate(whole) if len(line) > MAX_LINE_BYTES)
-            _page(source.name, 0, line_no, whole[:too_long])  # a bad line before it is named first
+            _validated(source.name, 0, line_no, whole[:too_long])  # a bad line before it is named first
             raise _too_long(source.name, line_no + too_long)
         yield line_no, whole
         line_no += len(whole)

@@ -319,7 +319,12 @@ class Ledger:
         for row in rows:
             flat += (row.index, row.generation, row.value, row.attempts if row.dead else 0)
         for attempt in tries:
-            flat += (attempt.index, attempt.attempts, self.delay_ms(attempt.not_before_ms), attempt.error)
+            flat += (
+                attempt.index,
+                attempt.attempts,
+                self.delay_ms(attempt.not_before_ms),
+                attempt.parked_state,
+            )
         for entry in (tally or {}).items():
             flat += entry
         counts = (len(rows), len(tries), len(tally or {}))

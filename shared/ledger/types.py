@@ -54,7 +54,7 @@ class ClaimedItem(NamedTuple):
     """Its stored input."""
     attempts: int
     """Attempts made so far."""
-    error: str
+    parked_state: str
     """Why it waits, see `shared.codecs.parked_items`."""
 
 
@@ -140,7 +140,7 @@ class Try(NamedTuple):
     """Attempts made so far."""
     not_before_ms: int
     """When it is due, epoch milliseconds of the caller's own clock."""
-    error: str
+    parked_state: str
     """Why it waits, see `shared.codecs.parked_items`."""
 
 

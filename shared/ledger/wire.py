@@ -61,8 +61,8 @@ def try_from(name: str, value: str) -> Try:
     >>> try_from("3", "2|1760000000000|Rate limited (429)").attempts
     2
     """
-    attempts, due_ms, error = value.split("|", 2)
-    return Try(name, int(attempts), int(due_ms), error)
+    attempts, due_ms, parked_state = value.split("|", 2)
+    return Try(name, int(attempts), int(due_ms), parked_state)
 
 
 def threads_from(rows: Sequence[Sequence[bytes]]) -> list[ClaimedThread]:

@@ -130,7 +130,8 @@ def read_upstream_status(client: Any, run: str, upstreams: Upstreams) -> Upstrea
         cost=found,
         cap_usd=found.cap_usd if found.cap_usd is not None else upstreams.max_cost,
         parked=[
-            decode_parked(try_from("", value.decode()).error) for value in list(tries.values())[:PARKED_READ]
+            decode_parked(try_from("", value.decode()).parked_state)
+            for value in list(tries.values())[:PARKED_READ]
         ],
         has_breaker=upstreams.has_breaker,
     )

@@ -124,7 +124,7 @@ def test_what_a_turn_waits_for_is_noted_and_read_again(ledger: TimedLedger, redi
     note = Try("r1 0.0 0", 2, ledger.now_ms + 5_000, "upstream_timeout 0 300")
     noted = ledger.commit("r1", "0", "token", [], back=True, tries=[note])
     found = ledger.tries("r1", ["r1 0.0 0", "r1 0.0 1"])
-    assert {name: (each.attempts, each.error) for name, each in found.items()} == {
+    assert {name: (each.attempts, each.parked_state) for name, each in found.items()} == {
         "r1 0.0 0": (2, "upstream_timeout 0 300")
     }
     assert ledger.tries("r1", []) == {}

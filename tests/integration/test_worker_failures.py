@@ -20,8 +20,8 @@ from worker.breakpoint.codec import decide_thread
 from worker.executors import turns
 from worker.executors.chunk import MOST_FAILURES, ChunkRunner
 from worker.executors.turns import TurnsExecutor
+from worker.periodic_jobs import PeriodicJobs
 from worker.process import WorkerProcess
-from worker.steward import Steward
 
 if TYPE_CHECKING:
     import redis
@@ -222,8 +222,8 @@ def test_a_run_that_waits_for_a_dead_worker_says_so(redis_client: "redis.Redis",
 
 def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) -> None:
     """From the beginning of the drain it is counted nowhere, while its leases are renewed as before."""
-    steward = Steward(process)
-    steward.start()
+    jobs = PeriodicJobs(process)
+    jobs.start()
     eventually(lambda: _count(desk, 1))
     process.drain()
     eventually(lambda: _count(desk, 0))
@@ -234,7 +234,7 @@ def test_a_worker_that_drains_takes_no_work(desk: Desk, process: WorkerProcess) 
     assert read_overview(desk.client, dict.fromkeys(all_kinds())).workers == []
     look = take_look(desk.ledger.caller)
     assert (look.workers["turns", "ready"], look.workers["turns", "draining"]) == (0, 1)
-    steward.stop()
+    jobs.stop()
     process.close()
     assert desk.client.zcard(keys.workers_key("turns")) == 0
 

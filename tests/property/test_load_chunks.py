@@ -19,7 +19,7 @@ def lines_of(threads: list[str], size: int = 3) -> list[TurnLine]:
     return [TurnLine(at, at + 1, thread, b"%0*d" % (size, at)) for at, thread in enumerate(threads)]
 
 
-def pages_of(lines: list[TurnLine], size: int) -> list[list[TurnLine]]:
+def groups_of(lines: list[TurnLine], size: int) -> list[list[TurnLine]]:
     """The lines as they come from a file, some at a time."""
     return [lines[at : at + size] for at in range(0, len(lines), size)]
 
@@ -40,11 +40,11 @@ grouped_threads = st.lists(st.integers(1, 25), min_size=1, max_size=12).map(
 
 
 @given(threads_in_any_order | grouped_threads, st.integers(1, 40))
-def test_every_line_is_in_one_chunk_once(threads: list[str], page: int) -> None:
+def test_every_line_is_in_one_chunk_once(threads: list[str], group: int) -> None:
     """Chunks follow the input: consecutive lines, numbered from 0, nothing lost and nothing twice."""
     lines = lines_of(threads)
     at = 0
-    for number, chunk in enumerate(chunked(pages_of(lines, page), turns=TURNS)):
+    for number, chunk in enumerate(chunked(groups_of(lines, group), turns=TURNS)):
         assert chunk.id == str(number)
         rows = sorted(row for batch in opened(chunk).values() for row in batch)
         assert rows == [(line.index, line.raw) for line in lines[at : at + chunk.turns]]
@@ -54,11 +54,11 @@ def test_every_line_is_in_one_chunk_once(threads: list[str], page: int) -> None:
 
 
 @given(threads_in_any_order | grouped_threads, st.integers(1, 40))
-def test_a_batch_is_one_thread_in_input_order(threads: list[str], page: int) -> None:
+def test_a_batch_is_one_thread_in_input_order(threads: list[str], group: int) -> None:
     """In a chunk each thread has one batch with its turns in input order, and the plan says so."""
     lines = lines_of(threads)
     thread_of = {line.index: line.thread for line in lines}
-    for chunk in chunked(pages_of(lines, page), turns=TURNS):
+    for chunk in chunked(groups_of(lines, group), turns=TURNS):
         batches = opened(chunk)
         assert [part[0] for part in chunk.plan.parts] == [f"{chunk.id}.{at}" for at in range(len(batches))]
         for batch, thread, count in chunk.plan.parts:
@@ -70,28 +70,28 @@ def test_a_batch_is_one_thread_in_input_order(threads: list[str], page: int) -> 
 
 
 @given(threads_in_any_order | grouped_threads, st.integers(1, 40))
-def test_chunks_have_the_usual_size(threads: list[str], page: int) -> None:
+def test_chunks_have_the_usual_size(threads: list[str], group: int) -> None:
     """All chunks but the last hold the usual number of turns, and at most half as many more."""
-    *whole, last = chunked(pages_of(lines_of(threads), page), turns=TURNS)
+    *whole, last = chunked(groups_of(lines_of(threads), group), turns=TURNS)
     assert all(TURNS <= chunk.turns <= MOST for chunk in whole)
     assert 1 <= last.turns <= MOST
 
 
 @given(grouped_threads, st.integers(1, 40))
-def test_short_threads_stay_whole(threads: list[str], page: int) -> None:
+def test_short_threads_stay_whole(threads: list[str], group: int) -> None:
     """In a grouped file a thread of up to half a chunk is never cut."""
     sizes = {thread: len(list(found)) for thread, found in groupby(threads)}
     seen = list[str]()
-    for chunk in chunked(pages_of(lines_of(threads), page), turns=TURNS):
+    for chunk in chunked(groups_of(lines_of(threads), group), turns=TURNS):
         seen += [part[1] for part in chunk.plan.parts]
     assert all(seen.count(thread) == 1 for thread, size in sizes.items() if size <= MOST - TURNS)
 
 
 @given(st.integers(1, 40))
-def test_the_pages_of_the_file_do_not_matter(page: int) -> None:
+def test_the_groups_of_the_file_do_not_matter(group: int) -> None:
     """The same lines make the same chunks, however they came in: a repeated load writes the same thing."""
     lines = lines_of([f"t{at // 7}" for at in range(90)])
-    assert list(chunked(pages_of(lines, page), turns=TURNS)) == list(chunked([lines], turns=TURNS))
+    assert list(chunked(groups_of(lines, group), turns=TURNS)) == list(chunked([lines], turns=TURNS))
 
 
 @pytest.mark.parametrize("length", [1, 14])

@@ -159,7 +159,11 @@ class LedgerModel(Steward):
             return Claim("later", self.top_up(run.kind))
         items = [
             ClaimedItem(
-                index, run.redo.get(index, 0), run.items[index], tries[index].attempts, tries[index].error
+                index,
+                run.redo.get(index, 0),
+                run.items[index],
+                tries[index].attempts,
+                tries[index].parked_state,
             )
             for index in due
         ]
@@ -220,7 +224,7 @@ class LedgerModel(Steward):
                 self.accept(found, row, token)
         for attempt in tries:
             due = self.steady() + max(0, attempt.not_before_ms - self.state.now_ms)
-            found.tries[attempt.index] = Attempts(attempt.attempts, due, attempt.error)
+            found.tries[attempt.index] = Attempts(attempt.attempts, due, attempt.parked_state)
             found.tried = True
         if any(accepted):
             found.tally.update(tally or {})

@@ -50,7 +50,7 @@ class Attempts(NamedTuple):
 
     attempts: int
     due_ms: int
-    error: str
+    parked_state: str
 
 
 @dataclass

@@ -26,7 +26,7 @@ STATES: Final = st.builds(
 def test_a_state_is_read_as_it_was_stored(state: ParkedState, attempts: int, due_ms: int) -> None:
     """Beside attempts and time, as the ledger stores it, whatever the state holds."""
     stored = try_from("0", f"{attempts}|{due_ms}|{encode_parked(state)}")
-    assert decode_parked(stored.error) == state
+    assert decode_parked(stored.parked_state) == state
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ class CasesEngine:
         Raises:
             ImageMissingError: an image of the case is not there.
         """
-        history = decode_parked(item.claimed.error).history._replace(attempts=item.claimed.attempts)
+        history = decode_parked(item.claimed.parked_state).history._replace(attempts=item.claimed.attempts)
         urls = [await self._in_thread(self._images.url, name) for name in payload.images]
         asked = await self._ask(item, model_request(self._run, payload, urls), history)
         match asked:
@@ -244,7 +244,7 @@ class CasesEngine:
         self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
     ) -> Validated | ParkedItem | EndRun:
         """Asks the judges whether an output means what was expected."""
-        parked = decode_parked(item.claimed.error)
+        parked = decode_parked(item.claimed.parked_state)
         asked = await ask_judges(
             judge_requests(self._run, payload, result),
             lambda request, history: self._ask(item, request, history),
@@ -298,7 +298,7 @@ class CasesEngine:
             partial(self._in_thread, self._evaluate, payload, reply),
             partial(self._ask, item),
             partial(self._embed, item),
-            decode_parked(item.claimed.error),
+            decode_parked(item.claimed.parked_state),
             may_park=self._may_park(payload, reply),
         )
 

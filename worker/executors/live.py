@@ -321,7 +321,7 @@ class LiveClaim:
         """Reads the attempts that earlier claims stored for these questions."""
         by_key = {thread.try_key: thread for thread in self._ready}
         for key, stored in self._process.ledger.tries(self._lease.run, list(by_key)).items():
-            history = decode_parked(stored.error).history
+            history = decode_parked(stored.parked_state).history
             by_key[key].history = history._replace(attempts=stored.attempts)
             by_key[key].due_ms = stored.not_before_ms
 

@@ -72,7 +72,7 @@ class QueriesEngine:
     async def answer(self, item: Item) -> Reply | ParkedItem | ConfigError:
         """Sends a query, with retries by policy, until its reply is final or the next attempt is far away."""
         query = msgspec.json.decode(item.payload)["query"]
-        failure = decode_parked(item.claimed.error).history.code if item.claimed.error else ""
+        failure = decode_parked(item.claimed.parked_state).history.code if item.claimed.parked_state else ""
         while True:
             try:
                 request = self._request = self._request or build_request(self._run)

@@ -2,7 +2,7 @@
 --
 -- ARGV: run, chunk, claim token, back or keep, delay in ms (0: none), number of rows, tries, tally words;
 --       index, generation, value, attempts (0: not for the dead set) per row;
---       index, attempts, ms until the next try, error per try; word and amount per tally word
+--       index, attempts, ms until the next try, parked state per try; word and amount per tally word
 -- Returns {ok, wakes, state of the run, 1 or 0 per row} · {lost, {}}: the chunk is not this worker's any more
 -- uses: run_key, chunk_key, results_key, redo_key, tries_key, items_key, steady, read_run, bury, unbury, finish_commit
 -- uses: add_count, count_outcome

@@ -34,7 +34,7 @@ FOLLOW_S: Final = 1.0
 logger = logging.getLogger(__name__)
 
 
-class Periodic(threading.Thread):
+class PeriodicThread(threading.Thread):
     """Calls a job periodically until stopped; an exception of the job ends only that call.
 
     Args:
@@ -75,7 +75,7 @@ class Periodic(threading.Thread):
         self._stop_asked.set()
 
 
-class Steward:
+class PeriodicJobs:
     """The periodic jobs of one process.
 
     Args:
@@ -99,11 +99,11 @@ class Steward:
         self._capacities = _kinds_by_capacity(process)
         period_s = process.ledger.times.period_ms / 1000
         self._threads = [
-            Periodic("steward", period_s, self._tick, process.exit_with),
-            Periodic("renewer", period_s, self._renew, process.exit_with),
+            PeriodicThread("steward", period_s, self._tick, process.exit_with),
+            PeriodicThread("renewer", period_s, self._renew, process.exit_with),
         ]
         if follow is not None:
-            self._threads.append(Periodic("sentinel", FOLLOW_S, follow, process.exit_with))
+            self._threads.append(PeriodicThread("sentinel", FOLLOW_S, follow, process.exit_with))
 
     def start(self) -> None:
         """Begins; the process counts as a live worker after the first tick."""
