@@ -1,21 +1,16 @@
-"""Opens HTML reports of turns and queries in a browser, from files, as whoever gets one by mail does."""
+"""Opens HTML reports of queries in a browser, from files, as whoever gets one by mail does."""
 
 from pathlib import Path
-from time import monotonic
 from typing import Final
 
 import pytest
 
 from tests.support.browser import Browser
-from tests.support.conversations import shape, signals
 from tests.support.eventually import eventually
 from tests.support.query_results import answered, one_of_each
 from tests.support.run_pages import (
-    conversation,
     queries_run,
     query_rows,
-    thread_rows,
-    turns_run,
     write_page,
 )
 
@@ -25,21 +20,7 @@ HOSTILE: Final = (
     "</noscript></template></style></script><script>window.pwned = 1</script>"
     "<img src=x onerror='window.pwned = 2'><a href='javascript:window.pwned = 3'>x</a>{{ 7 * 7 }}"
 )
-ROW: Final = "#list tbody tr:not([hidden])"
 CARD: Final = "details[data-item]:not([hidden])"
-OPEN_BUDGET_S: Final = 20.0
-"""For 20,000 turns; a quiet machine takes a second."""
-FILTER_BUDGET_S: Final = 5.0
-"""For one search among them; a quiet machine takes a quarter of a second."""
-
-
-@pytest.fixture(scope="module")
-def turns(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Address of a report on six threads of eight turns each, and a calm one."""
-    rows = [row for at in range(6) for row in conversation(f"thread-{at}", 8 * at)]
-    rows += thread_rows("calm", [{}, {"message": "ok"}], 48)
-    path = tmp_path_factory.mktemp("pages") / "turns.html"
-    return write_page(path, turns_run(len(rows), threads=7), rows).as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -80,43 +61,6 @@ def is_clean(browser: Browser) -> None:
     """Asserts that nothing was complained of and nothing but files was asked for."""
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith(("file:", "about:"))] == []
-
-
-def test_turns_are_filtered_and_sorted(browser: Browser, turns: str, artifacts: Path) -> None:
-    """A figure leads to its turns, search narrows them, a heading sorts them, and the address keeps it."""
-    opened(browser, turns)
-    assert browser.texts(".verdict")[0].startswith("✗ 38 of 50 turns decided, 6 must, 19 should, 13 skip")
-    pictured(browser, artifacts, "turns")
-    browser.click(".tiles a[href='#freeze=frozen']")
-    counted(browser, "18 of 50 shown")
-    browser.click("[data-key=decision] option[value='skip']")
-    counted(browser, "6 of 50 shown")
-    browser.type("[data-key=q]", "THREAD-3")
-    counted(browser, "1 of 50 shown")
-    assert browser.contents(f"{ROW} td:first-child") == ["turn-29"]
-    kept = browser.evaluate("location.hash")
-    opened(browser, f"{turns}{kept}")
-    counted(browser, "1 of 50 shown")
-    browser.click(".reset")
-    browser.click("#list thead th:nth-child(5) button")
-    rules = [int(text) for text in browser.contents(f"{ROW} td:nth-child(5)") if text]
-    assert rules == sorted(rules, reverse=True)
-    is_clean(browser)
-
-
-def test_the_trace_of_a_thread_is_opened(browser: Browser, turns: str, artifacts: Path) -> None:
-    """Threads with errors come first; one opens into its decisions, and leads to its turns in the table."""
-    opened(browser, turns)
-    assert browser.contents(f"{CARD} summary .name")[-1] == "calm"
-    browser.click("#t3 > summary")
-    steps = eventually(lambda: _filled(browser.texts("#t3 .trace li")))
-    assert len(steps) == 7
-    assert "Breakpoint decision: MUST" in steps[0]
-    browser.screenshot(artifacts / "turns-trace.png")
-    browser.click("#t3 a[href='#thread=t3']")
-    counted(browser, "7 of 50 shown")
-    assert set(browser.contents(f"{ROW} td:nth-child(2)")) == {"thread-2"}
-    is_clean(browser)
 
 
 def test_queries_are_filtered_and_opened(browser: Browser, queries: str, artifacts: Path) -> None:
@@ -163,12 +107,11 @@ def test_queries_are_put_in_order_and_kept_in_the_address(browser: Browser, quer
     is_clean(browser)
 
 
-@pytest.mark.parametrize("kind", ["turns", "queries"])
-def test_pages_are_read_without_their_script(browser: Browser, turns: str, queries: str, kind: str) -> None:
+def test_pages_are_read_without_their_script(browser: Browser, queries: str) -> None:
     """With scripts forbidden, verdict, tables and details are there, and no search that would do nothing."""
     browser.run_scripts(allowed=False)
     try:
-        opened(browser, turns if kind == "turns" else queries)
+        opened(browser, queries)
         assert browser.texts(".verdict")[0].startswith("✗")
         browser.click(f"{CARD} > summary")
         assert len(browser.texts("details[open] .trace li")) >= 6
@@ -177,15 +120,10 @@ def test_pages_are_read_without_their_script(browser: Browser, turns: str, queri
         browser.run_scripts(allowed=True)
 
 
-@pytest.mark.parametrize("kind", ["turns", "queries"])
-def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, kind: str) -> None:
+def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
     """Markup, script addresses and template braces are shown, and nothing runs."""
     path = tmp_path / "hostile.html"
-    if kind == "turns":
-        said = {"messageId": HOSTILE, "signals": signals("pivot"), "modelShape": shape(HOSTILE)}
-        write_page(path, turns_run(1), thread_rows(HOSTILE, [said]))
-    else:
-        write_page(path, queries_run(1), query_rows([answered(HOSTILE, HOSTILE, query=HOSTILE)]))
+    write_page(path, queries_run(1), query_rows([answered(HOSTILE, HOSTILE, query=HOSTILE)]))
     opened(browser, path.as_uri())
     browser.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     eventually(lambda: _filled(browser.contents("details[open] .trace li")))
@@ -195,23 +133,6 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path, kind: str) -> N
     assert browser.evaluate("document.querySelectorAll('img, iframe, object, [onerror]').length") == 0
     links = browser.evaluate("Array.from(document.links, (each) => each.getAttribute('href'))")
     assert all(link.startswith("#") for link in links)
-    is_clean(browser)
-
-
-@pytest.mark.slow
-def test_twenty_thousand_turns_open_and_filter(browser: Browser, tmp_path: Path) -> None:
-    """A large report opens, is searched and sorted in a time that nobody minds."""
-    rows = [row for at in range(2_500) for row in conversation(f"thread-{at}", 8 * at)]
-    path = write_page(tmp_path / "large.html", turns_run(len(rows), threads=2_500), rows)
-    assert path.stat().st_size < 20_000_000
-    began = monotonic()
-    opened(browser, path.as_uri())
-    counted(browser, "20,000 of 20,000 shown")
-    assert monotonic() - began < OPEN_BUDGET_S
-    browser.type("[data-key=q]", "thread-777")
-    counted(browser, "7 of 20,000 shown", FILTER_BUDGET_S)
-    browser.click("#list thead th:nth-child(4) button")
-    assert browser.contents(f"{ROW} td:nth-child(4)")[0] == "error"
     is_clean(browser)
 
 

@@ -22,6 +22,8 @@ from worker.breakpoint.codec import decide_thread
 from worker.queries.verdict import outcome
 
 PAGE: Final = 500
+STORM: Final = 3
+"""The turn of `conversation` whose proposal a freeze discards."""
 
 
 def write_page(path: Path, info: RunInfo, rows: Sequence[Any], *, gates: Sequence[Gate] = ()) -> Path:
@@ -75,6 +77,24 @@ def conversation(thread: str, first: int = 0) -> list[TurnRow]:
     ]
     rows = thread_rows(thread, turns, first)
     return [*rows, TurnRow(first + len(rows), "", b"", 0, 0, 0)]
+
+
+def with_messages(rows: Sequence[TurnRow], thread: str) -> list[TurnRow]:
+    """The same rows with their input, as reports get them; what was proposed is that of `conversation`."""
+    return [
+        row._replace(
+            payload=json.dumps(
+                {
+                    "threadId": thread,
+                    "message": f"What about {row.index}?",
+                    "role": ("user", "assistant")[at % 2],
+                    "ts": f"2026-03-02T09:{at % 60:02d}:00Z",
+                    **({"modelShape": shape("storm")} if at == STORM else {}),
+                }
+            ).encode()
+        )
+        for at, row in enumerate(rows)
+    ]
 
 
 def query_rows(results: Sequence[dict[str, Any]], *, never_sent: int = 0) -> list[ItemRow]:

@@ -206,6 +206,7 @@
       shownText.textContent = view.length === rows.length ? `${total} ${noun}` : `${view.length.toLocaleString("en")} of ${total} ${noun}`;
     }
     layOut();
+    document.dispatchEvent(new CustomEvent("view:choose"));
   }
 
   /* ---- The list: rows in sight and a screen either side are elements; spacers keep the scroll bar true. */
@@ -219,8 +220,9 @@
     if (!index.groups.length || get("order")) return null;
     const group = rows[view[at]][GROUP];
     if (at && rows[view[at - 1]][GROUP] === group) return null;
-    const [one, many] = index.groups[group], count = view.reduce((sum, each) => sum + (rows[each][GROUP] === group), 0);
-    return make("h2", { class: "group" }, make("span", { class: "num" }, count.toLocaleString("en")), " " + (count === 1 ? one : many));
+    const [one, many, name] = index.groups[group], count = view.reduce((sum, each) => sum + (rows[each][GROUP] === group), 0);
+    const lead = name ? [make("bdi", {}, name), " "] : [];
+    return make("h2", { class: "group" }, ...lead, make("span", { class: "num" }, count.toLocaleString("en")), " " + (count === 1 ? one : many));
   }
 
   function sumUp() {
@@ -551,6 +553,18 @@
     for (const table of tables) if (state.has(table.id)) sortTable(table, get(table.id));
     choose();
     show(false);
+  }
+
+  /* What the script of a page may use, as a property of the list: rows are numbers from 0, in the order of the page. */
+  if (list) {
+    const column = (name) => facets.indexOf(name);
+    list.report = {
+      get, change, open, opened, shown: () => view, count: (name) => index.names[column(name)].length,
+      values: (at, name) => rows[at][FACET + column(name)].map((number) => index.names[column(name)][number]),
+      has: (at, name, value) => rows[at][FACET + column(name)].includes(numbers[column(name)].get(value)),
+      element: (id) => (place.has(id) ? elementOf(place.get(id)) : null),
+      replace: (at, cell = 0) => { keep({ open: `${rows[at][0]}.${cell}` }); show(false); }, // opens without a step in the history
+    };
   }
 
   document.documentElement.classList.add("script");

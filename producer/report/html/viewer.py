@@ -51,8 +51,8 @@ it is sorted by; columns of class `n` are numbers). Columns of `.rows`: `n1` to 
 flow. Above 1,100 px the panel stands beside the rows, below 760 px rows are cards.
 
 **Script**: its state lies in the address after `#`: `q`, names of facets, `order`, `open=id.cell`, ids of
-tables. A page's own `page.js` may listen to `view:open` (detail: row, cell, panel) and `view:close` on
-`document`.
+tables. A page's own `page.js` may listen to `view:open` (detail: row, cell, panel), `view:close` and
+`view:choose` (other rows are shown) on `document`, and use `report` of the list, such as `report.open(0, 0)`.
 """
 
 from array import array
@@ -77,7 +77,7 @@ SHOW: Final = "show"
 """The facet that comes from the letters of cells."""
 MOST_REASONS: Final = 8
 """Reasons that stand in the line; the others are folded."""
-MOST_VALUES: Final = 2_000
+MOST_VALUES: Final = 20_000
 """Values of one facet that are told apart."""
 OTHER: Final = "other"
 """Stands for the values that come later."""
@@ -104,6 +104,8 @@ class Group(NamedTuple):
 
     one: str
     many: str
+    name: str = ""
+    """Before the number, such as what they belong to."""
 
 
 class Chip(NamedTuple):

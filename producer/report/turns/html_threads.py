@@ -1,165 +1,211 @@
-"""What the HTML report of a turns run shows of single turns: threads with traces, the table, the errors."""
+"""Puts the turns of a run into conversations, the ones to read first at the top, in decision order."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from producer.report.cells import plain
-from producer.report.html.page import chunked, fill
+import msgspec
+
 from producer.report.html.spool import Spool
-from producer.report.turns.html_strips import MOST_CELLS, strip
-from producer.report.turns.html_summary import TEMPLATE
-from producer.report.turns.opened_rows import OpenedRow, message_of
-from producer.report.turns.to_traces import events
-from producer.text import plural
-from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED
-from shared.names import Outcome
+from producer.report.turns.html_affect import MOST_POINTS, STRIP_TURNS, Course, chart, strip
+from producer.report.turns.html_turn import (
+    ERROR,
+    FIELDS,
+    NAME_CHARS,
+    SEED,
+    SKIPPED,
+    Shape,
+    TurnRecord,
+    short,
+)
+from producer.text import duration, plural
+from shared.clock import parse_iso_ms
 
-MOST_THREADS: Final = 200
-"""Threads that are drawn, the first of the run."""
-NAME_CHARS: Final = 80
-"""Of the name of a thread or a message."""
-WHY_CHARS: Final = 300
-"""Of a reason, and of any other line of a trace."""
-SKIPPED: Final = "skipped"
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+UNKNOWN: Final = "turns that were not decided"
+"""Stands for the thread of turns whose input was not read."""
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(TurnRecord).decode
+
+
+class Thread:
+    """What is counted of a thread."""
+
+    def __init__(self, name: str) -> None:
+        self.name = short(name, NAME_CHARS) or UNKNOWN
+        self.course = Course()
+        self.decisions = Counter[str]()
+        self.freezes = self.discarded = self.updated = 0
+        self.first_at = self.last_at = ""
+
+    @property
+    def turns(self) -> int:
+        """How many it has in this run."""
+        return self.decisions.total()
+
+    @property
+    def errors(self) -> int:
+        """Turns that failed."""
+        return self.decisions[ERROR]
+
+    def add(self, record: TurnRecord) -> None:
+        """Counts a turn."""
+        self.course.add(record.order, record.mood, record.decision, is_frozen=record.is_frozen)
+        self.decisions[record.decision] += 1
+        self.freezes += record.is_frozen
+        self.discarded += record.is_discarded
+        self.updated += record.is_updated
+        if record.ts:
+            self.first_at = min(self.first_at or record.ts, record.ts)
+            self.last_at = max(self.last_at, record.ts)
+
+    def span(self) -> str:
+        """Says how long the conversation took, where its turns have times."""
+        if not self.first_at or self.first_at == self.last_at:
+            return ""
+        return duration((parse_iso_ms(self.last_at) - parse_iso_ms(self.first_at)) / 1000)
+
+    def drawn(self) -> "Markup":
+        """Draws the whole conversation."""
+        told = [plural(self.turns, "turn"), *(f"{self.decisions[word]} {word}" for word in self.decisions)]
+        told += [f"{plural(self.freezes, 'turn')} frozen"] * bool(self.freezes)
+        return chart(
+            self.course.points(MOST_POINTS), f"Affect and decisions of the thread: {', '.join(told)}"
+        )
+
+    def small(self) -> "Markup":
+        """Draws its decisions for the list of threads."""
+        return strip(self.course.points(STRIP_TURNS))
+
+
+class Step(NamedTuple):
+    """A turn between its neighbours."""
+
+    record: TurnRecord
+    number: int
+    """In its thread, from 1."""
+    before: TurnRecord | None
+    after: TurnRecord | None
+    start: Shape | None
+    """The summary before the turn; None where turns of other runs stand between."""
+    kept_by: str
+    """The turn whose summary still stands; empty where this one changed it."""
 
 
 class Threads:
-    """Keeps the first turns of the first threads: numbers in memory, traces on disk.
+    """Keeps turns on disk until all are known, and numbers of their threads in memory."""
 
-    Args:
-        run: the run, which the trace events name.
-    """
-
-    def __init__(self, run: str) -> None:
-        self._run, self._spool = run, Spool()
+    def __init__(self) -> None:
+        self._spool = Spool()
         self._numbers = dict[str, int]()
-        self._cells = list[list[tuple[str, bool]]]()
-        self._turns = Counter[int]()
-        self._left = set[str]()
+        self.threads = list[Thread]()
 
-    def add(self, turn: OpenedRow, shown: Mapping[str, Any]) -> str:
-        """Takes a turn; returns the id of its thread on the page, empty where that is not drawn."""
-        if turn.result is None:
-            return ""
-        name = turn.result.thread_id
-        number = self._numbers.get(name)
-        if number is None:
-            if len(self._numbers) >= MOST_THREADS:
-                return ""
-            number = self._numbers[name] = len(self._numbers)
-            self._cells.append([])
-        self._turns[number] += 1
-        cells = self._cells[number]
-        if len(cells) < MOST_CELLS:
-            cells.append((shown["decision"], bool(shown["freeze"])))
-            lines = _traced(self._run, turn)
-            self._spool.add(number, fill(TEMPLATE, "step", {**shown, "lines": lines}))
-        return _id(number)
+    def __len__(self) -> int:
+        return len(self._spool)
 
-    def choices(self) -> list[tuple[str, str]]:
-        """Names the threads that are drawn, for a choice."""
-        return [(_id(number), plain(name, NAME_CHARS) or "-") for name, number in self._numbers.items()]
+    def add(self, record: TurnRecord) -> None:
+        """Takes a turn."""
+        number = self._numbers.setdefault(record.thread, len(self.threads))
+        if number == len(self.threads):
+            self.threads.append(Thread(record.thread))
+        self.threads[number].add(record)
+        self._spool.add(number << 32 | record.order, _encode(record))
 
-    def note(self, threads: int, *, is_cut: bool) -> str:
-        """Says what is drawn, and what is not.
+    def ranked(self) -> list[int]:
+        """Returns the threads, those with failed turns first, then those with the most freezes."""
+        threads = self.threads
+        return sorted(range(len(threads)), key=lambda at: (not threads[at].errors, -threads[at].freezes, at))
 
-        Args:
-            threads: of the whole run.
-            is_cut: whether turns at the end of the run were not looked at.
-        """
-        told = ["One cell a turn, oldest first; higher is a stronger decision. Open a thread for its trace."]
-        if len(self._numbers) < threads:
-            told.append(f"The first {len(self._numbers):,} of {threads:,} threads are drawn.")
-        if is_cut:
-            told.append("Only turns of the table below are in it.")
-        return " ".join(told)
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yields the threads, those with errors first; called once."""
-        names = list(self._numbers)
-        traces = Spool()
-        for number, group in groupby(self._spool.pieces(), key=itemgetter(0)):
-            told = self._told(number, names[number])
-            steps = b"".join(piece for _, piece in group)
-            rest = self._turns[number] - len(self._cells[number])
-            note = f"and {plural(rest, 'more turn')} of this thread" if rest else ""
-            piece = fill(TEMPLATE, "thread", told) + steps
-            traces.add(not told["errors"], piece + fill(TEMPLATE, "thread_end", note, _id(number)))
-        yield from chunked(piece for _, piece in traces.pieces())
-        traces.close()
+    def steps(self) -> Iterator[tuple[int, Step]]:
+        """Yields each turn with its thread; called once."""
+        records = ((key >> 32, _decode(piece)) for key, piece in self._spool.pieces())
+        for number, turns in groupby(records, key=lambda found: found[0]):
+            for step in steps_of(record for _, record in turns):
+                yield number, step
         self._spool.close()
 
-    def _told(self, number: int, name: str) -> dict[str, Any]:
-        """What the line of a thread says."""
-        cells = self._cells[number]
-        decisions = Counter(decision for decision, _ in cells)
-        freezes = sum(is_frozen for _, is_frozen in cells)
-        figures = [plural(self._turns[number], "turn")]
-        figures += [f"{decisions[word]:,} {word}" for word in ("must", "should", "skip") if decisions[word]]
-        figures += [plural(freezes, "freeze")] * bool(freezes)
-        errors = decisions["error"]
-        heard = ", ".join([*figures, *([plural(errors, "error")] * bool(errors))])
-        return {
-            "id": _id(number),
-            "name": plain(name, NAME_CHARS) or "-",
-            "errors": plural(errors, "error") if errors else "",
-            "figures": figures,
-            "strip": strip(cells, heard),
-        }
+
+def steps_of(records: Iterable[TurnRecord]) -> Iterator[Step]:
+    """Puts the turns of one thread beside their neighbours, and finds what each began with."""
+    last: TurnRecord | None = None
+    decided: TurnRecord | None = None
+    kept_by = ""
+    held: Step | None = None
+    for number, record in enumerate(records, 1):
+        if held is not None:
+            yield held._replace(after=record)
+        start = _start(record, decided)
+        is_kept = start is not None and start == record.memento and bool(kept_by)
+        held = Step(record, number, last, None, start, kept_by if is_kept else "")
+        if record.decision != SKIPPED:
+            kept_by = kept_by if is_kept else item_of(record)
+            decided = record
+        last = record
+    if held is not None:
+        yield held
 
 
-def shown_of(turn: OpenedRow) -> dict[str, Any]:
-    """Returns what tables and traces show of a turn."""
-    result, error = turn.result, turn.error
-    is_error = turn.outcome is Outcome.ERROR
-    why = result.reason if result else ""
-    return {
-        "index": turn.row.index,
-        "id": turn.item_id,
-        "thread": plain(result.thread_id, NAME_CHARS) if result else "",
-        "message": plain(result.message_id, NAME_CHARS) if result else "",
-        "said": plain(message_of(turn.row), WHY_CHARS),
-        "decision": "error" if is_error else (result.decision or SKIPPED) if result else SKIPPED,
-        "tone": "bad" if is_error else "",
-        "rule": (result.rule or "") if result else "",
-        "code": plain(error.code, NAME_CHARS) if error else "",
-        "problem": plain(error.message, WHY_CHARS) if error else "",
-        "why": plain(f"{error.code}: {error.message}" if error else why, WHY_CHARS),
-        "freeze": "frozen" if result and result.peak_guardrail_active else "",
-        "summary": "updated" if result and result.summary_updated else "",
-    }
+def item_of(record: TurnRecord) -> str:
+    """Names a turn in the run."""
+    return f"turn-{record.index}"
 
 
-def _id(number: int) -> str:
-    """Names a thread on the page."""
-    return f"t{number + 1}"
+def _start(record: TurnRecord, decided: TurnRecord | None) -> Shape | None:
+    """Returns the summary that a turn began with."""
+    if record.base is not None:
+        return record.base
+    if record.decision in (ERROR, SKIPPED) or record.is_repeated:
+        return record.memento
+    if decided is not None and decided.etag == record.etag - 1:
+        return decided.memento
+    return SEED if record.etag == 1 else None
 
 
-def _traced(run: str, turn: OpenedRow) -> list[str]:
-    """Tells the trace events of a turn, and what became of the thread."""
-    result, code = turn.result, turn.row.code
-    is_live = any(flag in code for flag in (ASKED, CACHED, AVOIDED))
-    lines = [_event(event) for event in events(run, [turn.row], all_phases=is_live)]
-    if result is None:
-        return lines
-    became = [f"etag {result.etag}", f"baseline {result.source}"]
-    became += ["peak guardrail active, summary frozen"] * result.peak_guardrail_active
-    became += [f"summary updated: {plain(result.memento.arc, WHY_CHARS)}"] * result.summary_updated
-    became += ["call avoided"] * (AVOIDED in code)
-    told = [*lines, " · ".join(became)]
-    return told + [f"answer: {plain(result.response, WHY_CHARS)}"] * bool(result.response)
+class Change(NamedTuple):
+    """An entry of a summary, and what became of it."""
+
+    kind: str
+    """`same`, `del`, `ins`, or `cold` for a proposal that was not taken."""
+    text: str
 
 
-def _event(event: Mapping[str, Any]) -> str:
-    """Writes a trace event in one line."""
-    words = (event["ts"], event["actor"], event["phase"], event["status"], event["summary"])
-    return plain(" · ".join(map(str, words)), WHY_CHARS)
+def changes(step: Step, name: str) -> list[Change]:
+    """Returns the entries of a field before and after a turn, in one."""
+    record = step.record
+    now = record.memento.entries(name)
+    old = now if step.start is None else step.start.entries(name)
+    is_seed = step.start is SEED
+    lost = [Change("del", text) for text in old if text not in now and not is_seed]
+    kept = [Change("same" if text in old else "ins", text) for text in now]
+    proposed = record.proposed.entries(name) if record.proposed else []
+    return [*lost, *kept, *(Change("cold", text) for text in proposed if text not in now)]
 
 
-def bad_rows(turns: Sequence[Mapping[str, Any]]) -> bytes:
-    """Writes rows of the list of errors, and its end."""
-    rows = b"".join(fill(TEMPLATE, "error", turn) for turn in turns)
-    return rows + b"</tbody>\n</table></div>\n</section>\n"
+def deltas(step: Step, most: int = 2) -> tuple[list[tuple[str, Change]], int]:
+    """Returns the first changes of a summary with their fields, and how many more there are."""
+    if step.start is None or step.start == step.record.memento:
+        return [], 0
+    found = [(name, change) for name in FIELDS for change in changes(step, name)]
+    told = [(name, change) for name, change in found if change.kind == "ins"]
+    told += [(name, change) for name, change in found if change.kind == "del"]
+    return told[:most], max(0, len(told) - most)
+
+
+def first_to_read(threads: Sequence[Thread], ranked: Sequence[int]) -> str:
+    """Says which thread to read first; empty where nothing asks for it.
+
+    >>> first_to_read([], [])
+    ''
+    """
+    if not ranked:
+        return ""
+    thread = threads[ranked[0]]
+    told = [f"{plural(thread.errors, 'failed turn')}"] * bool(thread.errors)
+    told += [plural(thread.freezes, "freeze")] * bool(thread.freezes)
+    told += [plural(thread.discarded, "discarded proposal")] * bool(thread.discarded)
+    if not told:
+        return ""
+    return f"Look first at {thread.name}: {', '.join(told)} in {plural(thread.turns, 'turn')}."

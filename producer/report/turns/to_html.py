@@ -1,34 +1,46 @@
-"""Writes a turns run as one HTML file that needs nothing else: no network, hostile text inert."""
+"""Writes a turns run as one HTML file: conversations, with what was decided beside each message."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.report.html.page import end, fill
-from producer.report.html.spool import Spool
-from producer.report.turns.html_summary import (
+from producer.aggregate.turns import ranked
+from producer.report.html.rendering import fill, text_limit
+from producer.report.html.viewer import Chip, Group, Head, Rows, end, tools
+from producer.report.turns.html_rows import (
+    CHANGED,
+    DISCARDED,
+    FACETS,
+    FROZEN,
+    ORDERS,
     TEMPLATE,
-    Course,
-    errors_of,
-    facts_of,
-    marks,
-    opening,
-    summary_of,
+    row_of,
 )
-from producer.report.turns.html_threads import SKIPPED, Threads, bad_rows, shown_of
-from producer.report.turns.opened_rows import opened
-from producer.report.turns.wording import RULES
+from producer.report.turns.html_summary import FOLDER, facts_of, opening, summary_of
+from producer.report.turns.html_threads import Threads, first_to_read, item_of
+from producer.report.turns.html_turn import NAME_CHARS, SKIPPED, record_of, short
+from producer.report.turns.opened_rows import MESSAGE_CHARS
 from producer.text import plural
 from shared.runs import RunInfo, TurnRow
 
-MOST_TURNS: Final = 20_000
-"""Turns in the table: a browser opens so many without pain."""
-MOST_ERRORS: Final = 100
-"""Turns in error that are listed first, wherever in the run they are."""
-DECISIONS: Final = ("must", "should", "skip", "error", SKIPPED)
+MOST_TURNS: Final = 100_000
+"""Turns on the page: a browser opens so many in a second or two."""
+THREADS_AT_ONCE: Final = 100
+"""Of the list of threads, that stand together as text until they are scrolled to."""
+CHIPS: Final = (
+    Chip("decision", "must", "must"),
+    Chip("decision", "should", "should"),
+    Chip("decision", "skip", "skip"),
+    Chip("decision", SKIPPED, SKIPPED),
+    Chip("freeze", FROZEN, "❄︎ frozen"),
+    Chip("summary", CHANGED, "changed"),
+    Chip("summary", DISCARDED, "discarded"),
+    Chip("show", "errors", "failed"),
+)
+SORTS: Final = (("index", "run order"), ("-affect", "strongest affect"), ("rule", "rule"))
 
 
 class TurnsHtmlReport:
-    """Keeps what the page shows of the rows on disk, and writes it behind the summary.
+    """Keeps what the page shows of the rows on disk, and writes it when all are known.
 
     Args:
         out: where to.
@@ -37,52 +49,100 @@ class TurnsHtmlReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._info = out, info
-        self._course, self._threads = Course(info.total), Threads(info.run)
-        self._table = Spool()
-        self._bad = list[Mapping[str, Any]]()
+        self._threads = Threads()
+        self._chars = min(MESSAGE_CHARS, text_limit(info.total))
         self._seen = 0
 
     def page(self, rows: Sequence[TurnRow]) -> None:
         """Takes some rows."""
-        self._course.add(rows)
         room = max(0, MOST_TURNS - self._seen)
         self._seen += len(rows)
-        for turn in opened(rows[:room]):
-            shown = shown_of(turn)
-            place = self._threads.add(turn, shown)
-            self._table.add(0, fill(TEMPLATE, "turn", {**shown, "place": place}))
-        if missing := MOST_ERRORS - len(self._bad):
-            bad = [row for row in rows if row.code[:1] == "x"]
-            self._bad += map(shown_of, opened(bad[:missing]))
+        for row in rows[:room]:
+            self._threads.add(record_of(self._info.run, row, self._chars))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the page."""
-        out, summary = self._out, document["summary"]
-        left = self._seen - len(self._table)
-        out.write(opening(document, self._info))
-        if self._bad:
-            out.write(errors_of(document, len(self._bad)))
-            out.write(bad_rows(self._bad))
-        out.write(summary_of(document, self._course))
-        note = self._threads.note(summary["threads"], is_cut=left > 0)
-        out.write(fill(TEMPLATE, "threads", note, marks()))
-        for piece in self._threads.pieces():
+        out, threads = self._out, self._threads
+        order = threads.ranked()
+        looks = [first_to_read(threads.threads, order), self._left()]
+        frozen = sum(thread.freezes > 0 for thread in threads.threads)
+        out.write(opening(document, self._info, looks, frozen_threads=frozen))
+        rows, firsts = self._rows(order)
+        codes = [
+            Chip("code", short(code, NAME_CHARS), code, "e")
+            for code, _ in ranked(document["summary"]["errors"])
+        ]
+        codes = [chip for chip in codes if rows.answers("code")[chip.value]]
+        out.write(
+            tools(
+                rows,
+                nouns=("turn", "turns"),
+                search="Search the turns",
+                chips=CHIPS,
+                choices=[("rule", "Rule")],
+                orders=SORTS,
+                first="by thread",
+                reasons=codes,
+                lead="failed turns:",
+            )
+        )
+        if len(rows):
+            out.write(fill(TEMPLATE, "legend"))
+        has_times = any(thread.first_at for thread in threads.threads)
+        has_affect = any(thread.course.is_measured for thread in threads.threads)
+        out.write(fill(TEMPLATE, "open", has_times, has_affect))
+        for piece in rows.pieces(Head(1, label="Turns by thread")):
             out.write(piece)
-        rules = [(rule, f"{rule} {words}") for rule, words in RULES.items()]
-        choices = (DECISIONS, rules, self._threads.choices())
-        out.write(fill(TEMPLATE, "turns", _note(left, self._info.run), *choices))
-        for _, piece in self._table.pieces():
-            out.write(piece)
-        self._table.close()
-        out.write(fill(TEMPLATE, "turns_end"))
-        out.write(end(facts_of(document, self._info)))
+        self._write_threads(order, firsts)
+        out.write(fill(TEMPLATE, "close"))
+        out.write(summary_of(document))
+        out.write(end(facts_of(document, self._info), folder=FOLDER, row="turn", cell=""))
+
+    def _rows(self, order: Sequence[int]) -> tuple[Rows, dict[int, str]]:
+        """Makes the rows of all turns, and finds the first one of each thread."""
+        threads = self._threads.threads
+        ranks = {number: rank for rank, number in enumerate(order)}
+        groups = [Group("turn", "turns", threads[at].name) for at in order]
+        rows, firsts = Rows(facets=FACETS, orders=ORDERS, groups=groups), dict[int, str]()
+        for number, step in self._threads.steps():
+            rank = ranks[number]
+            firsts.setdefault(number, item_of(step.record))
+            rows.add(row_of(self._info.run, step, threads[number], f"t{rank + 1}"), group=rank)
+        return rows, firsts
+
+    def _write_threads(self, order: Sequence[int], firsts: Mapping[int, str]) -> None:
+        """Writes the list of threads; the later ones as text that becomes elements when it is scrolled to."""
+        if len(order) < 2:  # noqa: PLR2004 - one thread is no list
+            return
+        out = self._out
+        out.write(
+            fill(TEMPLATE, "threads_begin", f"{plural(len(order), 'thread')}, {_sorted_by(self._threads)}")
+        )
+        for rank, number in enumerate(order):
+            thread, place = self._threads.threads[number], rank % THREADS_AT_ONCE
+            shown = {
+                "first": firsts[number],
+                "place": f"t{rank + 1}",
+                "name": thread.name,
+                "errors": thread.errors,
+                "freezes": thread.freezes,
+                "turns": plural(thread.turns, "turn"),
+                "strip": thread.small(),
+            }
+            is_text = rank >= THREADS_AT_ONCE
+            out.write(b"<noscript>" * (is_text and not place) + fill(TEMPLATE, "thread", shown))
+            out.write(b"</noscript>" * (is_text and (place == THREADS_AT_ONCE - 1 or rank == len(order) - 1)))
+        out.write(fill(TEMPLATE, "threads_end"))
+
+    def _left(self) -> str:
+        """Says what the page leaves out."""
+        left = self._seen - len(self._threads)
+        return f"The first {MOST_TURNS:,} turns; {plural(left, 'turn')} left out." if left > 0 else ""
 
 
-def _note(left: int, run: str) -> tuple[str, str]:
-    """Says what the table leaves out, and the command that has all of it.
-
-    >>> _note(5, "r1")[0]
-    'The first 20,000 turns; 5 turns left out, all of it:'
-    """
-    told = f"The first {MOST_TURNS:,} turns; {plural(left, 'turn')} left out, all of it:" if left > 0 else ""
-    return told or "All turns of the run; for programs:", f"proctor results {run} --format jsonl"
+def _sorted_by(threads: Threads) -> str:
+    """Says how threads are sorted."""
+    found = threads.threads
+    words = ["failed first"] * any(thread.errors for thread in found)
+    words += ["most freezes first"] * any(thread.freezes for thread in found)
+    return ", ".join(words) or "in run order"

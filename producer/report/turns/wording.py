@@ -45,8 +45,12 @@ class Verdict(NamedTuple):
     """What became of the summaries and of the model calls; empty where there is nothing to say."""
 
 
-def verdict_of(document: Mapping[str, Any]) -> Verdict:
+def verdict_of(document: Mapping[str, Any], frozen_threads: int | None = None) -> Verdict:
     """Says what became of a run.
+
+    Args:
+        document: the run's.
+        frozen_threads: threads with a freeze, where they were counted.
 
     >>> counts = {"total": 3, "decided": 3, "error": 0, "skipped": 0}
     >>> summary = {"decisions": {"must": 1, "should": 2, "skip": 0}, "freezes": 1, "summaries_updated": 2,
@@ -55,42 +59,42 @@ def verdict_of(document: Mapping[str, Any]) -> Verdict:
     >>> told.sentence
     'All 3 turns decided: 1 must, 2 should'
     >>> told.why
-    'Summaries changed on 2 turns and were held back on 1 (peak freeze), in 1 thread.'
+    'Summaries changed on 2 turns and were held back on 1 (peak freeze).'
     """
-    counts = document["counts"]
     is_final = document["state"] in FINAL_STATES
-    return Verdict(not document["exit"] if is_final else None, _sentence(document), _why(document, counts))
+    is_good = not document["exit"] if is_final else None
+    return Verdict(is_good, _sentence(document), _why(document, frozen_threads))
 
 
 def _sentence(document: Mapping[str, Any]) -> str:
     """Writes the headline of a verdict: state, turns by outcome, decisions."""
     state, counts = document["state"], document["counts"]
-    decided, total = counts["decided"], counts["total"]
-    decisions = [f"{number:,} {name}" for name, number in document["summary"]["decisions"].items() if number]
-    text = f"All {plural(total, 'turn')} decided" if decided == total else ""
-    text = text or f"{decided:,} of {plural(total, 'turn')} decided"
-    text = "No turns" if not total else text
-    text = text if state == "finished" else f"{state.capitalize()}: {text[0].lower()}{text[1:]}"
-    text += f": {', '.join(decisions)}" if decisions and state == "finished" else ""
-    text += f", {', '.join(decisions)}" if decisions and state != "finished" else ""
-    bad = [f"{counts['error']:,} failed"] * bool(counts["error"])
-    bad += [f"{counts['skipped']:,} not decided"] * bool(counts["skipped"])
-    return "; ".join([text, *bad])
+    decided, total, failed, left = (counts[name] for name in ("decided", "total", "error", "skipped"))
+    decisions = ", ".join(
+        f"{number:,} {name}" for name, number in document["summary"]["decisions"].items() if number
+    )
+    if total and decided == total and state == "finished":
+        return f"All {plural(total, 'turn')} decided: {decisions}"
+    text = f"{decided:,} of {plural(total, 'turn')} decided" if total else "no turns"
+    text += f" ({decisions})" if decisions else ""
+    text += f", {failed:,} failed" if failed else ""
+    text += f", {left:,} not decided" if left else ""
+    return text[:1].upper() + text[1:] if state == "finished" else f"{state.capitalize()}: {text}"
 
 
-def _why(document: Mapping[str, Any], counts: Mapping[str, int]) -> str:
+def _why(document: Mapping[str, Any], frozen_threads: int | None) -> str:
     """Writes what stands below it."""
-    summary = document["summary"]
+    summary, told = document["summary"], list[str]()
     updated, freezes = summary["summaries_updated"], summary["freezes"]
-    told = []
-    if counts["decided"]:
+    if document["counts"]["decided"]:
+        where = f" in {frozen_threads:,} of {plural(summary['threads'], 'thread')}" if frozen_threads else ""
         changed = f"Summaries changed on {plural(updated, 'turn')}" if updated else "No summary changed"
-        kept = f" and were held back on {freezes:,} (peak freeze)" if freezes else "; no peak freezes"
-        kept = f"; held back on {plural(freezes, 'turn')} (peak freeze)" if freezes and not updated else kept
-        told.append(f"{changed}{kept}, in {plural(summary['threads'], 'thread')}.")
+        held = f" and were held back on {freezes:,} (peak freeze){where}." if updated else ""
+        held = held or f"; {plural(freezes, 'turn')} were frozen at a peak{where}."
+        told.append(changed + (held if freezes else "; no peak freezes."))
     if summary["errors"]:
         reasons = ", ".join(f"{code} {number:,}" for code, number in ranked(summary["errors"]))
-        told.append(f"Failed by code: {reasons}.")
+        told.append(f"Failed: {reasons}.")
     if calls := summary.get("calls"):
         told.append(f"{plural(calls['avoided'], 'model call')} avoided, {calls['made']:,} made.")
     told += [f"{gate_line(gate)}." for gate in document.get("gates", ()) if not gate["met"]]

@@ -130,8 +130,8 @@ def test_reports_show_what_was_said(rows: list[TurnRow]) -> None:
     assert text.count("| Rome? |") == 1
     assert text.count("| boom |") == 2
     page = written("html", told).decode()
-    assert page.count("Rome?</q>") == 2
-    assert page.count("never</q>") == 1
+    assert page.count(">Rome?</p>") == 1
+    assert page.count(">never</p>") == 1
 
 
 def test_reports_without_text_have_none_of_it(rows: list[TurnRow]) -> None:
@@ -139,7 +139,7 @@ def test_reports_without_text_have_none_of_it(rows: list[TurnRow]) -> None:
     assert all("message" not in json.loads(line) for line in written("jsonl", rows).splitlines())
     assert [line[-1] for line in csv.reader(io.StringIO(written("csv", rows).decode()))][1:] == [""] * 4
     assert "| text |" not in written("md", rows).decode()
-    assert "<q " not in written("html", rows).decode()
+    assert '<p class="text"' not in written("html", rows).decode()
 
 
 def test_withheld_messages_are_named_by_their_length(rows: list[TurnRow]) -> None:
@@ -161,8 +161,8 @@ def test_withheld_messages_are_named_by_their_length(rows: list[TurnRow]) -> Non
 def test_markdown_begins_with_the_verdict(rows: list[TurnRow]) -> None:
     """The first line says how the run ended and what was decided, the next ones why and which run it was."""
     first, _, why, _, run, *_ = written("md", rows).decode().splitlines()
-    assert first == "# ✗ Cancelled: 1 of 4 turns decided, 1 must; 2 failed; 1 not decided"
-    assert why.startswith("Summaries changed on 1 turn; no peak freezes, in 2 threads. Failed by code: etag")
+    assert first == "# ✗ Cancelled: 1 of 4 turns decided (1 must), 2 failed, 1 not decided"
+    assert why.startswith("Summaries changed on 1 turn; no peak freezes. Failed: etag")
     assert run.startswith("Run run-1")
 
 
@@ -181,7 +181,7 @@ def test_long_and_hostile_messages_do_no_harm(rows: list[TurnRow]) -> None:
     assert max(map(len, text.splitlines())) < 600
     page = written("html", told).decode()
     assert "<script>|" not in page
-    assert page.count("\u20ac") < 1_000
+    assert 1_000 <= page.count("\u20ac") <= 2_000
 
 
 def test_a_poisoned_turn_has_a_whole_result(rows: list[TurnRow]) -> None:
