@@ -178,6 +178,11 @@ def mask_login(login: str) -> str:
     return f"{login.partition(':')[0]}:{MASK}"
 
 
+def mask_secret(_secret: str) -> str:
+    """Hides a secret, its length included."""
+    return MASK
+
+
 def _setting(default: Any, read: Callable[[str], Any], *, mask: Callable[[str], str] | None = None) -> Any:
     return field(default=default, metadata={"read": read, "mask": mask})
 
@@ -234,6 +239,8 @@ class Settings:
     """The least level that workers log."""
     flower_auth: str | None = _setting(None, _login, mask=mask_login)
     """Flower's login as `USER:PASSWORD`; without one, whoever reaches Flower's port sees it."""
+    notify_secret: str | None = _setting(None, _text, mask=mask_secret)
+    """Signs what `--notify` posts; without one, nothing does."""
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )

@@ -13,6 +13,7 @@ from producer.cli.output import Output, Style, printable
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
 from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document
+from producer.notify import Webhook, notify
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
 from shared.kinds import Storage, kind_named
@@ -31,6 +32,7 @@ def print_ending(
     document: dict[str, Any] | None = None,
     gates: Sequence[Gate] = (),
     with_text: bool = True,
+    webhook: Webhook | None = None,
 ) -> int:
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
 
@@ -41,6 +43,7 @@ def print_ending(
         document: of the run, if the reports are written already.
         gates: conditions that fail the run.
         with_text: whether reports contain the texts of turns.
+        webhook: where the summary is posted.
 
     Raises:
         InfrastructureError: a disk is full; the hint is how to write the reports later.
@@ -67,7 +70,21 @@ def print_ending(
     print_gates(session.output, document)
     if info.state == RunState.INCOMPLETE:
         _print_cost_cap_hint(session, info.run)
+    if webhook is not None:
+        _notify(session, webhook, document)
     return int(document["exit"])
+
+
+def _notify(session: Session, webhook: Webhook, document: Mapping[str, Any]) -> None:
+    """Posts the summary of a run; a failure is a warning, and Ctrl-C ends the attempt."""
+    try:
+        why = notify(webhook, document, session.settings)
+    except KeyboardInterrupt:
+        why = "interrupted"
+    if why:
+        session.output.warn(f"the notification to {webhook.place} failed: {printable(why)}")
+    else:
+        session.output.detail(f"notified {webhook.place}")
 
 
 def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:

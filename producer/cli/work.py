@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from producer import kinds
 from producer.aggregate.gates import check_gates
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from producer.cli.live.view import View
     from producer.cli.report_files import ReportFile
     from producer.cli.session import Session
+    from producer.notify import Webhook
+    from shared.runs import RunInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class WorkOptions:
     """Conditions that fail the run."""
     with_text: bool = True
     """Whether reports contain the texts of turns."""
+    webhook: Webhook | None = None
+    """Where the summary is posted."""
     is_shown: bool = True
     """Whether the result of the run is printed; else the caller prints what it makes of it."""
 
@@ -97,9 +101,7 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         document = incremental.end(info) if incremental else None
         if not options.is_shown:
             return int(run_document(session.store, run)["exit"])
-        return print_ending(
-            session, info, options.files, document=document, gates=options.gates, with_text=options.with_text
-        )
+        return _end(session, info, options, document)
     except KeyboardInterrupt as error:
         view.close()
         if incremental is not None:
@@ -112,6 +114,21 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
             view.close()
         finally:  # workers must be stopped even if the terminal is gone
             workers.stop()
+
+
+def _end(
+    session: Session, info: RunInfo, options: WorkOptions, document: dict[str, Any] | None = None
+) -> int:
+    """Writes and prints what became of a run, and returns its exit code."""
+    return print_ending(
+        session,
+        info,
+        options.files,
+        document=document,
+        gates=options.gates,
+        with_text=options.with_text,
+        webhook=options.webhook,
+    )
 
 
 def resume(session: Session, run: str, options: WorkOptions) -> int:
@@ -132,7 +149,7 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
     handled = kinds.of(info.kind)
     is_done = info.state == RunState.FINISHED or (handled.is_read_early and info.done >= info.total)
     if info.is_final and is_done:
-        return print_ending(session, info, options.files, gates=options.gates, with_text=options.with_text)
+        return _end(session, info, options)
     if info.is_final:
         session.require_broker()
         retry = handled.retry.load()

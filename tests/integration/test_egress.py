@@ -14,13 +14,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from shared.contracts.query_run import QueryRun
 from shared.settings import Settings
+from shared.upstream.egress import EgressError, EgressPolicy
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.http_session import open_session
 from tests.support.model_server import ModelServer
 from worker.upstream import query_client
 from worker.upstream.chat import ModelRequest
-from worker.upstream.egress import EgressError, EgressPolicy
 from worker.upstream.failures import UpstreamError
-from worker.upstream.http_session import open_session
 from worker.upstream.model_clients import ModelClients
 
 T = TypeVar("T")

@@ -13,7 +13,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from shared.contracts.query_run import QueryRun
 from shared.settings import Settings
+from shared.upstream.egress import EgressPolicy
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.http_session import open_session
 from tests.support.certificates import make_certificates
 from tests.support.http_proxy import HttpProxy
 from tests.support.https_server import https_server
@@ -21,9 +23,7 @@ from tests.support.model_server import ModelServer
 from tests.support.scripted_api import ScriptedApi
 from worker.queries.reply import Reply
 from worker.upstream.chat import ModelRequest
-from worker.upstream.egress import EgressPolicy
 from worker.upstream.failures import UpstreamError
-from worker.upstream.http_session import open_session
 from worker.upstream.model_clients import ModelClients
 from worker.upstream.query_client import build_request, send_once
 

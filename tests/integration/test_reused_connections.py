@@ -11,12 +11,12 @@ import aiohttp
 import pytest
 
 from shared.contracts.query_run import QueryRun
+from shared.upstream.egress import EgressPolicy
 from shared.upstream.failure_reasons import FailureReason
+from shared.upstream.http_session import open_session
 from worker.upstream import query_client
 from worker.upstream.chat import ModelRequest
-from worker.upstream.egress import EgressPolicy
 from worker.upstream.failures import UpstreamError
-from worker.upstream.http_session import open_session
 from worker.upstream.model_clients import ModelClients
 
 BODY: Final = b'{"answer": "yes", "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}'

@@ -22,7 +22,9 @@ from typing import Any, Final
 
 import aiohttp
 
+from shared.upstream.egress import DEEPEST, egress_error
 from shared.upstream.failure_reasons import FIRST_SERVER_ERROR, FailureReason, reason_of_status
+from shared.upstream.proxies import proxy_problem
 from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
@@ -36,11 +38,9 @@ from worker.upstream.completion import (
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
-from worker.upstream.egress import DEEPEST, egress_error
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, read_embeddings
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
 from worker.upstream.http_exchange import CURRENT_EXCHANGE, OK, HttpExchange, open_guarded_session
-from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import requested_wait_s
 
 WARM_S: Final = 5.0

@@ -19,7 +19,9 @@ import aiohttp
 import msgspec
 
 from shared.upstream.addresses import with_path
+from shared.upstream.egress import EgressError
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
+from shared.upstream.proxies import proxy_problem
 from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of, options_of, served_name
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
@@ -33,10 +35,8 @@ from worker.upstream.completion import (
     too_large,
 )
 from worker.upstream.credentials import needed_key, own_headers
-from worker.upstream.egress import EgressError
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, body_of_embedding, read_embeddings
 from worker.upstream.failures import UpstreamError, kept_error, tls_problem
-from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import requested_wait_s
 
 if TYPE_CHECKING:

@@ -19,7 +19,9 @@ from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError
 from shared.scrubbing import without_secrets
 from shared.upstream.addresses import with_path
+from shared.upstream.egress import EgressError
 from shared.upstream.key_variables import unsendable
+from shared.upstream.proxies import proxy_problem
 from worker.queries.fields import FieldMap
 from worker.queries.reply import (
     MAX_REPLY_BYTES,
@@ -31,10 +33,8 @@ from worker.queries.reply import (
     timed_out,
     unreachable,
 )
-from worker.upstream.egress import EgressError
 from worker.upstream.failures import tls_problem
 from worker.upstream.model_clients import place_of
-from worker.upstream.proxies import proxy_problem
 from worker.upstream.retry_after import read_retry_after
 
 _VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")

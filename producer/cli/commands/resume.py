@@ -1,11 +1,14 @@
 """`proctor resume RUN`: continues a paused or interrupted run, with workers of its own if there are none."""
 
+import os
+
 import click
 
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
-from producer.cli.options.shared_options import WorkerOptions
+from producer.cli.options.shared_options import WorkerOptions, notify_option
 from producer.cli.session import Session, pass_session
+from shared.errors import UsageError
 
 
 @declare()
@@ -18,6 +21,7 @@ from producer.cli.session import Session, pass_session
     help="New cost cap of the whole run, in place of the one it was submitted with.",
 )
 @click.option("--detach", is_flag=True, help="Only resume it; start no workers and do not follow it.")
+@notify_option
 @pass_session
 def command(
     session: Session,
@@ -26,6 +30,7 @@ def command(
     workers: WorkerOptions,
     max_cost: float | None,
     detach: bool,
+    notify: str | None,
 ) -> int:
     """Continue RUN, whether it was paused, interrupted or cut short, and follow it to its end.
 
@@ -33,7 +38,11 @@ def command(
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import find_run, print_state_change  # noqa: PLC0415 - same
+    from producer.notify import read_webhook  # noqa: PLC0415 - same
 
+    webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
+    if webhook is not None and detach:
+        raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
     run = find_run(session, run).run
     if max_cost is not None:
         from shared.upstream.costs import CostBook  # noqa: PLC0415 - start-up: only a new cap needs it
@@ -42,4 +51,4 @@ def command(
     if detach:
         print_state_change(session, run, action="resume")
         return 0
-    return work.resume(session, run, work.WorkOptions(workers.processes, workers.in_flight))
+    return work.resume(session, run, work.WorkOptions(workers.processes, workers.in_flight, webhook=webhook))

@@ -1,11 +1,14 @@
 """`proctor retry RUN`: puts failed items back to work; old results stay until the new ones are in."""
 
+import os
+
 import click
 
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
-from producer.cli.options.shared_options import WorkerOptions
+from producer.cli.options.shared_options import WorkerOptions, notify_option
 from producer.cli.session import Session, pass_session
+from shared.errors import UsageError
 
 
 @declare()
@@ -19,6 +22,7 @@ from producer.cli.session import Session, pass_session
 )  # fmt: skip - one option, one paragraph
 @option_group("workers", WorkerOptions)
 @click.option("--detach", is_flag=True, help="Only queue them; start no workers and do not follow the run.")
+@notify_option
 @pass_session
 def command(
     session: Session,
@@ -27,6 +31,7 @@ def command(
     items: tuple[str, ...],
     workers: WorkerOptions,
     detach: bool,
+    notify: str | None,
 ) -> int:
     """Retry the items of RUN that ended in error or got no result, and follow it.
 
@@ -36,8 +41,12 @@ def command(
     from producer.cli.item_names import find_items  # noqa: PLC0415 - same
     from producer.cli.retrying import retry_and_follow  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.notify import read_webhook  # noqa: PLC0415 - same
 
+    webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
+    if webhook is not None and detach:
+        raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
     info = find_run(session, run)
     positions = find_items(session.store, info, items) if items else None
-    options = work.WorkOptions(workers.processes, workers.in_flight)
+    options = work.WorkOptions(workers.processes, workers.in_flight, webhook=webhook)
     return retry_and_follow(session, info.run, options, positions=positions, detach=detach)

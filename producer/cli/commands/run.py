@@ -1,6 +1,8 @@
 """`proctor run FILE`: submits a file, runs it, follows it and reports, in one command."""
 
+import os
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +19,7 @@ from producer.cli.options.shared_options import (
     WorkerOptions,
     config_option,
     gate_options,
+    notify_option,
     one_file,
     refuse_no_text,
     submit_options,
@@ -26,6 +29,9 @@ from producer.cli.report_files import check_formats, plan_files
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
 from shared.kinds import QUERIES
+
+if TYPE_CHECKING:
+    from producer.options import SubmitOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ class RunOptions:
 @option_group("options", RunOptions)
 @text_option
 @gate_options
+@notify_option
 @jsonl_option
 @pass_session
 def command(
@@ -81,6 +88,7 @@ def command(
     options: RunOptions,
     no_text: bool,
     gates: tuple[str, ...],
+    notify: str | None,
 ) -> int:
     """Evaluate FILE (`-`: stdin): submit it, run it, follow it and report.
 
@@ -91,13 +99,16 @@ def command(
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli import checking, work  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic
     from producer.cli.submission import Submission  # noqa: PLC0415 - same
+    from producer.notify import read_webhook  # noqa: PLC0415 - same
 
     file = one_file(file, config)
     _refuse_contradictions(session, file, reports, options, gates)
+    if notify is not None and (options.detach or options.dry_run or options.rank):
+        raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
     files, parsed_gates = plan_files(reports.paths, reports.export), [parse_gate(text) for text in gates]
-    work_options = work.WorkOptions(
-        workers.processes, workers.in_flight, options.timeout_s, files, parsed_gates, with_text=not no_text
-    )
+    webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
+    limits = (workers.processes, workers.in_flight, options.timeout_s)
+    work_options = work.WorkOptions(*limits, files, parsed_gates, not no_text, webhook)
     if file is None:
         return work.resume(session, str(options.resumed), work_options)
     choice = SubmitChoice(submit, models, cases, selection, queries, workers.in_flight)
@@ -110,10 +121,7 @@ def command(
     settings = submission.options()  # a wrong option is refused before anything is started
     check_gates(parsed_gates, kind)
     if workers.processes is None and kind == QUERIES:
-        # More processes than queries in flight would only be started and stopped.
-        work_options = replace(
-            work_options, processes=min(session.settings.processes, settings.queries.concurrency)
-        )
+        work_options = replace(work_options, processes=_most_processes(session, settings))
     submission.announce()
     if options.detach:
         return work.detach(session, submission, work_options)
@@ -122,6 +130,11 @@ def command(
 
         return ranking_output.run_and_rank(session, submission, work_options, settings.cases)
     return work.submit_and_follow(session, submission, work_options)
+
+
+def _most_processes(session: Session, settings: "SubmitOptions") -> int:
+    """Returns how many processes queries keep at work: more than are in flight would only start and stop."""
+    return min(session.settings.processes, settings.queries.concurrency)
 
 
 def _refuse_contradictions(

@@ -1,20 +1,23 @@
 """`proctor watch RUN`: follows a run to its end, with its exit code; Ctrl-C only stops following."""
 
+import os
+
 import click
 
 from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
-from producer.cli.options.shared_options import gate_options
+from producer.cli.options.shared_options import gate_options, notify_option
 from producer.cli.session import Session, pass_session
 
 
 @declare()
 @click.argument("run")
 @gate_options
+@notify_option
 @jsonl_option
 @pass_session
-def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
+def command(session: Session, *, run: str, gates: tuple[str, ...], notify: str | None) -> int:
     """Follow RUN until it ends, and exit with its code.
 
     Shows rate, done of total, results, retries, queue, workers, time left, cost, usage of limits, the last
@@ -25,7 +28,9 @@ def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
     from producer.cli.live.follow import Follower  # noqa: PLC0415 - same
     from producer.cli.live.view import open_view  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
+    from producer.notify import read_webhook  # noqa: PLC0415 - same
 
+    webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
     parsed_gates = [parse_gate(text) for text in gates]
     found = find_run(session, run)
     run = found.run
@@ -40,4 +45,4 @@ def command(session: Session, *, run: str, gates: tuple[str, ...]) -> int:
         ) from None
     finally:
         view.close()
-    return print_ending(session, info, [], gates=parsed_gates)
+    return print_ending(session, info, [], gates=parsed_gates, webhook=webhook)

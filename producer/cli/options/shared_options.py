@@ -157,6 +157,15 @@ def gate_options(function: F) -> F:
     )(function)  # fmt: skip - one option, one paragraph
 
 
+def notify_option(function: F) -> F:
+    """Adds `--notify`."""
+    return click.option(
+        "--notify",
+        metavar="URL",
+        help="Post the summary to this webhook at the end of the run; env:VARIABLE names where the URL is.",
+    )(function)  # fmt: skip - one option, one paragraph
+
+
 def text_option(function: F) -> F:
     """Adds `--no-text`."""
     return click.option(

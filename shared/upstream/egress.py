@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from shared.settings import Settings, names_in, variable_of
-from worker.upstream.proxies import Proxies, Proxy
+from shared.upstream.proxies import Proxies, Proxy
 
 if TYPE_CHECKING:
     from yarl import URL

@@ -16,8 +16,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from worker.upstream.egress import EgressError, EgressPolicy, address_of
-from worker.upstream.proxies import Proxy
+from shared.upstream.egress import EgressError, EgressPolicy, address_of
+from shared.upstream.proxies import Proxy
 
 SOON_S: Final = 1.0
 """From sending to the end of the connection."""

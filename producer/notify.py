@@ -1,0 +1,174 @@
+"""Posts the summary of a run to a webhook when it has ended: readable by Slack, signed, tried several times.
+
+    {"text": "run-… finished: 61 turns …", "event": "run.finished", "run_id": "…", "counts": {…}, "exit": 0}
+
+With a secret, `X-Proctor-Signature` is `v1=` and the HMAC-SHA256 of `TIMESTAMP.BODY` in hexadecimal digits,
+where TIMESTAMP is the value of `X-Proctor-Timestamp`.
+"""
+
+import asyncio
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from time import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from producer import kinds
+from shared.errors import ConfigError, UsageError
+from shared.kinds import kind_named
+from shared.settings import Settings
+from shared.upstream.addresses import NO_ADDRESS, address_problem
+from shared.upstream.key_variables import ENV_PREFIX
+
+if TYPE_CHECKING:
+    import aiohttp
+
+EVENT: Final = "run.finished"
+SIGNATURE: Final = "X-Proctor-Signature"
+TIMESTAMP: Final = "X-Proctor-Timestamp"
+TRIES: Final = 4
+TRY_S: Final = 5.0
+"""Time limit of one try."""
+FIRST_WAIT_S: Final = 0.5
+"""Wait before the second try; doubles with each further one."""
+MOST_WAIT_S: Final = 5.0
+"""Longest wait, whatever the server asks for."""
+TEXT_LINES: Final = 3
+"""Lines of the summary that the text has."""
+BODY_BYTES: Final = 64_000
+"""Largest body; a longer summary is left out."""
+_KEYS: Final = ("schema_version", "run_id", "kind", "state", "counts", "gates", "exit")
+_AGAIN: Final = frozenset({408, 425, 429})
+"""Statuses below 500 that may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where a summary is posted."""
+
+    url: str
+    secret: str = ""
+    """Signs what is posted; empty: nothing does."""
+
+    @property
+    def place(self) -> str:
+        """The address without its path, which is often a secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+class Reply(NamedTuple):
+    """How one try ended."""
+
+    why: str = ""
+    """Why the message was not taken; empty: it was."""
+    is_over: bool = True
+    """Whether another try would end in the same way."""
+    retry_after_s: float = 0.0
+    """What the server asked to wait."""
+
+
+def read_webhook(text: str, settings: Settings, environment: Mapping[str, str]) -> Webhook:
+    """Reads the value of `--notify`: an address, or `env:` and the variable that holds it.
+
+    Raises:
+        ConfigError: the variable is not set.
+        UsageError: it is no address. It is not shown, since it may be a secret.
+    """
+    url = text
+    if text.startswith(ENV_PREFIX):
+        name = text.removeprefix(ENV_PREFIX)
+        url = environment.get(name, "").strip()
+        if not url:
+            raise ConfigError(
+                f"--notify: the variable {name} is not set", hint="set it to the URL of the webhook"
+            )
+    problem = address_problem(url)
+    if problem == NO_ADDRESS or "@" in urlsplit(url).netloc:
+        hint = "write --notify https://host/path, or env:VARIABLE"
+        raise UsageError("--notify: that is no address of a webhook", hint=hint)
+    return Webhook(url, settings.notify_secret or "")
+
+
+def message(document: Mapping[str, Any]) -> bytes:
+    """Writes what is posted of a run's document."""
+    summary = kinds.of(kind_named(document["kind"])).screen.load().summary(document)
+    lines = [line.strip() for line in summary.split("\n") if line.strip()]
+    text = "\n".join(lines[:TEXT_LINES])
+    for mark, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # what Slack reads as markup
+        text = text.replace(mark, escape)
+    said = {"text": text, "event": EVENT, **{key: document[key] for key in _KEYS if key in document}}
+    whole = json.dumps({**said, "summary": document["summary"]}).encode()
+    return whole if len(whole) <= BODY_BYTES else json.dumps(said).encode()
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Signs a message.
+
+    >>> signature("s", "1", b"{}")[:10]
+    'v1=b253639'
+    """
+    return "v1=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, "sha256").hexdigest()
+
+
+def notify(webhook: Webhook, document: Mapping[str, Any], settings: Settings) -> str:
+    """Posts the summary of a run; returns why that failed, empty if it did not."""
+    return asyncio.run(_post(webhook, message(document), settings))
+
+
+async def _post(webhook: Webhook, body: bytes, settings: Settings) -> str:
+    """Posts a message until it is taken, refused, or tried often enough."""
+    from shared.upstream.egress import EgressPolicy  # noqa: PLC0415 - start-up: only a notification needs HTTP
+    from shared.upstream.http_session import open_session  # noqa: PLC0415 - same
+
+    why = ""
+    async with open_session(EgressPolicy.of(settings)) as session:
+        for attempt in range(TRIES):
+            reply = await _try(session, webhook, body)
+            if reply.is_over:
+                return reply.why
+            why = reply.why
+            if attempt + 1 < TRIES:
+                wait_s = max(FIRST_WAIT_S * 2**attempt, reply.retry_after_s)
+                await asyncio.sleep(min(wait_s, MOST_WAIT_S))
+    return f"{why}, {TRIES} times"
+
+
+async def _try(session: "aiohttp.ClientSession", webhook: Webhook, body: bytes) -> Reply:
+    """Posts a message once; redirects are not followed, and what the server says is not read."""
+    import aiohttp  # noqa: PLC0415 - start-up: only a notification needs HTTP
+
+    from shared.upstream.egress import EgressError, egress_error  # noqa: PLC0415 - same
+
+    headers = {"Content-Type": "application/json"}
+    if webhook.secret:
+        moment = str(int(time()))
+        headers |= {TIMESTAMP: moment, SIGNATURE: signature(webhook.secret, moment, body)}
+    try:
+        async with session.post(
+            webhook.url,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=TRY_S),
+        ) as response:
+            status, asked = response.status, response.headers.get("Retry-After", "")
+            response.close()
+    except TimeoutError:
+        return Reply(f"no answer within {TRY_S:g} s", is_over=False)
+    except (aiohttp.ClientError, EgressError, OSError, ValueError) as error:
+        refused = egress_error(error)
+        return Reply(str(refused)) if refused else Reply(_in_words(error), is_over=False)
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return Reply()
+    is_over = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _AGAIN
+    return Reply(f"status {status}", is_over, float(asked) if asked.isdecimal() else 0.0)
+
+
+def _in_words(error: Exception) -> str:
+    """Names an error of the connection, without the address that its text may hold."""
+    reason = getattr(getattr(error, "os_error", None), "strerror", None) or getattr(error, "strerror", None)
+    return f"{type(error).__name__}{f': {reason}' if reason else ''}"
