@@ -23,7 +23,7 @@ ARTIFACTS: Final = os.environ.get("PROCTOR_ARTIFACTS", "")
 
 @pytest.fixture(scope="session")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots are kept: a folder that is told from outside, or one that goes with the session."""
+    """Where screenshots are kept: a folder that is named from outside, or one that goes with the session."""
     folder = Path(ARTIFACTS) if ARTIFACTS else tmp_path_factory.mktemp("artifacts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -61,7 +61,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says how long the tests of each folder took; those of several processes run at the same time."""
+    """Describes how long the tests of each folder took; those of several processes run at the same time."""
     if config.getoption("durations") is None:
         return
     seconds: defaultdict[str, float] = defaultdict(float)

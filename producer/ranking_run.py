@@ -88,15 +88,15 @@ def ranking_of(store: RunStore, run: str) -> Ranking:
     names, verdicts = dict[str, None](), list[Verdict]()
     for rows in store.item_pages(run, with_payload=True):
         for case in opened(rows):
-            said = case.item.metadata.get(METADATA)
-            if not isinstance(said, dict):
+            pair = case.item.metadata.get(METADATA)
+            if not isinstance(pair, dict):
                 raise UsageError(
                     f"{run} is no ranking", hint="`proctor rank RUN` makes one of a run of cases"
                 )
             reply = (case.result or {}).get("raw_output")
             winner = None if reply is None else read_choice(reply).winner
-            names |= dict.fromkeys((said["first"], said["second"]))
-            verdicts.append(Verdict(said["question"], said["first"], said["second"], winner))
+            names |= dict.fromkeys((pair["first"], pair["second"]))
+            verdicts.append(Verdict(pair["question"], pair["first"], pair["second"], winner))
     if len(names) < FEWEST:
         raise UsageError(f"{run} has compared nothing", hint="`proctor results` shows why")
     return rank(sorted(names), verdicts)
@@ -120,9 +120,9 @@ def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dic
                 asked.setdefault(key, (_question(item), item.messages or item.input))
                 answers[key][item.model] = answer
     for key in sorted(asked):
-        question, said = asked[key]
+        question, sent = asked[key]
         for first, second in permutations(answers[key], FEWEST):
-            prompt = comparison_prompt(by.criterion, said, answers[key][first], answers[key][second])
+            prompt = comparison_prompt(by.criterion, sent, answers[key][first], answers[key][second])
             compared = {"question": question, "first": first, "second": second}
             yield {"input": prompt, "metadata": {METADATA: compared}}
 

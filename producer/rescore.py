@@ -75,7 +75,7 @@ def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
 
 def _case(item: CasePayload) -> dict[str, Any]:
     """Writes a case as a bench has it; of its prompts, each has its rendered text as a variable."""
-    said: dict[str, Any] = {
+    case: dict[str, Any] = {
         "id": item.id,
         "input": item.input,
         "vars": item.vars,
@@ -85,11 +85,11 @@ def _case(item: CasePayload) -> dict[str, Any]:
         **item.criteria,
     }
     if item.messages is not None and item.prompt_id is None:
-        said["messages"] = item.messages
-        del said["input"]
+        case["messages"] = item.messages
+        del case["input"]
     if item.criteria.get("checks"):
-        said["checks"] = written_checks(item.criteria["checks"])
-    return {key: value for key, value in said.items() if value not in (None, {}, [])}
+        case["checks"] = written_checks(item.criteria["checks"])
+    return {key: value for key, value in case.items() if value not in (None, {}, [])}
 
 
 def written_checks(checks: Sequence[Any]) -> list[Any]:
@@ -112,8 +112,8 @@ def _written(check: Check) -> dict[str, Any]:
     options = {key: value for key, value in check.options.items() if key != "models"}
     common = {key: getattr(check, key) for key in ("name", "at_least", "weight", "json_path")}
     defaults = {"name": "", "at_least": None, "weight": 1.0, "json_path": ""}
-    said = {key: value for key, value in common.items() if value != defaults[key]}
-    return {check.check: _argument(check), **options, **said}
+    changed = {key: value for key, value in common.items() if value != defaults[key]}
+    return {check.check: _argument(check), **options, **changed}
 
 
 def _argument(check: Check) -> Any:

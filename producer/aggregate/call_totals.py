@@ -77,7 +77,7 @@ class CallTotals:
                 self._paid(call_of(row))
 
     def summary(self, errors: Mapping[str, int]) -> dict[str, Any]:
-        """Returns what is told of the calls; nothing of a run that made and avoided none.
+        """Returns what is reported of the calls; nothing of a run that made and avoided none.
 
         Args:
             errors: turns in error by code.

@@ -153,5 +153,5 @@ class CaseTotals:
         }
 
     def misses(self) -> bool:
-        """Tells whether a case failed."""
+        """Returns whether a case failed."""
         return any(totals.outcomes[Outcome.FAILED] for totals in self._models.values())

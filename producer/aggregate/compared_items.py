@@ -167,7 +167,7 @@ Identify = Callable[[Mapping[str, Any]], tuple[str, tuple[str, ...]]]
 
 
 def _identify_query() -> Identify:
-    """Makes a function that tells a query by its id, and repeats of it by their order."""
+    """Makes a function that identifies a query by its id, and repeats of it by their order."""
     asked = Counter[str]()
 
     def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
@@ -191,13 +191,13 @@ def _identify_case() -> Identify:
 
 
 def _identify_turn() -> Identify:
-    """Makes a function that tells a turn by thread and message, and messages with one id by their order."""
-    said = Counter[tuple[str, str]]()
+    """Makes a function that identifies a turn by thread, message, and the order of messages with one id."""
+    occurrences = Counter[tuple[str, str]]()
 
     def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         pair = (str(result["threadId"]), str(result["messageId"]))
-        said[pair] += 1
-        return pair[0], (*pair, f"#{said[pair]}")
+        occurrences[pair] += 1
+        return pair[0], (*pair, f"#{occurrences[pair]}")
 
     return identify
 

@@ -317,7 +317,7 @@ def gate_line(judged: Mapping[str, Any]) -> str:
 
 
 def _unknown(name: str, known: Mapping[str, Metric], who: str) -> UsageError:
-    """Says which numbers there are, the nearest first."""
+    """Lists the numbers there are, the nearest first."""
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return UsageError(f"--fail-on: no metric is called {name!r}", hint=f"{hint}{who} {', '.join(known)}")

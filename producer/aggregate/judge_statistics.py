@@ -26,25 +26,25 @@ def krippendorff_alpha(cases: Sequence[Sequence[Hashable | None]]) -> float | No
     >>> round(krippendorff_alpha([list(unit) for unit in units]), 3)
     0.095
     """
-    told = [Counter(word for word in verdicts if word is not None) for verdicts in cases]
-    words = list(dict.fromkeys(word for count in told for word in count))
-    return alpha_of_tallies(Counter(tuple(count[word] for word in words) for count in told))
+    counters = [Counter(word for word in verdicts if word is not None) for verdicts in cases]
+    words = list(dict.fromkeys(word for count in counters for word in count))
+    return alpha_of_tallies(Counter(tuple(count[word] for word in words) for count in counters))
 
 
 def alpha_of_tallies(tallies: Mapping[tuple[int, ...], int]) -> float | None:
     """Returns the same from counts, which do not grow with the number of cases.
 
     Args:
-        tallies: how many judges said each word, the words always in one order; how many cases came out so.
+        tallies: how many judges gave each verdict, the words always in one order; how many cases came out so.
 
-    The same example, of which nobody said anything else than 0 or 1:
+    The same example, of which all verdicts are 0 or 1:
 
     >>> round(alpha_of_tallies({(2, 0): 5, (1, 1): 4, (0, 2): 1}), 3)
     0.095
     """
     pairable = {tally: cases for tally, cases in tallies.items() if sum(tally) > 1}
-    said = zip(*([count * cases for count in tally] for tally, cases in pairable.items()), strict=True)
-    totals: list[int] = [sum(each) for each in said]
+    weighted = zip(*([count * cases for count in tally] for tally, cases in pairable.items()), strict=True)
+    totals: list[int] = [sum(each) for each in weighted]
     n: int = sum(totals)
     if sum(total > 0 for total in totals) < 2:  # noqa: PLR2004 - one word cannot differ from itself
         return None

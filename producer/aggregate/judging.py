@@ -22,7 +22,7 @@ FEW_LABELS: Final = 30
 RUBRIC: Final = "rubric"
 """The kind of check whose score is a judge's."""
 WORDS: Final = ("pass", "fail", "unclear")
-"""What a judge can say."""
+"""The verdicts of a judge."""
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -48,9 +48,9 @@ class Sameness:
 
         Args:
             answer: model and case.
-            judge: who says it; empty for all of them together.
+            judge: whose verdict it is; empty for all of them together.
             output: stands for what was judged.
-            verdict: what it says.
+            verdict: the verdict.
         """
         if answer != self._answer:
             self._ended, self._open, self._answer = self._counted(), {}, answer
@@ -66,13 +66,13 @@ class Sameness:
 
     def _counted(self) -> Counter[tuple[str, bool]]:
         """Returns outputs that were judged more than once, by judge and sameness, the open ones included."""
-        repeated = ((judge, said) for (judge, _), said in self._open.items() if said.total() > 1)
-        return self._ended + Counter((judge, len(said) == 1) for judge, said in repeated)
+        repeated = ((judge, given) for (judge, _), given in self._open.items() if given.total() > 1)
+        return self._ended + Counter((judge, len(given) == 1) for judge, given in repeated)
 
 
 @dataclass(slots=True)
 class _Judge:
-    """What one judge said."""
+    """The verdicts of one judge."""
 
     words: Counter[str] = field(default_factory=Counter)
     unreached: int = 0
@@ -101,7 +101,7 @@ class _Judge:
 
 
 class Judging:
-    """Counts what the judges of a run said; the repeats of a case come one after the other."""
+    """Counts the verdicts of the judges of a run; the repeats of a case come one after the other."""
 
     def __init__(self) -> None:
         self._judges: dict[str, _Judge] = {}
@@ -146,9 +146,9 @@ class Judging:
         answer = (f"{item.model}\n{item.prompt_id or ''}", item.case)
         self._count_verdict(item.label, answer, decided)
         self._is_panel |= len(votes) > 1
-        told = Counter(str(vote["verdict"]) for vote in votes if vote["verdict"])
+        given = Counter(str(vote["verdict"]) for vote in votes if vote["verdict"])
         if len(votes) > 1:
-            self._tallies[tuple(told[word] for word in WORDS)] += 1
+            self._tallies[tuple(given[word] for word in WORDS)] += 1
         if decided is not None:
             self._sameness.add(answer, "", output, str(decided))
         for vote in votes:
@@ -197,7 +197,7 @@ class Judging:
             self._last_answer = answer
 
     def _count_vote(self, vote: Mapping[str, Any], decided: bool | None, label: str | None) -> None:  # noqa: FBT001 - same
-        """Counts what one judge said."""
+        """Counts the verdict of one judge."""
         judge = self._judges.setdefault(str(vote["model"]), _Judge())
         word = vote["verdict"]
         if not word:
@@ -213,7 +213,7 @@ class Judging:
             judge.against[is_pass, label == "pass"] += 1
 
     def _agreement(self) -> dict[str, Any] | None:
-        """Says how far the judges of a panel say the same; None where no case has two verdicts."""
+        """Computes how far the judges of a panel agree; None where no case has two verdicts."""
         paired = {tally: cases for tally, cases in self._tallies.items() if sum(tally) > 1}
         if not paired:
             return None
@@ -241,7 +241,7 @@ def votes_of(detail: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 class JudgedRubric(NamedTuple):
-    """What judges said of one rubric of a case."""
+    """The verdicts of judges on one rubric of a case."""
 
     votes: Sequence[Mapping[str, Any]]
     """Of each judge its `model`, `verdict` and `cost_usd`."""
@@ -254,7 +254,7 @@ class JudgedRubric(NamedTuple):
 
 
 def rubrics_of(row: Mapping[str, Any]) -> list[JudgedRubric]:
-    """Returns what judges said of a check, or of the rubrics inside of it.
+    """Returns the verdicts of judges on a check, or on the rubrics inside of it.
 
     >>> vote = {"model": "a", "verdict": "pass"}
     >>> [found] = rubrics_of({"check": "rubric", "passed": True, "detail": {"votes": [vote]}})

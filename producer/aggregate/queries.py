@@ -243,12 +243,12 @@ def check_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def is_citation_applicable(result: Mapping[str, Any]) -> bool:
-    """Tells whether there was anything to cite."""
+    """Returns whether there was anything to cite."""
     return bool(check_of(result, "citation_present").get("applicable", True))
 
 
 def is_cited(result: Mapping[str, Any]) -> bool:
-    """Tells whether a source or citation is there, applicable or not."""
+    """Returns whether a source or citation is there, applicable or not."""
     check = check_of(result, "citation_present")
     counts = [count for key in ("source_count", "citation_count") if isinstance(count := check.get(key), int)]
     if counts:
@@ -257,7 +257,7 @@ def is_cited(result: Mapping[str, Any]) -> bool:
 
 
 def is_vacuous(result: Mapping[str, Any]) -> bool:
-    """Tells whether an in-scope answer counts as deflected without any keyword having been asked for."""
+    """Returns whether an in-scope answer counts as deflected without any keyword having been asked for."""
     return not result.get("is_oos") and not failed(result) and not _asked(result)
 
 
@@ -268,7 +268,7 @@ def _asked(result: Mapping[str, Any]) -> int:
 
 
 def _passed(result: Mapping[str, Any], name: str) -> bool:
-    """Tells whether one check passed."""
+    """Returns whether one check passed."""
     return bool(check_of(result, name).get("pass"))
 
 

@@ -13,7 +13,7 @@ from producer.aggregate.statistics import Rate, wilson
 
 
 class Verdict(NamedTuple):
-    """What a judge said of one pair in one order."""
+    """The verdict of a judge on one pair in one order."""
 
     question: str
     """Which case, prompt and repetition it is about."""

@@ -1,4 +1,4 @@
-"""Says how sure a number is: intervals, percentiles, repeats, and the test of paired outcomes; pure."""
+"""Computes how sure a number is: intervals, percentiles, repeats, and the test of paired outcomes; pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -80,7 +80,7 @@ class TurnTotals:
         return False
 
     def summary(self) -> dict[str, Any]:
-        """Returns what is told of a turns run: decisions, rules, freezes, summaries, errors."""
+        """Returns the totals of a turns run: decisions, rules, freezes, summaries, errors."""
         decisions, rules = dict.fromkeys(DECISIONS, 0), dict.fromkeys(RULES, 0)
         flags = Counter[str]()
         for code, count in self.codes.items():

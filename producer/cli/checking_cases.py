@@ -132,9 +132,9 @@ def estimated(plan: PlannedRun) -> Estimate:
     run = plan.run
     models, judges, checks = _Bill(run.prices), _Bill(run.prices), _Bill(run.prices)
     prompt_tokens = 0
-    for by, at, case, said in plan.conversations():
+    for by, at, case, conversation in plan.conversations():
         asked_of = plan.models_of(at, case, by)
-        prompt = _tokens(said.system) + _tokens(_text_of(said))
+        prompt = _tokens(conversation.system) + _tokens(_text_of(conversation))
         answer = _answer_tokens(case.entry.expected, case.entry.reference)
         prompt_tokens += 0 if run.recorded else prompt * len(asked_of) * run.repeat
         for model in () if run.recorded else asked_of:

@@ -100,8 +100,8 @@ def as_dict(bound: Bounds) -> dict[str, Any]:
     """Writes a line for programs."""
     nothing = ScopeState(bound.key, "", 0, None, 0, "closed", 0, 0, None)
     state = asdict(bound.state or nothing)
-    told = {name: value for name, value in state.items() if name not in {"failed", "counted"}}
-    return {**told, "next_ms": bound.next_ms, "free": bound.free, "set": set_values(bound.limits)}
+    shown = {name: value for name, value in state.items() if name not in {"failed", "counted"}}
+    return {**shown, "next_ms": bound.next_ms, "free": bound.free, "set": set_values(bound.limits)}
 
 
 def cells(bound: Bounds) -> tuple[str, ...]:

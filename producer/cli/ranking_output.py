@@ -90,8 +90,8 @@ def _print(session: Session, run: str, ranking: str, code: int) -> int:
     """Prints a ranking; a verdict that cannot be read is no failure of the run that is ranked."""
     found, end = ranking_of(session.store, ranking), EXIT_DONE if code == EXIT_NOT_GOOD else code
     if session.options.json:
-        said = {"schema_version": SCHEMA_VERSION, "exit": end, "run_id": ranking, "ranks": run}
-        session.output.data(json.dumps(said | found.as_document(), ensure_ascii=False))
+        common = {"schema_version": SCHEMA_VERSION, "exit": end, "run_id": ranking, "ranks": run}
+        session.output.data(json.dumps(common | found.as_document(), ensure_ascii=False))
     else:
         _print_table(session, ranking, found)
     if end != EXIT_DONE:

@@ -43,15 +43,15 @@ class BenchCase:
     @property
     def criteria(self) -> dict[str, Any]:
         """What a good answer looks like, as it travels."""
-        said = {name: value for name, value in self.entry.criteria.items() if name != "checks"}
+        written = {name: value for name, value in self.entry.criteria.items() if name != "checks"}
         if self.checks:
-            said["checks"] = [msgspec.to_builtins(check) for check in self.checks]
-            said |= {"paid_checks": self.paid_checks} if self.paid_checks else {}
-        return said
+            written["checks"] = [msgspec.to_builtins(check) for check in self.checks]
+            written |= {"paid_checks": self.paid_checks} if self.paid_checks else {}
+        return written
 
     @property
     def is_freeform(self) -> bool:
-        """Whether nothing at all is said about the answer."""
+        """Whether nothing at all is required of the answer."""
         return not can_fail(self.criteria) and self.entry.reference is None
 
 

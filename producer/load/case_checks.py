@@ -120,20 +120,20 @@ class CheckReader:
         """Puts schemas in the place of their files' names."""
         if not isinstance(raw, dict) or not raw.keys() & HAVE_SCHEMAS:
             return raw
-        said = dict(raw)
+        inlined = dict(raw)
         if isinstance(raw.get(SCHEMA), str):
-            said[SCHEMA] = self.read_schema(place.at(SCHEMA), raw[SCHEMA])
+            inlined[SCHEMA] = self.read_schema(place.at(SCHEMA), raw[SCHEMA])
         for name in INNER:
             inner = raw.get(name)
             if isinstance(inner, list):
-                said[name] = [self._inlined(each, place.at(name, at)) for at, each in enumerate(inner)]
+                inlined[name] = [self._inlined(each, place.at(name, at)) for at, each in enumerate(inner)]
             elif isinstance(inner, dict):
-                said[name] = self._inlined(inner, place.at(name))
+                inlined[name] = self._inlined(inner, place.at(name))
         for call, at in _tool_calls(raw):
             if isinstance(call.get("arguments"), dict):
                 arguments = self._inlined(call["arguments"], place.at(*at, "arguments"))
-                said = _replaced(said, (*at, "arguments"), arguments)
-        return said
+                inlined = _replaced(inlined, (*at, "arguments"), arguments)
+        return inlined
 
     def _with_model(self, check: Check) -> Check:
         """Names who is asked, where a check does not."""
@@ -187,8 +187,8 @@ def models_of(checks: Sequence[Check]) -> list[str]:
     """
     found = list[str]()
     for check in walk(checks):
-        for said in (check.options.get(MODEL), check.options.get(PANEL)):
-            found += [said] if isinstance(said, str) else said or []
+        for named in (check.options.get(MODEL), check.options.get(PANEL)):
+            found += [named] if isinstance(named, str) else named or []
     return list(dict.fromkeys(found))
 
 

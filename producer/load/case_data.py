@@ -92,7 +92,7 @@ def csv_rows(file: TextFile, problems: Problems) -> Iterator[Row]:
         where = f"{file.name}:{lines.line_num + 1}"
         try:
             cells = next(lines, None)
-        except csv.Error as error:  # what follows cannot be told apart any more
+        except csv.Error as error:  # what follows cannot be split into rows
             problems.add(InputError(f"{where}: not valid CSV: {error}", hint=_CSV_HINT))
             return
         if cells is None:

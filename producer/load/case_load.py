@@ -60,7 +60,7 @@ def load_cases(source: Source, options: SubmitOptions) -> Load:
 
     Raises:
         InputError: it breaks the contract.
-        ConfigError, UsageError: as `plan_run` says.
+        ConfigError, UsageError: as `plan_run`.
     """
     plan = options.plan or plan_run(source, options.cases)
     for warning in plan.warnings:
@@ -122,17 +122,17 @@ class PlannedRun:
         is_new = (
             settings
             or any(is_new_case(case) for _, case in self.cases)
-            or any(said.tool_calls or said.refusal for said in self.outputs.values())
+            or any(output.tool_calls or output.refusal for output in self.outputs.values())
         )
         return LAYOUT if is_new else FIRST_LAYOUT
 
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
         for model in self.run.models:
-            for prompt, at, case, said in self.conversations():
+            for prompt, at, case, filled in self.conversations():
                 if self.only is not None and model not in self.models_of(at, case, prompt):
                     continue
-                payload = _payload(at, model, case, prompt, said, self.run.system_prompt)
+                payload = _payload(at, model, case, prompt, filled, self.run.system_prompt)
                 for repeat in range(self.run.repeat):
                     recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
                     yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
@@ -153,7 +153,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
 
     Raises:
         InputError: it, or a file that it names, breaks the contract; or no case is left.
-        ConfigError: as `read_bench` says, or a cost cap cannot be kept.
+        ConfigError: as `read_bench`, or a cost cap cannot be kept.
         UsageError: an option does not fit.
     """
     bench = read_bench(source, validators_file=choice.validators_file, judges=choice.judges)
@@ -208,18 +208,18 @@ def _check_templates(plan: PlannedRun) -> None:
 
 
 def _payload(  # noqa: PLR0917 - one call, above
-    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, said: Conversation, system_prompt: str
+    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, filled: Conversation, system_prompt: str
 ) -> CasePayload:
     """Makes the item of a case, without repetition and recorded output."""
     entry = case.entry
     return CasePayload(
         at,
         model,
-        said.input,
+        filled.input,
         id=entry.id,
         prompt_id=prompt.id if prompt else None,
-        system=None if said.system == system_prompt else said.system,
-        messages=None if said.messages is None else [dict(each) for each in said.messages],
+        system=None if filled.system == system_prompt else filled.system,
+        messages=None if filled.messages is None else [dict(each) for each in filled.messages],
         images=list(case.images),
         vars=dict(case.vars),
         tags=list(entry.tags),
@@ -231,8 +231,8 @@ def _payload(  # noqa: PLR0917 - one call, above
 
 def settings_digest(run: CaseRun) -> str:
     """What decides about a run's results, for its idempotency key."""
-    said = {key: value for key, value in run.as_snapshot().items() if key not in OPTIONS_OF_RUN}
-    return sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()
+    settings = {key: value for key, value in run.as_snapshot().items() if key not in OPTIONS_OF_RUN}
+    return sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()
 
 
 def case_chunks(items: Iterator[CasePayload], size: int) -> Iterator[Chunk]:
@@ -294,9 +294,9 @@ def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
 
 def _endpoint(config: BenchConfig, model: str, choice: CaseChoice) -> Endpoint:
     """Where a model is asked; an `--api-base` goes for all models under test."""
-    said = config.model_configs.get(model)
-    api_base = choice.api_base or (said.api_base if said else "") or ""
-    return Endpoint(api_base, choice.api_key_env or (said.api_key_env if said else "") or "")
+    own = config.model_configs.get(model)
+    api_base = choice.api_base or (own.api_base if own else "") or ""
+    return Endpoint(api_base, choice.api_key_env or (own.api_key_env if own else "") or "")
 
 
 def _judge_headers(config: BenchConfig, models: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -304,8 +304,8 @@ def _judge_headers(config: BenchConfig, models: Sequence[str]) -> dict[str, dict
     of_judges = config.judge_params.headers or {}
     own = {model: config.model_configs.get(model) for model in models}
     found = {
-        model: merge_headers(of_judges, headers_of(said.params, said.headers) if said else {})
-        for model, said in own.items()
+        model: merge_headers(of_judges, headers_of(each.params, each.headers) if each else {})
+        for model, each in own.items()
     }
     return {model: headers for model, headers in found.items() if headers}
 
@@ -313,9 +313,9 @@ def _judge_headers(config: BenchConfig, models: Sequence[str]) -> dict[str, dict
 def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, dict[str, float]]:
     """The prices that were given; the one of the command line is that of all models under test."""
     given = {
-        model: said.prices.model_dump()
-        for model, said in config.model_configs.items()
-        if said.prices is not None
+        model: own.prices.model_dump()
+        for model, own in config.model_configs.items()
+        if own.prices is not None
     }
     return given | ({model: dict(choice.price) for model in models} if choice.price else {})
 
@@ -376,9 +376,9 @@ def _chosen(cases: Sequence[BenchCase], choice: CaseChoice) -> list[tuple[int, B
 def _text_of(case: BenchCase) -> str:
     """The text of a case in which `-k` looks for words."""
     entry = case.entry
-    said = [entry.id, entry.input, *map(str, case.vars.values())]
-    said += [message.content for message in entry.messages or () if isinstance(message.content, str)]
-    return "\n".join(each or "" for each in said)
+    texts = [entry.id, entry.input, *map(str, case.vars.values())]
+    texts += [message.content for message in entry.messages or () if isinstance(message.content, str)]
+    return "\n".join(each or "" for each in texts)
 
 
 def _position(name: str, cases: Sequence[BenchCase]) -> int:

@@ -104,16 +104,16 @@ def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, A
         what = f"{shown(file.name)} is neither .yaml, .txt nor .md"
         raise place.at("file").error(what, "save it as one of them")
     try:
-        said = parse_yaml(file.text)
+        parsed = parse_yaml(file.text)
     except YamlError as error:
         raise Place(f"{file.name}:{error.line}").error(error.message, error.hint) from None
-    if not isinstance(said, list):
-        raise Place(file.name, file.text).error(f"not a list of messages ({shown(said)})", _SHAPE)
+    if not isinstance(parsed, list):
+        raise Place(file.name, file.text).error(f"not a list of messages ({shown(parsed)})", _SHAPE)
 
     def line(path: Path) -> str:
         return f"{file.name}:{line_of(file.text, path[1:])}"
 
-    messages = [each.as_sent for each in checked(_PromptFile, {"messages": said}, line).messages]
+    messages = [each.as_sent for each in checked(_PromptFile, {"messages": parsed}, line).messages]
     if messages[0]["role"] in SYSTEM_ROLES and isinstance(messages[0]["content"], str):
         return messages[0]["content"], messages[1:]
     return None, messages

@@ -43,9 +43,9 @@ def conversation(case: BenchCase, prompt: BenchPrompt | None, system_prompt: str
         raise _no_input(case, prompt)
     has_system = any(turn["role"] in SYSTEM_ROLES for turn in turns)
     system = "" if has_system and entry.messages is not None else _system(case, prompt, system_prompt)
-    said = "\n".join(texts_in(turns[-1]["content"]))
-    is_plain = len(turns) == 1 and turns[0].keys() == {"role", "content"} and turns[0]["content"] == said
-    return Conversation(said, system, None if is_plain and turns[0]["role"] == "user" else turns)
+    text = "\n".join(texts_in(turns[-1]["content"]))
+    is_plain = len(turns) == 1 and turns[0].keys() == {"role", "content"} and turns[0]["content"] == text
+    return Conversation(text, system, None if is_plain and turns[0]["role"] == "user" else turns)
 
 
 def _system(case: BenchCase, prompt: BenchPrompt | None, system_prompt: str) -> str:

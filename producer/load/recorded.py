@@ -40,7 +40,7 @@ class OutputRow(BaseModel):
     model: Text
     """Any name."""
     output: str
-    """What the model said; it may be empty."""
+    """The answer of the model; it may be empty."""
     prompt: Text | None = None
     """Id of the prompt; left out: all of them."""
     repeat: Annotated[int, Field(ge=0)] | None = None

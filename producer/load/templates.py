@@ -63,16 +63,16 @@ def render(text: str, values: Mapping[str, Any]) -> str:
 
     template = compiled(text)
     try:
-        said = template.render(values)
+        text = template.render(values)
     except UndefinedError as error:
         raise _missing(str(error), values) from None
     except Exception as error:  # noqa: BLE001 - a template is code, and may raise anything
         what = f"the template cannot be rendered: {type(error).__name__}: {_one_line(error)}"
         raise TemplateProblem(what, "correct the template, or the variables") from None
-    if len(said) > MAX_INPUT_CHARS:
-        what = f"rendered, it has {len(said):,} characters, at most {MAX_INPUT_CHARS:,} are allowed"
+    if len(text) > MAX_INPUT_CHARS:
+        what = f"rendered, it has {len(text):,} characters, at most {MAX_INPUT_CHARS:,} are allowed"
         raise TemplateProblem(what, "shorten the template, or the variables")
-    return said
+    return text
 
 
 @lru_cache(TEMPLATES)

@@ -79,7 +79,7 @@ class Behaviour:
         return int(self.name) if self.name.isdigit() else None
 
     def meets(self, *, nth: int, nth_of_query: int) -> bool:
-        """Tells whether a request meets it, counted from 1 over all requests and over those of its query.
+        """Returns whether a request meets it, counted from 1 over all requests and over those of its query.
 
         >>> [Behaviour("429", times=1).meets(nth=9, nth_of_query=n) for n in (1, 2)]
         [True, False]

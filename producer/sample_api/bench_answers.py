@@ -77,7 +77,7 @@ HASTY_NAME: Final = "-mini"
 
 
 def is_hasty(model: str) -> bool:
-    """Tells which of the two a model is; any name will do.
+    """Returns which of the two a model is; any name will do.
 
     >>> is_hasty("openai/gpt-4o-mini"), is_hasty("mine")
     (True, False)

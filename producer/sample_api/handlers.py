@@ -46,14 +46,14 @@ _LINGER_ZERO: Final = struct.pack("ii", 1, 0)
 
 
 async def get_health(request: web.Request) -> web.Response:
-    """Says that the API is there, and over how much it knows."""
+    """Reports that the API is up, and the size of its knowledge base."""
     chunks = request.app[INDEX].chunks
     documents = len({chunk.doc_id for chunk in chunks})
     return web.json_response({"status": "ok", "documents": documents, "chunks": len(chunks)})
 
 
 async def get_requests(request: web.Request) -> web.Response:
-    """Says how often each query was asked."""
+    """Returns how often each query was asked."""
     log = request.app[LOG]
     return web.json_response({"total": log.total, "by_query": dict(log.by_query)})
 

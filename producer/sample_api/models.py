@@ -195,8 +195,8 @@ def _usage(messages: list[dict[str, Any]], reply: SampleReply) -> dict[str, int]
     asked = sum(len(_plain(message.get("content"))) for message in messages) // CHARS_PER_TOKEN
     texts = [reply.text or "", reply.refusal, reply.reasoning]
     texts += [call["function"]["name"] + call["function"]["arguments"] for call in reply.tool_calls]
-    said = sum(map(len, texts)) // CHARS_PER_TOKEN
-    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+    answered = sum(map(len, texts)) // CHARS_PER_TOKEN
+    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
 
 
 def _packed(vector: list[float]) -> str:

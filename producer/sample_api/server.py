@@ -97,7 +97,7 @@ def serve(
         port: where to listen; 0 takes a free port.
         behaviour: what requests meet.
         host: the address to listen on.
-        on_ready: is told the base URL once requests are taken.
+        on_ready: called with the base URL once requests are accepted.
 
     Raises:
         InfrastructureError: the port cannot be had.
@@ -121,7 +121,7 @@ def in_background(behaviour: Behaviour | None = None, *, log: RequestLog | None 
     outcome = SimpleQueue[str | BaseException]()
     handles = SimpleQueue[Callable[[], object]]()
 
-    async def until_told() -> None:
+    async def until_stopped() -> None:
         """Serves until the block ends."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -132,7 +132,7 @@ def in_background(behaviour: Behaviour | None = None, *, log: RequestLog | None 
 
     def serve_or_say_why() -> None:
         try:
-            asyncio.run(until_told())
+            asyncio.run(until_stopped())
         except BaseException as error:  # noqa: BLE001 - handed to the thread that asked
             outcome.put(error)
 

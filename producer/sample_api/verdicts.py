@@ -62,7 +62,7 @@ def grade(model: str, prompt: str) -> str | None:
 
 
 def comparison(model: str, prompt: str) -> str | None:
-    r"""Says which of two answers meets a criterion better, as JSON; None where nobody asks for that.
+    r"""Chooses which of two answers meets a criterion better, as JSON; None for other questions.
 
     A hasty judge prefers the first, whatever it says.
 
@@ -93,9 +93,9 @@ def _score(criterion: str, output: str) -> tuple[float, str]:
         score = next((score for most, score in LENGTHS if 0 < len(words) <= most), 0.2 if words else 0.0)
         return score, f"It has {len(words)} words."
     asked = {word for word in _WORDS.findall(criterion.casefold()) if len(word) > len("the")}
-    said = set(_WORDS.findall(output.casefold()))
-    share = len(asked & said) / len(asked) if asked else 0.0
-    return round(0.5 + share / 2, 2) if words else 0.0, f"It has {len(asked & said)} words of the criterion."
+    found = set(_WORDS.findall(output.casefold()))
+    share = len(asked & found) / len(asked) if asked else 0.0
+    return round(0.5 + share / 2, 2) if words else 0.0, f"It has {len(asked & found)} words of the criterion."
 
 
 def _object(prompt: str, word: str) -> Any:

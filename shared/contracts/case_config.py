@@ -251,7 +251,7 @@ class BenchConfig(_Strict):
 
     @model_validator(mode="after")
     def _is_said_once(self) -> Self:
-        """Refuses what is said in two places: one of them would be lost."""
+        """Refuses what stands in two places: one of them would be lost."""
         given = self.model_fields_set
         block = self.config.model_fields_set if "config" in given and self.config is not None else set()
         for key in (*DOCUMENTED, *OURS):

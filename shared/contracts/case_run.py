@@ -1,4 +1,4 @@
-"""What a cases run is told, and what travels of each of its items: both sides read these and nothing else.
+"""The settings of a cases run, and the stored form of its items: both sides read these and nothing else.
 
 The producer writes the settings into the run's snapshot at submit, and workers read them, whatever their
 environment says. No key is part of it: only the names of the workers' variables that hold one. The validators
@@ -133,13 +133,13 @@ class CaseRun:
 
     def as_snapshot(self) -> dict[str, Any]:
         """Returns what a snapshot keeps; the schema is not copied: copying stops at Python's depth."""
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        said["models"] = {model: asdict(endpoint) for model, endpoint in self.models.items()}
-        said["judge"] = asdict(self.judge)
-        said["panel"] = {model: asdict(endpoint) for model, endpoint in self.panel.items()}
-        said["check_models"] = {model: asdict(endpoint) for model, endpoint in self.check_models.items()}
-        said["validators"] = asdict(self.validators) if self.validators else None
-        return {name: value for name, value in said.items() if value or name not in WRITTEN_IF_USED}
+        settings = {each.name: getattr(self, each.name) for each in fields(self)}
+        settings["models"] = {model: asdict(endpoint) for model, endpoint in self.models.items()}
+        settings["judge"] = asdict(self.judge)
+        settings["panel"] = {model: asdict(endpoint) for model, endpoint in self.panel.items()}
+        settings["check_models"] = {model: asdict(endpoint) for model, endpoint in self.check_models.items()}
+        settings["validators"] = asdict(self.validators) if self.validators else None
+        return {name: value for name, value in settings.items() if value or name not in WRITTEN_IF_USED}
 
     @classmethod
     def from_snapshot(cls, snapshot: Mapping[str, Any]) -> "CaseRun":
@@ -153,17 +153,17 @@ class CaseRun:
         found = {name: value for name, value in snapshot[SNAPSHOT_KEY].items() if name in known}
         for key in ("models", "panel", "check_models"):
             places = found.get(key) or {}
-            found[key] = {model: Endpoint(**_known(Endpoint, said)) for model, said in places.items()}
+            found[key] = {model: Endpoint(**_known(Endpoint, place)) for model, place in places.items()}
         found["judge"] = Endpoint(**_known(Endpoint, found.get("judge") or {}))
         if found.get("validators"):
             found["validators"] = Validators(**_known(Validators, found["validators"]))
         return cls(**found)
 
 
-def _known(kind: type[Endpoint] | type[Validators], said: Mapping[str, Any]) -> dict[str, Any]:
+def _known(kind: type[Endpoint] | type[Validators], values: Mapping[str, Any]) -> dict[str, Any]:
     """Leaves out keys of a later version."""
     known = {each.name for each in fields(kind)}
-    return {name: value for name, value in said.items() if name in known}
+    return {name: value for name, value in values.items() if name in known}
 
 
 class Image(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -179,7 +179,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """An output that was recorded before the run, with the figures of its call as far as they are known."""
 
     output: str
-    """What the model said."""
+    """The answer of the model."""
     latency_seconds: float | None = None
     """From sending to the last byte."""
     cost_usd: float | None = None
@@ -237,7 +237,7 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def label(self) -> Label | None:
-        """What a person said of the output."""
+        """The verdict of a person on the output."""
         return self.criteria.get("label")
 
     @property
@@ -269,8 +269,8 @@ def encode_case(payload: CasePayload) -> bytes:
     >>> encode_case(CasePayload(0, "m", "Hi", criteria={"regex_pattern": "^H"}))
     b'{"case":0,"model":"m","input":"Hi","regex_pattern":"^H"}'
     """
-    said = msgspec.to_builtins(payload)
-    return _encode(said | said.pop("criteria", {}))
+    item = msgspec.to_builtins(payload)
+    return _encode(item | item.pop("criteria", {}))
 
 
 def decode_case(payload: bytes) -> CasePayload:
@@ -280,6 +280,6 @@ def decode_case(payload: bytes) -> CasePayload:
     >>> decode_case(encode_case(item)) == item
     True
     """
-    said = _decode(payload)
-    own = {name: said.pop(name) for name in _OWN_KEYS & said.keys()}
-    return msgspec.convert({**own, "criteria": said}, CasePayload)
+    item = _decode(payload)
+    own = {name: item.pop(name) for name in _OWN_KEYS & item.keys()}
+    return msgspec.convert({**own, "criteria": item}, CasePayload)

@@ -94,7 +94,7 @@ STAGE_TABLE: Final = {
 
 @lru_cache(maxsize=1024)
 def pattern_error(pattern: str) -> str | None:
-    r"""Says what keeps a pattern from being one; None when nothing does.
+    r"""Describes what keeps a pattern from being one; None when nothing does.
 
     >>> pattern_error("def add\\(") is None
     True
@@ -122,7 +122,7 @@ def pointer(parts: Iterable[str | int]) -> str:
 
 
 def why_not_json(document: Any) -> str | None:
-    """Says what in a value no JSON text can carry, and where; None when nothing.
+    """Describes what in a value no JSON text can carry, and where; None when nothing.
 
     >>> why_not_json({"a": [1, None, {"b": "c"}]}) is None
     True

@@ -97,7 +97,7 @@ class Criteria(BaseModel):
     paid_checks: Literal["always", "needed"] | None = None
     """`always`: checks that call a model are asked even if they can no longer change the outcome."""
     label: Label | None = None
-    """What a person said of the output, to measure judges by; it never decides."""
+    """The verdict of a person on the output, to measure judges by; it never decides."""
 
     @property
     def criteria(self) -> dict[str, Any]:
@@ -106,8 +106,8 @@ class Criteria(BaseModel):
         >>> Criteria(regex_pattern="^A", label="pass").criteria
         {'regex_pattern': '^A', 'label': 'pass'}
         """
-        said = ((name, getattr(self, name)) for name in CRITERIA)
-        return {name: value for name, value in said if value is not None and value != []}
+        given = ((name, getattr(self, name)) for name in CRITERIA)
+        return {name: value for name, value in given if value is not None and value != []}
 
     @property
     def has_checks(self) -> bool:
@@ -120,7 +120,7 @@ class Criteria(BaseModel):
 
     @property
     def is_freeform(self) -> bool:
-        """Whether nothing at all is said about the answer, so that a person looks at it."""
+        """Whether nothing at all is required of the answer, so that a person looks at it."""
         return not self.has_checks and self.reference is None
 
 

@@ -34,9 +34,9 @@ class Message(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    """Who speaks."""
+    """Its author."""
     content: Annotated[Any, AfterValidator(_content)] = None
-    """What is said; null only beside `tool_calls`."""
+    """Its text or parts; null only beside `tool_calls`."""
     name: Text | None = None
     """Name of the speaker."""
     tool_calls: list[JsonObject] | None = None
@@ -59,8 +59,8 @@ class Message(BaseModel):
         {'role': 'user', 'content': 'Hi'}
         """
         others = {key: getattr(self, key) for key in ("name", "tool_calls", "tool_call_id")}
-        said = {key: value for key, value in others.items() if value is not None}
-        return {"role": self.role, "content": self.content, **said}
+        given = {key: value for key, value in others.items() if value is not None}
+        return {"role": self.role, "content": self.content, **given}
 
 
 def _conversation(messages: list[Message]) -> list[Message]:

@@ -115,7 +115,7 @@ def live_workers(
         clock: `at`, `lc` and `lease` of the clock's hash.
         registered: pairs of name and expiry.
         caps: capacity by name.
-        layouts: newest known layout by name, of those that have said it.
+        layouts: newest known layout by name, of those that have reported it.
     """
     if now_ms - int(clock[0] or 0) > SILENT_MS:
         return []

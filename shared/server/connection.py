@@ -131,12 +131,12 @@ def check_server(client: "redis.Redis") -> str:
         RedisDeniedError: its access rules deny our user the server's state, or our channels.
         RedisUnreachableError: it stopped answering meanwhile.
     """
-    with _errors_told_apart(client):
+    with _errors_distinguished(client):
         info = client.info()
     unfit = why_unsuitable(info)
     if unfit is not None:
         raise RedisUnsuitableError(f"Redis at {_place(client)} {unfit.what}", hint=unfit.fix)
-    with _errors_told_apart(client):
+    with _errors_distinguished(client):
         # The channel has no subscribers; this only checks the right.
         client.publish(channels(_database(client))[-1].replace("*", "access"), b"")
     return durability_risk(info)
@@ -150,14 +150,14 @@ def check_listening(client: "redis.Redis") -> None:
         RedisUnreachableError: the server stopped answering meanwhile.
     """
     untyped: Any = client  # redis-py has no types here
-    with _errors_told_apart(client), untyped.pubsub() as listener:
+    with _errors_distinguished(client), untyped.pubsub() as listener:
         for channel in channels(_database(client)):
             listener.psubscribe(channel)
             listener.parse_response()
 
 
 @contextmanager
-def _errors_told_apart(client: "redis.Redis") -> Iterator[None]:
+def _errors_distinguished(client: "redis.Redis") -> Iterator[None]:
     """Translates the client's errors into ours: a denied right is no outage."""
     from redis.exceptions import NoPermissionError, RedisError  # noqa: PLC0415 - as in `RedisTarget.client`
 

@@ -161,7 +161,7 @@ def read_host(text: str, default_port: int) -> tuple[str, int]:
     """Reads `HOST` or `HOST:PORT`; an IPv6 address stands in brackets.
 
     Raises:
-        ValueError: it is neither; the message says why.
+        ValueError: it is neither; the message has the reason.
 
     >>> read_host("[::1]:7000", 6379)
     ('::1', 7000)

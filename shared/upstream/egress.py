@@ -49,7 +49,7 @@ DEEPEST: Final = 12
 
 
 class EgressError(Exception):
-    """A place may not be called from here; says why, and how to allow it where that can be done.
+    """A place may not be called from here; the message has the reason and, where possible, how to allow it.
 
     No `OSError`: HTTP clients would take it for a connection that failed.
     """

@@ -65,7 +65,7 @@ class Proxies:
 
 
 def proxy_problem(error: BaseException, url: str) -> str:
-    """Says what is wrong with the proxy of a request; empty where that is not what went wrong.
+    """Describes what is wrong with the proxy of a request; empty where that is not what went wrong.
 
     Args:
         error: as the HTTP client raised it.

@@ -99,13 +99,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def test_tasks_page_tells_chunks_apart(shop: Shop) -> None:
     """Each row shows the task's name, its state, and which run and chunk it was."""
 
-    def all_told() -> None:
+    def all_listed() -> None:
         rows = shop.rows("/tasks")
         assert all(TASK in row and "SUCCESS" in row and "'chunk': " in row for row in rows)
         seen = {run for run in shop.runs for row in rows if f"'run': '{run}'" in row}
         assert seen == set(shop.runs), [*rows, shop.flower.said()]
 
-    eventually(all_told, PAGE_BUDGET_S)
+    eventually(all_listed, PAGE_BUDGET_S)
 
 
 def test_search_by_argument_finds_one_run(shop: Shop) -> None:

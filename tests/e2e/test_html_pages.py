@@ -41,10 +41,10 @@ def opened(browser: Browser, address: str) -> None:
 def counted(browser: Browser, told: str, within_s: float = 15.0) -> None:
     """Waits until the page says how much of it is shown."""
 
-    def is_told() -> None:
+    def is_shown() -> None:
         assert browser.texts("[data-count]") == [told]
 
-    eventually(is_told, within_s)
+    eventually(is_shown, within_s)
 
 
 def pictured(browser: Browser, folder: Path, name: str) -> None:

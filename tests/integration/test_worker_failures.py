@@ -210,12 +210,12 @@ def test_a_run_that_waits_for_a_dead_worker_says_so(redis_client: "redis.Redis",
     [wake] = desk.load("r1", conversation(threads=1, turns=1))
     assert desk.ledger.claim("r1", wake.chunk, "token", "w1").status == "ok"
 
-    def is_told() -> None:
+    def is_reported() -> None:
         desk.ledger.tick("w2", ["turns"], 1)
         assert "1 of its chunks is held by a worker that does not answer" in desk.store.wait_reason("r1")
 
     assert desk.store.wait_reason("r1") == ""
-    eventually(is_told, 5)
+    eventually(is_reported, 5)
     assert desk.ledger.renew([HeldLease("r1", wake.chunk, "token")]) == ["running"]
     assert desk.store.wait_reason("r1") == ""
 

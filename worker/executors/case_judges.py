@@ -1,6 +1,6 @@
 """Asks the judges of a case, all at once and each as every model is asked, and collects their votes.
 
-What a judge has said is paid for: it is in the cache, or kept here until all votes are in.
+The verdict of a judge is paid for: it is in the cache, or kept here until all votes are in.
 """
 
 import asyncio

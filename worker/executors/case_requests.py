@@ -101,8 +101,8 @@ def _with_images(message: Mapping[str, Any], urls: list[str]) -> dict[str, Any]:
     """Adds images to a message."""
     if not urls:
         return dict(message)
-    said = message["content"]
-    parts = [{"type": "text", "text": said}] if isinstance(said, str) else list(said or [])
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
     return {
         **message,
         "content": [*parts, *({"type": "image_url", "image_url": {"url": url}} for url in urls)],

@@ -86,7 +86,7 @@ def at(value: Any, pointer: str, default: Any = None) -> Any:
 
 
 def _is_index(text: str) -> bool:
-    """Tells whether a step names a position in a list: digits, few, without leading zeros."""
+    """Returns whether a step names a position in a list: digits, few, without leading zeros."""
     canonical = text == "0" or not text.startswith("0")
     return text.isascii() and text.isdigit() and canonical and len(text) < len("1000000000")
 

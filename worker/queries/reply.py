@@ -119,7 +119,7 @@ def _line(text: str) -> str:
 
 
 def unreachable(api_url: str, latency_ms: int, why: str = "") -> Reply:
-    """Says that no connection could be made: in the document's words, unless there is more to say.
+    """Reports that no connection could be made: in the document's words, unless there is more to say.
 
     >>> unreachable("http://localhost:3000", 1).error
     'Connection refused - backend not running on http://localhost:3000'
@@ -129,7 +129,7 @@ def unreachable(api_url: str, latency_ms: int, why: str = "") -> Reply:
 
 
 def insecure(why: str, latency_ms: int) -> Reply:
-    """Says why there is no secure connection.
+    """Explains why there is no secure connection.
 
     >>> insecure("the certificate has expired", 1).ends_run
     True
@@ -138,7 +138,7 @@ def insecure(why: str, latency_ms: int) -> Reply:
 
 
 def forbidden(why: str, latency_ms: int) -> Reply:
-    """Says that this worker may not call the API, and why.
+    """Reports that this worker may not call the API, and why.
 
     >>> forbidden("it is a metadata address", 1).error
     'it is a metadata address'
@@ -147,7 +147,7 @@ def forbidden(why: str, latency_ms: int) -> Reply:
 
 
 def timed_out(latency_ms: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> Reply:
-    """Says that the time limit passed, while connecting, waiting or reading.
+    """Reports that the time limit passed, while connecting, waiting or reading.
 
     >>> timed_out(30004).error
     'Timeout after 30s'
@@ -156,7 +156,7 @@ def timed_out(latency_ms: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> Reply
 
 
 def connection_lost(latency_ms: int, *, status_code: int = 0) -> Reply:
-    """Says that the connection broke before the whole body was there.
+    """Reports that the connection broke before the whole body was there.
 
     >>> connection_lost(7).error
     'Connection lost before the answer was complete'
@@ -182,6 +182,6 @@ def _parsed(body: bytes, charset: str | None) -> Any:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Tells whether a value nests deeper than so many levels."""
+    """Returns whether a value nests deeper than so many levels."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(_is_deeper(entry, levels - 1) for entry in inner)

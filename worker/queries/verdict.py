@@ -9,7 +9,7 @@ from worker.queries.reply import Reply
 
 
 def overall_pass(checks: dict[str, CheckResult]) -> bool:
-    """Tells whether every applicable check passed; a check that does not say so is applicable.
+    """Returns whether every applicable check passed; a check that does not say so is applicable.
 
     >>> overall_pass({"a": {"pass": True}, "b": {"pass": False, "applicable": False}})
     True
@@ -42,7 +42,7 @@ def query_result(baseline: dict[str, Any], reply: Reply) -> dict[str, Any]:
 
 
 def outcome(result: dict[str, Any]) -> Outcome:
-    """Tells how the item ended: without an answer there is nothing to judge.
+    """Returns how the item ended: without an answer there is nothing to judge.
 
     >>> outcome({"error": "Timeout after 30s", "overall_pass": False})
     <Outcome.ERROR: 'error'>

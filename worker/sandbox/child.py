@@ -53,7 +53,7 @@ class SandboxChild:
         return self._pipes.zygote.is_lost
 
     def request(self, what: bytes, first: str, second: str, limit_s: float) -> Answer:
-        """Asks one thing; after any failure the child is ended.
+        """Sends one request; after any failure the child is ended.
 
         Raises:
             SandboxError: there is no answer; `timeout`, `crash`, `forged` or `too_large`.
@@ -103,7 +103,7 @@ class SandboxChild:
         if not ready:
             raise SandboxError(Reason.CRASH, f"its process did not read its request within {limit_s:g} s")
         if ready.get(self._pipes.answers, 0) & select.POLLIN:
-            raise _forged()  # it speaks before it was asked
+            raise _forged()  # bytes before the request
         if ready.get(self._pipes.answers, 0) & GONE:
             raise self._ended()
 
@@ -139,14 +139,14 @@ class SandboxChild:
         return more
 
     def _ended(self) -> SandboxError:
-        """Why a process closed its pipes: the zygote knows how it ended, if that is not gone too."""
+        """Why a process closed its pipes: the zygote has its wait status, unless it has ended too."""
         self._close()
         status = self._pipes.zygote.end(self._pipes.pid)
         return SandboxError(Reason.CRASH, f"its process {ending(status)}")
 
 
 def ending(status: int) -> str:
-    """Says how a process ended.
+    """Describes how a process ended.
 
     >>> ending(11), ending(256 * 3)
     ('crashed (SIGSEGV)', 'ended itself (exit 3)')
@@ -178,7 +178,7 @@ def _forged() -> SandboxError:
 
 
 def _returned_object(name: str) -> object:
-    """Something whose type has this name: all that is told of an object that a validator made up.
+    """Something whose type has this name: all that is reported of an object that a validator returned.
 
     >>> type(_returned_object("Match")).__name__
     'Match'

@@ -15,13 +15,13 @@ SIGCHLD = 17
 PROT_EXEC = 4
 
 LOAD, JUMP_IF, JUMP_FROM, JUMP_BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-"""Instructions of the filter: load a word; jump if it is equal, from here up, has bits; say what is to be."""
+"""Instructions of the filter: load a word; jump if it is equal, from here up, has bits; return an action."""
 KILL, DENY, ALLOW = 0x80000000, 0x00050000 | 1, 0x7FFF0000
-"""What a filter says: end the process; the call fails as not permitted; the call is made."""
+"""Actions of a filter: end the process; the call fails as not permitted; the call is made."""
 AT_CALL, AT_MACHINE, AT_FIRST_ARGUMENT, AT_THIRD_ARGUMENT = 0, 4, 16, 32
 """Where a filter finds what it looks at; of arguments the lower half, which is all that these calls read."""
 PLAIN_FORK = 0x01000000 | 0x00200000 | SIGCHLD
-"""All that the C library asks of `clone` for a fork: no thread, no namespace."""
+"""The flags with which the C library calls `clone` for a fork: no thread, no namespace."""
 EVERY_BIT = 0xFFFFFFFF
 X32_CALLS = 0x40000000
 """System calls of the x32 way of calling begin here on x86-64; nobody needs them."""

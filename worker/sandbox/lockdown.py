@@ -2,7 +2,7 @@
 
 Runs in an isolated interpreter beside zygote.py and imports the standard library only. Linux on x86-64 and
 aarch64; the system calls are made through ctypes, so that no other package or library is needed.
-The layers overlap on purpose: what a filter forgets, a limit or landlock still stops.
+The layers overlap on purpose: what a filter misses, a limit or landlock still stops.
 
 `lock` is for a process that runs patterns, `lock_template` for one that forks a process for each call of a
 validator and executes nothing of the file itself, and `Cage` for the forked one: it inherits all but the
@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS =
 SIGKILL = 9
 LANDLOCK_CREATE, LANDLOCK_RESTRICT = 444, 446
 LANDLOCK_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""How many rights over files each version of landlock knows; later ones know 16."""
+"""How many rights over files each version of landlock has; later ones have 16."""
 LANDLOCK_NETWORK, LANDLOCK_SCOPES = 4, 6
 """The versions that brought TCP ports, and signals and abstract sockets."""
 
@@ -75,7 +75,7 @@ def _lock_but_for_calls(memory_bytes: int, cpu_s: int, descriptors: int) -> None
 
 
 class Cage:
-    """Makes the process of a case ready to run what nobody trusts; made by its template, before its own lock.
+    """Makes the process of a case ready to run untrusted code; made by its template, before its own lock.
 
     Args:
         is_locked: whether the template is; otherwise only means are bounded.
@@ -87,7 +87,7 @@ class Cage:
         self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def enter(self) -> None:
-        """Dies with the template, forks no more, and makes only the calls of the strict list.
+        """Ends with the template, forks no more, and makes only the calls of the strict list.
 
         Raises:
             CannotLockError: a layer is not to be had, or the template is gone already.
@@ -110,7 +110,7 @@ class Cage:
 
 
 def die_with_parent() -> None:
-    """Asks the kernel to end this process when its parent ends, where the kernel can."""
+    """Has the kernel end this process when its parent ends, where the kernel can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""Hands out children to the threads of a worker: one validators file a child, one thread at a time.
+"""Lends children to the threads of a worker: one validators file a child, one thread at a time.
 
 A call of a validator leaves nothing behind for the next, whatever it does: it runs in a process of its own,
 which the child of its file forks and which is gone before its answer is read (template.py). The child itself
@@ -55,7 +55,7 @@ class Sandboxes:
         call_s: how long a validator may take.
         search_s: how long the search for a pattern may take.
         limits: what a child may use.
-        is_unsafe_allowed: whether validators run where no process can be locked; None: the environment says.
+        is_unsafe_allowed: whether validators run where no process can be locked; None: see the environment.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Sandbox:
         """Searches as `re.search` with MULTILINE does; returns the text that matched, which may be empty.
 
         Raises:
-            SandboxError: it gave no answer; says why.
+            SandboxError: it gave no answer, for the reason in the message.
         """
         answer = self._ask(PATTERNS, protocol.SEARCH, pattern, text, self._sandboxes.search_s)
         if answer.kind == protocol.MATCH:
@@ -201,11 +201,11 @@ class Sandbox:
         raise failure_of(answer, "the search")
 
     def call(self, name: str, text: str) -> object:
-        """Calls a validator and returns what it returned, as far as that can be told.
+        """Calls a validator and returns what it returned, as far as that can be represented.
 
         Raises:
-            UnusableError: it could give none for any output; says why.
-            SandboxError: it gave no answer; says why.
+            UnusableError: it could give none for any output; the message has the reason.
+            SandboxError: it gave no answer, for the reason in the message.
         """
         return self._called(protocol.CALL, name, text)
 
@@ -227,8 +227,8 @@ class Sandbox:
             context: a JSON object.
 
         Raises:
-            UnusableError: it could give no answer for any output; says why.
-            SandboxError: it gave no answer; says why.
+            UnusableError: it could give no answer for any output; the message has the reason.
+            SandboxError: it gave no answer, for the reason in the message.
         """
         return self._called(protocol.CHECK, name, protocol.joined(text, context))
 
@@ -239,7 +239,7 @@ class Sandbox:
             self._sandboxes.release(child, source)
 
     def _ask(self, source: str | None, what: bytes, first: str, second: str, limit_s: float) -> Answer:
-        """Asks a child; what goes wrong in a used one, or with its zygote, is tried again in a new one.
+        """Sends a request to a child; after a failure in a used child, or of its zygote, again to a new one.
 
         A validator that is too slow is not: its process was new.
         """
@@ -294,7 +294,7 @@ def _load(child: SandboxChild, source: str, limit_s: float) -> None:
 
 
 def _problem_of(check: Check) -> Callable[[str], ValidatorSecurityError | None]:
-    """Makes a function that returns what a check raises; what is no Python is left for the child to say."""
+    """Makes a function that returns what a check raises; a syntax error is left for the child to report."""
 
     def problem_of(source: str) -> ValidatorSecurityError | None:
         try:

@@ -15,10 +15,10 @@ NO_SUCH_PROCESS = 3
 
 
 def probes() -> dict[str, Callable[[], bool]]:
-    """Names the calls that a locked process must not make; each tells whether it worked, asking the kernel.
+    """Names the calls that a locked process must not make; each returns whether the kernel allowed it.
 
     They are made ready before the lock. Each is harmless where it works. `execve` comes last: where it works,
-    nobody is left to say so. Longer than 40 lines because it is a table.
+    nothing after it would run. Longer than 40 lines because it is a table.
     """
     machine = this_machine()
     libc = ctypes.CDLL(None, use_errno=True)

@@ -3,13 +3,13 @@
 import struct
 
 ORDER = struct.Struct("<ci")
-"""What the worker asks of the zygote, and what that answers: the order, and a number."""
+"""Of a message between the worker and the zygote: the order, and a number."""
 SEARCHER, TEMPLATE, END, DROP = b"S", b"T", b"K", b"D"
-"""Orders: fork a child for patterns or for a validators file, locked or not; end a child and say how it had
-ended; end a child and say nothing."""
+"""Orders: fork a child for patterns or for a validators file, locked or not; end a child and return its
+wait status; end a child without an answer."""
 
 ASK = struct.Struct("<I8scI")
-"""Of a request to a child: bytes after the count, its random word, what is asked, bytes of its first text."""
+"""Of a request to a child: bytes after the count, its random word, its kind, bytes of its first text."""
 LOAD, CALL, CHECK, SEARCH = b"L", b"C", b"K", b"S"
 """Requests: compile a validators file and run it once from its top; call a validator with a text; call a
 function with a text and a context (the second text holds both, see `joined`); search a pattern in a text."""

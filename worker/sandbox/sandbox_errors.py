@@ -1,4 +1,4 @@
-"""Says why the sandbox has no answer to give, in a word for programs and a sentence for people."""
+"""Why the sandbox has no answer, as a code for programs and a sentence for people."""
 
 from enum import StrEnum
 

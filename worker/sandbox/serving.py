@@ -12,14 +12,14 @@ from worker.sandbox import protocol
 
 MAX_SAID_CHARS = 4_000
 READ_BYTES = 1 << 20
-"""Bytes asked of the pipe at once."""
+"""Bytes read from the pipe at once."""
 FIRST_READ_BYTES = 1 << 16
 
 _read, _write, _exit = os.read, os.write, os._exit
 
 
 def receive() -> tuple[bytes, bytes, str, str]:
-    """Reads one request: its word, what is asked, and two texts; ends the process at the end of the pipe."""
+    """Reads one request: its word, its kind, and two texts; ends the process at the end of the pipe."""
     data = _read(0, FIRST_READ_BYTES)
     while (
         len(data) < protocol.ASK.size or len(data) < protocol.ASK.unpack_from(data)[0] + protocol.COUNT_BYTES
@@ -52,7 +52,7 @@ def raised(error: BaseException) -> tuple[bytes, str]:
         return protocol.MEMORY, ""
     try:
         text = f"{type(error).__name__}: {error}"
-    except BaseException:  # noqa: BLE001 - its own text may raise whatever it likes
+    except BaseException:  # noqa: BLE001 - its `__str__` may raise anything
         text = type(error).__name__
     return protocol.RAISED, text[:MAX_SAID_CHARS]
 

@@ -32,7 +32,7 @@ def serve_calls(cage: lockdown.Cage) -> NoReturn:
         if what == protocol.LOAD:
             try:
                 code = compile(first, "validators.py", "exec", dont_inherit=True)
-            except BaseException as error:  # noqa: BLE001 - whatever the compiler says is an answer
+            except BaseException as error:  # noqa: BLE001 - any error of the compiler is an answer
                 serving.send(serving.framed(word, *serving.raised(error)))
                 continue
             first, second = "", ""

@@ -1,8 +1,8 @@
-"""Forks and locks the processes that run patterns and validators; itself runs nothing that it cannot trust.
+"""Forks and locks the processes that run patterns and validators; itself runs no untrusted code.
 
 Started by boot.py in an isolated interpreter with an empty environment, so that no password or key is in the
 memory that its children inherit, and with the allowed modules imported, because no import works after the
-lock. The worker asks over a socket:
+lock. The worker sends orders over a socket:
 
     S + whether to lock, with two pipes    ->  process id of a child that searches patterns (serving.py)
     T + whether to lock, with two pipes    ->  process id of one that forks for each call (template.py)
@@ -65,7 +65,7 @@ def lock_or_limit(*, is_locked: bool, is_template: bool) -> None:
 
 
 def self_test(control: int) -> str:
-    """Locks children in both ways and lets them try what they must not do.
+    """Locks children in both ways and makes them try what must not work.
 
     Returns:
         Why validators cannot be run; empty when they can.
@@ -151,7 +151,7 @@ def wait_for(child: int) -> int | None:
 
 
 def obey(control: socket.socket) -> None:
-    """Does what the worker asks until it is gone."""
+    """Carries out the orders of the worker until its socket ends."""
     children: set[int] = set()
     zygote = os.getpid()
     try:
@@ -181,7 +181,7 @@ def obey(control: socket.socket) -> None:
 
 
 def main(number: int, memory_bytes: int, cpu_s: int) -> None:
-    """Says whether processes can be locked here, then obeys.
+    """Reports whether processes can be locked here, then serves the worker.
 
     Args:
         number: the control socket's descriptor.

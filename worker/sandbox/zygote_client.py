@@ -143,7 +143,7 @@ class Zygote:
                 reply, answer = protocol.ORDER.unpack(self._receive(protocol.ORDER.size))
             except OSError as error:
                 self.is_lost = True
-                # Half an answer may be under way, so that it is of no use even if it lives.
+                # Half an answer may be under way, so that the zygote is of no use even if it still runs.
                 with suppress(OSError):
                     self.process.kill()
                 raise ZygoteLostError(str(error)) from error

@@ -97,7 +97,7 @@ class Budget:
         return answer
 
     def settle(self, hold: Reservation, usd: float | None, *, is_answer: bool = False) -> None:
-        """Says what a call has cost.
+        """Settles what a call has cost.
 
         Args:
             hold: of the call.

@@ -39,7 +39,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def is_kept(reply: ModelReply) -> bool:
-    """Tells whether an answer is short enough to be found again.
+    """Returns whether an answer is short enough to be found again.
 
     >>> is_kept(ModelReply("Hi", 5)), is_kept(ModelReply("Hi" * MOST_BYTES, 5))
     (True, False)

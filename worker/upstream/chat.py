@@ -107,7 +107,7 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One answer with its figures; None is unknown, never zero."""
 
     text: str
-    """What the model said."""
+    """The answer of the model."""
     latency_ms: int
     """From sending to the last byte."""
     first_token_ms: int | None = None
@@ -150,7 +150,7 @@ class ModelClient(Protocol):
         """Makes one call, without limits, retries or memory: those are around it.
 
         Raises:
-            UpstreamError: there is no answer; says why, and what it means for the endpoint.
+            UpstreamError: there is no answer; the message has the reason, and what it means for the endpoint.
         """
         ...
 
@@ -209,7 +209,7 @@ def options_of(request: ModelRequest) -> dict[str, Any]:
 
 
 def messages_of(request: ModelRequest) -> list[Mapping[str, Any]]:
-    """Makes the messages of a request: those it has; else two, or one when nothing is said by the system.
+    """Makes the messages of a request: those it has; else two, or one without a system prompt.
 
     >>> messages_of(ModelRequest("m", "", "Hi"))
     [{'role': 'user', 'content': 'Hi'}]
@@ -235,11 +235,11 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url"
 
 
-def estimate_text_tokens(said: Any) -> int:
+def estimate_text_tokens(content: Any) -> int:
     """Estimates the tokens of a text, or of a value as JSON.
 
     >>> estimate_text_tokens("Hello you")
     3
     """
-    text = said if isinstance(said, str) else json.dumps(said)
+    text = content if isinstance(content, str) else json.dumps(content)
     return -(-len(text.encode(errors="surrogatepass")) // BYTES_A_TOKEN)

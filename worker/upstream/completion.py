@@ -30,7 +30,7 @@ _THINK: Final = re.compile(r"[\s\ufeff]*<(think|thinking)>")
 
 
 class Completion(NamedTuple):
-    """What a model said, without figures of time."""
+    """The answer of a model, without figures of time."""
 
     text: str
     finish_reason: str
@@ -135,8 +135,8 @@ def read_message(message: Any) -> Message:
         return Message(None)
     refused = message.get("refusal")
     refusal = refused if isinstance(refused, str) else ""
-    told = message.get("reasoning_content") or message.get("reasoning")
-    reasoning = told if isinstance(told, str) else ""
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = thought if isinstance(thought, str) else ""
     content = message.get("content")
     if isinstance(content, list):
         reasoning += "".join(_part(part, "thinking") for part in content)
@@ -162,8 +162,8 @@ def read_completion(reply: Any) -> Completion:
     Raises:
         UpstreamError: it holds no answer.
 
-    >>> said = read_completion({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]})
-    >>> said.text, said.finish_reason, said.prompt_tokens
+    >>> found = read_completion({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]})
+    >>> found.text, found.finish_reason, found.prompt_tokens
     ('Hi', 'stop', None)
     """
     raise_reported_error(reply)
@@ -194,13 +194,13 @@ def _completion(
 
 
 def no_text(finish_reason: str) -> UpstreamError:
-    """Says that a reply came without a text."""
+    """Reports that a reply came without a text."""
     why = f" (finish_reason {finish_reason})" if finish_reason else ""
     return UpstreamError(FailureReason.INVALID_REPLY, f"the reply has no text{why}")
 
 
 def too_large() -> UpstreamError:
-    """Says that a reply is larger than we take."""
+    """Reports that a reply is larger than we take."""
     return UpstreamError(FailureReason.TOO_LARGE, f"the reply is larger than {MAX_REPLY_BYTES:,} bytes")
 
 
@@ -226,8 +226,8 @@ def raise_reported_error(reply: Any) -> None:
     """
     if not isinstance(reply, dict) or not reply.get("error"):
         return
-    told = reply["error"]
-    code = told.get("code") if isinstance(told, dict) else None
+    error = reply["error"]
+    code = error.get("code") if isinstance(error, dict) else None
     status = _count(int(code) if isinstance(code, str) and _STATUS.fullmatch(code) else code) or 0
     reason = reason_of_status(status) if 400 <= status < 600 else FailureReason.SERVER_ERROR  # noqa: PLR2004 - the statuses of errors
     raise UpstreamError(reason, error_text(reply) or "the reply is an error", status=status)
@@ -239,12 +239,12 @@ def error_text(reply: Any) -> str:
     >>> error_text({"error": {"message": "slow down"}}), error_text({"error": "no"}), error_text([1])
     ('slow down', 'no', '')
     """
-    told = (
+    error = (
         reply.get("error") or reply.get("message") or reply.get("detail") if isinstance(reply, dict) else ""
     )
-    if isinstance(told, dict):
-        told = told.get("message")
-    return told if isinstance(told, str) else ""
+    if isinstance(error, dict):
+        error = error.get("message")
+    return error if isinstance(error, str) else ""
 
 
 class StreamAssembler:
@@ -303,13 +303,13 @@ class StreamAssembler:
         piece = read_message(delta)
         content = delta.get("content") if isinstance(delta, dict) else None
         self._calls.take(delta)
-        for said, kept in (
+        for new, kept in (
             (piece.text, self._texts),
             (piece.reasoning, self._thoughts),
             (piece.refusal, self._refusals),
         ):
-            if said:
-                kept.append(said)
+            if new:
+                kept.append(new)
         if content is not None and not isinstance(content, str | list):
             raise UpstreamError(
                 FailureReason.INVALID_REPLY, "an event of the reply has no text where it should be"

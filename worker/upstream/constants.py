@@ -15,7 +15,7 @@ WAIT_MS: Final = 2_000
 SLACK_MS: Final = 1
 """A ticket counts as due so much early: clocks tick in milliseconds."""
 LEAD_MS: Final = 1_000
-"""A parked caller is told to come so much before its turn: it takes about a second until it is back."""
+"""A parked caller comes back so much before its turn: it takes about a second until it is back."""
 CROWD_MS: Final = 10_000
 """As many parked callers get a turn of their own as the limits let through in this time."""
 CROWD: Final = 64

@@ -83,7 +83,7 @@ def kept_error(error: UpstreamError, environment: Mapping[str, str]) -> Upstream
 
 
 def tls_problem(error: BaseException, place: str) -> str:
-    """Says why there is no secure connection, and what helps; empty where that is not what went wrong.
+    """Explains why there is no secure connection, and what helps; empty where that is not what went wrong.
 
     Args:
         error: as the HTTP client raised it.

@@ -172,7 +172,7 @@ class Limiter:
         wait_s: float | None = None,
         tokens: int | None = None,
     ) -> None:
-        """Says that a call has ended.
+        """Reports that a call has ended.
 
         Args:
             permit: of the call.

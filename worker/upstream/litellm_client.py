@@ -116,35 +116,35 @@ class LitellmClient:
         return await asyncio.shield(self._loading)
 
     async def _call(self, litellm: Any, request: ModelRequest, key: str) -> ModelReply:
-        """Makes one call; everything that goes wrong is said in our own words."""
+        """Makes one call; everything that goes wrong is raised in our own words."""
         arguments = arguments_of(fitted(litellm, request)) | self._access(request, key)
         exchange, first_ms, cost = HttpExchange(), None, None
-        said, failure = None, None
+        completion, failure = None, None
         token = CURRENT_EXCHANGE.set(exchange)
         try:
             async with asyncio.timeout(request.timeout_s):
                 reply = await litellm.acompletion(**arguments)
                 if request.is_streamed:
-                    said, first_ms = await _read_pieces(reply, exchange)
+                    completion, first_ms = await _read_pieces(reply, exchange)
                 else:
-                    said, cost = _read(reply), _cost(reply)
+                    completion, cost = _read(reply), _cost(reply)
         except TimeoutError:
             raise _too_late(request) from None
         except Exception as error:  # noqa: BLE001 - nothing of litellm passes this border
             failure = translated(error, request.model)
         finally:
             CURRENT_EXCHANGE.reset(token)
-        said = _as_sent(exchange, is_streamed=request.is_streamed) or said
-        if said is None:
+        completion = _as_sent(exchange, is_streamed=request.is_streamed) or completion
+        if completion is None:
             raise failure or no_text("")
-        return said.as_reply(
+        return completion.as_reply(
             exchange.latency_ms,
             first_token_ms=first_ms,
-            cost_usd=cost if said.prompt_tokens is not None else None,
+            cost_usd=cost if completion.prompt_tokens is not None else None,
         )
 
     async def _embed(self, litellm: Any, request: EmbeddingRequest, key: str) -> EmbeddingReply:
-        """Makes one call for embeddings; everything that goes wrong is said in our own words."""
+        """Makes one call for embeddings; everything that goes wrong is raised in our own words."""
         arguments = {
             "model": request.model,
             "input": [*request.texts],
@@ -380,12 +380,12 @@ def _as_sent(exchange: HttpExchange, *, is_streamed: bool) -> Completion | None:
 
 def _read(reply: Any) -> Completion:
     """Reads a whole reply."""
-    said = read_completion(reply.model_dump(include={"choices", "usage"}, warnings=False))
-    texts = [said.text, said.refusal, said.reasoning]
-    texts += [text for call in said.tool_calls for text in call["function"].values()]
+    completion = read_completion(reply.model_dump(include={"choices", "usage"}, warnings=False))
+    texts = [completion.text, completion.refusal, completion.reasoning]
+    texts += [text for call in completion.tool_calls for text in call["function"].values()]
     if sum(len(text.encode("utf-8", "replace")) for text in texts) > MAX_REPLY_BYTES:
         raise too_large()
-    return said
+    return completion
 
 
 async def _read_pieces(reply: Any, exchange: HttpExchange) -> tuple[Completion, int | None]:

@@ -124,7 +124,7 @@ class ModelClients:
 
 
 def takes_temperature(model: str) -> bool:
-    """Tells whether a model may be sent a temperature, as far as its name says.
+    """Returns whether a model may be sent a temperature, as far as its name says.
 
     >>> [takes_temperature(model) for model in ("openai/o3-mini", "gpt-5", "gpt-5-chat-latest", "gpt-4o")]
     [False, False, True, True]
@@ -133,7 +133,7 @@ def takes_temperature(model: str) -> bool:
 
 
 def refuses_temperature(error: UpstreamError) -> bool:
-    """Tells whether a request was refused because it had a temperature at all.
+    """Returns whether a request was refused because it had a temperature at all.
 
     >>> refuses_temperature(UpstreamError(FailureReason.REFUSED, "Unsupported parameter: 'temperature'"))
     True
@@ -211,10 +211,10 @@ class DirectClient:
         began, first_ms = perf_counter(), None
         async with self._sent(request, "/chat/completions", body_of(request)) as response:
             if request.is_streamed and response.content_type != "application/json":
-                said, first_ms = await _read_pieces(response, began)
+                completion, first_ms = await _read_pieces(response, began)
             else:
-                said = read_completion(decoded(await _read(response), response.charset))
-        return said.as_reply(_since_ms(began), first_token_ms=first_ms)
+                completion = read_completion(decoded(await _read(response), response.charset))
+        return completion.as_reply(_since_ms(began), first_token_ms=first_ms)
 
     async def _embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Sends the texts and reads their vectors."""
@@ -278,7 +278,7 @@ def place_of(api_base: str) -> str:
 
 
 def _no_connection(error: aiohttp.ClientConnectorError, api_base: str) -> UpstreamError:
-    """Says why no connection was made."""
+    """Explains why no connection was made."""
     place = place_of(api_base)
     if problem := tls_problem(error, place):
         return UpstreamError(FailureReason.INSECURE, problem)
@@ -314,7 +314,7 @@ async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> UpstreamError:
-    """Says what a status other than 200 means."""
+    """Describes what a status other than 200 means."""
     body = bytearray()
     try:
         async for piece in response.content.iter_any():

@@ -148,7 +148,7 @@ async def send_once(session: aiohttp.ClientSession, request: QueryRequest, query
 
 
 def _no_connection(error: Exception, api_url: str, latency_ms: int) -> Reply:
-    """Says why no connection was made."""
+    """Explains why no connection was made."""
     if problem := tls_problem(error, place_of(api_url)):
         return insecure(problem, latency_ms)
     return unreachable(api_url, latency_ms, proxy_problem(error, api_url))

@@ -67,7 +67,7 @@ class ScriptBatcher:
         self._is_closed = False
 
     def every(self, seconds: float, work: Callable[[], object]) -> None:
-        """Has a function called in the batcher's thread again and again; to be said before the first call."""
+        """Has a function called in the batcher's thread again and again; to be set before the first call."""
         self._jobs.append(_Job(seconds, work))
 
     def run(self, name: str, *arguments: Argument) -> "asyncio.Future[Any]":
@@ -151,7 +151,7 @@ class ScriptBatcher:
                 loop.call_soon_threadsafe(_answer, waiting)
 
     def _guard(self, work: Callable[[], object]) -> Exception | None:
-        """Does something; a failure costs that one time, a Redis that stays away is told to the process."""
+        """Calls a function; a failure costs that one call, an outage of Redis is reported to the process."""
         try:
             work()
         except RedisUnreachableError as error:

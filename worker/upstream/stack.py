@@ -79,7 +79,7 @@ class UpstreamStack:
         )
 
     def close(self) -> None:
-        """Ends its thread, after what was said before; nothing can be called any more."""
+        """Ends its thread, after what was posted before; nothing can be called any more."""
         self.gate.counts.close()
         self._scripts.close()
 

@@ -1,4 +1,4 @@
-"""What logs and traces say of calls to upstreams: which, how they failed, what follows; never what was said.
+"""Logs and traces of calls to upstreams: which, how they failed, what follows; never their texts.
 
 Attributes follow OpenTelemetry's semantic conventions for generative AI clients and for HTTP clients.
 """

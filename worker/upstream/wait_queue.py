@@ -30,7 +30,7 @@ class WaitQueue:
     def __init__(self) -> None:
         self.waiters: deque[asyncio.Future[WakeReason]] = deque()
         self.poll_s = FIRST_POLL_S
-        """How long to wait for the end of a call of ours before asking again, as the script said last."""
+        """How long to wait for the end of a call of ours before asking again, as the script answered last."""
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait(self, patience_s: float, *, is_first: bool) -> WakeReason:

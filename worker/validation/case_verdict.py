@@ -85,7 +85,7 @@ class StageResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """What the judge said; a plain text will do where nothing else is known."""
+    """The reply of the judge; a plain text will do where nothing else is known."""
 
     text: str
     """The reply, word for word."""
@@ -104,7 +104,7 @@ class Judge(Protocol):
 class Sandbox(Protocol):
     """Runs what cannot be trusted where it can be stopped; raises when it had to be.
 
-    What it raises fails the stage, except for a `CheckUnusableError`: then nothing can be said of the output.
+    What it raises fails the stage, except for a `CheckUnusableError`: then there is no verdict on the output.
     """
 
     def search(self, pattern: str, text: str) -> Any:
@@ -146,7 +146,7 @@ class ValidationResult:
     stages: tuple[StageResult, ...]
     """All six, in order."""
     raw_output: str
-    """What the model said."""
+    """The answer of the model."""
     parsed_output: dict[str, Any] | None = None
     """The object in it, if one was looked for and found."""
     differences: Mapping[str, Any] | None = None

@@ -49,7 +49,7 @@ def with_checks(
 
 
 def _message(rows: Sequence[CheckResult], score: float | None, at_least: float | None) -> str:
-    """Says which checks failed, and why."""
+    """Names which checks failed, and why."""
     failed = [row for row in rows if row.passed is False and row.weight > 0]
     named = [f"{row.name}: {row.reason[:MAX_SHOWN_CHARS]}" for row in failed[:MAX_SHOWN_CHECKS]]
     if len(failed) > len(named):

@@ -11,7 +11,7 @@ from worker.validation.display import cut, escape_surrogates, show
 MAX_KEPT_CHARS: Final = 1_000
 """Characters of a match that are kept."""
 MAX_REASON_CHARS: Final = 4_000
-"""Characters of what a validator or a sandbox said that are kept."""
+"""Characters that are kept of the reason of a validator or a sandbox."""
 
 RETURN_PAIR: Final = 2
 """A validator returns a verdict, or a verdict and a text."""
@@ -73,13 +73,13 @@ def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Finding:
         raise
     except Exception as error:  # noqa: BLE001 - whatever stops a validator, it did not accept
         return _stopped(f"validator {cut(name)}", error)
-    verdict, said = returned, ""
+    verdict, reason = returned, ""
     if isinstance(returned, tuple) and len(returned) == RETURN_PAIR and isinstance(returned[1], str):
-        verdict, said = returned[0], escape_surrogates(returned[1], MAX_REASON_CHARS)
+        verdict, reason = returned[0], escape_surrogates(returned[1], MAX_REASON_CHARS)
     if verdict is True:
-        return passed(said or f"validator {cut(name)} accepts it", validator=name)
+        return passed(reason or f"validator {cut(name)} accepts it", validator=name)
     if verdict is False:
-        return failed(said or f"validator {cut(name)} does not accept it", validator=name)
+        return failed(reason or f"validator {cut(name)} does not accept it", validator=name)
     reason = f"validator {cut(name)} returned {described(returned)}, which is neither a bool nor (bool, str)"
     return failed(reason, validator=name, error="bad_return")
 

@@ -32,7 +32,7 @@ NOTES: Final[dict[Method, str]] = {
     "unpaired": "some lists are long: their items were compared as wholes",
     "walk": "the documents are large: similar list items were not looked for",
 }
-"""What is said about how the differences were found."""
+"""A note on how the differences were found."""
 
 MAX_PAIRED_ITEMS: Final = 20
 """Lists up to this length have their similar items paired."""
@@ -230,7 +230,7 @@ class _Steps:
 
 
 def explain(expected: Any, actual: Any) -> Differences:
-    """Says how a JSON value differs from the expected one; empty when it does not.
+    """Describes how a JSON value differs from the expected one; empty when it does not.
 
     >>> print(explain({"city": "Paris", "tags": ["a", "a"]}, {"city": "Rome", "tags": ["a"]}))
     2 differences: /city: expected "Paris", found "Rome"; /tags/0: "a" expected twice, found once

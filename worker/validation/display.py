@@ -40,9 +40,9 @@ def show_pair(one: Any, other: Any) -> tuple[str, str]:
         at = next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
         start = max(0, at - MAX_CONTEXT_CHARS)
         one, other = (f"…{text[start:]}" if start else text for text in (one, other))
-    said = show(one), show(other)
-    if normalize("NFKC", said[0]) != normalize("NFKC", said[1]):
-        return said
+    shown = show(one), show(other)
+    if normalize("NFKC", shown[0]) != normalize("NFKC", shown[1]):
+        return shown
     return cut(json.dumps(one)), cut(json.dumps(other))
 
 

@@ -13,7 +13,7 @@ __all__ = ["Differences", "explain", "unordered_equal"]
 
 
 def unordered_equal(first: Any, second: Any) -> bool:
-    """Tells whether two JSON values are the same but for the order of keys and of list items.
+    """Returns whether two JSON values are the same but for the order of keys and of list items.
 
     How often an item occurs counts, and so does its type: 4 is not 4.0, and true is not 1.
 

@@ -100,7 +100,7 @@ class VisitCounter:
             yield from ((part, value) for part in parts for value in instance)
 
     def _target(self, reference: Any) -> Any:
-        """What a reference inside the document means; the whole document where that is not easily said."""
+        """What a reference inside the document means; the whole document where that is not easily named."""
         if not isinstance(reference, str) or not reference.startswith("#/"):
             return self._root
         found = self._root

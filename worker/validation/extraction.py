@@ -1,4 +1,4 @@
-"""Finds the JSON object in what a model said: the JSON grammar ends it, and nothing is ever repaired.
+"""Finds the JSON object in the answer of a model: the JSON grammar ends it, and nothing is ever repaired.
 
 An output that is JSON but for a missing bracket is a failed output; completing it would turn it into a
 pass. The whole text comes first, then fenced blocks, tagged ones before others. Time is linear in the text.
@@ -75,7 +75,7 @@ def extract_json_object(text: str, *, lenient: bool = False) -> dict[str, Any]:
     r"""Returns the JSON object in a text.
 
     Args:
-        text: what the model said.
+        text: the answer of the model.
         lenient: whether an object amid prose, outside of any fence, counts too.
 
     Raises:
@@ -98,7 +98,7 @@ def extract(text: str, *, lenient: bool = False) -> Extracted:
     """Finds the object and says where it was.
 
     Args:
-        text: what the model said.
+        text: the answer of the model.
         lenient: whether an object amid prose, outside of any fence, counts too.
 
     Raises:
@@ -111,7 +111,7 @@ def extract_json(text: str, *, lenient: bool = False) -> Extracted:
     """Finds any JSON value: the whole text, or the object or list in a fenced block.
 
     Args:
-        text: what the model said.
+        text: the answer of the model.
         lenient: whether an object or a list amid prose, outside of any fence, counts too.
 
     Raises:

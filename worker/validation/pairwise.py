@@ -60,10 +60,10 @@ def read_choice(reply: str) -> Chosen:
     (True, True)
     """
     try:
-        said = extract(reply, lenient=True).value
+        read = extract(reply, lenient=True).value
     except ExtractionError:
         return Chosen(None, "")
-    winner, reason = said.get("winner"), said.get("reason")
+    winner, reason = read.get("winner"), read.get("reason")
     found = next((each for each in CHOICES if each == winner), None)
     return Chosen(found, reason if isinstance(reason, str) else "")  # type: ignore[arg-type]  # one of CHOICES
 

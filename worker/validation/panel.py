@@ -1,7 +1,7 @@
 """Stage 4: what judges say about an object that is not the expected one; a single judge is a panel of one.
 
 PASS needs more than half of the whole panel. A judge who says neither PASS nor FAIL has not passed anything;
-one who could not be asked has said nothing, and the others decide only when they are a majority without it.
+one that could not be asked has no verdict, and the others decide only when they are a majority without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ class Vote(NamedTuple):
     judge: str
     """Its name; empty where nothing is known of it."""
     reply: JudgeReply | None
-    """What it said; None: it could not be asked."""
+    """Its reply; None: it could not be asked."""
     why: str = ""
     """Why it could not be asked."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """What its first word is; None when it said nothing."""
+        """What its first word is; None without a reply."""
         return None if self.reply is None else read_verdict(self.reply.text)
 
 
@@ -73,8 +73,8 @@ def tally_of(votes: Sequence[Vote]) -> Tally:
     >>> tally_of([Vote("a", JudgeReply("PASS")), Vote("b", JudgeReply("Well")), Vote("c", None, "no route")])
     Tally(passed=1, failed=0, unclear=1, missing=1)
     """
-    said = [vote.verdict for vote in votes]
-    return Tally(said.count("pass"), said.count("fail"), said.count("unclear"), said.count(None))
+    verdicts = [vote.verdict for vote in votes]
+    return Tally(*(verdicts.count(verdict) for verdict in ("pass", "fail", "unclear", None)))
 
 
 def with_votes(result: ValidationResult, votes: Sequence[Vote]) -> ValidationResult:
@@ -98,7 +98,7 @@ def with_votes(result: ValidationResult, votes: Sequence[Vote]) -> ValidationRes
         )
     is_pass, detail = verdict == "pass", {**detail, "verdict": verdict}
     note = _note(votes, tally, verdict)
-    said = passed(note, **detail) if is_pass else failed(note, **detail)
+    finding = passed(note, **detail) if is_pass else failed(note, **detail)
     message = f"passed by fuzzy match: {note}; {result.message}" if is_pass else f"{result.message}; {note}"
     return replace(
         result,
@@ -106,7 +106,7 @@ def with_votes(result: ValidationResult, votes: Sequence[Vote]) -> ValidationRes
         passed=is_pass,
         decided_by=Stage.FUZZY,
         message=message,
-        stages=_stages(result, StageResult(Stage.FUZZY, *said)),
+        stages=_stages(result, StageResult(Stage.FUZZY, *finding)),
         used_fuzzy_match=is_pass,
         awaits_judge=False,
     )
@@ -114,8 +114,8 @@ def with_votes(result: ValidationResult, votes: Sequence[Vote]) -> ValidationRes
 
 def with_reply(result: ValidationResult, reply: str | JudgeReply) -> ValidationResult:
     """Stage 4 with a single judge: its first word decides about an object that is not the expected one."""
-    said = JudgeReply(reply) if isinstance(reply, str) else reply
-    return with_votes(result, [Vote("", said)])
+    given = JudgeReply(reply) if isinstance(reply, str) else reply
+    return with_votes(result, [Vote("", given)])
 
 
 def without_reply(result: ValidationResult, why: str) -> ValidationResult:
@@ -129,11 +129,11 @@ def _stages(result: ValidationResult, last: StageResult) -> tuple[StageResult, .
 
 
 def _note(votes: Sequence[Vote], tally: Tally, verdict: Verdict) -> str:
-    """Says how a panel decided."""
+    """Describes how a panel decided."""
     if len(votes) > 1:
         if verdict == "unclear":
-            told = zip(("PASS", "FAIL", "neither", "nothing"), tally, strict=True)
-            counts = ", ".join(f"{number} said {word}" for word, number in told if number)
+            numbers = zip(("PASS", "FAIL", "neither", "nothing"), tally, strict=True)
+            counts = ", ".join(f"{number} said {word}" for word, number in numbers if number)
             return f"no majority of the {tally.judges} judges: {counts}"
         number, verb = (tally.passed, "find") if verdict == "pass" else (tally.failed, "do not find")
         return f"{number} of {tally.judges} judges {verb} the two objects equivalent"
@@ -145,7 +145,7 @@ def _note(votes: Sequence[Vote], tally: Tally, verdict: Verdict) -> str:
 
 
 def _why_open(votes: Sequence[Vote], tally: Tally) -> str:
-    """Says who could not be asked."""
+    """Names who could not be asked."""
     if len(votes) == 1:
         return f"the judge could not be asked: {cut(votes[0].why, REPLY_CHARS)}"
     missing = "; ".join(f"{cut(vote.judge)}: {cut(vote.why, VOTE_CHARS)}" for vote in votes if not vote.reply)
@@ -158,14 +158,14 @@ def _detail(votes: Sequence[Vote]) -> dict[str, Any]:
     if len(votes) == 1:
         [vote] = votes
         return {} if vote.reply is None else _said(vote.reply, REPLY_CHARS)
-    told = [vote.reply.detail for vote in votes if vote.reply]
-    costs = [each.get("cost_usd") for each in told]
+    details = [vote.reply.detail for vote in votes if vote.reply]
+    costs = [each.get("cost_usd") for each in details]
     return {
         "model": ", ".join(vote.judge for vote in votes),
-        "token_usage": _tokens([each.get("token_usage") for each in told]),
+        "token_usage": _tokens([each.get("token_usage") for each in details]),
         "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
-        "latency_ms": max((each.get("latency_ms") or 0 for each in told), default=None),
-        "cached": bool(told) and all(each.get("cached") for each in told),
+        "latency_ms": max((each.get("latency_ms") or 0 for each in details), default=None),
+        "cached": bool(details) and all(each.get("cached") for each in details),
         "reply": "; ".join(f"{vote.judge}: {_words(vote)}" for vote in votes),
         "votes": [_vote(vote) for vote in votes],
     }
@@ -184,7 +184,7 @@ def _vote(vote: Vote) -> dict[str, Any]:
 
 
 def _words(vote: Vote) -> str:
-    """What a judge said, in a line."""
+    """The reply of a judge, in a line."""
     return "could not be asked" if vote.reply is None else cut(vote.reply.text) or "nothing"
 
 

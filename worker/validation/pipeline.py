@@ -68,7 +68,7 @@ class _PipelineState:
 
     @property
     def is_freeform(self) -> bool:
-        """Whether nothing at all is said about the answer."""
+        """Whether nothing at all is required of the answer."""
         return self.case.is_freeform and not self.checks
 
 
@@ -83,7 +83,7 @@ def validate(
 
     Args:
         case: what a good answer looks like; a mapping has the keys of a test case; `input` may be absent.
-        raw_output: what the model said.
+        raw_output: the answer of the model.
         judge: asks a second model about two objects and returns its reply; None: strict equality only.
         sandbox: runs patterns and validators; None: patterns in this process, validators not at all.
 
@@ -128,7 +128,7 @@ def before_judge(
 
     Args:
         case: what a good answer looks like.
-        raw_output: what the model said.
+        raw_output: the answer of the model.
         sandbox: runs patterns and validators; None: patterns in this process, validators not at all.
         checks: those of the case, as they travel; None: they are read from the case.
         answer: what is known of the answer beside its text.
@@ -142,9 +142,9 @@ def before_judge(
     work.checks = _checks(work.case) if checks is None else checks
     ended = "" if work.case.has_checks or work.checks else _why_no_stage(work.case)
     for stage, run in STAGES:
-        said = skipped(ended) if ended else run(work)
-        work.stages.append(StageResult(stage, *said))
-        if said.outcome is StageOutcome.FAIL:
+        finding = skipped(ended) if ended else run(work)
+        work.stages.append(StageResult(stage, *finding))
+        if finding.outcome is StageOutcome.FAIL:
             ended = f"{stage} failed"
     work.stages.append(StageResult(Stage.FUZZY, *_why_no_judge(work, ended)))
     return replace(_result(work), checks=_check_results(work, answer))
@@ -229,7 +229,7 @@ def _checks(case: Case) -> Sequence[Check]:
 
 
 def _check_results(work: _PipelineState, answer: Answer) -> tuple[CheckResult, ...]:
-    """Evaluates the checks that call no model, whatever the stages said: people want to see every failure."""
+    """Evaluates the checks that call no model, whatever the stages found, so that every failure is shown."""
     if not work.checks:
         return ()
     case = work.case

@@ -1,4 +1,4 @@
-"""Says which names the parts of a Python file bind, and which of them come from modules."""
+"""Finds which names the parts of a Python file bind, and which of them come from modules."""
 
 import ast
 from collections.abc import Iterable, Iterator

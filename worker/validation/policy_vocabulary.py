@@ -101,7 +101,7 @@ class Violation(Exception):  # noqa: N818 - control flow, no error of ours
 
 
 def attribute_problem(name: str) -> str | None:
-    """Says why an attribute may not be used; None when it may.
+    """Explains why an attribute may not be used; None when it may.
 
     >>> attribute_problem("__name__"), attribute_problem("_replace"), attribute_problem("__globals__")
     (None, None, 'attribute __globals__ is blocked')
@@ -113,7 +113,7 @@ def attribute_problem(name: str) -> str | None:
 
 
 def member_problem(module: str, name: str) -> str | None:
-    """Says why a module's member may not be used; None when it may.
+    """Explains why a module's member may not be used; None when it may.
 
     >>> member_problem("re", "enum")
     're.enum is a module that is not allowed'
@@ -133,7 +133,7 @@ def member_problem(module: str, name: str) -> str | None:
 
 
 def missing_problem(module: str, name: str) -> str | None:
-    """Says why a name cannot be imported from an allowed module; None when it can.
+    """Explains why a name cannot be imported from an allowed module; None when it can.
 
     >>> missing_problem("re", "search"), missing_problem("re", "serch")  # doctest: +ELLIPSIS
     (None, 're has no serch in Python 3...')
@@ -144,7 +144,7 @@ def missing_problem(module: str, name: str) -> str | None:
 
 
 def format_problem(text: str, depth: int = 0) -> str | None:
-    """Says why a text may not be a format; None when it may.
+    """Explains why a text may not be a format; None when it may.
 
     >>> format_problem("{0.__class__.__init__.__globals__}")
     'attribute __globals__ is blocked'

@@ -5,7 +5,7 @@ test suite; jsonschema-rs passes all of it (drafts 4 to 2020-12, chosen by `$sch
 come out as pydantic knows them, with the place of each as a JSON pointer.
 
 A schema is hostile text as well: it may fetch nothing, no pattern of it may run for long, and what is wrong
-with it is said when it is read, as a configuration error, never as a verdict about an output.
+with it is reported when it is read, as a configuration error, never as a verdict about an output.
 """
 
 import re
@@ -33,7 +33,7 @@ MAX_COMPILED: Final = 64
 MAX_SCHEMA_BYTES: Final = 4 << 20
 """A larger schema is refused."""
 MAX_PROBLEMS: Final = 50
-"""Errors that are told of one instance."""
+"""Errors that are reported of one instance."""
 MAX_LISTED_VALUES: Final = 20_000
 """Values of an instance whose errors are all listed, about 0.1 s if each is wrong; 500,000 take 5 s."""
 MAX_BACKTRACKS: Final = 10_000

@@ -141,7 +141,7 @@ class Evaluation:
         return bool(dry.questions)
 
     def outcome(self, check: Check, subject: Subject) -> Score:
-        """Finds the score of a check of the case, with what judges said of all rubrics inside of it.
+        """Finds the score of a check of the case, with the verdicts of judges on all rubrics inside of it.
 
         Raises:
             CheckUnusableError: a pattern or function cannot be run, whatever the output.
@@ -205,7 +205,7 @@ class Evaluation:
 
 
 def _judged(key: bytes, check: Check, answer: Score, negated: Sequence[Check]) -> dict[str, Any]:
-    """What judges said of one rubric, as the row of the check has it that the rubric is inside of."""
+    """The verdicts of judges on one rubric, as the row of the check has it that the rubric is inside of."""
     threshold = AT_LEAST if check.at_least is None else check.at_least
     return {
         "name": check.label,

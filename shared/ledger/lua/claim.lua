@@ -4,7 +4,7 @@
 -- ARGV: run, chunk, claim token, worker
 -- Returns {ok, {}, namespace, suspect, busy, items or threads} · {status, wakes} with the status
 --   gone (nothing to do here), busy (leased or not published), paused, alien (unknown layout),
---   later (stands aside: nothing due yet, or the worker holds another suspect), done (all decided; closed)
+--   later (postponed: nothing due yet, or the worker holds another suspect), done (all decided; closed)
 -- uses: chunk_key, live_key, SUSPECTS_KEY, LEASE_MS, PARK_MS, SUSPECT_STRIKES, INBOX_DEPTH, TOP_UP, clock, steady
 -- uses: read_run, plan_entry, undone, drop, close, to_wait, to_parked, top_up, give_items, give_threads
 local id, chunk, token, worker = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

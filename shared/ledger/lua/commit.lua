@@ -13,7 +13,7 @@ if call('HGET', chunk_key(id, chunk), 'own') ~= ARGV[3] then
 end
 local run, results, redo, tries = read_run(id), results_key(id), redo_key(id), tries_key(id)
 
--- An item is open for a generation while a retry asks for it, and for the load while it has no result.
+-- An item is open for a generation while it is retried, and for the load while it has no result.
 local function write(index, generation, value)
   local wanted = run.retried and call('HGET', redo, index)
   if not wanted then return generation == '0' and call('HSETNX', results, index, '0|' .. value) == 1 end

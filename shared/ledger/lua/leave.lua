@@ -1,4 +1,4 @@
--- Takes a worker that shuts down, or that is known to be dead, off the lists: nobody counts on it any longer.
+-- Removes a worker that shuts down, or that is known to be dead, from the lists of live workers.
 --
 -- ARGV: worker, 1 when it is dead or ends without giving back what it has, else 0
 -- Returns {ok}

@@ -4,7 +4,7 @@
 --       seconds to keep the run once it is final, seconds to keep its namespace once nobody uses it (0: for ever),
 --       most chunks that may be under way at a time (0: no limit), how its items lie: mailboxes or list,
 --       layout: workers that do not know it leave the run alone
--- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader is at it ·
+-- Returns {ok, run} · {sealed, run, digest}: the key's run is complete · {busy, run}: another loader loads it ·
 --         {exists, run}: the id is taken · {namespace, run}: the namespace's name is the id of a run
 -- uses: run_key, idem_key, positions_key, owners_key, BUSY_KEY, RUNS_KEY, LOADER_MS, now, clock, wipe
 local id, kind, namespace, key, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -1,12 +1,12 @@
--- Asks for items of a run again, in chunks of a new generation; a final run runs again.
--- Turns go to the end of their threads and need a final run, so that no turn is asked for twice at a time.
--- Of other kinds those items are taken that have a result and are not asked for already; in a final run also
+-- Puts items of a run back to work, in chunks of a new generation; a final run runs again.
+-- Turns go to the end of their threads and need a final run, so that no turn is retried twice at a time.
+-- Of other kinds those items are taken that have a result and are not being retried already; in a final run also
 -- those that never had one.
 --
 -- ARGV: run, operation (the same one again changes nothing), generation of the results that led to this ('': any),
 --       number of chunks; per chunk what it begins with and its number of parts; per part an index, or for turns
 --       thread, count, marks (see plan_entry), payload
--- Returns {ok, wakes} · {none}: nothing to be asked for · {changed}: another retry came between · {no, state} ·
+-- Returns {ok, wakes} · {none}: nothing to retry · {changed}: another retry came between · {no, state} ·
 --         {unknown}
 -- uses: run_key, items_key, plan_key, wait_key, results_key, redo_key, batches_key, idem_key, EXPIRING_KEY
 -- uses: OPEN_KEY, TOP_UP, is_final, now, order, read_run, run_keys, use_namespace, join_ring, top_up

@@ -1,6 +1,6 @@
--- The steward's tick: registers the worker, then heals whatever is due. Does nothing more when another tick was
--- less than TICK_MS ago, so that any number of stewards need no lock; what an idle worker looks for, it looks for
--- in each. A tick of an earlier version leaves newer runs alone, and so does not count.
+-- The steward's tick: registers the worker, then repairs what is due. Does nothing more when another tick was
+-- less than TICK_MS ago, so that any number of stewards need no lock; the search of an idle worker for lost wake-ups
+-- is part of each. A tick of an earlier version leaves newer runs alone, and so does not count.
 --
 -- ARGV: worker, chunks it works on at a time (0: it drains), of its kinds those with nothing to do, its kinds
 -- Returns wakes

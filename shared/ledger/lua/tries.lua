@@ -1,7 +1,7 @@
--- Reads what is noted of items that are to be tried again, and how long each still waits.
+-- Reads the stored tries of parked items, and how long each still waits.
 --
 -- ARGV: run, names of the items
--- Returns for each 'attempts|milliseconds|parked state', or an empty string when nothing is noted
+-- Returns for each 'attempts|milliseconds|parked state', or an empty string when there is none
 -- uses: tries_key, steady
 local found = call('HMGET', tries_key(ARGV[1]), unpack(ARGV, 2))
 for at, noted in ipairs(found) do

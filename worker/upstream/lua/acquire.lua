@@ -1,10 +1,10 @@
--- Asks for leave to make one call now: by the breaker, the pause and all limits of all its scopes, or by none.
+-- Acquires the permit for one call: from breaker, pause and all limits of all its scopes, or from none.
 -- The first scope is the endpoint's own: breaker, pause and adaptive number of calls at a time are its.
 --
--- Limits are GCRA: each call moves the moment of the next one by its cost. Who is early gets a ticket, a turn of
--- its own within WAIT_MS: newcomers queue up behind tickets, while a due ticket is only held against what was
--- really sent. So there is no herd, a ticket that nobody comes with is a gap and no burst, and limits are never
--- exceeded however late somebody comes.
+-- Limits are GCRA: each call moves the moment of the next one by its cost. A caller that is early gets a
+-- ticket, a turn of its own within WAIT_MS: newcomers queue up behind tickets, while a due ticket is only compared
+-- with what was really sent. So there is no thundering herd, an unused ticket leaves a gap and no burst, and limits
+-- are never exceeded, however late a ticket is used.
 --
 -- ARGV: permit, ticket ('0': none), 1 if the caller may wait here, 1 if it has a breaker, number of scopes;
 --       per scope: name, ms a request takes of its limit, ms of burst, ms its tokens take, ms of burst of tokens,
@@ -42,7 +42,7 @@ end
 local spacing = HELD_MS
 for _, scope in ipairs(scopes) do spacing = math.max(spacing, scope.request, scope.tokens) end
 
--- 1. The breaker, and what the upstream asked for.
+-- 1. The breaker, and the pause that the upstream requested.
 local is_half_open = has_breaker and own.open > 0 and own.open <= moment
 local held, why = own.pause, 'paused'
 if has_breaker and own.open > math.max(held, moment) then held, why = own.open, 'breaker' end
@@ -80,7 +80,7 @@ local has_turn = false
 if ticket > 0 and ticket <= moment + SLACK_MS then
   local ready, slowest = ready_by('rt', 'tt')
   has_turn = ready <= moment + SLACK_MS
-  -- Those before it came late: it comes after them, and after others that this happened to.
+  -- Earlier tickets were used late: this one moves behind them, and behind others that were moved.
   local turn = math.max(slowest.state.late, ready)
   if not has_turn and turn <= moment + WAIT_MS then
     slowest.state.late = turn + math.max(slowest.request, slowest.tokens)
@@ -113,7 +113,7 @@ for at, scope in ipairs(scopes) do
   end
 end
 
--- 4. Leave is given: it counts.
+-- 4. The permit is granted, and counted.
 move('rt', 'tt')
 if has_turn then
   for _, scope in ipairs(scopes) do

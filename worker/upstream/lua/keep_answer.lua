@@ -1,4 +1,4 @@
--- Ends a lead: its answer is kept, the first one that comes, and somebody else may lead where it brought none.
+-- Ends a lead: its answer is kept, the first one that comes, and another caller may lead where there is none.
 --
 -- ARGV: digest of the request, the leader's token, answer ('': none), seconds to keep it
 -- Returns {kept} · {left}

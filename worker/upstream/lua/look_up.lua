@@ -1,7 +1,7 @@
--- Finds the answer to a request; where there is none, one asker of the fleet leads and the others follow.
+-- Finds the answer to a request; where there is none, one caller of the fleet leads and the others follow.
 --
--- ARGV: digest of the request, the asker's token
--- Returns {hit, answer} · {lead}: ask the model, then say what came of it · {follow}: look again soon
+-- ARGV: digest of the request, the caller's token
+-- Returns {hit, answer} · {lead}: call the model, then end the lead · {follow}: look again soon
 -- uses: CACHE_HITS_KEY, answer_key, flight_key, LEASE_MS, USED_MS, clock
 local answer = call('GET', answer_key(ARGV[1]))
 if answer then

@@ -1,4 +1,4 @@
--- A call has ended: gives its permits back, and lets limits, adaptive number and breaker know how it went.
+-- A call has ended: gives its permits back, and updates limits, adaptive number and breaker.
 -- Does nothing for a permit that is not held any more, so that it may be sent twice.
 --
 -- ARGV: permit, health (ok, busy, slow, unhealthy, unknown), latency in ms, era as given by acquire (-1: no breaker),
@@ -19,7 +19,7 @@ for at = 7, 5 + 2 * ARGV[6], 2 do
     if at == 7 then
       if pause > 0 then state.pause = math.max(state.pause, now() + math.min(pause, PAUSE_CAP_MS)) end
       adapt(state, health, tonumber(ARGV[3]), call('ZCARD', permits_key(name)))
-      -- Busy says that it works, unknown says nothing.
+      -- Busy means that it works; unknown means nothing.
       if health ~= 'busy' and health ~= 'unknown' then count_result(state, era, health == 'ok') end
     end
     write_scope(name, state)

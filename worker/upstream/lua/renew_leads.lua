@@ -1,4 +1,4 @@
--- Leads of a process that still ask: nobody else leads for another lease.
+-- Renews the leads of a process for another lease.
 --
 -- ARGV: digest and token, per lead
 -- Returns {ok}

@@ -1,4 +1,4 @@
--- Calls of a process that are still under way: their permits hold for another lease.
+-- Renews the permits of the calls in flight of a process for another lease.
 --
 -- ARGV: scope and permit, per call and scope
 -- Returns {ok}

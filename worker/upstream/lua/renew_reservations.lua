@@ -1,4 +1,4 @@
--- Calls of a process that are still under way: their reservations hold for another lease.
+-- Renews the reservations of the calls in flight of a process for another lease.
 --
 -- ARGV: run and call, per call
 -- Returns {ok}

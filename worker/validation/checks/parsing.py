@@ -136,8 +136,8 @@ class _Parser:
             what = f"a check is a name with an argument, found {show(entry)}"
             raise CheckProblem(path, what, "write `contains: Paris`")
         kind = _kind_of(entry, path)
-        said = {key: value for key, value in entry.items() if key != kind.name}
-        options = {key: _option(kind, key, value, path) for key, value in said.items()}
+        given = {key: value for key, value in entry.items() if key != kind.name}
+        options = {key: _option(kind, key, value, path) for key, value in given.items()}
         common = {key: options.pop(key) for key in COMMON_OPTIONS if key in options}
         if not is_inner:
             common = _with_threshold(kind, common, path)

@@ -58,9 +58,9 @@ def score_of(name: str, returned: object) -> Score:
     >>> score_of("f", 7).reason
     'function f returned 7, which is neither a bool nor a number from 0 to 1, alone or in (it, reason)'
     """
-    verdict, said = returned, ""
+    verdict, reason = returned, ""
     if isinstance(returned, tuple) and len(returned) == RETURN_PAIR and isinstance(returned[1], str):
-        verdict, said = returned
+        verdict, reason = returned
     value: float | None = None
     if verdict is True or verdict is False:
         value = PASSED if verdict else FAILED
@@ -69,7 +69,7 @@ def score_of(name: str, returned: object) -> Score:
     if value is None:
         wanted = "which is neither a bool nor a number from 0 to 1, alone or in (it, reason)"
         return no(f"function {cut(name)} returned {described(returned)}, {wanted}", error="bad_return")
-    return Score(value, said or f"function {cut(name)} returned {described(verdict)}")
+    return Score(value, reason or f"function {cut(name)} returned {described(verdict)}")
 
 
 def context_of(subject: Subject) -> str:

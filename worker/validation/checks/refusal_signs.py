@@ -53,5 +53,5 @@ def refusal_sign(subject: Subject) -> str:
     found = next(filter(None, (pattern.search(lowered) for pattern in REFUSALS)), None)
     if found is None:
         return ""
-    said = text[found.start() : found.end()] if len(lowered) == len(text) else found.group()
-    return f"the output has the words {show(said)}"
+    words = text[found.start() : found.end()] if len(lowered) == len(text) else found.group()
+    return f"the output has the words {show(words)}"

@@ -23,7 +23,7 @@ from worker.validation.judge import JudgePrompt
 from worker.validation.panel import REPLY_CHARS, VOTE_CHARS, Vote
 
 AT_LEAST: Final = 0.7
-"""From which score a rubric passes, where nothing else is said."""
+"""From which score a rubric passes, unless the check has another."""
 MAX_PROMPT_CHARS: Final = 20_000
 
 SYSTEM: Final = (
@@ -139,10 +139,10 @@ def read_grade(reply: str) -> Grade:
     Grade(score=None, reason='the score 8 is not from 0 to 1')
     """
     try:
-        said = extract(reply, lenient=True).value
+        read = extract(reply, lenient=True).value
     except ExtractionError as error:
         return Grade(None, f"no score in the reply: {error}")
-    score, reason = said.get("score"), said.get("reason")
+    score, reason = read.get("score"), read.get("reason")
     if score is None:
         return Grade(None, "the reply has no score")
     if isinstance(score, bool):
@@ -182,7 +182,7 @@ def majority_score(scores: Sequence[float]) -> float:
 
 
 def _reason(grades: Sequence[Grade | None], score: float) -> str:
-    """Says how a score came about."""
+    """Describes how a score came about."""
     if len(grades) == 1 and grades[0] is not None:
         grade = grades[0]
         return (
@@ -190,11 +190,11 @@ def _reason(grades: Sequence[Grade | None], score: float) -> str:
             if grade.score is not None
             else f"the judge: {grade.reason}"
         )
-    said = ", ".join(
+    scores = ", ".join(
         "not asked" if grade is None else "none" if grade.score is None else f"{grade.score:g}"
         for grade in grades
     )
-    return f"scores {said}: more than half reach {score:g}"
+    return f"scores {scores}: more than half reach {score:g}"
 
 
 def _detail(votes: Sequence[Vote], grades: Sequence[Grade | None], check: Check) -> dict[str, Any]:

@@ -51,7 +51,7 @@ end
 
 -- Ends the lease of a chunk, if it has one, with everything that belongs to the lease: its threads (of the
 -- parts `left`) and its mark as the worker's suspect. Takes the chunk out of the sets of its kind.
--- Returns when it was claimed (nil: it was not leased) and its state; the record itself is the caller's to mend.
+-- Returns when it was claimed (nil: it was not leased) and its state; the caller updates the record itself.
 -- uses: chunk_key, live_key, parked_key, SUSPECTS_KEY, SUSPECT_STRIKES, release_threads
 local function unlease(run, chunk, left)
   local record, member = chunk_key(run.id, chunk), run.id .. ' ' .. chunk
@@ -114,7 +114,7 @@ local function drop(run, chunk, left)
   close(run, chunk, left)
 end
 
--- Takes back what a retry had asked for with chunks that are given up: their order is above 1e9.
+-- Undoes a retry for chunks that are given up: their order is above 1e9.
 -- uses: wait_key, plan_entry, forget_again, forget_redo
 local function take_back(run, admitted)
   for _, chunk in ipairs(call('ZRANGEBYSCORE', wait_key(run.id), 1e9, '+inf')) do
@@ -129,7 +129,7 @@ local function take_back(run, admitted)
   end
 end
 
--- Gives up all chunks that were never handed out, in one stroke: a million of them are two keys to unlink.
+-- Gives up all chunks that were never handed out, at once: a million of them are two keys to unlink.
 -- uses: wait_key, plan_key, admitted_key, chunk_key, order, settle, take_back
 local function drop_waiting(run)
   local wait, plan, entries = wait_key(run.id), plan_key(run.id), {}
@@ -157,7 +157,7 @@ local function drop_admitted(run)
   end
 end
 
--- The worker gives the chunk back: ended when nothing is left, else it waits, or stands aside for `delay` ms.
+-- The worker gives the chunk back: ended when nothing is left, else it waits, or is postponed by `delay` ms.
 -- uses: TOP_UP, steady, plan_entry, undone, close, drop, to_parked, to_wait, top_up
 local function finish_commit(run, chunk, delay)
   local generation, _, _, parts = plan_entry(run, chunk)

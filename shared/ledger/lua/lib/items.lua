@@ -1,7 +1,7 @@
 -- Items that lie under their index, as cases and queries do: handed out, given up, or poison.
 
 -- Reads what a worker needs of each item that is due: index, generation, payload, attempts, parked state.
--- Also says when the earliest of the others is due.
+-- Also returns when the earliest of the others is due.
 -- uses: items_key, redo_key, tries_key, steady
 local function give_items(run, left)
   local payloads = call('HMGET', items_key(run.id), unpack(left))

@@ -1,12 +1,12 @@
--- Runs as a whole: what the other functions need of one, its keys, its end, and the namespace that it uses.
+-- Runs as a whole: their fields, their keys, their end, and the namespaces that they use.
 
 -- The states in which nothing of a run changes any more.
 local is_final = {finished = true, cancelled = true, aborted = true, incomplete = true}
 
--- What functions need to know of a run; nil when there is no such run. `retried` and `tried` say whether there
--- ever were items asked for again, or tries noted: most runs have neither, and need not look. `wide` is the most
--- chunks that may be under way at a time, nil for no limit. `mailboxes` says whether its items lie in the inboxes
--- of threads and not under their index; a run that was opened by version 0.1 has no such field, and its kind says it.
+-- The fields of a run that functions use; nil when there is no such run. `retried` and `tried`: whether items
+-- were ever retried, or parked; most runs have neither, and those keys are not read. `wide`: the most chunks that
+-- may be under way at a time, nil for no limit. `mailboxes`: whether its items lie in the inboxes of threads and
+-- not under their index; a run that was opened by version 0.1 has no such field, its kind decides.
 -- uses: run_key, LAYOUT
 local function read_run(id)
   local field = call('HMGET', run_key(id), 'state', 'kind', 'ns', 'v', 'gen', 'tried', 'wide', 'storage')
@@ -48,7 +48,7 @@ local function leave_namespace(namespace, id, ttl_s)
   end
 end
 
--- Lets all keys of a run expire at the same moment; a tick then takes it off the lists of runs and dead items.
+-- Lets all keys of a run expire at the same moment; a tick then removes it from the lists of runs and dead items.
 -- uses: idem_key, EXPIRING_KEY, now, run_keys
 local function expire_together(run, key, ttl_s)
   local at = string.format('%.0f', now() + ttl_s * 1000)

@@ -1,4 +1,4 @@
--- What the steward's tick mends: leases that ran out, wake-ups that were lost, workers that are gone.
+-- What the steward's tick repairs: expired leases, lost wake-ups, dead workers.
 
 -- Takes a chunk apart into chunks of one part each, all of them suspects.
 -- uses: plan_key, chunk_key, wait_key, admitted_key, SUSPECT_STRIKES, order, unlease, join_ring
@@ -31,7 +31,7 @@ local function strike(run, chunk, left)
   local field = call('HMGET', record, 'own', 'k')
   local strikes = tonumber(field[2]) or 0
   if run.mailboxes and #left == 1 then
-    -- A chunk that waited for its only thread was not at work on it.
+    -- A chunk that waited for its only thread did not work on it.
     local lease = run.id .. ' ' .. chunk .. ' ' .. field[1]
     if call('HGET', owners_key(run.ns), left[1][2]) ~= lease then return strikes end
   end
@@ -39,7 +39,7 @@ local function strike(run, chunk, left)
   return strikes + 1
 end
 
--- A lease ran out: its worker is gone, or too slow to say that it is there.
+-- Ends an expired lease: its worker is dead, or did not renew it in time.
 -- uses: chunk_key, SUSPECT_STRIKES, POISON_STRIKES, plan_entry, undone, drop, close, explode, poison_item, poison_turn
 -- uses: to_wait, add_count, strike
 local function expire(run, chunk)
@@ -65,7 +65,7 @@ end
 
 -- Makes due at the next tick what a process that died may have taken with it. These are all unclaimed wake-ups of
 -- the kind, since it may have fetched some (those that were still in the queue come twice, which does no harm), and
--- the leases of `worker`, for a worker of which more is known than that it fell silent.
+-- the leases of `worker`, for a worker that is known to be dead, and not only silent.
 -- uses: live_key, chunk_key, clock
 local function repeat_wakes(kind, worker)
   for _, member in ipairs(call('ZRANGE', live_key(kind), 0, -1)) do
@@ -90,7 +90,7 @@ local function wake_again(run, chunk, member, wakes)
   add_count('steward ' .. run.kind .. ' wake_repeated')
 end
 
--- Whether some live workers do not know the layout of a run: they take its wake-ups, and do nothing.
+-- Whether some live workers do not support the layout of a run: they take its wake-ups, and do nothing.
 -- uses: workers_key, layouts_key, FIRST_LAYOUT
 local function has_outdated(run)
   if run.layout == FIRST_LAYOUT then return false end
@@ -125,7 +125,7 @@ local function run_and_chunk(member)
   return string.match(member, '^(%S+) (%S+)$')
 end
 
--- Takes workers off the lists that have not registered for a lease, and repeats what they may have fetched.
+-- Removes workers from the lists that have not registered for a lease, and repeats what they may have fetched.
 -- uses: workers_key, capacity_key, layouts_key, clock, repeat_wakes
 local function forget_dead_workers(kind)
   local gone = call('ZRANGEBYSCORE', workers_key(kind), '-inf', clock())
@@ -144,7 +144,7 @@ local function wait_again(run, chunk)
   to_wait(run, chunk, undone(run, generation, parts))
 end
 
--- What a tick does for one kind: forgets dead workers, ends leases that ran out, repeats wake-ups that are
+-- What a tick does for one kind: removes dead workers, ends leases that ran out, repeats wake-ups that are
 -- overdue, and lets delayed chunks wait again when they are due.
 -- uses: live_key, parked_key, chunk_key, BULK, steady, clock, read_run, expire, wake_again, measure_window
 -- uses: run_and_chunk, forget_dead_workers, wait_again

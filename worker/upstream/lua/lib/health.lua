@@ -1,6 +1,6 @@
--- What the way a call ended changes: the adaptive number of calls at a time, and the circuit breaker.
+-- What the end of a call changes: the adaptive number of calls at a time, and the circuit breaker.
 
--- Ends a round trip: the number backs off when too many calls of it were turned away or timed out.
+-- Ends a round trip: the number backs off when too many calls of it were rejected or timed out.
 -- uses: BACK_OFF, OVERLOAD
 local function end_round(scope, in_use)
   if scope.wbad > OVERLOAD * (scope.wok + scope.wbad) then
@@ -11,7 +11,7 @@ local function end_round(scope, in_use)
 end
 
 -- Moves the adaptive number of calls at a time: a little more after each good one (1/n), BACK_OFF of it when in a
--- round trip more than the share OVERLOAD was turned away or timed out; once a round trip, never below one.
+-- round trip more than the share OVERLOAD was rejected or timed out; once a round trip, never below one.
 -- A few refusals among many answers are no sign of load, and cost no throughput. A round trip ends with as many
 -- answers as there were calls under way, or by time.
 -- uses: ROUND_MS, FEW, SPARSE_MS, ADAPTIVE_CAP, SMOOTHING, now, end_round
@@ -39,7 +39,7 @@ local function change(scope, open)
   scope.bw, scope.g0, scope.b0, scope.g1, scope.b1 = 0, 0, 0, 0, 0
 end
 
--- Counts how a call ended in the latest of two buckets; these are what the breaker judges by and people see.
+-- Counts how a call ended in the latest of two buckets; the breaker and displays read these.
 -- uses: BUCKET_MS, now
 local function count_call(scope, is_good)
   local moment = now()

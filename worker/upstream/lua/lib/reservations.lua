@@ -1,17 +1,17 @@
--- Reservations of what calls may cost, and what becomes of those whose process died.
+-- Reservations of what calls may cost, and what happens to those of dead processes.
 
 -- Writes a number as Redis takes it in HINCRBY.
 local function whole(number) return string.format('%.0f', number) end
 
--- Reservations of processes that died count as spent: what they asked for was perhaps answered, and billed.
--- A process that was only slow still says what its call cost, which then replaces the reservation.
+-- Reservations of processes that died count as spent: their calls may have been answered, and billed.
+-- A process that was only slow still reports the cost of its call, which then replaces the reservation.
 -- The hash of a run's cost, in billionths of a dollar:
 --   cap          set by hand; goes before what the run was submitted with
 --   spent        what was billed, or counts as billed
 --   held         sum of what is reserved by calls under way
---   over         there, when the last call that asked was told that the cap is reached
+--   over         there, when the last reservation was refused because the cap is reached
 --   c:CALL       what a call under way has reserved
---   x:CALL       what was reserved by a call that was not heard of for a lease; it is part of `spent`
+--   x:CALL       what was reserved by a call that was not renewed for a lease; it is part of `spent`
 --   m:MODEL      the most that one answer of the model has cost in this run
 -- uses: cost_key, holds_key, clock, whole
 local function expire_reservations(run)

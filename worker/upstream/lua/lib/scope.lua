@@ -1,4 +1,4 @@
--- Scopes: how what the limits of one have come to is read and written, and when parked callers come back.
+-- Scopes: how the state of their limits is read and written, and when parked callers come back.
 
 -- The fields of a scope. All times are Redis' milliseconds.
 --   at           when it was written last
@@ -6,7 +6,7 @@
 --   tt, tl       the same for tokens
 --   late         when the last ticket is due that had to be moved, because those before it came late
 --   far, poll    when the last parked caller comes back that has a turn; and the last beyond the crowd
---   n            calls that were let through, for people who look at two moments
+--   n            calls that were let through, for displays, which compare two moments
 --   pause        nothing is sent before
 --   rtt          usual latency, ms
 --   cwnd, peak   adaptive calls at a time (0: unbounded), most at a time in this round trip
@@ -19,7 +19,7 @@ local scope_fields = {'at', 'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'n', 
 -- Those of them that are moments: they move when the server's clock is set back.
 local scope_moments = {'rt', 'rl', 'tt', 'tl', 'late', 'far', 'poll', 'pause', 'wat', 'open', 'shut', 'bw', 'pt'}
 
--- Reads what the limits of a scope have come to.
+-- Reads the state of the limits of a scope.
 -- uses: scope_key, now, scope_fields, scope_moments
 local function read_scope(name)
   local scope, before = {}, {}
@@ -39,7 +39,7 @@ local function read_scope(name)
   return scope
 end
 
--- Scopes end by themselves, their names do not: each new one looks at a few, so that they never pile up.
+-- Scopes expire, their names do not: each new one checks a few, so that they never pile up.
 -- uses: scope_key, SCOPES_KEY, now
 local function name_scope(name)
   for _, known in ipairs(call('ZRANDMEMBER', SCOPES_KEY, 8)) do
@@ -66,8 +66,8 @@ local function write_scope(name, scope)
 end
 
 -- When a caller that does not wait here should come back, in ms. Callers get turns one after the other; beyond a
--- crowd they are to ask again, spread so that never many come at once. A turn is no right: who does not
--- come back costs nothing.
+-- crowd they are to ask again, spread so that never many come at once. A turn is not reserved: a caller
+-- that does not come back costs nothing.
 -- uses: LEAD_MS, CROWD_MS, CROWD, LATER_MS, now
 local function park_ms(scope, ready, spacing)
   local crowd = math.max(CROWD_MS, CROWD * spacing)
