@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from producer import kinds
+from producer.report.interfaces import unpainted
+from producer.report.verdict_line import verdict_of
 from shared.errors import ConfigError, UsageError
 from shared.kinds import kind_named
 from shared.settings import Settings
@@ -95,8 +97,10 @@ def read_webhook(text: str, settings: Settings, environment: Mapping[str, str]) 
 
 def message(document: Mapping[str, Any]) -> bytes:
     """Writes what is posted of a run's document."""
-    summary = kinds.of(kind_named(document["kind"])).screen.load().summary(document)
-    lines = [line.strip() for line in summary.split("\n") if line.strip()]
+    screen = kinds.of(kind_named(document["kind"])).screen.load()
+    name, *figures = screen.summary(document, unpainted).split("\n")
+    first = (name, screen.headline(document), str(verdict_of(document)))
+    lines = [line.strip() for line in (*first, *figures) if line.strip()]
     text = "\n".join(lines[:TEXT_LINES])
     for mark, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # what Slack reads as markup
         text = text.replace(mark, escape)

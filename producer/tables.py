@@ -3,7 +3,7 @@
 Widths are those of `rich.cells`, so that wide characters line up; nothing else of rich is loaded.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from shutil import get_terminal_size
 from typing import Final
 
@@ -15,6 +15,12 @@ NEVER_CUT: Final = 20
 """Columns of a list as narrow as this keep their cells whole: ids, words, numbers."""
 LEAST_NAME: Final = 10
 """A name is cut down to this."""
+LEAST_MODEL: Final = 16
+"""The names of models, prompts and checks are cut down to this, so that they can be told apart."""
+NARROW: Final = 72
+"""A terminal narrower than this gets tables of figures whole or in words, with nothing cut or dropped."""
+NO_FIGURE: Final = frozenset({"", "-"})
+"""Cells that hold no figure."""
 LAST_LEAST: Final = 7
 """The last column of a list may be cut down to this."""
 LEAST_WRAPPED: Final = 16
@@ -30,6 +36,9 @@ def aligned_lines(
     right: Collection[str] = (),
     width: int | None = None,
     middle: Sequence[str] = (),
+    least: int = LEAST_NAME,
+    tail: int = 0,
+    paint: Callable[[str, str], str] | None = None,
 ) -> list[str]:
     """Returns a table as aligned lines, the headings first; where there is no room, the widest cells are cut.
 
@@ -39,6 +48,10 @@ def aligned_lines(
         right: headings of columns that are aligned to the right.
         width: cells of a line; None for as many as it takes.
         middle: headings of columns that are cut instead, in this order, and in the middle of their cells.
+        least: cells that are left of those.
+        tail: with `middle`, cells that are left of the last column, which is cut first, and at its end; 0
+            leaves it whole.
+        paint: colours a cell that has its final width, given its heading.
 
     >>> aligned_lines(("NAME", "N"), [("one", "1"), ("three", "33")], right=["N"])
     ['NAME    N', 'one     1', 'three  33']
@@ -49,16 +62,69 @@ def aligned_lines(
         room = width - len(GAP) * (len(columns) - 1)
         flexible = [columns.index(name) for name in middle if name in columns]
         if flexible:
-            _shrink_names(widths, flexible, room)
+            if tail:
+                widths[-1] = min(widths[-1], max(tail, widths[-1] - (sum(widths) - room)))
+            _shrink_names(widths, flexible, room, least)
         else:
             _shrink(widths, room)
-    return [
-        GAP.join(
+    heading, *body = [
+        [
             _fitted(cut_middle(cell, size) if name in middle else cell, size, to_right=name in right)
             for name, cell, size in zip(columns, line, widths, strict=True)
-        ).rstrip()
+        ]
         for line in lines
     ]
+    for line in body:
+        line[-1] = line[-1].rstrip()
+        if paint:
+            line[:] = [paint(name, cell) for name, cell in zip(columns, line, strict=True)]
+    return [GAP.join(line).rstrip() for line in (heading, *body)]
+
+
+def fitted_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    names: int = 1,
+    spare: Sequence[str] = (),
+    paint: Callable[[str, str], str] | None = None,
+) -> list[str]:
+    """Returns a table of figures that fits the terminal: columns without a figure are left out.
+
+    Where there is no room, names are cut in their middle, then columns are dropped; where there is still
+    none, each row is written as its name and, below it, all its figures with their headings.
+
+    Args:
+        columns: the headings, those of names first.
+        rows: one text per column, safe to print.
+        names: how many columns have names; the others are aligned to the right.
+        spare: headings that a narrow terminal does without, in this order.
+        paint: colours a cell that has its final width, given its heading.
+
+    >>> fitted_table(("Model", "Passed", "Score"), [("a", "3 of 4", "-")])
+    ['Model  Passed', 'a      3 of 4']
+    """
+    kept = [at for at in range(len(columns)) if at < names or any(row[at] not in NO_FIGURE for row in rows)]
+    shown, cells = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
+    width = terminal_width()
+    spared, middle = (spare, shown[:names]) if width >= NARROW else ((), ())
+
+    def drawn(left: Sequence[int], paint: Callable[[str, str], str] | None = None) -> list[str]:
+        return aligned_lines(
+            [shown[at] for at in left],
+            [[row[at] for at in left] for row in cells],
+            right=shown[names:],
+            width=width if middle else None,
+            middle=middle,
+            least=LEAST_MODEL,
+            paint=paint,
+        )
+
+    for dropped in range(len(spared) + 1):
+        left = [at for at, name in enumerate(shown) if name not in spared[:dropped]]
+        if max(map(cell_len, drawn(left))) <= width:
+            return drawn(left, paint)
+    return [part for row in cells for part in _unboxed(shown, row, width)]
 
 
 def drop_columns(
@@ -68,6 +134,7 @@ def drop_columns(
     spare: Sequence[str],
     width: int,
     middle: Sequence[str] = (),
+    tail: int = 0,
 ) -> tuple[list[str], list[list[str]]]:
     """Drops columns until a list is no wider than a terminal, even where cells must be cut for it.
 
@@ -77,6 +144,7 @@ def drop_columns(
         spare: headings that may be dropped: empty ones first, then in this order.
         width: cells of a line.
         middle: headings of columns that are cut in their middle; only the first of them is, to spare others.
+        tail: see `aligned_lines`.
 
     >>> drop_columns(("NAME", "NOTE", "N"), [("one", "", "1")], spare=["N", "NOTE"], width=7)
     (['NAME', 'N'], [['one', '1']])
@@ -85,7 +153,9 @@ def drop_columns(
     empty = [name for name in spare if not any(row[columns.index(name)] for row in rows)]
     for name in dict.fromkeys([*empty, *spare]):
         shown = [[row[number] for number in kept] for row in rows]
-        lines = aligned_lines([columns[number] for number in kept], shown, width=width, middle=middle[:1])
+        lines = aligned_lines(
+            [columns[number] for number in kept], shown, width=width, middle=middle[:1], tail=tail
+        )
         if max(map(cell_len, lines)) <= width:
             break
         kept.remove(columns.index(name))
@@ -93,7 +163,7 @@ def drop_columns(
 
 
 def boxed_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: str, right: Collection[str] = ()
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, wraps: str, right: Collection[str] = ()
 ) -> str:
     """Draws a table with lines around its cells.
 
@@ -101,7 +171,8 @@ def boxed_table(
         columns: the headings.
         rows: one text per column, safe to print.
         wraps: the heading of the column whose text continues in the next line where the terminal is narrow;
-            where there is no room even for that, each row is written without lines around it.
+            where there is no room even for that, the first column is cut in the middle of its cells, and
+            last of all each row is written without lines around it.
         right: headings of columns that are aligned to the right.
 
     >>> print(boxed_table(("Model", "Cost"), [("a", "$0.10")], wraps="Model", right=["Cost"]))
@@ -115,8 +186,13 @@ def boxed_table(
     widths = _natural_widths(lines)
     at = columns.index(wraps)
     room = terminal_width() - (3 * len(columns) + 1) - (sum(widths) - widths[at])
+    if at and room < LEAST_WRAPPED:
+        cut = min(widths[0] - LEAST_MODEL, LEAST_WRAPPED - room)
+        if cut > 0:
+            widths[0], room = widths[0] - cut, room + cut
+            lines = [(cut_middle(first, widths[0]), *rest) for first, *rest in lines]
     if room < min(widths[at], LEAST_WRAPPED):
-        return "\n".join(part for row in lines[1:] for part in _unboxed(columns, row, terminal_width()))
+        return "\n".join(part for row in rows for part in _unboxed(columns, row, terminal_width()))
     widths[at] = min(widths[at], room)
 
     def rule(left: str, middle: str, end: str) -> str:
@@ -191,12 +267,12 @@ def _shrink(widths: list[int], room: int) -> None:
         widths[number] = max(floor, widest - share) if floor < widest else widest - 1
 
 
-def _shrink_names(widths: list[int], flexible: Sequence[int], room: int) -> None:
+def _shrink_names(widths: list[int], flexible: Sequence[int], room: int, least: int) -> None:
     """Makes columns of names narrower, one after the other, until all columns fit."""
     for number in flexible:
         over = sum(widths) - room
         if over > 0:
-            widths[number] = min(widths[number], max(LEAST_NAME, widths[number] - over))
+            widths[number] = min(widths[number], max(least, widths[number] - over))
 
 
 def cut_middle(text: str, size: int) -> str:
@@ -238,13 +314,15 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _unboxed(columns: Sequence[str], row: Sequence[str], width: int) -> list[str]:
-    """Writes a row as its first cell, and below it the others with their headings.
+    """Writes a row as its first cell, and below it the others with their headings; none without a figure.
 
     >>> _unboxed(("Model", "Passed", "Cost"), ("a", "3", "$0.10"), 20)
     ['a', '  Passed 3', '  Cost $0.10']
     """
     lines = [row[0]]
     for name, cell in zip(columns[1:], row[1:], strict=True):
+        if cell in NO_FIGURE:
+            continue
         part = f"{name} {cell}"
         longer = f"{lines[-1]} · {part}"
         if len(lines) > 1 and len(longer) <= width:

@@ -70,6 +70,15 @@ def cost(usd: float) -> str:
     return f"${usd:.4f}" if 0 < usd < _CENT_USD else f"${usd:,.2f}"
 
 
+def small_cost(usd: float) -> str:
+    """Writes an amount of money that is usually below a cent: four decimals, and no less than can be shown.
+
+    >>> small_cost(1.25), small_cost(0.0125), small_cost(0.00001), small_cost(0)
+    ('$1.2500', '$0.0125', '<$0.0001', '$0.0000')
+    """
+    return f"<${_LEAST_USD:.4f}" if 0 < usd < _LEAST_USD else f"${usd:.4f}"
+
+
 def size(amount: int) -> str:
     """Writes a number of bytes.
 

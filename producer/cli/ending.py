@@ -3,25 +3,24 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Any
 
 from producer import kinds
 from producer.aggregate.gates import Gate, gate_line
 from producer.atomic_file import atomic_file
 from producer.cli.live.events import write_event
-from producer.cli.output import Output, Style, printable
+from producer.cli.output import Output, printable
 from producer.cli.report_files import ReportFile, reports_of
 from producer.cli.session import Session
 from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_document
 from producer.notify import Webhook, notify
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
+from producer.report.verdict_line import next_command, verdict_of
 from shared.kinds import Storage, kind_named
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo
 from shared.upstream.costs import CostBook
-
-_HEADLINE_STYLES: Final[Mapping[int, Style]] = {EXIT_DONE: "green", 1: "red", 3: "red", 4: "yellow"}
 
 
 def print_ending(
@@ -52,24 +51,28 @@ def print_ending(
     details = _details(session, info) if document is None else None
     more = [details] if details else []
     document = document or write_reports(session, info, files, more, gates=gates, with_text=with_text)
-    if session.options.jsonl:
-        session.output.note(colored(session.output, document))
-        write_event(session.output, "finished", document)
-    elif session.options.json:
-        session.output.data(json.dumps(document, ensure_ascii=False))
-    elif not session.options.quiet:
-        session.output.data(colored(session.output, document))
-        if details and (text := details.text()):
-            session.output.data(f"\n{text}")
+    output, options = session.output, session.options
+    if options.json and not options.jsonl:
+        output.data(json.dumps(document, ensure_ascii=False))
+    # Events are all of stdout; a person reads the same as without them, on stderr.
+    show = output.note if options.jsonl else output.data
+    is_shown = options.jsonl or not (options.json or options.quiet)
+    if is_shown:
+        show(figures(output, document, details))
     _print_dead_hint(session, info, document)
-    if info.state == RunState.ABORTED and not session.options.json and not session.options.jsonl:
+    print_gates(output, document)
+    is_aborted = info.state == RunState.ABORTED
+    has_hint = is_aborted or (info.state == RunState.INCOMPLETE and _print_cost_cap_hint(session, info.run))
+    if is_shown:
+        show(closing(session, document, has_next=not has_hint))
+    if is_aborted and not options.json and not options.jsonl:
         why = _last_error(session, info)
-        session.output.error(
-            f"{info.run} was aborted{why and ': '}{why}", hint=f"`proctor resume {info.run}` continues it"
+        output.error(
+            f"{info.run} was aborted{why and ': '}{why}",
+            hint=f"`{session.command('resume', info.run)}` continues it",
         )
-    print_gates(session.output, document)
-    if info.state == RunState.INCOMPLETE:
-        _print_cost_cap_hint(session, info.run)
+    if options.jsonl:
+        write_event(output, "finished", document)
     if webhook is not None:
         _notify(session, webhook, document)
     return int(document["exit"])
@@ -105,14 +108,15 @@ def _last_error(session: Session, info: RunInfo) -> str:
     return printable(str(error.get("message") or ""))
 
 
-def _print_cost_cap_hint(session: Session, run: str) -> None:
-    """Prints how to continue a run that ended because of its cost cap."""
+def _print_cost_cap_hint(session: Session, run: str) -> bool:
+    """Prints how to continue a run that ended because of its cost cap; returns whether it did."""
     cost = CostBook(session.ledger.caller).read(run)
     if cost.is_over:
         session.output.note(
             f"the cost cap is reached: ${cost.spent_usd:.6g} spent;"
             f" `proctor resume {run} --max-cost USD` goes on with a higher one"
         )
+    return cost.is_over
 
 
 def print_gates(output: Output, document: Mapping[str, Any]) -> None:
@@ -130,9 +134,10 @@ def print_run(session: Session, info: RunInfo) -> None:
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     else:
-        session.output.data(colored(session.output, document))
+        session.output.data(figures(session.output, document))
         if why := session.store.wait_reason(info.run):
             session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
+        session.output.data(closing(session, document))
 
 
 def print_so_far(session: Session, info: RunInfo, files: Sequence[ReportFile], *, with_text: bool) -> None:
@@ -146,9 +151,8 @@ def print_so_far(session: Session, info: RunInfo, files: Sequence[ReportFile], *
     if session.options.json or session.options.jsonl or session.options.quiet:
         return
     shown = document if info.is_final else {**document, "state": "interrupted", "exit": EXIT_INCOMPLETE}
-    session.output.data(colored(session.output, shown))
-    if details and (text := details.text()):
-        session.output.data(f"\n{text}")
+    session.output.data(figures(session.output, shown, details))
+    session.output.data(closing(session, shown, has_next=False))  # the error that follows has the command
 
 
 def exit_of_gates(document: Mapping[str, Any]) -> int:
@@ -221,13 +225,19 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
     ]
 
 
-def colored(output: Output, document: Mapping[str, Any]) -> str:
-    """Writes the summary of a run, with colours where they are wanted."""
-    summary = kinds.of(kind_named(document["kind"])).screen.load().summary(document)
-    first, headline, *rest = summary.split("\n")
-    style = _HEADLINE_STYLES.get(int(document["exit"]), "green")
-    lines = [output.paint(first, "bold"), output.paint(headline, style)]
-    for line in rest:
-        text, mark, bar = line.partition("█")
-        lines.append(text + output.paint(mark + bar, "cyan") if mark else line)
+def figures(output: Output, document: Mapping[str, Any], details: Details | None = None) -> str:
+    """Writes the figures of a run and its single items, with colours where they are wanted."""
+    text = kinds.of(kind_named(document["kind"])).screen.load().summary(document, output.painted)
+    items = details.text(output.painted) if details else ""
+    return f"{text}\n\n{items}" if items else text
+
+
+def closing(session: Session, document: Mapping[str, Any], *, has_next: bool = True) -> str:
+    """Writes what stands last: how far the run came, the verdict on it, and the next command."""
+    output, verdict = session.output, verdict_of(document)
+    headline = kinds.of(kind_named(document["kind"])).screen.load().headline(document)
+    lines = ["", output.painted(headline, verdict.style)]
+    lines.append(f"{output.painted(verdict.mark, verdict.style)} {output.folded(verdict.sentence, indent=2)}")
+    words = next_command(document) if has_next else ()
+    lines += [f"{output.painted('next:', 'cyan')} {session.command(*words)}"] * bool(words)
     return "\n".join(lines)

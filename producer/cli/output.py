@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, TextIOWrapper
 from shutil import get_terminal_size
@@ -150,6 +150,10 @@ class Output:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
+    def painted(self, text: str, style: str) -> str:
+        """Colours text for stdout with one style, as reports name it."""
+        return self.paint(text, *(each for each in _CODES if each == style))
+
     def folded(self, text: str, *, indent: int = 0) -> str:
         """Folds a sentence for stdout: by words where a terminal ends, in a file not at all.
 
@@ -172,7 +176,9 @@ class Output:
         right: Sequence[str] = (),
         spare: Sequence[str] = (),
         middle: Sequence[str] = (),
+        tail: int = 0,
         marks: Sequence[Style] = (),
+        style_of: Callable[[str, str], Style | None] | None = None,
     ) -> None:
         """Writes aligned columns to stdout; only a terminal cuts cells to its width.
 
@@ -182,14 +188,25 @@ class Output:
             right: headings whose cells stand to the right.
             spare: headings that a narrow terminal may do without: empty ones first, then in this order.
             middle: headings of names, which are the only cells to be cut, in this order and in their middle.
+            tail: with `middle`, cells that the last column keeps, which is cut at its end before names are.
             marks: colours of the first cells, one per row, where these are single characters.
+            style_of: returns the colour of a cell, given its heading and its text.
         """
         from producer.tables import aligned_lines, drop_columns  # noqa: PLC0415 - start-up: needs a part of rich
 
         cells = [[printable(cell) for cell in row] for row in rows]
         if spare and self.width is not None:
-            columns, cells = drop_columns(columns, cells, spare=spare, width=self.width, middle=middle)
-        headings, *lines = aligned_lines(columns, cells, right=right, width=self.width, middle=middle)
+            columns, cells = drop_columns(
+                columns, cells, spare=spare, width=self.width, middle=middle, tail=tail
+            )
+
+        def painted(heading: str, cell: str) -> str:
+            style = style_of(heading, cell.strip()) if style_of else None
+            return self.paint(cell, style) if style else cell
+
+        headings, *lines = aligned_lines(
+            columns, cells, right=right, width=self.width, middle=middle, tail=tail, paint=painted
+        )
         if marks:
             lines = [self.paint(line[:1], style) + line[1:] for line, style in zip(lines, marks, strict=True)]
         self.data("\n".join([self.paint(headings, "dim"), *lines]))

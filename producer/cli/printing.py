@@ -1,11 +1,12 @@
 """Streams the results of a run to stdout, with memory that does not grow with the run."""
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.aggregate.gates import Gate
+from producer.cli.output import Style
 from producer.cli.session import Session
 from producer.document import document_of, pages_of, totals_of
 from producer.report.formats import TRACES, format_of
@@ -15,8 +16,15 @@ from shared.runs import RunInfo
 
 TABLE_ROWS: Final = 50
 """Rows of a table by default."""
-WIDE: Final = 110
-"""Width for all columns; a narrower terminal gets fewer."""
+LEAST_REASON: Final = 30
+"""The last column of a table, which says why, keeps as many cells; other columns are dropped for it."""
+_STYLES: Final[Mapping[str, Style]] = {
+    "passed": "green",
+    "failed": "red",
+    "error": "yellow",
+    "skipped": "dim",
+}
+"""Colours of outcomes."""
 
 
 class ResultFilter(NamedTuple):
@@ -73,11 +81,18 @@ def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> Non
     first = selection._replace(first=selection.first or TABLE_ROWS)
     rows = [row for page in _pages(session, info, totals, first) for row in page]
     if rows:
-        is_narrow = (session.output.width or WIDE) < WIDE
-        kept = [at for at, name in enumerate(screen.columns) if not (is_narrow and name in screen.wide_only)]
-        cells = [[row[at] for at in kept] for row in screen.cells(rows)]
-        headings = [screen.columns[at].upper() for at in kept]
-        session.output.table(headings, cells, right=[name.upper() for name in screen.right])
+        right, spare, names = (
+            [name.upper() for name in some] for some in (screen.right, screen.spare, screen.names)
+        )
+        session.output.table(
+            [name.upper() for name in screen.columns],
+            screen.cells(rows),
+            right=right,
+            spare=spare,
+            middle=names,
+            tail=LEAST_REASON,
+            style_of=_style,
+        )
     else:
         nothing = {"failed": "nothing failed", "errors": "nothing ended in error", None: "no results yet"}
         session.output.note(nothing[selection.only])
@@ -86,6 +101,15 @@ def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> Non
         session.output.note(
             f"and {plural(left, 'item')} more: --first {count(left + len(rows))}, or --format jsonl"
         )
+
+
+def _style(heading: str, cell: str) -> Style | None:
+    """Returns the colour of an outcome or a status; None for other cells.
+
+    >>> _style("STATUS", "failed_equality"), _style("CASE", "passed")
+    ('red', None)
+    """
+    return _STYLES.get(cell.partition("_")[0]) if heading in {"OUTCOME", "STATUS"} else None
 
 
 def _listed(totals: Totals, info: RunInfo, selection: ResultFilter) -> int:

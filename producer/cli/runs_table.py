@@ -67,12 +67,16 @@ def state_text(info: RunInfo, *, is_worked_on: bool) -> str:
     return f"{word} {share(info.done, info.total)}"
 
 
+def is_freeform(info: RunInfo) -> bool:
+    """Returns whether the outputs of a run are only shown, not checked."""
+    return bool(_settings(info).get("mode") == FREEFORM)
+
+
 def passed_text(info: RunInfo) -> str:
     """Returns which part of the items with a result passed; `-` where nothing is checked or answered."""
-    settings = _settings(info)
     counted = [info.tally.get(word, 0) for word in info.kind.outcomes]
     passed, errors = info.tally.get(Outcome.PASSED, 0), info.tally.get(Outcome.ERROR, 0)
-    is_checked = Outcome.PASSED in info.kind.outcomes and settings.get("mode") != FREEFORM
+    is_checked = Outcome.PASSED in info.kind.outcomes and not is_freeform(info)
     # The counters of a retried run also count the results that were replaced.
     if not is_checked or sum(counted) != info.done or info.done <= errors:
         return NOTHING

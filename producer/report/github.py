@@ -13,7 +13,9 @@ from typing import Any, BinaryIO, Final
 from producer import kinds
 from producer.aggregate.gates import gate_line
 from producer.report.cells import plain
+from producer.report.interfaces import unpainted
 from producer.report.junit import JunitTest
+from producer.report.verdict_line import verdict_of
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 100
@@ -55,12 +57,14 @@ class GithubReport(_Failures):
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the Markdown."""
         counts = document["counts"]
-        lines = [f"## Proctor: {html(self.info.run)}", "", f"{html(_verdict(document))}", ""]
+        screen = kinds.of(self.info.kind).screen.load()
+        lines = [f"## {html(verdict_of(document))}", ""]
+        lines += [f"Proctor run {html(self.info.run)}, {html(screen.headline(document))}", ""]
         lines += _table(
             ["outcome", "items"], [[word, f"{number:,}"] for word, number in counts.items() if number]
         )
         lines += [f"- {html(gate_line(gate))}" for gate in document.get("gates", ())] + [""]
-        lines += _folded("Summary", kinds.of(self.info.kind).screen.load().summary(document), is_open=True)
+        lines += _folded("Summary", screen.summary(document, unpainted), is_open=True)
         for heading, kept, number in (
             ("Errors", self.errors, counts["error"]),
             ("Failed", self.failures, counts.get("failed", 0)),
@@ -123,13 +127,6 @@ _MARKDOWN: Final = str.maketrans({sign: f"&#{ord(sign)};" for sign in "\\`*_~[]|
 def _quiet(text: str) -> str:
     """Escapes HTML, and what the runner takes for a command in the output of a step."""
     return escape(text).replace("::", "&#58;:").replace("##[", "&#35;#[")
-
-
-def _verdict(document: Mapping[str, Any]) -> str:
-    """Says in a line how the run ended."""
-    counts, state = document["counts"], document["state"]
-    good = counts["passed"] + counts["decided"]
-    return f"{state}: {good:,} of {counts['total']:,} items succeeded, exit code {document['exit']}"
 
 
 def _failure(test: JunitTest) -> list[str]:

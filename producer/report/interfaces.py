@@ -33,24 +33,40 @@ class Report(Protocol):
         """Takes the document, after the last row."""
 
 
-class Details(Report, Protocol):
-    """Shows single items below the summary of a run."""
+Paint = Callable[[str, str], str]
+"""Colours a text, given a style: `bold`, `dim`, `red`, `green`, `yellow` or `cyan`."""
 
-    def text(self) -> str:
+
+def unpainted(text: str, style: str) -> str:
+    """Returns a text as it is, where colours are not wanted."""
+    del style
+    return text
+
+
+class Details(Report, Protocol):
+    """Shows single items between the figures of a run and its verdict."""
+
+    def text(self, paint: Paint = unpainted) -> str:
         """Returns what was collected; empty when nothing is to be shown."""
 
 
 class Screen(NamedTuple):
     """What a terminal shows of a run."""
 
-    summary: Callable[[Mapping[str, Any]], str]
-    """Writes a document for people: a line that names the run, a headline, and more."""
+    summary: Callable[[Mapping[str, Any], Paint], str]
+    """Writes a document for people: a line that names the run, and its figures."""
+    headline: Callable[[Mapping[str, Any]], str]
+    """Writes in one line what the run is and how far it came."""
+    outcome: Callable[[Mapping[str, Any]], str]
+    """Says in one line what came out; errors, skipped items and gates are added to it."""
     columns: Sequence[str]
     """Headings of the table of results."""
     cells: Callable[[Sequence[Any]], list[list[str]]]
     """Makes the cells of some rows."""
-    wide_only: frozenset[str] = frozenset()
-    """Columns that a narrow terminal does without."""
+    spare: Sequence[str] = ()
+    """Columns that a narrow terminal does without, in this order."""
+    names: Sequence[str] = ()
+    """Columns that a narrow terminal cuts in the middle of their cells; the last column is cut at its end."""
     right: Sequence[str] = ()
     """Columns whose cells stand to the right."""
     details: Callable[[RunInfo, bool], Details] | None = None

@@ -75,7 +75,7 @@ def test_missed_targets_are_exit_1(cli: Cli) -> None:
     assert done.code == 1, done
     assert "FAIL" in done.out
     assert "finished: 50 queries" in done.out
-    assert '✗ Q-01  must_contain: lacks "' in done.out
+    assert '    Q-01 lacks "' in done.out
     assert "40 more: `proctor results eval-" in done.out
 
 

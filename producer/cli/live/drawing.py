@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from producer.cli.live.progress import Progress, decisions, figures, money
+from producer.cli.live.progress import Progress, figures, money, outcomes
 from producer.cli.output import printable
 from producer.text import count, share
 from shared.names import FINAL_STATES
@@ -65,7 +65,7 @@ def draw(progress: Progress, width: int) -> Group:
     lines = [
         head,
         _bar(progress, width),
-        _pairs([*decisions(progress.tally, progress.kind), *money(progress)]),
+        _pairs([*outcomes(progress), *money(progress)]),
         _pairs(figures(progress)),
         *(_line(("limit  ", "dim"), printable(limit)) for limit in progress.calls.limits),
         *(

@@ -11,6 +11,7 @@ from producer.cli.live.progress import Meter, Progress
 from producer.cli.live.upstream_monitor import UpstreamMonitor
 from producer.cli.live.view import View
 from producer.cli.local.local_workers import LocalWorkers
+from producer.cli.runs_table import is_freeform
 from producer.cli.session import Session
 from producer.text import duration
 from shared.clock import now_ms
@@ -113,6 +114,7 @@ class Follower:
             kind=info.kind,
             why=self._wait_reason(info, workers, queued, is_stalled=rate_s == 0),
             calls=self._monitor.calls,
+            is_freeform=is_freeform(info),
         )
         self._view.show(self._last)
         return info

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from producer.text import count, duration, rate, share
+from producer.text import count, duration, rate, share, small_cost
 from shared.kinds import TURNS, Kind
 from shared.names import FINAL_STATES, Outcome, RunState
 
@@ -72,6 +72,8 @@ class Progress:
     """Its kind."""
     calls: Calls = NO_CALLS
     """Its calls to upstreams."""
+    is_freeform: bool = False
+    """Whether its outputs are only shown, not checked."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -126,6 +128,22 @@ def decisions(tally: Mapping[str, int], kind: Kind = TURNS) -> list[tuple[str, s
     return pairs
 
 
+def outcomes(progress: Progress) -> list[tuple[str, str]]:
+    """Returns counts of outcomes of a run as word and number.
+
+    >>> from shared.kinds import CASES
+    >>> tally = {"passed": 6, "error": 1}
+    >>> outcomes(Progress("c-1", "running", 7, 9, tally, 2.0, 2, 1, kind=CASES, is_freeform=True))
+    [('not checked', '6'), ('errors', '1')]
+    """
+    pairs = decisions(progress.tally, progress.kind)
+    if not progress.is_freeform:
+        return pairs
+    verdicts = (Outcome.PASSED, Outcome.FAILED)
+    answers = sum(progress.tally.get(word, 0) for word in verdicts)
+    return [("not checked", count(answers)), *(pair for pair in pairs if pair[0] not in verdicts)]
+
+
 def money(progress: Progress) -> list[tuple[str, str]]:
     """Returns the cost of the run, with its cap if it has one; empty if the cost is unknown.
 
@@ -135,7 +153,7 @@ def money(progress: Progress) -> list[tuple[str, str]]:
     spent, cap = progress.cost_usd, progress.calls.cap_usd
     if spent is None:
         return []
-    return [("cost", f"${spent:.4f}" if cap is None else f"${spent:.4f} of {_dollars(cap)}")]
+    return [("cost", small_cost(spent) if cap is None else f"{small_cost(spent)} of {_dollars(cap)}")]
 
 
 def _dollars(usd: float) -> str:
@@ -157,7 +175,10 @@ def without_numbers(why: str) -> str:
 
 
 def figures(progress: Progress) -> list[tuple[str, str]]:
-    """Returns rate, time, calls in flight, queue and workers as word and number, if known."""
+    """Returns rate, time, calls in flight, queue and workers as word and number, if known.
+
+    An empty queue is left out: all that is left is in the hands of workers.
+    """
     pairs = []
     if progress.rate_s is not None and progress.state == RunState.RUNNING:
         pairs.append(("rate", rate(progress.rate_s)))
@@ -166,8 +187,9 @@ def figures(progress: Progress) -> list[tuple[str, str]]:
         pairs.append(("left", duration(progress.left_s)))
     if progress.calls.in_flight is not None and progress.state not in FINAL_STATES:
         pairs.append(("in flight", count(progress.calls.in_flight)))
-    pairs += [("queue", count(progress.queued)), ("workers", count(progress.workers))]
-    return pairs
+    if progress.queued != 0:
+        pairs.append(("queue", count(progress.queued)))
+    return [*pairs, ("workers", count(progress.workers))]
 
 
 def plain_line(progress: Progress) -> str:
@@ -177,7 +199,7 @@ def plain_line(progress: Progress) -> str:
     't-1 running 5/10 (50 %) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
     """
     done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
-    pairs = [*decisions(progress.tally, progress.kind), *money(progress)]
+    pairs = [*outcomes(progress), *money(progress)]
     words = " ".join(f"{word} {number}" for word, number in pairs)
     rest = " ".join(f"{word} {number}" for word, number in figures(progress))
     line = f"{progress.run} {progress.state} {done} {words} | {rest}"

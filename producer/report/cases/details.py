@@ -1,12 +1,17 @@
 """What a terminal shows of single cases: outputs by prompt, or what failed, or each stage of each case."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from producer.aggregate.case_groups import failed_checks
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.wording import check_lines, dollars, seconds
 from producer.report.cells import plain
-from producer.tables import boxed_table, panel, terminal_width
+from producer.report.interfaces import Paint, unpainted
+from producer.tables import boxed_table, hanging, panel, terminal_width
 from shared.codecs.item_rows import ItemRow
 
 PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
@@ -14,7 +19,9 @@ PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
 MOST_PROMPTS: Final = 50
 """Prompts of a freeform run whose outputs are shown; a report has them all."""
 MOST_FAILURES: Final = 5
-"""Failures of each model that are shown."""
+"""Reasons of each model that are shown."""
+MOST_NAMES: Final = 3
+"""Cases that a line of equal failures names."""
 MOST_VERBOSE: Final = 200
 """Cases whose stages are shown."""
 PROMPT_CHARS: Final = 100
@@ -24,6 +31,8 @@ LEAST_ROOM: Final = 20
 """Characters of a prompt, however narrow the terminal is."""
 OUTPUT_CHARS: Final = 500
 MESSAGE_CHARS: Final = 400
+_VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:]*')
+"""Quoted texts and numbers in a message."""
 MARKS: Final = {"pass": "✓", "fail": "✗", "skipped": "·"}
 COLUMNS: Final = ("Model", "Output", "Latency", "Cost")
 
@@ -50,30 +59,32 @@ class FreeformDetails:
         """Keeps the run's id, for commands in the text."""
         self._run = document["run_id"]
 
-    def text(self) -> str:
+    def text(self, paint: Paint = unpainted) -> str:
         """Draws the panel, and a table for each prompt."""
         parts = [panel(PANEL)]
         ordered = sorted(self._prompts.items(), key=lambda each: each[0][0])  # stable: prompts in their order
         for (at, name), (prompt, cells) in ordered:
             drawn = boxed_table(COLUMNS, cells, wraps="Output", right=COLUMNS[2:])
-            parts.append(f"Prompt {at + 1}{_named(name)}: {prompt}\n\n{drawn}")
+            heading = paint(f"Prompt {at + 1}{_named(name)}:", "bold")
+            parts.append(f"{heading} {prompt}\n\n{drawn}")
         if self._more:
             parts.append(f"{len(self._more):,} more prompts: `proctor report {self._run} -o report.html`")
         return "\n\n".join(parts)
 
 
 class FailureDetails:
-    """Collects the first failures of each model.
+    """Collects failures by their reason: equal ones are one line with a count and the first names.
 
     Args:
-        is_verbose: whether each case is shown with its stages.
+        is_verbose: whether each case is shown with its stages instead.
     """
 
     def __init__(self, *, is_verbose: bool = False) -> None:
         self._is_verbose = is_verbose
         self._run = ""
-        self._lines = list[str]()
-        self._failures: dict[str, int] = {}
+        self._verbose = list[str]()
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self._of_model = Counter[str]()
         self._shown = self._left = 0
 
     def page(self, rows: Sequence[ItemRow]) -> None:
@@ -81,26 +92,82 @@ class FailureDetails:
         for case in opened(rows):
             if self._is_verbose:
                 if self._shown < MOST_VERBOSE:
-                    self._lines += [*_failure(case), *_stages(case)]
-                self._shown += 1
-            elif case.result is not None and not case.result["passed"]:
-                number = self._failures[case.item.model] = self._failures.get(case.item.model, 0) + 1
-                if number <= MOST_FAILURES:
-                    self._lines += _failure(case)
+                    self._verbose += [*_case(case), *_stages(case)]
+                    self._shown += 1
+                else:
+                    self._left += 1
+            elif case.code or (case.result is not None and not case.result["passed"]):
+                self._add(case)
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Keeps the run's id, for commands in the text."""
         self._run = document["run_id"]
 
-    def text(self) -> str:
-        """Writes them one under the other; empty when nothing is to be shown."""
-        lines = list(self._lines)
-        left = sum(max(0, number - MOST_FAILURES) for number in self._failures.values())
-        left += max(0, self._shown - MOST_VERBOSE)
-        if left:
+    def text(self, paint: Paint = unpainted) -> str:
+        """Writes them one under the other, the most frequent reason first; empty when nothing failed."""
+        lines = list(self._verbose)
+        for group in sorted(self._groups.values(), key=lambda group: -group.number):
+            lines += _equal_failures(group) if group.number > 1 else group.first
+        if self._left:
             only_failed = "" if self._is_verbose else " --failed"
-            lines.append(f"{left:,} more: `proctor results {self._run}{only_failed}`")
-        return "\n".join(lines)
+            lines.append(f"{self._left:,} more: `proctor results {self._run}{only_failed}`")
+        return "\n".join(_painted(line, paint) for line in lines)
+
+    def _add(self, case: OpenedCase) -> None:
+        """Counts a failure, and names it while there are few with the same reason."""
+        reason = _reason(case)
+        group = self._groups.get(reason)
+        if group is None:
+            if self._of_model[case.item.model] >= MOST_FAILURES:
+                self._left += 1
+                return
+            self._of_model[case.item.model] += 1
+            message = plain(case.message, MESSAGE_CHARS)
+            group = self._groups[reason] = _Group(_case(case), _status(case), message)
+        group.number += 1
+        if len(group.names) < MOST_NAMES:
+            group.names.append(_name(case))
+
+
+@dataclass(slots=True)
+class _Group:
+    """Failures with the same reason."""
+
+    first: list[str]
+    """The lines of the first one."""
+    status: str
+    message: str
+    """Of the first one."""
+    number: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+def _reason(case: OpenedCase) -> tuple[str, str]:
+    """Returns what failures with the same reason have in common: the failed checks, or the message.
+
+    Numbers and quoted texts are left out of messages, since they differ from case to case.
+    """
+    checks = "; ".join(str(row["name"]) for row in failed_checks(case.result))
+    return _status(case), checks or _VALUES.sub("#", plain(case.message, MESSAGE_CHARS))
+
+
+def _equal_failures(group: _Group) -> list[str]:
+    """Writes failures with the same reason: how many, the message of the first, and the first names."""
+    lines = [_line(0, f"✗ {group.number:,} x {group.status}: {group.message}".rstrip(": "))]
+    lines += [_line(4, name) for name in group.names]
+    left = group.number - len(group.names)
+    return lines + [f"    and {left:,} more"] * bool(left)
+
+
+def _painted(line: str, paint: Paint) -> str:
+    """Colours the mark of a line."""
+    styles = {"✗": "red", "✓": "green"}
+    return paint(line[0], styles[line[0]]) + line[1:] if line[:1] in styles else line
+
+
+def _line(indent: int, text: str) -> str:
+    """Indents a line, which wraps where the terminal is narrow."""
+    return " " * indent + hanging(text, " " * (indent + 2))
 
 
 def _named(prompt: str | None) -> str:
@@ -119,18 +186,27 @@ def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
     return model, output, seconds(case.row.latency_ms), dollars(case.row.cost_usd)
 
 
-def _failure(case: OpenedCase) -> list[str]:
-    """Names a case, its status and why."""
-    status = case.code or str((case.result or {}).get("status") or "skipped")
-    mark = "✓" if case.result and case.result["passed"] else "✗"
+def _status(case: OpenedCase) -> str:
+    """Returns the status of a result, or the code of its error."""
+    return case.code or str((case.result or {}).get("status") or "skipped")
+
+
+def _name(case: OpenedCase) -> str:
+    """Names a case, the model, the prompt and the repeat."""
     name = f"case {case.item.case + 1}" + (f" ({plain(case.item.id, PROMPT_CHARS)})" if case.item.id else "")
-    lines = [f"{mark} {name} · {plain(case.item.asked, PROMPT_CHARS)}  {status}"]
+    return f"{name} · {plain(case.item.asked, PROMPT_CHARS)}"
+
+
+def _case(case: OpenedCase) -> list[str]:
+    """Writes a case, its status and why."""
+    mark = "✓" if case.result and case.result["passed"] else "✗"
+    lines = [_line(0, f"{mark} {_name(case)}  {_status(case)}")]
     # The prompt only reminds of the case: it never takes more than its line.
     room = terminal_width() - PROMPT_MARGIN
     lines.append(f"    input: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
-    lines += [f"    {plain(case.message, MESSAGE_CHARS)}"] * bool(case.message)
+    lines += [_line(4, plain(case.message, MESSAGE_CHARS))] * bool(case.message)
     failed = check_lines(case.result)
-    return lines + [f"    {plain(line, MESSAGE_CHARS)}" for line in failed] * (len(failed) > 1)
+    return lines + [_line(4, plain(line, MESSAGE_CHARS)) for line in failed] * (len(failed) > 1)
 
 
 def _stages(case: OpenedCase) -> list[str]:
@@ -138,15 +214,15 @@ def _stages(case: OpenedCase) -> list[str]:
     lines = []
     result = case.result or {}
     for stage in result.get("stages") or ():
-        head = f"    {MARKS.get(stage['outcome'], '?')} {stage['stage']}"
-        lines.append(f"{head}: {plain(str(stage['reason']), MESSAGE_CHARS)}".rstrip(": "))
+        head = f"{MARKS.get(stage['outcome'], '?')} {stage['stage']}"
+        lines.append(_line(4, f"{head}: {plain(str(stage['reason']), MESSAGE_CHARS)}".rstrip(": ")))
         for key, value in (stage.get("detail") or {}).items():
             if value not in (None, "", [], {}) and key != "votes":  # the reply has them in words
-                lines.append(f"        {key}: {plain(str(value), MESSAGE_CHARS)}")
-    lines += [f"    {plain(line, MESSAGE_CHARS)}" for line in check_lines(result, only_failed=False)]
+                lines.append(_line(8, f"{key}: {plain(str(value), MESSAGE_CHARS)}"))
+    lines += [_line(4, plain(line, MESSAGE_CHARS)) for line in check_lines(result, only_failed=False)]
     for sort, found in (result.get("differences") or {}).items():
         if found and isinstance(found, list | dict):
-            lines.append(f"      {sort}: {plain(str(found), MESSAGE_CHARS)}")
+            lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))
     if result.get("raw_output") is not None:
-        lines.append(f"    output: {plain(str(result['raw_output']), OUTPUT_CHARS)}")
+        lines.append(_line(4, f"output: {plain(str(result['raw_output']), OUTPUT_CHARS)}"))
     return lines

@@ -1,14 +1,13 @@
-"""Writes a cases run for a terminal: models by pass rate and what failed, or outputs prompt by prompt."""
+"""Writes a cases run for a terminal: models by pass rate, groups by prompt, tag and check, and results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import ranked
 from producer.report.cases.details import FailureDetails, FreeformDetails
-from producer.report.cases.groups import group_tables
+from producer.report.cases.groups import GroupTable, group_tables
 from producer.report.cases.judge_trust import judge_lines, lines_of_judges
 from producer.report.cases.opened_rows import opened
-from producer.report.cases.wording import COLUMNS as SURE
 from producer.report.cases.wording import (
     FREEFORM,
     REPEATS,
@@ -17,15 +16,15 @@ from producer.report.cases.wording import (
     dollars,
     headline,
     model_and_prompt,
+    outcome,
     percent,
     remarks,
     repeat_rows,
     seconds,
-    sure_rows,
 )
 from producer.report.cells import plain
-from producer.report.interfaces import Details, Screen
-from producer.tables import boxed_table
+from producer.report.interfaces import Details, Paint, Screen, unpainted
+from producer.tables import fitted_table, hanging
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import SNAPSHOT_KEY
 from shared.runs import RunInfo
@@ -34,25 +33,42 @@ COLUMNS: Final = ("item", "case", "model", "outcome", "status", "latency", "cost
 """Of the table of results."""
 CELL_CHARS: Final = 60
 """Longest text in a cell."""
+MESSAGE_CHARS: Final = 160
 MOST_ROWS: Final = 50
 """Rows of a table by prompt, tag or check."""
-STANDARD: Final = ("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Tokens/s", "Cost")
+RATE: Final = "Pass rate"
+OF_ALL: Final = "Of all"
+OF_ANSWERED: Final = "Of answered"
+"""The two take the place of `RATE` where items ended in error, which have no answer."""
+STANDARD: Final = (
+    *("Model", RATE, OF_ALL, OF_ANSWERED, "95 % interval", "Passed", "Errors", "Skipped"),
+    *("P50", "P95", "n", "Tokens/s", "Cost"),
+)
 SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost", "n")
+SPARE: Final = (
+    *("n", "Consistent", "Unanimous", "Agrees with labels", "Judged", "Score interval"),
+    *("P50", "Not asked", "Skipped", "Tokens/s", "95 % interval"),
+)
+"""Columns that a narrow terminal does without, in this order; reports have them."""
+GOOD_PERCENT: Final = 90
+FAIR_PERCENT: Final = 70
+"""Pass rates from these on are green and yellow, as in the document; all others are red."""
 
 
-def summary_text(document: Mapping[str, Any]) -> str:
+def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     """Writes models, outcomes, cost and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
+        paint: colours headings and rates.
     """
     summary = document["summary"]
     name = f"{plain(summary['name'], CELL_CHARS)}  {plain(summary['source'], CELL_CHARS)}"
-    lines = [f"{document['run_id']}  {name}".rstrip(), headline(document), ""]
-    lines += _models(document).split("\n") if summary["models"] else []
-    lines += _certainty(document)
-    lines += _groups(document)
-    lines += ["", " · ".join(remarks(document))]
+    lines = [paint(f"{document['run_id']}  {name}".rstrip(), "bold"), ""]
+    lines += _models(document, paint) if summary["models"] else []
+    lines += _repeats(document, paint)
+    lines += _groups(document, paint)
+    lines += [""] * bool(lines[-1]) + [hanging(" · ".join(remarks(document)), "  ")]
     lines += _judges(document)
     if summary["errors"]:
         told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
@@ -72,14 +88,15 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
             str((case.result or {}).get("status") or ""),
             seconds(case.row.latency_ms) if case.result else "",
             dollars(case.row.cost_usd) if case.result and not case.code else "",
-            plain(f"{case.code}: {case.message}" if case.code else case.message, CELL_CHARS),
+            plain(f"{case.code}: {case.message}" if case.code else case.message, MESSAGE_CHARS),
         ]
         for case in opened(rows)
     ]
 
 
-def _models(document: Mapping[str, Any]) -> str:
+def _models(document: Mapping[str, Any], paint: Paint) -> list[str]:
     """Draws one line for each model."""
+    models = document["summary"]["models"]
     if document["summary"]["mode"] == FREEFORM:
         fast = [
             (
@@ -88,23 +105,75 @@ def _models(document: Mapping[str, Any]) -> str:
                 seconds(model["latency_ms"].get("p95")),
                 _throughput(model),
                 dollars(model["cost_usd"]),
-                f"{model['latency_n']:,}",
+                _count(model["latency_n"]),
             )
             for model in by_latency(document)
         ]
-        return boxed_table(SPEED, fast, wraps="Model", right=SPEED[1:])
-    rows = [
-        (
-            plain(model["model"], CELL_CHARS),
-            percent(model["pass_rate"]),
-            *(f"{model[word]:,}" for word in ("passed", "failed", "errors")),
-            seconds(model["latency_ms"].get("p95")),
-            _throughput(model),
-            dollars(model["cost_usd"]),
-        )
-        for model in by_pass_rate(document)
+        return table_lines(SPEED, fast, paint)
+    has_errors = any(model["errors"] for model in models)
+    return table_lines(
+        STANDARD, [_model_row(model, has_errors=has_errors) for model in by_pass_rate(document)], paint
+    )
+
+
+def _model_row(model: Mapping[str, Any], *, has_errors: bool) -> list[str]:
+    """Writes the cells of `STANDARD`; a figure that does not exist leaves its cell empty."""
+    rates, is_answered = model["rates"], model["pass_rate"] is not None
+    low, high = 100 * rates["pass_rate"]["low"], 100 * rates["pass_rate"]["high"]
+    of_answered = percent(rates["pass_rate_of_answered"]["value"]) if is_answered else ""
+    return [
+        plain(model["model"], CELL_CHARS),
+        "" if has_errors else percent(model["pass_rate"]),
+        percent(model["pass_rate"]) if has_errors else "",
+        of_answered if has_errors else "",
+        f"{low:.1f}-{high:.1f}%" if is_answered else "",
+        f"{model['passed']:,} of {rates['pass_rate']['n']:,}",
+        _count(model["errors"]),
+        _count(model["skipped"]),
+        seconds(model["latency_ms"].get("p50")),
+        seconds(model["latency_ms"].get("p95")),
+        _count(model["latency_n"]),
+        _throughput(model),
+        dollars(model["cost_usd"]),
     ]
-    return boxed_table(STANDARD, rows, wraps="Model", right=STANDARD[1:])
+
+
+def table_lines(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], paint: Paint, *, names: int = 1
+) -> list[str]:
+    """Draws a table of figures, its headings grey and its rates in the colours of the document."""
+
+    def painted(heading: str, cell: str) -> str:
+        style = _style(heading, cell.strip())
+        return paint(cell, style) if style else cell
+
+    first, *rest = fitted_table(columns, rows, names=names, spare=SPARE, paint=painted)
+    return [paint(first, "dim"), *rest]
+
+
+def _style(heading: str, cell: str) -> str:
+    """Returns the colour of a cell; empty for most.
+
+    >>> _style("Pass rate", "95.0%"), _style("Of all", "no answers"), _style("Cost", "$0.10")
+    ('green', 'red', '')
+    """
+    if heading in {RATE, OF_ALL, OF_ANSWERED}:
+        rate = float(cell[:-1]) if cell.endswith("%") else 0.0
+        return (
+            ""
+            if not cell
+            else "green"
+            if rate >= GOOD_PERCENT
+            else "yellow"
+            if rate >= FAIR_PERCENT
+            else "red"
+        )
+    return "red" if heading == "Errors" and cell else ""
+
+
+def _count(number: int) -> str:
+    """Writes a count that is worth its place; empty for nothing."""
+    return f"{number:,}" if number else ""
 
 
 def _judges(document: Mapping[str, Any]) -> list[str]:
@@ -113,36 +182,45 @@ def _judges(document: Mapping[str, Any]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _certainty(document: Mapping[str, Any]) -> list[str]:
-    """Says how sure the figures are, in tables of their own: a terminal of 80 columns has no room beside."""
-    lines = list[str]()
-    if document["summary"]["mode"] != FREEFORM:
-        lines += _table(("Model", *SURE), sure_rows(document))
-    return lines + _table(REPEATS, repeat_rows(document))
+def _repeats(document: Mapping[str, Any], paint: Paint) -> list[str]:
+    """Draws what models said when they were asked again."""
+    rows = [(plain(name, CELL_CHARS), *cells) for name, *cells in repeat_rows(document)]
+    return ["", paint("Repeats", "bold"), *table_lines(REPEATS, rows, paint)] if rows else []
 
 
-def _groups(document: Mapping[str, Any]) -> list[str]:
+def _groups(document: Mapping[str, Any], paint: Paint) -> list[str]:
     """Draws the tables by score, prompt, tag and check."""
     lines = list[str]()
     for table in group_tables(document):
-        rows = table.rows[:MOST_ROWS]
-        lines += ["", table.title]
-        safe = [
-            [plain(cell, CELL_CHARS) if at < table.names else cell for at, cell in enumerate(row)]
-            for row in rows
-        ]
-        lines += boxed_table(
-            table.columns, safe, wraps=table.columns[0], right=table.columns[table.names :]
-        ).split("\n")
-        left = len(table.rows) - len(rows)
-        lines += [f"{left:,} more: `proctor report {document['run_id']} -o report.html`"] * bool(left)
+        columns, rows = _compact(table)
+        lines += ["", paint(table.title, "bold")]
+        lines += table_lines(columns, rows[:MOST_ROWS], paint, names=table.names)
+        left = len(rows) - MOST_ROWS
+        if left > 0:
+            lines.append(f"{left:,} more: `proctor report {document['run_id']} -o report.html`")
     return lines
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Draws a table whose first cells are names of models; nothing without rows."""
-    safe = [(plain(name, CELL_CHARS), *cells) for name, *cells in rows]
-    return boxed_table(columns, safe, wraps=columns[0], right=columns[1:]).split("\n") if safe else []
+def _compact(table: GroupTable) -> tuple[list[str], list[list[str]]]:
+    """Joins passed and failed to one column, as `3 of 4`, and makes names safe; a count of 0 is left out."""
+    columns = list(table.columns)
+    rows = [
+        [
+            plain(cell, CELL_CHARS) if at < table.names else "" if cell == "0" else cell
+            for at, cell in enumerate(row)
+        ]
+        for row in table.rows
+    ]
+    if "Failed" not in columns:
+        return columns, rows
+    at = columns.index("Passed")
+    counted = [columns.index(name) for name in ("Passed", "Failed", "Errors") if name in columns]
+    for row, whole in zip(rows, table.rows, strict=True):
+        total = sum(int(whole[each].replace(",", "")) for each in counted)
+        row[at] = f"{whole[at]} of {total:,}" if total else ""
+        del row[at + 1]
+    del columns[at + 1]
+    return columns, rows
 
 
 def _throughput(model: Mapping[str, Any]) -> str:
@@ -159,9 +237,12 @@ def _details(info: RunInfo, is_verbose: bool) -> Details:  # noqa: FBT001 - the 
 
 SCREEN: Final = Screen(
     summary_text,
+    headline,
+    outcome,
     COLUMNS,
     table_rows,
-    wide_only=frozenset({"cost"}),
+    spare=("cost", "item", "outcome", "latency"),
+    names=("model", "case"),
     right=("latency", "cost"),
     details=_details,
 )

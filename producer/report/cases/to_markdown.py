@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
+from producer.aggregate.gates import gate_line
 from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
@@ -23,6 +24,7 @@ from producer.report.cases.wording import (
     sure_cells,
 )
 from producer.report.cells import markdown
+from producer.report.verdict_line import verdict_of
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -63,12 +65,13 @@ class CasesMarkdownReport:
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
         summary = document["summary"]
-        badge = (
-            "\n\n**Freeform Mode** — outputs for manual inspection, nothing was checked" * self._is_freeform
-        )
+        badge = "**Freeform Mode** — outputs for manual inspection, nothing was checked"
+        gates = "\n".join(f"- {markdown(gate_line(gate))}" for gate in document.get("gates", ()))
         parts = [
-            f"# {markdown(summary['name'], PROMPT_CHARS)}{badge}",
-            f"{headline(document)} · run `{document['run_id']}`",
+            f"# {markdown(str(verdict_of(document)))}",
+            *[badge] * self._is_freeform,
+            *[gates] * bool(gates),
+            f"{markdown(summary['name'], PROMPT_CHARS)} · {headline(document)} · run `{document['run_id']}`",
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",
             _models(document, is_freeform=self._is_freeform),

@@ -5,14 +5,12 @@ from typing import Any, Final
 
 from producer.aggregate.case_groups import failed_checks
 from producer.aggregate.turns import share
-from producer.text import duration, plural
+from producer.report.verdict_line import NO_ANSWERS, rated
+from producer.text import cost, duration, plural
 from shared.contracts.case_run import CasePayload
 
 FREEFORM: Final = "freeform"
-SMALL_USD: Final = 0.01
 NONE: Final = "-"
-NO_ANSWERS: Final = "no answers"
-"""Stands in the place of a pass rate."""
 
 
 def seconds(latency_ms: float | None) -> str:
@@ -27,12 +25,10 @@ def seconds(latency_ms: float | None) -> str:
 def dollars(cost_usd: float | None) -> str:
     """Writes a cost; small ones with four decimals.
 
-    >>> dollars(0.0002), dollars(1.5), dollars(0.0), dollars(None)
-    ('$0.0002', '$1.50', '$0.00', 'unknown')
+    >>> dollars(0.0002), dollars(0.00001), dollars(1.5), dollars(0.0), dollars(None)
+    ('$0.0002', '<$0.0001', '$1.50', '$0.00', 'unknown')
     """
-    if cost_usd is None:
-        return "unknown"
-    return f"${cost_usd:.4f}" if 0 < cost_usd < SMALL_USD else f"${cost_usd:.2f}"
+    return "unknown" if cost_usd is None else cost(cost_usd)
 
 
 def percent(rate: float | None) -> str:
@@ -97,6 +93,20 @@ def headline(document: Mapping[str, Any]) -> str:
     return f"{text} in {duration(summary['duration_s'])}"
 
 
+def outcome(document: Mapping[str, Any]) -> str:
+    """Says in one line what came out: rates with their interval, or that nothing was checked.
+
+    >>> outcome({"counts": {"passed": 3, "failed": 0, "error": 0}, "summary": {"mode": "freeform"}})
+    '3 outputs, not checked'
+    """
+    counts = document["counts"]
+    answers, errors = counts["passed"] + counts["failed"], counts["error"]
+    if document["summary"]["mode"] != FREEFORM or not answers:
+        return rated(counts)
+    outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")
+    return f"{outputs}, not checked"
+
+
 def by_pass_rate(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Sorts the models of a summary: the best first, then by name; those without an answer last."""
     models = document["summary"]["models"]
@@ -120,16 +130,19 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     tokens = sum(model["prompt_tokens"] + model["completion_tokens"] for model in summary["models"])
     cached = sum(model["cached"] for model in summary["models"])
     unknown = sum(model["cost_unknown"] for model in summary["models"])
-    cost = f"cost {dollars(summary['known_cost_usd'])}"
+    spent = f"cost {dollars(summary['known_cost_usd'])}"
     if unknown:
-        cost = (
-            f"{cost} and {plural(unknown, 'call')} of unknown price"
+        spent = (
+            f"{spent} and {plural(unknown, 'call')} of unknown price"
             if summary["known_cost_usd"]
             else "cost unknown"
         )
-    told = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}", f"errors {counts['error']:,}"]
+    told = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}"]
+    if summary["mode"] == FREEFORM:
+        told = [f"not checked {counts['passed'] + counts['failed']:,}"]
+    told += [f"errors {counts['error']:,}"]
     told += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
-    told += [cost, f"tokens {tokens:,}"]
+    told += [spent, f"tokens {tokens:,}"]
     told += [f"cached {cached:,}"] * bool(cached)
     told += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
     judge = summary["judge"]
@@ -155,11 +168,6 @@ def sure_cells(model: Mapping[str, Any]) -> list[str]:
     rate = model["rates"]["pass_rate"]
     interval = f"{100 * rate['low']:.1f}-{100 * rate['high']:.1f}%" if rate["n"] else NONE
     return [interval, seconds(model["latency_ms"].get("p50")), f"{model['latency_n']:,}"]
-
-
-def sure_rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Writes a row for each model: its name, not made safe, and the cells of `COLUMNS`."""
-    return [[model["model"], *sure_cells(model)] for model in _models(document)]
 
 
 def repeat_rows(document: Mapping[str, Any]) -> list[list[str]]:

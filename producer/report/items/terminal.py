@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
-from producer.report.interfaces import Screen
+from producer.report.interfaces import Paint, Screen, unpainted
 from producer.report.items.opened_rows import opened
+from producer.report.verdict_line import rated
 from producer.text import duration, plural
 from shared.codecs.item_rows import ItemRow
 
@@ -27,15 +28,26 @@ def headline(document: Mapping[str, Any]) -> str:
     return f"{text} in {duration(summary['duration_s'])}"
 
 
-def summary_text(document: Mapping[str, Any]) -> str:
+def outcome(document: Mapping[str, Any]) -> str:
+    """Says in one line what came out.
+
+    >>> outcome({"counts": {"passed": 2, "failed": 1, "error": 1, "decided": 0}})
+    '2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed'
+    """
+    counts = document["counts"]
+    return rated({**counts, "passed": counts["passed"] + counts["decided"]})
+
+
+def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     """Writes counts, latencies and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
+        paint: colours the name of the run.
     """
     summary, counts = document["summary"], document["counts"]
     source = plain(summary["source"], CELL_CHARS)
-    lines = [f"{document['run_id']}  {source}".rstrip(), headline(document), ""]
+    lines = [paint(f"{document['run_id']}  {source}".rstrip(), "bold"), ""]
     lines.append(" · ".join(f"{word} {number:,}" for word, number in outcomes_of(counts).items()))
     if latencies := summary.get("latency_ms"):
         lines.append(f"latency: {', '.join(f'{name} {time:,} ms' for name, time in latencies.items())}")
@@ -72,5 +84,5 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
     ]
 
 
-SCREEN: Final = Screen(summary_text, COLUMNS, table_rows, right=("attempts", "latency"))
+SCREEN: Final = Screen(summary_text, headline, outcome, COLUMNS, table_rows, right=("attempts", "latency"))
 """What a terminal shows of a run."""

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO, Final
 from producer.report.cells import markdown
 from producer.report.items.opened_rows import cells_of, columns_of, opened
 from producer.report.items.terminal import headline, outcomes_of
+from producer.report.verdict_line import verdict_of
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -34,7 +35,12 @@ class ItemsMarkdownReport:
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
         run, columns = self._info.run, columns_of(self._info.kind)
-        lines = [f"# {markdown(run)}", "", f"{headline(document)}.", ""]
+        lines = [
+            f"# {markdown(str(verdict_of(document)))}",
+            "",
+            f"Run {markdown(run)}, {headline(document)}.",
+            "",
+        ]
         lines += ["| outcome | items |", "| --- | --- |"]
         lines += [f"| {word} | {number:,} |" for word, number in outcomes_of(document["counts"]).items()]
         lines += ["", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]

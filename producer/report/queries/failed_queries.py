@@ -1,12 +1,15 @@
-"""What a terminal shows of single queries after a run: those that failed, and errors by their message."""
+"""What a terminal shows of single queries after a run: those that failed, by check, and errors by message."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.report.cells import plain
+from producer.report.interfaces import Paint, unpainted
 from producer.report.queries.check_reasons import failures
 from producer.report.queries.opened_rows import opened
 from producer.tables import hanging
+from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 
 MOST_FAILURES: Final = 10
@@ -18,11 +21,12 @@ MESSAGE_CHARS: Final = 300
 
 
 class QueryFailures:
-    """Collects failed queries one by one, and equal errors as one line with their count."""
+    """Collects failed queries by the first check that failed, and equal errors as one line with a count."""
 
     def __init__(self) -> None:
         self._run = ""
-        self._failed = list[str]()
+        self._failed: dict[str, list[str]] = {}
+        self._failures = Counter[str]()
         self._errors: dict[str, list[str]] = {}
         self._numbers: dict[str, int] = {}
         self._left = 0
@@ -35,26 +39,39 @@ class QueryFailures:
             name = plain(query.result["id"], NAME_CHARS)
             if query.code:
                 self._add_error(plain(query.error, MESSAGE_CHARS), name)
-            elif len(self._failed) < MOST_FAILURES:
-                why = plain("; ".join(failures(query.result)), MESSAGE_CHARS)
-                self._failed.append(f"✗ {name}  {why}")
             else:
-                self._left += 1
+                self._add_failure(failures(query.result), name)
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Keeps the run's id, for the command that lists the rest."""
         self._run = document["run_id"]
 
-    def text(self) -> str:
-        """Writes them one under the other; empty when nothing failed."""
-        lines = list(self._failed)
+    def text(self, paint: Paint = unpainted) -> str:
+        """Writes them one under the other, the most frequent check first; empty when nothing failed."""
+        lines = list[str]()
+        for check, number in self._failures.most_common():
+            lines.append(f"✗ {check} failed: {plural(number, 'query')}")
+            lines += [f"    {hanging(line, ' ' * 6)}" for line in self._failed[check]]
         for error, names in self._errors.items():
             number = self._numbers[error]
             some = ", ".join(names) + (f" and {number - len(names):,} more" if number > len(names) else "")
-            lines.append(f"✗ {number:,} x {error} ({some})" if number > 1 else f"✗ {some}  {error}")
+            lines.append(hanging(f"✗ {number:,} x {error} ({some})" if number > 1 else f"✗ {some}  {error}"))
         if self._left:
             lines.append(f"{self._left:,} more: `proctor results {self._run} --failed`")
-        return "\n".join(map(hanging, lines))
+        marked = (line.startswith("✗") for line in lines)
+        return "\n".join(
+            paint("✗", "red") + line[1:] if mark else line for mark, line in zip(marked, lines, strict=True)
+        )
+
+    def _add_failure(self, found: Sequence[str], name: str) -> None:
+        """Counts a query under the first check that failed, and names it while there are few."""
+        check, _, why = (found[0] if found else "no check").partition(": ")
+        self._failures[check] += 1
+        lines = self._failed.setdefault(check, [])
+        if sum(map(len, self._failed.values())) < MOST_FAILURES:
+            lines.append(plain(f"{name} {'; '.join([why, *found[1:]])}", MESSAGE_CHARS))
+        else:
+            self._left += 1
 
     def _add_error(self, error: str, name: str) -> None:
         """Counts an error, and names the first queries that have it."""

@@ -6,10 +6,11 @@ from typing import Any, Final
 from producer.aggregate.queries import TARGETS, Target, targets
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
-from producer.report.interfaces import Details, Screen
+from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.queries.check_reasons import failures
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.opened_rows import OpenedQuery, opened
+from producer.report.verdict_line import rated
 from producer.text import duration, plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_vocabulary import confidence_of
@@ -21,29 +22,27 @@ CELL_CHARS: Final = 60
 """Longest text in a cell."""
 WHY_CHARS: Final = 160
 """Longest reason."""
+MET: Final = "PASS"
+NO_VALUE: Final = "N/A"
+"""What the document says of a target."""
 _LABELS: Final = max(len(target.label) for target in TARGETS)
 
 
-def summary_text(document: Mapping[str, Any]) -> str:
+def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     """Writes outcomes, metrics against their targets, latencies and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
+        paint: colours the name of the run, and whether targets are met.
     """
     summary, counts = document["summary"], document["counts"]
-    lines = [
-        f"{document['run_id']}  {plain(summary['source'], CELL_CHARS)}".rstrip(),
-        _headline(document),
-        "",
-    ]
-    lines += [_target(target) for target in targets(summary["metrics"])]
-    lines += ["", " · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
+    lines = [paint(f"{document['run_id']}  {plain(summary['source'], CELL_CHARS)}".rstrip(), "bold"), ""]
+    metrics = [_target(each, paint) for each in targets(summary["metrics"]) if each.status != NO_VALUE]
+    lines += [*metrics, ""] if metrics else []
+    lines += [" · ".join(f"{word} {number:,}" for word, number in _remarks(summary, counts))]
     if summary["latency_ms"]:
         times = (f"{name} {time:,} ms" for name, time in summary["latency_ms"].items())
         lines.append(f"latency: {', '.join(times)}")
-    if rate := summary.get("rates", {}).get("pass_rate"):
-        low, high = 100 * rate["low"], 100 * rate["high"]
-        lines.append(f"pass rate {100 * rate['value']:.1f} %, 95 % interval {low:.1f} to {high:.1f} %")
     if summary["errors"]:
         told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
         lines.append("errors by code: " + ", ".join(told))
@@ -82,11 +81,22 @@ def _headline(document: Mapping[str, Any]) -> str:
     return f"{text} in {duration(summary['duration_s'])}"
 
 
-def _target(target: Target) -> str:
+def _outcome(document: Mapping[str, Any]) -> str:
+    """Says in one line what came out: the pass rate, and which targets are missed."""
+    counts, metrics = document["counts"], document["summary"]["metrics"]
+    text = rated(counts)
+    reached = [target for target in targets(metrics) if target.status != NO_VALUE]
+    missed = [target.label for target in reached if target.status != MET]
+    if missed:
+        return f"{text}; {plural(len(missed), 'target')} missed: {', '.join(missed)}"
+    return f"{text}; all {plural(len(reached), 'target')} met" if reached else text
+
+
+def _target(target: Target, paint: Paint) -> str:
     """Writes one metric beside its target."""
-    label = f"{target.label:<{_LABELS}}"
-    value = target.shown(target.value) if target.status != "N/A" else "-"
-    return f"  {label}  {value:>8}  {target.wanted():<9} {target.status}"
+    label, value = f"{target.label:<{_LABELS}}", target.shown(target.value)
+    status = paint(target.status, "green" if target.status == MET else "red")
+    return f"  {label}  {value:>8}  {target.wanted():<9} {status}"
 
 
 def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -109,9 +119,12 @@ def _details(_info: RunInfo, _is_verbose: bool) -> Details:  # noqa: FBT001 - th
 
 SCREEN: Final = Screen(
     summary_text,
+    _headline,
+    _outcome,
     COLUMNS,
     table_rows,
-    wide_only=frozenset({"confidence"}),
+    spare=("confidence", "item", "category"),
+    names=("id", "category"),
     right=("latency",),
     details=_details,
 )

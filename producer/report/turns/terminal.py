@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
-from producer.report.interfaces import Screen
+from producer.report.interfaces import Paint, Screen, unpainted
 from producer.report.turns.opened_rows import opened
 from producer.report.turns.wording import RULES, call_remarks, headline, remarks
+from producer.text import plural
 from shared.runs import TurnRow
 
 BAR_CHARS: Final = 30
@@ -18,18 +19,19 @@ CELL_CHARS: Final = 60
 """Longest text in a cell."""
 
 
-def summary_text(document: Mapping[str, Any]) -> str:
+def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     """Writes decisions, rules, freezes, summaries and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
+        paint: colours the name of the run and the bars.
     """
     summary, counts = document["summary"], document["counts"]
     source = plain(summary["source"], CELL_CHARS)
-    lines = [f"{document['run_id']}  {source}".rstrip(), headline(document), ""]
-    lines += _bars(summary["decisions"], counts["decided"])
+    lines = [paint(f"{document['run_id']}  {source}".rstrip(), "bold"), ""]
+    lines += _bars(summary["decisions"], counts["decided"], paint)
     rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
-    lines += ["", *_bars(rules, counts["decided"]), ""]
+    lines += ["", *_bars(rules, counts["decided"], paint), ""]
     lines.append(" · ".join(f"{word} {number}" for word, number in remarks(document)))
     if calls := call_remarks(document):
         model = plain(summary.get("model", ""), CELL_CHARS)
@@ -60,7 +62,7 @@ def table_rows(rows: Sequence[TurnRow]) -> list[list[str]]:
     ]
 
 
-def _bars(counts: Mapping[str, int], whole: int) -> list[str]:
+def _bars(counts: Mapping[str, int], whole: int, paint: Paint) -> list[str]:
     """Writes counts one under the other, with their share and a bar."""
     names = max(len(name) for name in counts)
     digits = max(len(f"{count:,}") for count in counts.values())
@@ -68,11 +70,32 @@ def _bars(counts: Mapping[str, int], whole: int) -> list[str]:
     for name, count in counts.items():
         part = share(count, whole)
         bar = "█" * round(BAR_CHARS * part / 100)
-        lines.append(f"  {name:<{names}}  {count:>{digits},}  {part:5.1f} %  {bar}".rstrip())
+        text = f"  {name:<{names}}  {count:>{digits},}  {part:5.1f} %"
+        lines.append(f"{text}  {paint(bar, 'cyan')}" if bar else text)
     return lines
 
 
+def _outcome(document: Mapping[str, Any]) -> str:
+    """Says in one line what was decided.
+
+    >>> counts = {"total": 3, "decided": 2}
+    >>> _outcome({"counts": counts, "summary": {"decisions": {"must": 1, "should": 1, "skip": 0}}})
+    '2 of 3 turns decided: 1 must, 1 should'
+    """
+    counts, decisions = document["counts"], document["summary"]["decisions"]
+    decided = "all" if counts["decided"] == counts["total"] else f"{counts['decided']:,} of"
+    words = ", ".join(f"{number:,} {word}" for word, number in decisions.items() if number)
+    return f"{decided} {plural(counts['total'], 'turn')} decided{': ' * bool(words)}{words}"
+
+
 SCREEN: Final = Screen(
-    summary_text, COLUMNS, table_rows, wide_only=frozenset({"message", "outcome"}), right=("rule",)
+    summary_text,
+    headline,
+    _outcome,
+    COLUMNS,
+    table_rows,
+    spare=("message", "outcome", "item"),
+    names=("thread", "message"),
+    right=("rule",),
 )
 """What a terminal shows of a turns run."""

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import gate_line
 from producer.aggregate.turns import ranked, share
-from producer.text import duration, plural
+from producer.text import duration, plural, small_cost
 from shared.names import FINAL_STATES
 
 RULES: Final[Mapping[str, str]] = {
@@ -136,7 +136,7 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         unknown = f" and {plural(calls['cost_unknown'], 'call')} of unknown price" * bool(
             calls["cost_unknown"]
         )
-        remarked.append(("cost", f"${calls['cost_usd']:.4f}{unknown}"))
+        remarked.append(("cost", f"{small_cost(calls['cost_usd'])}{unknown}"))
     elif calls["made"]:
         remarked.append(("cost", "unknown"))
     tokens = [("tokens in", calls["prompt_tokens"]), ("tokens out", calls["completion_tokens"])]

@@ -25,26 +25,36 @@ def repeated() -> list[ItemRow]:
     ]
 
 
-def cells(text: str, name: str, sign: str = "│") -> list[list[str]]:
+def cells(text: str, name: str, sign: str = "") -> list[list[str]]:
     """The cells of all rows of tables that begin with a name."""
-    lines = [line for line in text.splitlines() if re.match(rf"{re.escape(sign)} {name} ", line)]
-    return [[cell.strip() for cell in line.strip(sign).split(sign)] for line in lines]
+    if sign:
+        lines = [line for line in text.splitlines() if re.match(rf"{re.escape(sign)} {name} ", line)]
+        return [[cell.strip() for cell in line.strip(sign).split(sign)] for line in lines]
+    return [re.split(r" {2,}", line) for line in text.splitlines() if re.match(rf"{name}  ", line)]
 
 
 def test_the_terminal_says_how_sure_it_is() -> None:
-    """Below the documented table: interval, median and number of latencies; without repeats nothing more."""
+    """One table has the rate, its interval, median and number of latencies; without repeats nothing more."""
     text = summary_text(document(standard(), run_info()))
-    first, second = cells(text, "good")
-    assert first[:5] == ["good", "100.0%", "2", "0", "0"]
-    assert second == ["good", "34.2-100.0%", "0.40s", "2"]
+    [good] = cells(text, "good")
+    assert good[:5] == ["good", "100.0%", "100.0%", "34.2-100.0%", "2 of 2"]
+    assert good[5:8] == ["0.40s", "0.40s", "2"]
     assert "pass@k" not in text
 
 
 def test_the_terminal_tells_of_repeats() -> None:
     """Mean with the error by case, the chance that one or all of k tries pass, and flaky cases."""
-    _, sure, repeats = cells(summary_text(document(repeated(), run_info())), "m")
-    assert sure == ["m", "30.0-90.3%", "0.30s", "6"]
+    sure, repeats = cells(summary_text(document(repeated(), run_info())), "m")
+    assert sure[:6] == ["m", "66.7%", "30.0-90.3%", "4 of 6", "0.30s", "0.60s"]
     assert repeats == ["m", "3", "66.7% ± 33.3", "100.0%", "50.0%", "1 of 2"]
+
+
+def test_a_rate_is_of_all_and_of_what_was_answered() -> None:
+    """Where items ended in error both rates stand in the table; without an answer there is none."""
+    text = summary_text(document(standard(), run_info()))
+    assert re.search(r"^Model +Of all +Of answered ", text, re.MULTILINE)
+    [nothing] = cells(summary_text(document(standard()[1:2], run_info())), "slow")
+    assert nothing[:4] == ["slow", "no answers", "0 of 1", "1"]
 
 
 def test_markdown_has_the_figures_behind_the_documented_columns() -> None:
@@ -65,8 +75,7 @@ def test_the_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: s
     """At 80 and at 140 columns every figure is there in full, and no line is longer."""
     monkeypatch.setenv("COLUMNS", columns)
     text = summary_text(document(repeated(), run_info()))
-    tables = [line for line in text.splitlines() if line[:1] in "┌├│└"]
-    assert max(map(len, tables)) <= int(columns)
+    assert max(map(len, text.splitlines())) <= int(columns)
     assert "…" not in text
     assert all(figure in text for figure in ("30.0-90.3%", "66.7% ± 33.3", "1 of 2", "$0.0012"))
 
@@ -80,7 +89,7 @@ def test_a_narrow_terminal_loses_no_figure(monkeypatch: pytest.MonkeyPatch, colu
     text = summary_text(document(rows, run_info(models=[name])))
     assert "…" not in text
     assert name in text.splitlines()
-    words = ("Pass rate 100.0%", "Passed 1", "Errors 0", "P95 0.10s")
+    words = ("Pass rate 100.0%", "Passed 1 of 1", "errors 0", "P95 0.10s")
     assert all(word in text for word in words)
     shown = text.split("passed 1")[0].split("\n\n", 1)[1]
     assert max(map(len, shown.splitlines())) <= int(columns)
@@ -95,4 +104,20 @@ def test_freeform_runs_have_no_pass_rates() -> None:
     ):
         assert "interval" not in text
         assert "pass@k" not in text
-        assert re.search(r" n +[│|]", text)
+        assert re.search(r" n( +\||$)", text, re.MULTILINE)
+        assert "not checked" in text
+
+
+def test_names_are_cut_in_their_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80 columns a long name gives way to figures, and both its ends stay."""
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"a-provider-of-models/claude-haiku-4-{end}-with-a-long-name-{end}" for end in "56"]
+    rows = [
+        row(at, CasePayload(0, name, "Hi", 0, criteria={"expected": {"n": 1}}), '{"n": 1}', ms=100)
+        for at, name in enumerate(names)
+    ]
+    lines = summary_text(document(rows, run_info(models=names))).splitlines()
+    shown = [line for line in lines if line.startswith("a-")]
+    assert [re.split(" {2,}", line)[0][-2:] for line in shown] == ["-5", "-6"]
+    assert all("…" in line and "100.0%" in line for line in shown)
+    assert max(map(len, lines)) <= 80

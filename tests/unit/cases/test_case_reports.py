@@ -67,9 +67,9 @@ def standard() -> list[ItemRow]:
 def test_models_stand_by_pass_rate() -> None:
     """The best model stands first; a cost that is not known is no zero; an error stays in the denominator."""
     text = summary_text(document(standard(), run_info()))
-    names = re.findall(r"│ (good|slow) .*?│ +([\d.]+%)", text)
+    names = re.findall(r"^(good|slow) +([\d.]+%)", text, re.MULTILINE)
     assert names == [("good", "100.0%"), ("slow", "0.0%")]
-    assert re.search(r"│ slow .*unknown │", text)
+    assert re.search(r"^slow .* unknown$", text, re.MULTILINE)
     assert "passed 2 · failed 1 · errors 1 · cost $0.0004 and 1 call of unknown price · tokens 45" in text
     assert "errors by code: upstream_timeout 1" in text
 
@@ -100,6 +100,29 @@ def test_failures_are_reported_with_their_reason() -> None:
     assert "good" not in short.text()
     assert "✓ fuzzy: the judge finds the two objects equivalent" in long.text()
     assert "reply: PASS" in long.text()
+
+
+def test_equal_failures_are_one_line_with_their_number() -> None:
+    """Values that differ make no reason of its own; of many failures the first three are named."""
+    item = [CasePayload(at, "slow", "one", criteria={"expected": {"n": 1}}) for at in range(5)]
+    details = FailureDetails()
+    details.page([row(at, each, f'{{"n": "{at}"}}') for at, each in enumerate(item)])
+    lines = details.text().splitlines()
+    assert lines[0].startswith("✗ 5 x failed_equality: 1 difference: /n: expected 1, found ")
+    assert lines[1:] == [*(f"    case {at} · slow" for at in (1, 2, 3)), "    and 2 more"]
+
+
+def test_reasons_of_each_model_are_bounded() -> None:
+    """Memory does not grow with the failures: of a model five reasons are kept, the rest has a command."""
+    details = FailureDetails()
+    for at in range(40):
+        item = CasePayload(at, f"m{at % 2}", "one")
+        error = {"error": {"code": "upstream_refused", "message": f"no {chr(97 + at)}"}, "result": None}
+        line = json.dumps(error).encode()
+        details.page([ItemRow(at, "x", line, 1_000, 2_000, 3, payload=encode_case(item))])
+    details.end({"run_id": "run-1"})
+    assert details.text().count("✗") == 10
+    assert details.text().endswith("\n30 more: `proctor results run-1 --failed`")
 
 
 def test_outputs_stand_prompt_by_prompt() -> None:

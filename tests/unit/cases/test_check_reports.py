@@ -17,7 +17,7 @@ from producer.aggregate.comparison import compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
 from producer.report.cases.details import FailureDetails
-from producer.report.cases.terminal import summary_text
+from producer.report.cases.terminal import SCREEN, summary_text
 from producer.report.comparison.wording import score_rows
 from producer.rescore import written_checks
 from shared.codecs.item_rows import ItemRow
@@ -150,7 +150,7 @@ def test_terminal_and_markdown_have_the_tables() -> None:
     for title in ("Scores by model", "Prompts", "Prompts by model", "Tags", "Checks"):
         assert f"\n{title}\n" in text
         assert f"## {title}\n" in page
-    assert "2 cases by 2 models and 2 prompts" in text
+    assert "2 cases by 2 models and 2 prompts" in SCREEN.headline(document(rows, info))
     assert "\x1b" not in text + page
     assert "| long | 50.0% |" in page
     assert "c1 | alpha · long | failed\\_checks" in page or "alpha · long | failed_checks" in page

@@ -100,7 +100,8 @@ def _line(result: dict[str, Any]) -> dict[str, Any]:
 def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
     """The summary folds each failure; errors, gates among them, and warnings are annotations."""
     summary, lines = written(*run_of(kind))
-    assert summary.startswith("## Proctor: ")
+    assert summary.startswith("## ✗ ")
+    assert ", 1 gate failed\n\nProctor run " in summary
     assert summary.count("<details") == summary.count("</details>") >= 2
     assert "gate failed" in summary
     assert lines[0] == "::error title=Proctor::gate failed: pass_rate 0.5 < 0.9"

@@ -11,7 +11,7 @@ from producer.aggregate.turns import TurnTotals
 from producer.document import document_of
 from producer.report.formats import format_of
 from producer.report.turns.opened_rows import without_text
-from producer.report.turns.terminal import summary_text, table_rows
+from producer.report.turns.terminal import SCREEN, summary_text, table_rows
 from producer.report.turns.to_jsonl import TurnLines
 from producer.report.turns.to_markdown import TURNS_SHOWN
 from shared.kinds import TURNS
@@ -267,7 +267,7 @@ def test_the_terminal_shows_the_numbers(rows: list[TurnRow]) -> None:
     assert "2 MUST signal" in text
     assert "peak freezes 0 · summaries updated 1 · skipped 1 · errors 2" in text
     assert "errors by code: etag_conflict 1, poison 1" in text
-    assert "cancelled: 4 turns of 2 threads" in text
+    assert "cancelled: 4 turns of 2 threads" in SCREEN.headline(document(rows))
     assert summary_text(document([]))
 
 

@@ -1,0 +1,83 @@
+"""The verdict on a run: a mark, a sentence and the next command, for every kind and state."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from producer.document import document_of, totals_of
+from producer.report.verdict_line import next_command, verdict_of
+from shared.kinds import CASES, Kind, all_kinds
+from shared.names import RunState
+from tests.unit.cases.test_case_reports import run_info, standard
+from tests.unit.producing.test_github import run_of
+
+
+def document(kind: Kind, **changes: object) -> dict[str, Any]:
+    """The document of a finished run with failures of every sort, changed."""
+    info, rows = run_of(kind)
+    totals = totals_of(kind)
+    totals.add(rows)
+    return {**document_of(info, totals), **changes}
+
+
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
+def test_each_kind_has_a_verdict_and_a_next_command(kind: Kind) -> None:
+    """A failure is a cross in red, and the command that lists failures has the run's id."""
+    found = document(kind)
+    verdict = verdict_of(found)
+    assert (verdict.mark, verdict.style) == ("✗", "red")
+    assert "1 error" in verdict.sentence or "errors" in verdict.sentence
+    assert next_command(found) == ("results", found["run_id"], "--failed")
+
+
+@pytest.mark.parametrize(
+    ("changes", "mark", "command"),
+    [
+        ({"state": RunState.RUNNING, "exit": 0}, "●", ("watch", "r")),
+        ({"state": RunState.PAUSED, "exit": 0}, "●", ("resume", "r")),
+        ({"state": RunState.CANCELLED, "exit": 4}, "!", ("resume", "r")),
+        ({"state": RunState.INCOMPLETE, "exit": 4}, "!", ("resume", "r")),
+        ({"state": RunState.INCOMPLETE, "exit": 1}, "✗", ("results", "r", "--failed")),
+        ({"state": RunState.ABORTED, "exit": 3}, "✗", ("resume", "r")),
+        ({"state": "interrupted", "exit": 4}, "!", ("watch", "r")),
+    ],
+)
+def test_states_have_marks_of_their_own(
+    changes: Mapping[str, object], mark: str, command: tuple[str, ...]
+) -> None:
+    """What goes on, what was cut short and what failed are told apart without colours."""
+    found = document(CASES, run_id="r", **changes)
+    assert verdict_of(found).mark == mark
+    assert next_command(found) == command
+
+
+def test_a_good_run_is_reported_next() -> None:
+    """Without failures the next step is a report, unless one was written."""
+    info, totals = run_info(), totals_of(CASES)
+    totals.add(standard()[2:])
+    good = document_of(replace(info, total=2), totals)
+    assert str(verdict_of(good)) == "✓ 2 of 2 passed (100.0%, 95 % interval 34.2-100.0%)"
+    assert next_command(good) == ("report", good["run_id"], "-o", "report.html")
+    assert next_command({**good, "files": [{"format": "html", "path": "a.html"}]}) == ()
+
+
+def test_what_has_no_answer_has_no_rate() -> None:
+    """Errors alone are no 0 %, and beside answers both rates are given; gates stand at the end."""
+    totals = totals_of(CASES)
+    totals.add(standard()[1:2])
+    nothing = document_of(replace(run_info(), total=1), totals)
+    assert verdict_of(nothing).sentence == "no answers, 1 error"
+    gates = [{"met": False}, {"met": True}]
+    sentence = verdict_of(document(CASES, gates=gates)).sentence
+    assert sentence.startswith("2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed, 1 error")
+    assert sentence.endswith(", 1 gate failed")
+
+
+def test_freeform_outputs_are_not_checked() -> None:
+    """Where nothing was checked nothing has passed."""
+    totals = totals_of(CASES)
+    totals.add(standard()[2:])
+    found = document_of(replace(run_info("freeform"), total=2), totals)
+    assert str(verdict_of(found)) == "✓ 2 outputs, not checked"
