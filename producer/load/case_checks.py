@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -48,6 +48,14 @@ class CheckModels:
         return cls(config.settings.embedding_model, config.judges if judges is None else judges)
 
 
+class _Written(NamedTuple):
+    """A check as it is written, which is kept so that no other object gets its identity."""
+
+    raw: Any
+    text: str
+    """As JSON."""
+
+
 @dataclass(slots=True)
 class CheckReader:
     """Reads the checks of all cases of a bench.
@@ -62,6 +70,7 @@ class CheckReader:
     functions: Sequence[str] | None
     read_schema: ReadSchema
     _constant: dict[str, Check] = field(default_factory=dict)
+    _read_before: dict[int, "_Written"] = field(default_factory=dict)
 
     def read(self, raw: Sequence[Any], place: Place, values: Mapping[str, Any]) -> tuple[Check, ...]:
         """Reads a list of checks; those without templates are read once for all cases.
@@ -86,12 +95,15 @@ class CheckReader:
 
     def _read(self, raw: Any, place: Place, at: int, values: Mapping[str, Any]) -> Check:
         """Reads the check at a position of a list."""
-        written = json.dumps(raw)
+        known = self._read_before.get(id(raw))
+        written = known.text if known is not None else json.dumps(raw)
         if written in self._constant:
             return self._constant[written]
         check = self._parsed(raw, place.at(at), values)
         if not is_template(written):
             self._constant[written] = check
+        if known is None and len(self._read_before) < MAX_CHECKS:
+            self._read_before[id(raw)] = _Written(raw, written)
         return check
 
     def _parsed(self, raw: Any, place: Place, values: Mapping[str, Any]) -> Check:
@@ -186,10 +198,13 @@ def models_of(checks: Sequence[Check]) -> list[str]:
     ['a', 'b']
     """
     found = list[str]()
-    for check in walk(checks):
-        for named in (check.options.get(MODEL), check.options.get(PANEL)):
-            found += [named] if isinstance(named, str) else named or []
-    return list(dict.fromkeys(found))
+    for check in checks:
+        if check.options:
+            for named in (check.options.get(MODEL), check.options.get(PANEL)):
+                found += [named] if isinstance(named, str) else named or []
+        if check.checks:
+            found += models_of(check.checks)
+    return list(dict.fromkeys(found)) if found else found
 
 
 def _tool_calls(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -49,6 +49,8 @@ OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cach
 """Settings that change how a run is worked on, and not what comes out."""
 NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models"}
 """Settings that the first workers ignore and that change results; models of checks come with checks."""
+RENDERED_CHARS_MOST: Final = 16 << 20
+"""Characters of rendered prompts that are kept for the second and further models."""
 GIT_PATIENCE_S: Final = 2.0
 """How long git is waited for; a report can do without it."""
 _GIT_COMMAND: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
@@ -81,6 +83,10 @@ def load_cases(source: Source, options: SubmitOptions) -> Load:
     )
 
 
+Rendered: TypeAlias = tuple[BenchPrompt | None, int, BenchCase, Conversation]
+"""A prompt, the position of a case, the case, and what a model is sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A run, ready to be loaded."""
@@ -99,6 +105,8 @@ class PlannedRun:
     """What is probably not meant."""
     only: frozenset[CaseItem] | None = None
     """The only combinations of case, model and prompt that are run; None: all."""
+    rendered: Sequence[Rendered] | None = None
+    """What each model is sent, if that is little; None: it is rendered again for each."""
 
     @property
     def total(self) -> int:
@@ -137,12 +145,15 @@ class PlannedRun:
                     recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
                     yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
 
-    def conversations(self) -> Iterator[tuple[BenchPrompt | None, int, BenchCase, Conversation]]:
+    def conversations(self) -> Iterator[Rendered]:
         """Yields what each model is sent: by prompt, by case.
 
         Raises:
             InputError: a template cannot be rendered, or a case has no input.
         """
+        if self.rendered is not None:
+            yield from self.rendered
+            return
         for prompt in self.prompts or (None,):
             for at, case in self.cases:
                 yield prompt, at, case, conversation(case, prompt, self.run.system_prompt)
@@ -188,23 +199,27 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     used = {name for _, case in cases for name in case.images}
     images = {name: data for name, data in bench.images.items() if name in used}
     plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings, choice.only)
-    _check_templates(plan)
+    rendered = _rendered(plan)
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
-    return plan
+    return replace(plan, rendered=rendered)
 
 
-def _check_templates(plan: PlannedRun) -> None:
-    """Renders every template, before anything is sent.
+def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
+    """Renders every template, before anything is sent; None when the result is too long to be kept.
 
     Raises:
         InputError: one cannot be rendered, or a case has no input.
     """
-    problems = Problems()
+    problems, kept, size = Problems(), list[Rendered](), 0
     for prompt in plan.prompts or (None,):
-        for _, case in plan.cases:
-            problems.attempt(partial(conversation, case, prompt, plan.run.system_prompt))
+        for at, case in plan.cases:
+            filled = problems.attempt(partial(conversation, case, prompt, plan.run.system_prompt))
+            if filled is not None and size <= RENDERED_CHARS_MOST:
+                size += len(filled.input) + sum(len(str(turn)) for turn in filled.messages or ())
+                kept.append((prompt, at, case, filled))
     problems.raise_found()
+    return kept if size <= RENDERED_CHARS_MOST else None
 
 
 def _payload(  # noqa: PLR0917 - one call, above

@@ -147,18 +147,18 @@ def _resolved(  # noqa: PLR0917 - one call, above
 ) -> BenchCase:
     """Gives a case what it takes from the bench."""
     case = BenchCase(entry, place, {**config.vars, **(entry.vars or {})})
+    values = case.values
     of_bench = [] if entry.default_checks is False else config.default_checks
-    defaults = replace(root.at("default_checks"), case=place.case)
+    defaults = Place(root.where, root.text, ("default_checks",), place.case)
     problems = Problems()
-    resolved = replace(
-        case,
-        checks=(
-            *(problems.attempt(partial(checks.read, of_bench, defaults, case.values)) or ()),
-            *(
-                problems.attempt(partial(checks.read, entry.checks or [], place.at("checks"), case.values))
-                or ()
-            ),
-        ),
+    found = problems.attempt(partial(checks.read, of_bench, defaults, values)) or ()
+    if entry.checks:
+        found += problems.attempt(partial(checks.read, entry.checks, place.at("checks"), values)) or ()
+    resolved = BenchCase(
+        entry,
+        place,
+        case.vars,
+        checks=found,
         paid_checks=entry.paid_checks or config.paid_checks,
         images=problems.attempt(partial(images.add, entry.images, place.at("images"))) or (),
     )
@@ -372,10 +372,11 @@ def _literal_marks(config: BenchConfig, cases: Sequence[BenchCase], root: Place)
     """Names the first text that looks like a template, and is sent as it is."""
     if config.prompts is not None:
         return
-    texts = [(root.at("system_prompt"), config.system_prompt)]
-    texts += [(case.place.at("input"), case.entry.input) for case in cases]
-    place = next((place for place, text in texts if text and "{{" in text and "}}" in text), None)
-    if place is not None:
+    texts = [(root, "system_prompt", config.system_prompt)]
+    texts += [(case.place, "input", case.entry.input) for case in cases]
+    found = next(((place, key) for place, key, text in texts if text and "{{" in text and "}}" in text), None)
+    if found is not None:
+        place = found[0].at(found[1])
         yield place.error("{{ }} is sent as it is: only prompts are templates").message
 
 

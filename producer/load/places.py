@@ -1,6 +1,6 @@
 """Where something stands in an input file, so that errors can name file, line and case."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from producer.load.problems import path_text
@@ -33,7 +33,7 @@ class Place:
         >>> str(Place("a.yaml", "a:\n  b: 1\n", ("a",)).at("b"))
         'a.yaml:2'
         """
-        return replace(self, path=(*self.path, *path))
+        return Place(self.where, self.text, (*self.path, *path), self.case)
 
     def error(self, what: str, hint: str = "") -> InputError:
         """Makes the error for what is wrong here.

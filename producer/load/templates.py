@@ -85,12 +85,14 @@ def compiled(text: str) -> "Template":
     from jinja2 import TemplateSyntaxError  # noqa: PLC0415 - start-up: only benches with templates need it
 
     try:
-        return _environment().from_string(text)
+        template = _environment().from_string(text)
     except TemplateSyntaxError as error:
         what = f"not a template: {_one_line(error.message or '')}"
         raise TemplateProblem(what, "templates are Jinja2: {{ variable }}", error.lineno) from None
     except (RecursionError, MemoryError, OverflowError):
         raise TemplateProblem("not a template: it is nested too deep", "write it flatter") from None
+    template.globals = dict(template.globals)  # rendering copies them, slowly from jinja2's chain of maps
+    return template
 
 
 @cache

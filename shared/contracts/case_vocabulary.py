@@ -27,6 +27,8 @@ JUDGE_QUESTION: Final = "Are these two JSON objects semantically equivalent?"
 Label = Literal["pass", "fail"]
 """What a person says of an output."""
 
+PLAIN_DEPTH: Final = 50
+"""Levels that are looked through by recursion."""
 MAX_SHOWN_PATH: Final = 20
 """Steps of a path that are named in an error."""
 
@@ -131,6 +133,8 @@ def why_not_json(document: Any) -> str | None:
     >>> why_not_json({1: "one"})
     'the top: key 1 is not text'
     """
+    if _is_plain(document):
+        return None
     stack: list[tuple[Any, tuple[str | int, ...]]] = [(document, ())]
     while stack:
         value, path = stack.pop()
@@ -146,6 +150,19 @@ def why_not_json(document: Any) -> str | None:
             where = pointer(path[:MAX_SHOWN_PATH]) or "the top"
             return f"{where}: {problem}"
     return None
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether a value is surely JSON: most are, and not deep, and this is faster than finding out why not."""
+    kind = type(value)
+    if kind is str:
+        return value.isascii() or not _SURROGATE.search(value)
+    if kind is dict or kind is list:
+        keys, members = (value, value.values()) if kind is dict else ((), value)
+        if depth == PLAIN_DEPTH or not all(type(key) is str and key.isascii() for key in keys):
+            return False
+        return all(_is_plain(member, depth + 1) for member in members)
+    return value is None or kind is bool or kind is int or (kind is float and isfinite(value))
 
 
 def _why_not(value: Any) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from shared.clock import now_ms
-from shared.codecs.item_rows import CACHED, UNJUDGED, ItemReader
+from shared.codecs.item_rows import CACHED, UNJUDGED, ItemReader, ItemRow
 from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case
 from shared.contracts.cases import CRITERIA, NEEDS_SANDBOX
@@ -107,6 +107,8 @@ class Validated(NamedTuple):
     """Which check could not be asked, and why; empty when all could."""
     kept_usd: float = 0.0
     """What checks had cost that were asked for an earlier result."""
+    payload: CasePayload | None = None
+    """The case, if it was decoded before."""
 
 
 class Failed(NamedTuple):
@@ -151,8 +153,8 @@ class CasesEngine:
 
     async def answer(self, item: Item) -> Validated | Failed | ParkedItem | EndRun:
         """Gets the answer of a case, and the verdict on it."""
-        payload = decode_case(item.payload)
-        answer = await self._answer(item, payload)
+        payload, before = decode_case(item.payload), await self._rows_before(item)
+        answer = await self._answer(item, payload, before)
         if not isinstance(answer, ModelReply):
             return answer
         if len(answer.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
@@ -163,17 +165,19 @@ class CasesEngine:
                 result = await self._in_thread(self._validate, payload, answer)
         except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
             return _unjudged(error)
-        judged: Validated | ParkedItem | EndRun = Validated(answer, result)
+        judged: Validated | ParkedItem | EndRun = Validated(answer, result, payload=payload)
         if result.awaits_judge and self._run.judges:
             judged = await self._with_judge(item, payload, answer, result)
-        return await self._with_checks(item, payload, judged) if isinstance(judged, Validated) else judged
+        if not isinstance(judged, Validated):
+            return judged
+        return await self._with_checks(item, payload, judged, before)
 
     def evaluate(self, item: Item, answer: Validated | Failed) -> ItemResult:
         """Writes down how a case ended."""
-        payload = decode_case(item.payload)
         if isinstance(answer, Failed):
             judged = self.error_result(item, answer.code, answer.message)
             return judged._replace(ends_run=answer.ends_run or self._after_failure)
+        payload = answer.payload or decode_case(item.payload)
         reply, result, replies = answer.reply, answer.result, answer.judged
         costs = [answer.kept_usd, reply.cost_usd, *(each.cost_usd for each in replies)]
         # An answer that brought no attempt was recorded, or paid for with an earlier result.
@@ -207,9 +211,13 @@ class CasesEngine:
         """How the run goes on after a case that did not pass."""
         return RunState.INCOMPLETE if self._run.fail_fast else ""
 
-    async def _answer(self, item: Item, payload: CasePayload) -> ModelReply | Failed | ParkedItem | EndRun:
+    async def _answer(
+        self, item: Item, payload: CasePayload, before: Sequence[ItemRow]
+    ) -> ModelReply | Failed | ParkedItem | EndRun:
         """Gets what the model says: what is known of that, or by asking it."""
-        known = await self._known(item, payload)
+        known = recorded_reply(payload)
+        if known is None:
+            known = next((stored_reply(row, are_votes_kept=self._run.cache) for row in before), None)
         if known is not None:
             return known
         if self._run.recorded:
@@ -259,10 +267,11 @@ class CasesEngine:
                 return ParkedItem(item.attempts, _wait_s(due_ms), state)
             case JudgeVotes(votes, replies):
                 judged = with_votes(result, votes)
-                return Validated(answer, judged, replies, is_unjudged=tally_of(votes).verdict is None)
+                is_unjudged = tally_of(votes).verdict is None
+                return Validated(answer, judged, replies, is_unjudged=is_unjudged, payload=payload)
 
     async def _with_checks(
-        self, item: Item, payload: CasePayload, judged: Validated
+        self, item: Item, payload: CasePayload, judged: Validated, before: Sequence[ItemRow]
     ) -> Validated | Failed | ParkedItem | EndRun:
         """Asks the checks that call a model, and lets all checks decide."""
         rules, result = rules_of(payload), judged.result
@@ -271,7 +280,7 @@ class CasesEngine:
             rows = skip_open(rows, FAILED_BEFORE)
         if not any(map(is_open, rows)):
             return judged._replace(result=with_checks(result, rules.at_least, rows))
-        rows, kept_usd = await self._with_earlier_checks(item, rows)
+        rows, kept_usd = with_earlier_checks(before, rows)
         try:
             asked = await ask_checks(checks_of(payload), rows, self._desk(item, payload, judged.reply))
         except (ValidatorSecurityError, CheckUnusableError) as error:
@@ -302,18 +311,11 @@ class CasesEngine:
             may_park=self._may_park(payload, reply),
         )
 
-    async def _with_earlier_checks(
-        self, item: Item, rows: Sequence[CheckResult]
-    ) -> tuple[Sequence[CheckResult], float]:
-        """Takes over the checks that were asked for a result that lacks others; also what they cost."""
+    async def _rows_before(self, item: Item) -> Sequence[ItemRow]:
+        """Reads the earlier result of an item that is retried; nothing of any other item."""
         if not item.claimed.generation:
-            return rows, 0.0
-        found = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
-        earlier = [each for row in found for each in stored_checks(row)]
-        if len(earlier) != len(rows):
-            return rows, 0.0
-        kept = [old if is_taken(old, new) else new for old, new in zip(earlier, rows, strict=True)]
-        return kept, sum(row.cost_usd or 0.0 for row, new in zip(kept, rows, strict=True) if row is not new)
+            return ()
+        return await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
 
     def _may_park(self, payload: CasePayload, answer: ModelReply) -> bool:
         """Whether an answer is in the cache, and will be found there after a wait."""
@@ -341,13 +343,6 @@ class CasesEngine:
             retry=ModelRetryPolicy(),
             concurrency=run.concurrency,
         )
-
-    async def _known(self, item: Item, payload: CasePayload) -> ModelReply | None:
-        """Finds an answer that needs no call: a recorded one, or that of a result that lacks its judge."""
-        if payload.recorded is not None or not item.claimed.generation:
-            return recorded_reply(payload)
-        rows = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
-        return next((stored_reply(row, are_votes_kept=self._run.cache) for row in rows), None)
 
     def _in_thread(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         """Calls a function in a thread for validation."""
@@ -410,6 +405,17 @@ def subject_of(run: CaseRun, payload: CasePayload, reply: ModelReply, sandbox: S
         sandbox,
         is_lenient=run.json_extraction == "lenient",
     )
+
+
+def with_earlier_checks(
+    before: Sequence[ItemRow], rows: Sequence[CheckResult]
+) -> tuple[Sequence[CheckResult], float]:
+    """Takes over the checks that were asked for a result that lacks others; also what they cost."""
+    earlier = [each for row in before for each in stored_checks(row)]
+    if len(earlier) != len(rows):
+        return rows, 0.0
+    kept = [old if is_taken(old, new) else new for old, new in zip(earlier, rows, strict=True)]
+    return kept, sum(row.cost_usd or 0.0 for row, new in zip(kept, rows, strict=True) if row is not new)
 
 
 def is_taken(earlier: CheckResult, row: CheckResult) -> bool:

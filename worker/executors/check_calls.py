@@ -91,7 +91,7 @@ class _Asking:
     prices: list[float | None]
     """By position of the check: what asking it may cost; None where that is not known."""
     questions: dict[int, Sequence[Question]] = field(default_factory=dict)
-    """By position of the check: what has to be asked."""
+    """By position of the check: what has to be asked, the cheapest first."""
     answers: dict[bytes, Score] = field(default_factory=dict)
     replies: list[Reply] = field(default_factory=list)
     costs: dict[int, list[float | None]] = field(default_factory=dict)
@@ -118,7 +118,7 @@ async def ask_checks(
         if any(question.key in state.answers for question in state.questions[at]):
             await _evaluate(at, state, desk)  # its texts were embedded together with those of another
         while state.questions[at]:
-            question = min(state.questions[at], key=lambda each: _price(each, desk.run) or 0.0)
+            question = state.questions[at][0]
             ended = await _ask(at, question, state, desk)
             if isinstance(ended, Unavailable):
                 return _unavailable(at, ended, state)
@@ -131,8 +131,10 @@ async def ask_checks(
 async def _evaluate(at: int, state: _Asking, desk: CheckDesk) -> None:
     """Finds the score of a check, or what has to be asked for it."""
     check = state.checks[at]
-    score, state.questions[at] = await desk.evaluate(check, state.answers)
-    prices = [_price(question, desk.run) for question in state.questions[at]]
+    score, questions = await desk.evaluate(check, state.answers)
+    prices = [_price(question, desk.run) for question in questions]
+    order = sorted(range(len(questions)), key=lambda place: prices[place] or 0.0)
+    state.questions[at] = [questions[place] for place in order]
     state.prices[at] = None if None in prices else sum(price for price in prices if price is not None)
     if not state.questions[at]:
         costs = state.costs.get(at, [0.0])

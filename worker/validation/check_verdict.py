@@ -33,13 +33,15 @@ def with_checks(
     if not rows:
         return result
     passed, score = verdict(rows, at_least)
-    result = replace(result, checks=tuple(rows), score=score)
+    checks = tuple(rows)
     if not result.passed or score is None:  # without a score no check has decided anything
-        return result
+        return replace(result, checks=checks, score=score)
     if passed:
-        return replace(result, decided_by=CHECKS)
+        return replace(result, checks=checks, score=score, decided_by=CHECKS)
     return replace(
         result,
+        checks=checks,
+        score=score,
         passed=False,
         status=CaseStatus.FAILED_CHECKS,
         decided_by=CHECKS,

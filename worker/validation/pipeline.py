@@ -17,7 +17,7 @@ without one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus, Stage
@@ -66,10 +66,13 @@ class _PipelineState:
     stages: list[StageResult] = field(default_factory=list)
     checks: Sequence[Check] = ()
 
+    has_stage: bool = True
+    """Whether any stage can fail."""
+
     @property
     def is_freeform(self) -> bool:
         """Whether nothing at all is required of the answer."""
-        return self.case.is_freeform and not self.checks
+        return not (self.has_stage or self.checks or self.case.reference is not None)
 
 
 def validate(
@@ -140,14 +143,15 @@ def before_judge(
     """
     work = _PipelineState(_case(case), raw_output, sandbox)
     work.checks = _checks(work.case) if checks is None else checks
-    ended = "" if work.case.has_checks or work.checks else _why_no_stage(work.case)
+    work.has_stage = work.case.has_checks
+    ended = "" if work.has_stage or work.checks else _why_no_stage(work)
     for stage, run in STAGES:
         finding = skipped(ended) if ended else run(work)
         work.stages.append(StageResult(stage, *finding))
         if finding.outcome is StageOutcome.FAIL:
             ended = f"{stage} failed"
     work.stages.append(StageResult(Stage.FUZZY, *_why_no_judge(work, ended)))
-    return replace(_result(work), checks=_check_results(work, answer))
+    return _result(work, _check_results(work, answer))
 
 
 def regex(work: _PipelineState) -> Finding:
@@ -245,9 +249,9 @@ def _check_results(work: _PipelineState, answer: Answer) -> tuple[CheckResult, .
     return tuple(run_deterministic(work.checks, subject))
 
 
-def _why_no_stage(case: Case) -> str:
+def _why_no_stage(work: _PipelineState) -> str:
     """Why nothing can fail."""
-    return "freeform: no criteria" if case.is_freeform else "only a reference, which never decides"
+    return "freeform: no criteria" if work.is_freeform else "only a reference, which never decides"
 
 
 def _why_no_judge(work: _PipelineState, ended: str) -> Finding:
@@ -259,8 +263,8 @@ def _why_no_judge(work: _PipelineState, ended: str) -> Finding:
     return skipped("no expected" if work.case.expected is None else "equality passed")
 
 
-def _result(work: _PipelineState) -> ValidationResult:
-    """The verdict that follows from the stages."""
+def _result(work: _PipelineState, checks: tuple[CheckResult, ...]) -> ValidationResult:
+    """The verdict that follows from the stages; whether checks pass is no part of it yet."""
     spoke = [stage for stage in work.stages if stage.outcome is not StageOutcome.SKIPPED]
     last = spoke[-1] if spoke else None
     is_failure = last is not None and last.outcome is StageOutcome.FAIL
@@ -276,6 +280,7 @@ def _result(work: _PipelineState) -> ValidationResult:
         metrics=_metrics(work),
         freeform=work.is_freeform,
         awaits_judge=work.differences is not None,
+        checks=checks,
     )
 
 

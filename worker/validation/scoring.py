@@ -82,12 +82,15 @@ def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckRe
 
 def is_paid(check: Check) -> bool:
     """Whether a check calls a model, itself or by an inner check."""
-    return KINDS[check.check].is_paid or any(is_paid(inner) for inner in check.checks)
+    return KINDS[check.check].is_paid or (bool(check.checks) and any(map(is_paid, check.checks)))
 
 
 def needs_sandbox(checks: Sequence[Check]) -> bool:
     """Whether any check runs what people wrote: patterns or functions."""
-    return any(KINDS[check.check].needs_sandbox or needs_sandbox(check.checks) for check in checks)
+    for check in checks:
+        if KINDS[check.check].needs_sandbox or (check.checks and needs_sandbox(check.checks)):
+            return True
+    return False
 
 
 def python_names(checks: Sequence[Check]) -> list[str]:
@@ -96,8 +99,13 @@ def python_names(checks: Sequence[Check]) -> list[str]:
     >>> python_names([Check("not", checks=(Check("python", "is_short"),)), Check("contains", "a")])
     ['is_short']
     """
-    own = [check.argument for check in checks if check.check == "python"]
-    return own + [name for check in checks for name in python_names(check.checks)]
+    names = list[str]()
+    for check in checks:
+        if check.check == "python":
+            names.append(check.argument)
+        if check.checks:
+            names += python_names(check.checks)
+    return names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +182,7 @@ class Evaluation:
         if not nodes:
             return no(f"{check.json_path} selects nothing")
         best: Score | None = None
-        for node in nodes[: _most_nodes(check)]:
+        for node in nodes[: _most_nodes(check)] if len(nodes) > 1 else nodes:
             score = self._with_verdict(check, self._score(check, subject.at_node(node)))
             if best is None or _rank(score) > _rank(best):
                 best = score

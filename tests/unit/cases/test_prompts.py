@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from producer.load import case_load
 from shared.contracts.case_run import CasePayload
 from tests.support.benches import MINIMAL, plan, refusal, write
 
@@ -208,3 +210,18 @@ def test_an_image_has_a_bound(tmp_path: Path) -> None:
     assert "is larger than 5 MiB" in refusal(write(tmp_path, yaml.safe_dump(bench)))
     bench["test_cases"] = [{"input": "Look", "images": ["out.png"]}]
     assert "'out.png' leads out of the folder" in refusal(write(tmp_path, yaml.safe_dump(bench)))
+
+
+def test_long_prompts_are_rendered_again_for_each_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of them is bounded, and makes no difference to the items."""
+    bench = {
+        "models": ["a", "b"],
+        "prompts": [{"id": "short", "user": "{{ city }}?"}],
+        "test_cases": [{"vars": {"city": "Rome"}}, {"vars": {"city": "Oslo"}}],
+    }
+    kept = items(tmp_path, **bench)
+    monkeypatch.setattr(case_load, "RENDERED_CHARS_MOST", 6)
+    assert plan(tmp_path / "bench.config.yaml").rendered is None
+    assert items(tmp_path, **bench) == kept

@@ -1,7 +1,7 @@
 """What a kind of check is, what it looks at, and what it returns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -102,7 +102,17 @@ class Subject:
         ('{"a":1}', 'Paris')
         """
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        return replace(self, text=text, is_node=True, _parsed=Parsed(value))
+        return Subject(
+            text,
+            self.answer,
+            self.input,
+            self.vars,
+            self.expected,
+            self.sandbox,
+            is_lenient=self.is_lenient,
+            is_node=True,
+            _parsed=Parsed(value),
+        )
 
 
 Run = Callable[[Check, Subject], Score]
