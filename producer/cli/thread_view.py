@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.json import Decoder, encode
 
-from producer.report.turns.opened_rows import OpenedRow, message_of, opened
+from producer.report.turns.opened_rows import MESSAGE_CHARS, OpenedRow, message_of, opened
+from producer.report.turns.turn_records import TurnRecord, record_of
 from shared.clock import now_ms, parse_iso_ms
 from shared.codecs.turn_batches import DUPLICATE
 from shared.kinds import TURNS
@@ -79,6 +80,8 @@ class LastTurn(NamedTuple):
 
     run: str
     turn: OpenedRow
+    is_shared: bool = False
+    """Whether turns of other runs may stand beside it."""
 
     @property
     def etag(self) -> int:
@@ -90,6 +93,27 @@ class LastTurn(NamedTuple):
         """Sorts turns as they were decided: a refused one leaves the etag where it was."""
         row = self.turn.row
         return self.etag, self.turn.error is not None, row.finished_ms, row.index
+
+    @property
+    def place(self) -> str:
+        """Names the turn, with its run where runs share the namespace."""
+        return f"{self.turn.item_id} of {self.run}" if self.is_shared else self.turn.item_id
+
+    def shown(self) -> ShownTurn:
+        """Returns what people read of it."""
+        record = record_of(self.run, self.turn.row, MESSAGE_CHARS)
+        is_error = self.turn.error is not None
+        mood = record.mood
+        affect = [f"affect {mood.level:.2f}, {mood.phase}"] if mood.is_measured else []
+        return ShownTurn(
+            record.role or "turn",
+            record.text,
+            record.message_id,
+            f"error {record.code}" if is_error else record.decision,
+            f"rule {record.rule}: {record.reason}" if record.rule else record.reason,
+            [*_became(record), *affect],
+            is_frozen=record.is_frozen,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Returns it for `--json`."""
@@ -108,6 +132,28 @@ class LastTurn(NamedTuple):
             "error": {"code": error.code, "message": error.message} if error else None,
             "message": message_of(self.turn.row),
         }
+
+
+class ShownTurn(NamedTuple):
+    """A turn of a conversation as people read it."""
+
+    role: str
+    text: str
+    name: str
+    """Of its message."""
+    decision: str
+    reason: str
+    became: list[str]
+    """What became of summary and affect, where something did."""
+    is_frozen: bool = False
+
+
+def _became(record: TurnRecord) -> list[str]:
+    """Says what became of the summary, where something did."""
+    if record.is_updated:
+        return ["summary changed"]
+    kept = ["summary kept"] * (record.is_frozen or record.is_discarded)
+    return kept + ["proposal discarded"] * record.is_discarded
 
 
 def view_of(namespace: str, name: str, state: bytes) -> ThreadView:
@@ -155,7 +201,7 @@ def _turns_of(store: RunStore, view: ThreadView) -> Iterator[LastTurn]:
             looked += len(rows)
             mine = [row for row in rows if needle in row.line or row.code == POISONED]
             for turn in reversed(list(opened(row for row in mine if DUPLICATE not in row.code))):
-                last = LastTurn(info.run, turn)
+                last = LastTurn(info.run, turn, is_shared=view.namespace != info.run)
                 if turn.result and turn.result.thread_id == view.name and last.etag <= view.turns:
                     yield last
             if looked >= LOOKED_TURNS:

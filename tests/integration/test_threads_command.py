@@ -1,11 +1,13 @@
 """`proctor threads` on a real server: what is listed, shown and removed, and what is left alone."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from producer.cli import thread_view
+from producer.cli.main import run as main
 from producer.cli.thread_view import last_turns, newest, view_of
 from shared.errors import RunStateError
 from shared.runs import threads
@@ -142,3 +144,57 @@ def test_threads_of_an_open_run_are_kept(
     with pytest.raises(RunStateError, match=f"in use by run {run}"):
         inline_worker.ledger.forget("shared", ["t0"])
     assert store.count("shared") == 1
+
+
+@pytest.fixture
+def printed(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs one command line here and returns what it printed."""
+    monkeypatch.setenv("PROCTOR_REDIS_URL", redis_url)
+    monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path))
+
+    def call(*arguments: str) -> str:
+        capsys.readouterr()
+        main(list(arguments))
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_a_thread_reads_as_a_conversation(decided: Submitted, printed: Callable[..., str]) -> None:
+    """Each turn has its text, decision, rule and freeze, and what came of the summary; last is the state."""
+    storm = {"affectSignal": felt(0.95), "modelShape": shape("storm")}
+    run = decided(
+        [
+            turn("Hello \x1b[31mthere.", affectSignal=felt(0.9), modelShape=shape("boats")),
+            turn("This is too much!", role="user", **storm),
+            turn("Go.", role="assistant", signals=signals("pivot"), modelShape=shape("calm")),
+            turn("late", thread_memento_etag="0"),
+        ]
+    )
+    lines = printed("threads", "show", run, "t", "--color", "never").splitlines()
+    assert lines[0] == f"t of {run}"
+    assert lines[3:15] == [
+        "1  user       Hello [31mthere.",
+        "              should  rule 6: no other rule matched",
+        "              summary changed · affect 0.90, peak · turn-0",
+        "2  user       This is too much!",
+        "              should  ❄ frozen  rule 6: no other rule matched",
+        "              summary kept · proposal discarded · affect 0.95, peak · turn-1",
+        "3  assistant  Go.",
+        "              must  rule 2: MUST signal pivot",
+        "              summary changed · turn-2",
+        "3  user       late",
+        "              error etag_conflict  thread_memento_etag is stale: the thread is at 3",
+        "              turn-3",
+    ]
+    assert "  Arc: calm" in lines
+    assert lines[-1] == "frozen: only a must changes the summary"
+    painted = printed("threads", "show", run, "t", "--color", "always")
+    assert "\x1b[1mmust\x1b[0m" in painted
+    assert "\x1b[36m❄ frozen\x1b[0m" in painted
+    assert "\x1b[33merror etag_conflict\x1b[0m" in painted
+    assert "\x1b[31m" not in painted
+    decided([turn("Again.")], namespace="shared")
+    assert "turn-0 of run-" in printed("threads", "show", "shared", "t")

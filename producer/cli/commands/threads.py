@@ -18,11 +18,16 @@ from shared.settings import DAY_S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from producer.cli.output import Style
     from producer.cli.thread_view import LastTurn, ThreadView
     from shared.runs.threads import ThreadStore
 
-SAID_CHARS: Final = 60
-"""Of a message in the table of turns."""
+TEXT_CHARS: Final = 300
+"""Of a message in a conversation."""
+ROLE_CELLS: Final = 9
+"""Of `assistant`."""
+_STYLES: Final[dict[str, "Sequence[Style]"]] = {"must": ("bold",), "should": (), "skip": ("dim",)}
+"""Of decisions, by weight; whatever else is an error."""
 SUGGESTED: Final = 3
 """Similar names in a hint for an unknown one."""
 
@@ -83,7 +88,7 @@ def list_threads(session: Session, *, namespace: str | None, limit: int) -> None
 @click.option("--turns", type=click.IntRange(0), default=10, show_default=True, help="Last turns to show.")
 @pass_session
 def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
-    """Show THREAD of NAMESPACE: memento, etag, and its last turns with their decisions.
+    """Show THREAD of NAMESPACE: its last turns with their decisions, its memento, and whether it is frozen.
 
     With --json the memento is complete, and a turn may carry it as context.thread_memento.
     """
@@ -102,11 +107,14 @@ def show(session: Session, *, namespace: str, thread: str, turns: int) -> None:
         document = {"schema_version": SCHEMA_VERSION, **document_of(view, last, users), "exit": 0}
         session.output.data(json.dumps(document, ensure_ascii=False))
         return
-    _print_thread(session, view, users)
+    _print_head(session, view)
     if last:
         _print_turns(session, last)
     elif turns:
         session.output.note("no run that decided its turns is kept any more")
+    _print_memento(session, view)
+    if users:
+        session.output.note(f"in use by {', '.join(users)}")
 
 
 @command.command("rm")
@@ -168,45 +176,48 @@ def _checked(session: Session, store: "ThreadStore", namespace: str) -> str:
     raise UsageError(f"no threads are kept in namespace {namespace!r}", hint=hint)
 
 
-def _print_thread(session: Session, view: "ThreadView", users: "Sequence[str]") -> None:
-    """Prints the state of a thread."""
-    from worker.breakpoint.context import memento_lines  # noqa: PLC0415 - start-up: `--help` must not load it
-
+def _print_head(session: Session, view: "ThreadView") -> None:
+    """Prints which thread it is, and how far it came."""
     output = session.output
     name = output.paint(printable(view.name), "bold")
     status = f"{plural(view.turns, 'turn')} decided · etag {view.turns} · last turn {view.memento.updated_at}"
-    effect = "frozen: only a must changes the summary" if view.is_frozen else "open: the summary may change"
-    lines = [f"{name} of {view.namespace}", f"{status} ({_age(view)} ago)", effect, ""]
-    lines += [f"  {printable(line)}" for line in memento_lines(view.memento)]
-    output.data("\n".join(lines))
-    if users:
-        output.note(f"in use by {', '.join(users)}")
+    output.data(f"{name} of {view.namespace}\n{status} ({_age(view)} ago)")
 
 
 def _print_turns(session: Session, turns: "Sequence[LastTurn]") -> None:
-    """Writes the last turns of a thread as a table, oldest first."""
+    """Writes the last turns of a thread as a conversation, oldest first, with each decision below."""
     from producer.report.cells import plain  # noqa: PLC0415 - start-up: `--help` must not load it
 
-    rows = []
+    output, digits = session.output, max(len(str(last.etag)) for last in turns)
+    indent = digits + ROLE_CELLS + 4
+    lines = [""]
     for last in turns:
-        turn = last.as_dict()
-        outcome = turn["decision"] or f"error {turn['error']['code']}"
-        kept = "frozen" if turn["frozen"] else "updated" if turn["summary_updated"] else ""
-        rows.append(
-            (
-                turn["etag"],
-                last.run,
-                turn["item_id"],
-                outcome,
-                str(turn["rule"] or ""),
-                kept,
-                plain(turn["message"], SAID_CHARS),
-            )
-        )
-    session.output.data("")
-    session.output.table(
-        ("ETAG", "RUN", "ITEM", "DECISION", "RULE", "SUMMARY", "SAID"), rows, right=("RULE",)
-    )
+        shown = last.shown()
+        text = output.folded(plain(shown.text, TEXT_CHARS) or shown.name, indent=indent)
+        lines.append(f"{last.etag:>{digits}}  {shown.role:<{ROLE_CELLS}}  {text}")
+        head = shown.decision + "  ❄ frozen" * shown.is_frozen
+        painted = output.paint(printable(shown.decision), *_STYLES.get(shown.decision, ("yellow",)))
+        painted += ("  " + output.paint("❄ frozen", "cyan")) * shown.is_frozen
+        inner = indent + len(head) + 2
+        why = output.folded(plain(shown.reason, TEXT_CHARS), indent=inner)
+        lines.append(f"{' ' * indent}{painted}  {output.paint(why, 'dim')}")
+        became = output.folded(" · ".join([*shown.became, last.place]), indent=indent)
+        lines.append(" " * indent + output.paint(became, "dim"))
+    output.data("\n".join(lines))
+
+
+def _print_memento(session: Session, view: "ThreadView") -> None:
+    """Prints the memento as it is now, and last what the guardrail does with the next turn."""
+    from worker.breakpoint.context import memento_lines  # noqa: PLC0415 - start-up: `--help` must not load it
+
+    output = session.output
+    lines = ["", output.paint("Memento", "bold")]
+    lines += [f"  {output.folded(printable(line), indent=4)}" for line in memento_lines(view.memento)]
+    if view.is_frozen:
+        lines += ["", output.paint("frozen: only a must changes the summary", "cyan")]
+    else:
+        lines += ["", output.paint("open: the summary may change", "green")]
+    output.data("\n".join(lines))
 
 
 def _age(view: "ThreadView") -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from producer.report.html.rendering import markup
-from producer.report.turns.html_turn import ERROR, SKIPPED, Mood
+from producer.report.turns.turn_records import ERROR, SKIPPED, Mood
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -7,8 +7,8 @@ from producer.report.html.rendering import fill
 from producer.report.html.viewer import Row
 from producer.report.turns.html_affect import rail
 from producer.report.turns.html_threads import Step, Thread, changes, deltas, item_of
-from producer.report.turns.html_turn import ERROR, FIELDS, NAME_CHARS, SKIPPED, TurnRecord, short
 from producer.report.turns.opened_rows import withheld_text
+from producer.report.turns.turn_records import ERROR, FIELDS, NAME_CHARS, SKIPPED, TurnRecord, short
 from producer.report.turns.wording import RULES
 
 TEMPLATE: Final = "turns/page.html.j2"

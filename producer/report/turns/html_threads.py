@@ -9,7 +9,7 @@ import msgspec
 
 from producer.report.html.spool import Spool
 from producer.report.turns.html_affect import MOST_POINTS, STRIP_TURNS, Course, chart, strip
-from producer.report.turns.html_turn import (
+from producer.report.turns.turn_records import (
     ERROR,
     FIELDS,
     NAME_CHARS,

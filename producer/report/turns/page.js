@@ -114,6 +114,8 @@
   document.addEventListener("view:choose", mark);
   mark();
 
+  const open = report.opened();
+  if (open) report.replace(open.at); // it was opened before this script could listen
   /* On a wide screen the first turn to look at is open from the start, so that the memento stands beside it. */
   if (!location.hash && innerWidth >= WIDE && report.shown().length) {
     const shown = report.shown(), at = shown.find((row) => report.has(row, "show", "errors") || report.has(row, "freeze", "frozen"));

@@ -17,8 +17,8 @@ from producer.report.turns.html_rows import (
 )
 from producer.report.turns.html_summary import FOLDER, facts_of, opening, summary_of
 from producer.report.turns.html_threads import Threads, first_to_read, item_of
-from producer.report.turns.html_turn import NAME_CHARS, SKIPPED, record_of, short
 from producer.report.turns.opened_rows import MESSAGE_CHARS
+from producer.report.turns.turn_records import NAME_CHARS, SKIPPED, record_of, short
 from producer.text import plural
 from shared.runs import RunInfo, TurnRow
 

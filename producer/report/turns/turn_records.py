@@ -1,4 +1,4 @@
-"""Reads what the HTML report shows of a turn: message, decision, affect, and the memento after it."""
+"""Reads what people are shown of a turn: message, decision, affect, and the memento after it."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
