@@ -49,8 +49,8 @@ def aligned_lines(
         width: cells of a line; None for as many as it takes.
         middle: headings of columns that are cut instead, in this order, and in the middle of their cells.
         least: cells that are left of those.
-        tail: with `middle`, cells that are left of the last column, which is cut first, and at its end; 0
-            leaves it whole.
+        tail: with `middle`, cells that are left of the last column, which is cut first, and at its end; fewer
+            where the names leave no room. 0 leaves it whole.
         paint: colours a cell that has its final width, given its heading.
 
     >>> aligned_lines(("NAME", "N"), [("one", "1"), ("three", "33")], right=["N"])
@@ -65,6 +65,8 @@ def aligned_lines(
             if tail:
                 widths[-1] = min(widths[-1], max(tail, widths[-1] - (sum(widths) - room)))
             _shrink_names(widths, flexible, room, least)
+            if tail:
+                widths[-1] = max(LAST_LEAST, min(widths[-1], widths[-1] - (sum(widths) - room)))
         else:
             _shrink(widths, room)
     heading, *body = [
@@ -134,6 +136,7 @@ def drop_columns(
     spare: Sequence[str],
     width: int,
     middle: Sequence[str] = (),
+    least: int = LEAST_NAME,
     tail: int = 0,
 ) -> tuple[list[str], list[list[str]]]:
     """Drops columns until a list is no wider than a terminal, even where cells must be cut for it.
@@ -144,6 +147,7 @@ def drop_columns(
         spare: headings that may be dropped: empty ones first, then in this order.
         width: cells of a line.
         middle: headings of columns that are cut in their middle; only the first of them is, to spare others.
+        least: see `aligned_lines`.
         tail: see `aligned_lines`.
 
     >>> drop_columns(("NAME", "NOTE", "N"), [("one", "", "1")], spare=["N", "NOTE"], width=7)
@@ -154,7 +158,12 @@ def drop_columns(
     for name in dict.fromkeys([*empty, *spare]):
         shown = [[row[number] for number in kept] for row in rows]
         lines = aligned_lines(
-            [columns[number] for number in kept], shown, width=width, middle=middle[:1], tail=tail
+            [columns[number] for number in kept],
+            shown,
+            width=width,
+            middle=middle[:1],
+            least=least,
+            tail=tail,
         )
         if max(map(cell_len, lines)) <= width:
             break

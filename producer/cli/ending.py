@@ -16,7 +16,7 @@ from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_doc
 from producer.notify import Webhook, notify
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
-from producer.report.verdict_line import next_command, verdict_of
+from producer.report.verdict_line import INTERRUPTED, next_command, verdict_of
 from shared.kinds import Storage, kind_named
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo
@@ -134,6 +134,8 @@ def print_run(session: Session, info: RunInfo) -> None:
     if session.options.json:
         session.output.data(json.dumps(document, ensure_ascii=False))
     else:
+        is_left = info.state == RunState.RUNNING and info.done and not session.count_workers(info.kind)
+        document = {**document, "state": INTERRUPTED} if is_left else document
         session.output.data(figures(session.output, document))
         if why := session.store.wait_reason(info.run):
             session.output.note(f"{'ended' if info.is_final else 'waiting'}: {why}")
@@ -150,7 +152,7 @@ def print_so_far(session: Session, info: RunInfo, files: Sequence[ReportFile], *
     document = write_reports(session, info, files, [details] if details else [], with_text=with_text)
     if session.options.json or session.options.jsonl or session.options.quiet:
         return
-    shown = document if info.is_final else {**document, "state": "interrupted", "exit": EXIT_INCOMPLETE}
+    shown = document if info.is_final else {**document, "state": INTERRUPTED, "exit": EXIT_INCOMPLETE}
     session.output.data(figures(session.output, shown, details))
     session.output.data(closing(session, shown, has_next=False))  # the error that follows has the command
 

@@ -176,6 +176,7 @@ class Output:
         right: Sequence[str] = (),
         spare: Sequence[str] = (),
         middle: Sequence[str] = (),
+        least: int | None = None,
         tail: int = 0,
         marks: Sequence[Style] = (),
         style_of: Callable[[str, str], Style | None] | None = None,
@@ -188,16 +189,18 @@ class Output:
             right: headings whose cells stand to the right.
             spare: headings that a narrow terminal may do without: empty ones first, then in this order.
             middle: headings of names, which are the only cells to be cut, in this order and in their middle.
+            least: cells that are left of those; None for the least at which a name can be recognised.
             tail: with `middle`, cells that the last column keeps, which is cut at its end before names are.
             marks: colours of the first cells, one per row, where these are single characters.
             style_of: returns the colour of a cell, given its heading and its text.
         """
-        from producer.tables import aligned_lines, drop_columns  # noqa: PLC0415 - start-up: needs a part of rich
+        from producer.tables import LEAST_NAME, aligned_lines, drop_columns  # noqa: PLC0415 - start-up: needs a part of rich
 
+        kept = least or LEAST_NAME
         cells = [[printable(cell) for cell in row] for row in rows]
         if spare and self.width is not None:
             columns, cells = drop_columns(
-                columns, cells, spare=spare, width=self.width, middle=middle, tail=tail
+                columns, cells, spare=spare, width=self.width, middle=middle, least=kept, tail=tail
             )
 
         def painted(heading: str, cell: str) -> str:
@@ -205,7 +208,7 @@ class Output:
             return self.paint(cell, style) if style else cell
 
         headings, *lines = aligned_lines(
-            columns, cells, right=right, width=self.width, middle=middle, tail=tail, paint=painted
+            columns, cells, right=right, width=self.width, middle=middle, least=kept, tail=tail, paint=painted
         )
         if marks:
             lines = [self.paint(line[:1], style) + line[1:] for line, style in zip(lines, marks, strict=True)]

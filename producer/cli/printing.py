@@ -16,6 +16,8 @@ from shared.runs import RunInfo
 
 TABLE_ROWS: Final = 50
 """Rows of a table by default."""
+LEAST_NAME: Final = 16
+"""Names keep as many cells."""
 LEAST_REASON: Final = 30
 """The last column of a table, which says why, keeps as many cells; other columns are dropped for it."""
 _STYLES: Final[Mapping[str, Style]] = {
@@ -90,6 +92,7 @@ def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> Non
             right=right,
             spare=spare,
             middle=names,
+            least=LEAST_NAME,
             tail=LEAST_REASON,
             style_of=_style,
         )

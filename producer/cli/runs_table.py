@@ -20,6 +20,7 @@ SPARE: Final = ("ITEMS", "COST", "KIND")
 CUT: Final = ("NAME", "RUN")
 """Columns whose cells are cut in the middle, the first one first."""
 NOTHING: Final = "-"
+_WORKING: Final = frozenset({RunState.RUNNING, RunState.LOADING, RunState.CANCELLING})
 _MARKS: Final[Mapping[str, tuple[str, Style]]] = {
     "good": ("✓", "green"),
     "bad": ("✗", "red"),
@@ -47,10 +48,22 @@ def print_runs(
         for (mark, _), info in zip(marks, runs, strict=True)
     ]
     styles = [style for _, style in marks]
-    output.table(COLUMNS, rows, right=RIGHT, spare=SPARE, middle=CUT, marks=styles)
+    output.table(COLUMNS, rows, right=RIGHT, spare=SPARE, middle=CUT, marks=styles, style_of=_style)
     for info in runs:
         if reason := why.get(info.run):
             output.note(printable(f"{info.run} {'ended' if info.is_final else 'waits'}: {reason}"))
+
+
+def _style(heading: str, cell: str) -> Style | None:
+    """Returns the colour of a state; a run that has finished has the colour of its mark alone.
+
+    >>> _style("STATE", "interrupted 85 %"), _style("STATE", "finished"), _style("NAME", "paused")
+    ('yellow', None, None)
+    """
+    if heading != "STATE" or cell == RunState.FINISHED:
+        return None
+    word = cell.partition(" ")[0]
+    return "red" if word == RunState.ABORTED else "cyan" if word in _WORKING else "yellow"
 
 
 def state_text(info: RunInfo, *, is_worked_on: bool) -> str:

@@ -9,6 +9,8 @@ from producer.text import plural
 from shared.kinds import kind_named
 from shared.names import FINAL_STATES, RunState
 
+INTERRUPTED: Final = "interrupted"
+"""The state, for people, of a run that was begun and has no worker."""
 NO_ANSWERS: Final = "no answers"
 """Stands in the place of a rate."""
 _CUT_SHORT: Final = frozenset({RunState.ABORTED, RunState.CANCELLED, RunState.INCOMPLETE})
@@ -72,8 +74,10 @@ def next_command(document: Mapping[str, Any]) -> tuple[str, ...]:
     ('results', 'r', '--failed')
     """
     run, state, counts = document["run_id"], document["state"], document["counts"]
+    if state in {RunState.PAUSED, INTERRUPTED}:
+        return ("resume", run)
     if state not in FINAL_STATES:
-        return ("resume" if state == RunState.PAUSED else "watch", run)
+        return ("watch", run)
     if state in _CUT_SHORT and document["exit"] != _EXIT_FAILED:
         return ("resume", run)
     if counts["failed"] or counts["error"]:
@@ -83,7 +87,7 @@ def next_command(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _mark(document: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the mark of a run, and its colour."""
-    if document["state"] == "interrupted":
+    if document["state"] == INTERRUPTED:
         return "!", "yellow"
     if document["state"] not in FINAL_STATES:
         return "●", "cyan"

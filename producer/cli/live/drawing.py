@@ -15,6 +15,8 @@ from producer.text import count, share
 from shared.names import FINAL_STATES
 
 DRAW_EVERY_S: Final = 0.1
+OUTCOMES: Final = {"passed": "green", "failed": "red", "errors": "yellow"}
+"""Colours of outcomes."""
 MAX_WIDTH: Final = 100
 """Lines longer than this are harder to read, however wide the terminal is."""
 
@@ -92,8 +94,9 @@ def _bar(progress: Progress, width: int) -> Text:
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> Text:
-    """Draws words in grey with their numbers."""
+    """Draws words in grey with their numbers, those of outcomes that occurred in their colours."""
     line = Text(no_wrap=True, overflow="ellipsis")
     for word, number in pairs:
-        line.append(f"{word} ", "dim").append(number).append("   ")
+        style = "" if number == "0" else OUTCOMES.get(word, "")
+        line.append(f"{word} ", "dim").append(number, style).append("   ")
     return line

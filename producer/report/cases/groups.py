@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.report.cases.judge_trust import brief
 from producer.report.cases.wording import FREEFORM, NONE, by_pass_rate, dollars
+from producer.report.verdict_line import NO_ANSWERS
 
 RATES: Final = ("Pass rate", "95 % interval", "Passed", "Failed")
 SCORES: Final = ("Mean score", "95 % interval", "n")
@@ -65,7 +66,7 @@ def _outcomes(
     rows = [
         [
             *(group[name] for name in names),
-            *_rate_cells(group["pass_rate"]),
+            *_rate_cells(group["pass_rate"], answers=group["passed"] + group["failed"]),
             *(f"{group[word]:,}" for word in ("passed", "failed", "errors")),
             *(_score_cells(group["score"]) if has_scores else ()),
             dollars(group["cost_usd"]),
@@ -82,7 +83,7 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> GroupTable:
     rows = [
         [
             check["name"],
-            *_rate_cells(check["pass_rate"]),
+            *_rate_cells(check["pass_rate"], answers=check["passed"] + check["failed"]),
             *(f"{check[word]:,}" for word in ("passed", "failed", "not_asked")),
             *_score_cells(check["score"]),
             *(_trust_cells(check["judge"]) if has_judges else ()),
@@ -104,14 +105,15 @@ def _trust_cells(judge: Mapping[str, Any] | None) -> list[str]:
     ]
 
 
-def _rate_cells(rate: Mapping[str, Any]) -> list[str]:
-    """Writes a pass rate and its interval.
+def _rate_cells(rate: Mapping[str, Any], *, answers: int) -> list[str]:
+    """Writes a pass rate and its interval; errors alone are no answers.
 
-    >>> _rate_cells({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4})
-    ['75.0%', '30.1-95.4%']
+    >>> rate = {"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}
+    >>> _rate_cells(rate, answers=4), _rate_cells(rate, answers=0)
+    (['75.0%', '30.1-95.4%'], ['no answers', '-'])
     """
-    if not rate["n"]:
-        return [NONE, NONE]
+    if not answers:
+        return [NO_ANSWERS if rate["n"] else NONE, NONE]
     return [f"{100 * rate['value']:.1f}%", f"{100 * rate['low']:.1f}-{100 * rate['high']:.1f}%"]
 
 

@@ -110,7 +110,7 @@ def _models(document: Mapping[str, Any], paint: Paint) -> list[str]:
             for model in by_latency(document)
         ]
         return table_lines(SPEED, fast, paint)
-    has_errors = any(model["errors"] for model in models)
+    has_errors = any(model["errors"] and model["passed"] + model["failed"] for model in models)
     return table_lines(
         STANDARD, [_model_row(model, has_errors=has_errors) for model in by_pass_rate(document)], paint
     )
@@ -168,7 +168,7 @@ def _style(heading: str, cell: str) -> str:
             if rate >= FAIR_PERCENT
             else "red"
         )
-    return "red" if heading == "Errors" and cell else ""
+    return "yellow" if heading == "Errors" and cell else ""
 
 
 def _count(number: int) -> str:

@@ -41,7 +41,7 @@ def test_each_kind_has_a_verdict_and_a_next_command(kind: Kind) -> None:
         ({"state": RunState.INCOMPLETE, "exit": 4}, "!", ("resume", "r")),
         ({"state": RunState.INCOMPLETE, "exit": 1}, "✗", ("results", "r", "--failed")),
         ({"state": RunState.ABORTED, "exit": 3}, "✗", ("resume", "r")),
-        ({"state": "interrupted", "exit": 4}, "!", ("watch", "r")),
+        ({"state": "interrupted", "exit": 4}, "!", ("resume", "r")),
     ],
 )
 def test_states_have_marks_of_their_own(
