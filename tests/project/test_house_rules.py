@@ -22,7 +22,7 @@ MAX_LOOSE: Final = 12
 REPEATED_NAMES: Final = {
     "one file for each kind": frozenset({"turns", "cases", "queries", "items"}),
     "one file for each part of a kind's reports": frozenset(
-        {"html_summary", "opened_rows", "terminal", "wording"}
+        {"html_rows", "html_summary", "opened_rows", "terminal", "wording"}
         | {f"to_{name}" for name in ("csv", "html", "jsonl", "junit", "markdown")}
     ),
     "one declaration for each side": frozenset({"kinds", "__main__"}),

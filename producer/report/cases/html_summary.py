@@ -1,35 +1,27 @@
-"""What the HTML report of a cases run says above its cases: verdict, figures, tables and charts."""
+"""What the HTML report of a cases run says around its cases: verdict, figures, tables and charts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from producer.aggregate.gates import gate_line
-from producer.report.cases.html_case import SKIPPED
-from producer.report.cases.wording import (
-    by_latency,
-    by_pass_rate,
-    dollars,
-    headline,
-    percent,
-    remarks,
-    seconds,
-)
-from producer.report.cells import plain
+from producer.aggregate.statistics import mcnemar
+from producer.report.cases.html_answer import SKIPPED
+from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
+from producer.report.cases.wording import by_latency, by_pass_rate, dollars, percent, remarks, seconds
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
-from producer.report.html.page import Tile, begin, markup
+from producer.report.html.rendering import markup, middle_cut
+from producer.report.html.viewer import Fact, Metric, Page
 from producer.report.turns.wording import verdict_line
-from producer.text import plural
+from producer.text import duration, plural
 from shared import __version__
 from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import CaseStatus
-from shared.names import RunState
+from shared.names import FINAL_STATES
 from shared.runs import RunInfo
 
 PER: Final = 1_000
 """Answers that a price is given for: the price of one has too many zeros."""
-NAME_CHARS: Final = 60
-"""Of a model's name in a tile."""
 MEANINGS: Final[Mapping[str, str]] = {
     "failed_regex": "the pattern was not found",
     "failed_custom": "the validator did not accept it",
@@ -39,32 +31,101 @@ MEANINGS: Final[Mapping[str, str]] = {
     "failed_fuzzy": "not the expected object, and the judge did not accept it",
     "failed_checks": "the stages passed, and a check did not",
 }
-GOING_ON: Final = frozenset(state.value for state in RunState) - {
-    "finished",
-    "cancelled",
-    "aborted",
-    "incomplete",
-}
+NAME_PARTS: Final = 40
+"""Of a model's name, in the head of a column."""
+LEAST_CHARTED: Final = 3
+"""Models that a chart says something about; of a freeform run, which has nothing else to say, one fewer."""
+SIGNIFICANT: Final = 0.05
+"""Two-sided level of the test between the two best models."""
+REMARKS_BEFORE_COST: Final = 3
+"""Remarks that the verdict has already: passed, failed, errors."""
 
 
-def opening(document: Mapping[str, Any], *, is_freeform: bool) -> bytes:
-    """Writes the first screen."""
-    counts, summary = document["counts"], document["summary"]
-    is_good = None if is_freeform and not document["exit"] else not document["exit"]
-    if document["state"] in GOING_ON:
-        is_good = None
-    said = remarks(document)[3 + bool(counts["skipped"]) :]  # verdict and tiles have these counts
-    if not summary["known_cost_usd"] or summary["cost_usd"] is not None:
-        said = said[1:]  # and this cost
-    return begin(
-        summary["name"],
-        _verdict(document, is_freeform=is_freeform),
-        is_good=is_good,
-        remarks=[*said, *(gate_line(gate) for gate in document.get("gates", ()))],
-        tiles=_tiles(document, is_freeform=is_freeform),
+def page_of(
+    document: Mapping[str, Any], run: CaseRun, info: RunInfo, pairs: Pairs, order: Sequence[Column]
+) -> Page:
+    """Says what the page begins with.
+
+    Args:
+        document: the run's.
+        run: its settings.
+        info: the run.
+        pairs: how the first two columns differ.
+        order: the columns as they are shown.
+    """
+    summary, is_freeform = document["summary"], document["summary"]["mode"] == "freeform"
+    return Page(
+        kind="cases",
+        name=summary["name"],
+        run=document["run_id"],
+        tone=_tone(document, is_freeform=is_freeform),
+        verdict=_verdict(document, is_freeform=is_freeform),
+        why=[] if is_freeform else _why(document, pairs, order),
+        meta=_meta(document, run, info),
         badge="Freeform Mode" if is_freeform else "",
-        about=f"{headline(document)} · run {document['run_id']} · {summary['source']}",
+        links=[("Models", "#models"), ("Cost", "#cost"), ("About", "#about")],
+        folder="cases",
     )
+
+
+def ordered(document: Mapping[str, Any], columns: Sequence[Column], *, is_freeform: bool) -> list[Column]:
+    """Puts columns in order: the best model first, in a freeform run the fastest; prompts as in the run."""
+    models = by_latency(document) if is_freeform else by_pass_rate(document)
+    ranks = {model["model"]: at for at, model in enumerate(models)}
+    asked = [column for column in columns if column[0] in ranks]
+    return sorted(asked, key=lambda column: ranks[column[0]])
+
+
+def metrics_of(document: Mapping[str, Any], order: Sequence[Column], *, is_freeform: bool) -> list[Metric]:
+    """Makes the head of each column: the rate with its interval, latency, cost, failures.
+
+    Args:
+        document: the run's.
+        order: the columns as they are shown.
+        is_freeform: whether nothing was checked.
+    """
+    summary = document["summary"]
+    models = {model["model"]: model for model in summary["models"]}
+    pairs = {(each["model"], each["prompt"]): each for each in summary.get("prompts_by_model", ())}
+    many_models = len({model for model, _ in order}) > 1
+    target = _target(document)
+    metrics = [_rated(models[column[0]], pairs.get(column), column) for column in order]
+    if is_freeform:
+        metrics = [_counted(models[column[0]], metric) for column, metric in zip(order, metrics, strict=True)]
+    metrics = [metric if many_models else metric._replace(over="") for metric in metrics]
+    return [metric if metric.at is None else metric._replace(target=target) for metric in metrics]
+
+
+def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Column) -> Metric:
+    """Makes the head of one column: of a model, or of a model with a prompt."""
+    found = model if group is None else group
+    rate = model["rates"]["pass_rate"] if group is None else group["pass_rate"]
+    provider, _, name = column[0].rpartition("/")
+    over, name = (provider, name) if group is None else column
+    facts = []
+    if group is None and model["latency_ms"]:
+        facts.append(Fact("P95", seconds(model["latency_ms"]["p95"])))
+    facts.append(Fact("cost", dollars(found["cost_usd"])))
+    facts += [Fact(f"✗ {found['failed']:,} failed", tone="f")] * bool(found["failed"])
+    facts += [Fact(f"! {plural(found['errors'], 'error')}", tone="e")] * bool(found["errors"])
+    metric = Metric(middle_cut(name, NAME_PARTS), "no answers", middle_cut(over, NAME_PARTS), facts=facts)
+    if not rate["n"]:
+        return metric
+    interval = f"95 %: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}"
+    return metric._replace(
+        value=percent(rate["value"]),
+        at=rate["value"],
+        low=rate["low"],
+        high=rate["high"],
+        captions=(interval, f"{found['passed']:,} of {rate['n']:,}"),
+    )
+
+
+def _counted(found: Mapping[str, Any], metric: Metric) -> Metric:
+    """Leaves the verdicts out, of outputs that nobody checked."""
+    outputs = plural(found["passed"] + found["failed"], "output")
+    facts = [fact for fact in metric.facts if fact.tone != "f"]
+    return metric._replace(value=outputs, at=None, captions=("", ""), facts=facts)
 
 
 def models_of(document: Mapping[str, Any], *, is_freeform: bool) -> list[dict[str, Any]]:
@@ -80,6 +141,8 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
         For each chart its name, the drawing, and what it leaves out.
     """
     timed = [model for model in models if model["latency_ms"]]
+    if len(models) < (LEAST_CHARTED - is_freeform):
+        return []
     priced = [
         Point(model["model"], _p50_s(model), model["per_thousand"], right=_p95_s(model), tone=model["tone"])
         for model in timed
@@ -125,7 +188,7 @@ def judge_of(document: Mapping[str, Any]) -> str:
 
 def costs_of(models: Sequence[Mapping[str, Any]]) -> Any:
     """Draws what each model cost."""
-    if not any(model["known_cost_usd"] for model in models):
+    if len(models) < LEAST_CHARTED or not any(model["known_cost_usd"] for model in models):
         return ""
     by_cost = sorted(models, key=lambda model: -model["known_cost_usd"])
     costs = Series("cost", [model["known_cost_usd"] for model in by_cost])
@@ -176,6 +239,13 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
     return [(name, value) for name, value in facts if value]
 
 
+def _tone(document: Mapping[str, Any], *, is_freeform: bool) -> str:
+    """Colours the verdict; there is none while a run goes on, nor of outputs that nobody checked."""
+    if document["state"] not in FINAL_STATES or (is_freeform and not document["exit"]):
+        return ""
+    return "f" if document["exit"] else "p"
+
+
 def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
     """Says in one line what counts."""
     counts = document["counts"]
@@ -189,30 +259,51 @@ def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
     return verdict_line(document, told)
 
 
-def _tiles(document: Mapping[str, Any], *, is_freeform: bool) -> list[Tile]:
-    """Returns the figures of the first screen."""
+def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> list[str]:
+    """Says by how much a gate was missed, who leads, and whether chance explains the lead."""
+    told = [_sentence(gate_line(gate)) for gate in document.get("gates", ())]
+    models = by_pass_rate(document)
+    if len(models) < 2:  # noqa: PLR2004 - nobody leads alone
+        return told
+    best, second = models[:2]
+    names = [middle_cut(each["model"], NAME_CHARS) for each in (best, second)]
+    scores = [f"{each['passed']:,} of {each['rates']['pass_rate']['n']:,}" for each in (best, second)]
+    if best["pass_rate"] == second["pass_rate"]:
+        return [*told, f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]
+    test = mcnemar(pairs.first, pairs.second)
+    lead = f"{names[0]} leads with {scores[0]} before {names[1]} with {scores[1]}"
+    if len(order) != len(models) or not pairs.both:  # answers to several prompts are not independent
+        return [*told, f"{lead}."]
+    if test.p_value < SIGNIFICANT:
+        return [*told, f"{lead}, more than chance explains (p = {max(test.p_value, 0.001):.3f})."]
+    cases = plural(pairs.both, "case")
+    return [*told, f"{lead}, but {cases} cannot tell them apart (p = {test.p_value:.2f})."]
+
+
+def _sentence(text: str) -> str:
+    """Makes a sentence of a remark."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]:
+    """Says what was run, how long it took, and what it cost."""
     counts, summary = document["counts"], document["summary"]
-    models, answers = summary["models"], counts["passed"] + counts["failed"]
-    if is_freeform:
-        tiles = [Tile("outputs", f"{answers:,}"), Tile("models", f"{len(models):,}")]
-    else:
-        judged = answers + counts["error"]
-        rate = counts["passed"] / judged if answers else None
-        tiles = [Tile("pass rate", percent(rate), f"{counts['passed']:,} of {judged:,}")]
-        best = by_pass_rate(document)[0] if len(models) > 1 else None
-        if best and best["pass_rate"]:
-            tiles.append(Tile("best model", percent(best["pass_rate"]), plain(best["model"], NAME_CHARS)))
-        tone, link = ("bad", "#failures") if counts["failed"] else ("", "")
-        tiles.append(Tile("failed", f"{counts['failed']:,}", tone=tone, link=link))
-    if counts["error"] or not is_freeform:
-        tiles.append(Tile("errors", f"{counts['error']:,}", tone="bad" if counts["error"] else ""))
-    known = _known(summary) if summary["cost_usd"] is None else ""
-    tiles.append(Tile("cost", dollars(summary["cost_usd"]), known))
-    for model in by_latency(document)[:1]:
-        if model["latency_ms"]:
-            name = plain(model["model"], NAME_CHARS)
-            tiles.append(Tile("fastest, P95", seconds(model["latency_ms"]["p95"]), name))
-    return tiles
+    asked = [plural(summary["cases"], "case"), plural(len(summary["models_asked"]), "model")]
+    asked += [plural(len(run.prompts), "prompt")] * bool(run.prompts)
+    what = " × ".join(asked)  # noqa: RUF001 - the sign for times
+    what += f", {summary['repeat']} times" * (summary["repeat"] > 1)
+    done = counts["passed"] + counts["failed"] + counts["error"]
+    took = f"{done:,} of {counts['total']:,} done"
+    took = took if summary["duration_s"] is None else duration(summary["duration_s"])
+    said = remarks(document)[REMARKS_BEFORE_COST + bool(counts["skipped"]) :]
+    created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
+    return [document["state"], what, took, *said, f"{created:%Y-%m-%d %H:%M} UTC", summary["source"]]
+
+
+def _target(document: Mapping[str, Any]) -> float | None:
+    """The pass rate that a gate asks for."""
+    gates = [gate for gate in document.get("gates", ()) if gate["metric"] == "pass_rate"]
+    return float(gates[0]["bound"]) if gates else None
 
 
 def _model(model: Mapping[str, Any]) -> dict[str, Any]:

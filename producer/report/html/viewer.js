@@ -6,7 +6,7 @@
   const MARKS = { p: "✓", f: "✗", e: "!" };
   const ALL_DRAWN = 300; // with fewer rows, all are drawn: the browser's own search finds them
   const LONG = 4000; // characters of a text after which the panel folds it
-  const list = $("[data-rows]"), panel = $("#panel"), split = $("#split"), tools = $("[data-tools]");
+  const list = $("[data-rows]"), panel = $("#panel"), split = $("#split"), main = $("#main"), tools = $("[data-tools]");
   const field = $("[data-q]"), ordering = $("[data-order]"), shownText = $("[data-shown]"), help = $("dialog.keys");
 
   function make(tag, attributes, ...children) {
@@ -70,6 +70,10 @@
     }));
   }
 
+  for (const table of all("table.data")) {
+    const labels = all("thead th", table).map((head) => head.textContent.trim());
+    for (const row of table.tBodies[0].rows) all("td", row).forEach((cell) => { cell.dataset.label = labels[cell.cellIndex] || ""; });
+  }
   for (const table of tables) {
     all("thead th", table).forEach((head, column) => {
       if (!head.textContent.trim()) return;
@@ -382,7 +386,11 @@
       panel.replaceChildren();
       document.dispatchEvent(new CustomEvent("view:close"));
     }
+    const isOver = !!now && innerWidth <= 1100; // it lies over the page, as a dialog does
+    main.inert = isOver;
+    if (isOver) panel.setAttribute("role", "dialog"); else panel.removeAttribute("role");
     if (!!now !== wasOpen) { heights.fill(0); layOut(); if (now && focus) focusOn(now.at, now.cell); }
+    if (isOver) panel.focus();
     dress();
   }
 

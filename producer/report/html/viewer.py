@@ -81,6 +81,8 @@ MOST_VALUES: Final = 20_000
 """Values of one facet that are told apart."""
 OTHER: Final = "other"
 """Stands for the values that come later."""
+PLACES: Final = 1 << 40
+"""Places of rows in a group."""
 WIDEST: Final = 6
 """Columns of rows; with more, cells flow."""
 NO_SCRIPT: Final = ".tools,.reasons,.keyhint{display:none!important}"
@@ -187,23 +189,34 @@ class Rows:
         facets: names of what rows are filtered by.
         orders: names of numbers that rows are put in order by.
         groups: headings; none: rows are not grouped.
+        most: rows that are written; those that come last are left out.
     """
 
     def __init__(
-        self, *, facets: Sequence[str] = (), orders: Sequence[str] = (), groups: Sequence[Group] = ()
+        self,
+        *,
+        facets: Sequence[str] = (),
+        orders: Sequence[str] = (),
+        groups: Sequence[Group] = (),
+        most: int | None = None,
     ) -> None:
         self._facets, self._orders, self._groups = (SHOW, *facets), tuple(orders), tuple(groups)
-        self._html, self._index = Spool(), Spool()
+        self._html, self._index, self._most = Spool(), Spool(), most
         self._names: dict[str, dict[str, int]] = {facet: {} for facet in self._facets}
         self._answers: dict[str, array[int]] = {facet: array("L") for facet in self._facets}
         self._having: dict[str, array[int]] = {facet: array("L") for facet in self._facets}
         self._in_groups = Counter[int]()
 
     def __len__(self) -> int:
-        return len(self._html)
+        return len(self._html) if self._most is None else min(self._most, len(self._html))
 
-    def add(self, row: Row, *, group: int = 0) -> None:
-        """Takes a row; groups come in the order of their numbers."""
+    @property
+    def left(self) -> int:
+        """Rows that are not written."""
+        return len(self._html) - len(self)
+
+    def add(self, row: Row, *, group: int = 0, place: int = 0) -> None:
+        """Takes a row; groups come in the order of their numbers, and in them rows by their places."""
         facets = {**row.facets, SHOW: _shown(row.outcomes)}
         numbers = [[self._number(facet, value) for value in facets.get(facet, ())] for facet in self._facets]
         for facet, found in zip(self._facets, numbers, strict=True):
@@ -212,10 +225,10 @@ class Rows:
             for number in set(found):
                 self._having[facet][number] += 1
         orders = [row.orders.get(order) for order in self._orders]
-        self._index.add(
-            group, msgspec.json.encode([readable(row.id), row.outcomes, group, *numbers, *orders])
-        )
-        self._html.add(group, row.html)
+        key = group * PLACES + place
+        record = [readable(row.id), row.outcomes, group, *numbers, *orders]
+        self._index.add(key, msgspec.json.encode(record))
+        self._html.add(key, row.html)
         self._in_groups[group] += 1
 
     def having(self, facet: str) -> Counter[str]:
@@ -231,8 +244,8 @@ class Rows:
         width = f"n{head.columns}" if head.columns <= WIDEST else "many"
         yield fill(TEMPLATE, "rows", head, width)
         last = -1
-        for at, (group, html) in enumerate(self._html.pieces()):
-            place = (at - FIRST) % BLOCK
+        for at, (key, html) in enumerate(self._html.pieces(self._most)):
+            place, group = (at - FIRST) % BLOCK, key // PLACES
             if at >= FIRST:
                 yield b"<!--row-->" if place else b"<noscript data-block>"
             if group != last and self._groups:
@@ -244,7 +257,7 @@ class Rows:
         yield fill(TEMPLATE, "rows_end")
         yield b'<script type="application/json" data-index>'
         yield _safe(msgspec.json.encode(self._outline()))[:-1] + b',"rows":['
-        for at, (_, record) in enumerate(self._index.pieces()):
+        for at, (_, record) in enumerate(self._index.pieces(self._most)):
             yield b",\n" * bool(at) + _safe(record)
         yield b"]}</script>\n"
         self.close()

@@ -1,7 +1,10 @@
 """What the HTML report of cases says: how much it shows, repeats, problems, replies, what was never asked."""
 
+import json
 import re
 import tracemalloc
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from producer.document import document_of, totals_of
-from producer.report.cases import html_lists
+from producer.report.cases import html_rows
 from producer.report.cases.to_html import CasesHtmlReport
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, Mode, encode_case
@@ -64,9 +67,16 @@ def page(tmp_path: Path, rows: list[ItemRow], **run: Any) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def section(text: str, name: str) -> str:
-    """The list under a heading of a report."""
-    return text.split(f'id="{name}"')[1].split("</section>", maxsplit=1)[0]
+def rows_of_page(text: str) -> dict[str, str]:
+    """The rows of a report by their ids, in the order in which they stand."""
+    parts = re.findall(r'<article [^>]*id="(c\d+)".*?>(.*?)</article>', text, re.DOTALL)
+    return dict(parts)
+
+
+def index(text: str) -> dict[str, Any]:
+    """The index of a report."""
+    found: dict[str, Any] = json.loads(text.split("data-index>")[1].split("</script>", maxsplit=1)[0])
+    return found
 
 
 @pytest.mark.parametrize("mode", ["standard", "freeform"])
@@ -78,16 +88,20 @@ def test_pages_are_well_formed(tmp_path: Path, mode: Any) -> None:
     outline.close()
     assert outline.wrong == []
     assert [tag for tag in outline.open if tag != "li"] == []
-    assert outline.seen.count("script") == outline.seen.count("style") == 1
+    assert outline.seen.count("style") == 2
+    assert outline.seen.count("script") == 2  # the index, and what all pages share
+    assert outline.seen.count("article") == 12
 
 
 def test_the_policy_allows_the_pages_own_style_and_script_only(tmp_path: Path) -> None:
     """The hashes in the policy are those of what stands in the page, and nothing else is allowed."""
     text = page(tmp_path, list(rows_of(MODELS, 1, (GOOD,))))
-    policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)[0]
+    policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)[0].replace("&#39;", "'")
     assert re.sub(r"sha256-[\w+/=]+", "…", policy) == (
-        "default-src 'none'; style-src '…'; script-src '…'; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src '…' '…'; script-src '…'; base-uri 'none'; form-action 'none'"
     )
+    for content in re.findall(r"<(?:style|script)>(.*?)</(?:style|script)>", text, re.DOTALL):
+        assert b64encode(sha256(content.encode()).digest()).decode() in policy
     assert "unsafe" not in text
 
 
@@ -95,27 +109,31 @@ def test_a_page_shows_so_many_cases_failures_before_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the limit passes are left out first; the counts stay, and the page says what is missing."""
-    monkeypatch.setattr(html_lists, "MOST_CASES", 5)
-    text = page(tmp_path, list(rows_of(MODELS, 6, (GOOD, WRONG, GOOD, GOOD))))
-    assert section(text, "failures").count("<details") == 3
-    assert section(text, "passed").count("<details") == 2
-    assert "7 cases are not shown. Whole: <code>proctor results run-1 --format jsonl</code>" in text
-    assert "9 of 12 passed, 3 failed" in text
+    monkeypatch.setattr(html_rows, "MOST_ROWS", 4)
+    text = page(tmp_path, list(rows_of(MODELS, 6, (GOOD, WRONG, GOOD, GOOD, GOOD, GOOD))))
+    assert list(rows_of_page(text)) == ["c2", "c1", "c3", "c4"]
+    assert "2 cases are not shown. Whole: <code>proctor results run-1 --format jsonl</code>" in text
+    assert "10 of 12 passed, 2 failed" in text
 
 
 def test_a_freeform_page_shows_so_many_prompts_with_all_their_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prompts are shown whole or not at all, in their order, whatever the order of the rows."""
-    monkeypatch.setattr(html_lists, "MOST_CASES", 5)
+    monkeypatch.setattr(html_rows, "MOST_ROWS", 2)
     rows = [
         item_row(at, CasePayload(case, model, f"ask {case}"), f"{model} says {case}", ms=5, cost=None)
         for at, (model, case) in enumerate((model, case) for model in MODELS for case in (2, 0, 1))
     ]
     text = page(tmp_path, rows, mode="freeform")
-    assert re.findall(r"says \d", text) == ["says 0", "says 0", "says 2", "says 2"]
-    assert re.findall(r"<h3>(Prompt \d)", text) == ["Prompt 1", "Prompt 3"]
-    assert "2 cases are not shown" in text
+    found = rows_of_page(text)
+    assert list(found) == ["c1", "c2"]
+    assert [set(re.findall(r"[\w/]+ says \d", row)) for row in found.values()] == [
+        {f"{model} says {case}" for model in MODELS} for case in (0, 1)
+    ]
+    assert "1 case is not shown" in text
+    assert "not checked" in text
+    assert {row[1] for row in index(text)["rows"]} == {"nn"}
 
 
 def test_repeats_have_a_table_of_their_own(tmp_path: Path) -> None:
@@ -129,7 +147,9 @@ def test_repeats_have_a_table_of_their_own(tmp_path: Path) -> None:
     text = page(tmp_path, rows, repeat=2)
     cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", text.split('id="repeats"')[1].split("</table>")[0])
     assert cells[-8:] == ["1", "2", "50.0%", "50.0%", "100.0%", "0.0%", "1", "100.0%"]
-    assert "case 1 #2" in text
+    row = rows_of_page(text)["c1"]
+    assert "1 of 2 passed" in row
+    assert re.findall(r"answer #(\d)", row) == ["2", "1"]
     assert 'id="repeats"' not in page(tmp_path, list(rows_of(MODELS, 1, (GOOD,))))
 
 
@@ -150,11 +170,12 @@ def test_problems_replies_and_what_was_never_asked_are_shown(tmp_path: Path) -> 
     ]
     rows.append(ItemRow(2, "", b"", payload=encode_case(CasePayload(2, MODELS[0], "three"))))
     text = page(tmp_path, rows)
-    failures = section(text, "failures")
-    assert "<td><code>/city</code></td><td><code>type</code></td>" in failures
-    assert "reply: FAIL: another &lt;city&gt;" in failures
-    assert failures.count("skipped") >= 1
-    assert "the run ended first" in failures
+    found = rows_of_page(text)
+    assert "<td><code>/city</code></td><td><code>type</code></td>" in found["c1"]
+    assert "reply: FAIL: another &lt;city&gt;" in found["c2"]
+    assert "skipped: " in found["c1"]
+    assert 'not asked: <span dir="auto">the run ended first' in found["c3"]
+    assert ">1</span> case without all its answers" in text
     assert "0 of 2 passed, 2 failed, 1 skipped" in text
 
 
@@ -172,19 +193,80 @@ def test_judges_are_distinguished(tmp_path: Path) -> None:
     assert re.findall(r"<bdi>(.*?)</bdi>", table) == ["judge/a", "judge/b", "judge/&lt;c&gt;"]
     assert "Krippendorff" in text
     assert "of it for the judge: $1.50 in 3 calls" in text
-    assert "human label: fail" in section(text, "failures")
+    assert "human label: fail" in rows_of_page(text)["c1"]
     assert 'id="judges"' not in page(tmp_path, list(rows_of(MODELS, 1, (GOOD,))))
 
 
 def test_cases_stand_against_models(tmp_path: Path) -> None:
-    """Cases that not every model passed stand in a table, the hardest first, each verdict a link."""
+    """A row has a cell for each model, the best first; the hardest cases first, the reason in the cell."""
     text = page(tmp_path, list(rows_of(MODELS, 3, (GOOD, WRONG, GOOD, GOOD, None, WRONG))))
-    table = text.split('id="matrix"')[1].split("</table>", maxsplit=1)[0]
-    assert re.findall(r"<bdi>(.*?)</bdi>", table) == [*MODELS, "2 · ticket-2", "3 · ticket-3"]
-    links = re.findall(r'<a class="(\w+)" href="#(\w+)">(.)</a>', table)
-    assert links == [("bad", "i2", "✗"), ("bad", "i5", "✗"), ("good", "i3", "✓"), ("bad", "i6", "✗")]
-    assert all(f'<details data-item id="{place}"' in text for _, place, _ in links)
-    assert 'id="matrix"' not in page(tmp_path, list(rows_of(MODELS, 3, (GOOD,))))
+    assert re.findall(r'class="name" dir="auto"><small>acme</small>([\w/]+)<', text) == ["quick", "careful"]
+    assert [row[:2] for row in index(text)["rows"]] == [["c2", "fe"], ["c3", "pf"], ["c1", "pp"]]
+    row = rows_of_page(text)["c2"]
+    assert re.findall(r'class="reasontext (\w)" dir="auto">(.*?)</b>', row) == [
+        ("f", "/city is &#34;Lyon&#34;, expected &#34;Paris&#34;, and 1 more"),
+        ("e", "no answer within 120 s"),
+    ]
+    assert re.findall(r'data-name="([\w/]+)"', row) == list(MODELS)
+    assert re.findall(r'class="group"><span class="num">(\d)</span> ([\w ]+)<', text) == [
+        ("2", "cases with a failure or an error"),
+        ("1", "case passed by every model"),
+    ]
+
+
+def test_failures_are_grouped_by_reason(tmp_path: Path) -> None:
+    """Reasons that differ in values only are one; each counts its answers, errors stand last."""
+    text = page(tmp_path, list(rows_of(MODELS, 4, (WRONG, NO_JSON, None, None, WRONG, GOOD, None, NO_JSON))))
+    found = re.findall(
+        r'class="reason (\w)" data-facet="reason" data-value="([^"]*)".*?data-number>(\d)', text
+    )
+    no_json = "no JSON object in the output: there is no JSON in it"
+    assert sorted(found[:2]) == [("f", "/city differs", "2"), ("f", no_json, "2")]
+    assert found[2:] == [("e", "no answer within … s", "3")]
+    assert "4 failed answers, 3 errors:" in text
+
+
+def test_a_command_asks_one_answer_again(tmp_path: Path) -> None:
+    """Each answer has the command that asks only it again, with the run's id and its position."""
+    found = rows_of_page(page(tmp_path, list(rows_of(MODELS, 2, (GOOD, WRONG)))))
+    commands = re.findall(r"proctor retry [\w -]+", found["c2"])
+    assert sorted(commands) == ["proctor retry run-1 --item case-1", "proctor retry run-1 --item case-3"]
+
+
+def test_chance_is_named(tmp_path: Path) -> None:
+    """The lead of the best model is tested on the same cases; few cases do not tell two models apart."""
+    outputs = [GOOD] * 12 + [GOOD, WRONG, *[GOOD] * 10]
+    text = page(tmp_path, list(rows_of(MODELS, 12, outputs)))
+    assert (
+        "acme/quick leads with 12 of 12 before acme/careful with 11 of 12, "
+        "but 12 cases cannot tell them apart (p = 0.50)."
+    ) in text
+    text = page(tmp_path, list(rows_of(MODELS, 12, [GOOD] * 12 + [WRONG] * 12)))
+    assert "more than chance explains (p = 0.001)." in text
+
+
+def test_many_columns_have_a_table_above(tmp_path: Path) -> None:
+    """With five models a ranked table stands above the rows; with seven, cells have their models' names."""
+    for number, width in ((4, "n4"), (5, "n5"), (7, "many")):
+        models = [f"acme/m{at}" for at in range(number)]
+        info = run_info(models, 2)
+        path = write_page(tmp_path / "report.html", info, list(rows_of(models, 2, (GOOD, WRONG))))
+        text = path.read_text(encoding="utf-8")
+        assert f'class="rows {width}"' in text
+        assert (text.index('id="models"') < text.index("data-rows")) == (number > 4)
+        assert ("heads" in text.split("data-rows")[1].split("</section>")[0]) == (number < 7)
+
+
+def test_charts_stand_where_they_say_something(tmp_path: Path) -> None:
+    """From three models on; the cost of each model is in a table whatever their number."""
+    for number in (2, 3):
+        models = [f"acme/m{at}" for at in range(number)]
+        path = write_page(
+            tmp_path / "report.html", run_info(models, 2), list(rows_of(models, 2, (GOOD, WRONG)))
+        )
+        text = path.read_text(encoding="utf-8")
+        assert ("Latency vs. Accuracy" in text) == ("Speed vs. Price" in text) == (number > 2)
+        assert 'id="costs"' in text
 
 
 @pytest.mark.parametrize("mode", ["standard", "freeform"])

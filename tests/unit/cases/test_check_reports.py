@@ -185,15 +185,16 @@ def test_junit_tells_prompts_apart_and_lists_failed_checks() -> None:
 
 
 def test_page_shows_checks_prompts_and_tags() -> None:
-    """The page has the tables, a filter by prompt, and each check of a case; nothing of it is markup."""
+    """The page has the tables, a column for each prompt, tags to filter by, and each check of a case."""
     text = written("html", all_rows(), run_info())
     for id_ in ("prompts", "prompts-by-model", "tags", "checks", "scores-by-model"):
         assert f'id="{id_}"' in text
-    assert '<select data-key="prompt">' in text
-    assert "<h4>Checks</h4>" in text
+    assert "<h3>Checks" in text
     assert "<b>|Paris" not in text
-    assert 'data-prompt="long"' in text
-    assert "tags: hard, eu" in text
+    assert "· long" in text
+    for tag in ("easy", "eu", "hard"):
+        assert f'data-facet="tag" data-value="{tag}"' in text
+        assert f'<span class="tag" dir="auto">{tag}</span>' in text
 
 
 def judged_row(at: int, verdicts: Sequence[str | None], *, label: str | None = None) -> ItemRow:

@@ -1,0 +1,256 @@
+"""The matrix of the HTML report of cases: a row for each case, a cell for each model and prompt."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Any, Final
+
+import msgspec
+
+from producer.report.cases.html_answer import answer_of, asked_of, gist_of, status_of
+from producer.report.cases.opened_rows import OpenedCase
+from producer.report.cases.reasons import reason_of
+from producer.report.cases.wording import seconds
+from producer.report.cells import plain
+from producer.report.html.rendering import fill, markup, middle_cut, readable, text_limit
+from producer.report.html.spool import Spool
+from producer.report.html.viewer import MOST_VALUES, Group, Row, Rows
+from shared.contracts.case_run import CasePayload, CaseRun
+
+TEMPLATE: Final = "cases/page.html.j2"
+MOST_ROWS: Final = 100_000
+"""Cases that a page shows."""
+ASKED_CHARS: Final = 300
+"""Of what was asked, beside its row."""
+NAME_CHARS: Final = 80
+"""Of a name; a longer one is cut in its middle."""
+FACETS: Final = ("tag", "reason", "status")
+ORDERS: Final = ("latency", "cost", "case")
+CASES: Final = 1 << 24
+"""Of a run; rows with as many failures keep their order."""
+MOST_BAD: Final = 1 << 14
+"""Failures of a row that are told apart."""
+
+Column = tuple[str, str]
+"""A model and the id of a prompt; the id is empty where a run has no prompts."""
+
+
+class Answer(msgspec.Struct, array_like=True):
+    """One answer as it waits on disk."""
+
+    case: int
+    column: int
+    repeat: int
+    letter: str
+    why: str
+    kind: str
+    status: str
+    gist: str
+    is_code: bool
+    latency_ms: float | None
+    cost_usd: float | None
+    score: float | None
+    tags: list[str]
+    html: str
+    title: str
+    """Of the row."""
+    lead: str = ""
+    """Of the row, with its first answer."""
+
+
+_pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.Decoder(Answer).decode
+
+
+class Matrix:
+    """Keeps answers on disk until all of a case are known.
+
+    Args:
+        run: the settings of the run.
+        run_id: its id.
+        items: how many answers will come.
+        is_freeform: whether nothing is checked.
+    """
+
+    def __init__(self, run: CaseRun, run_id: str, items: int, *, is_freeform: bool) -> None:
+        self._run, self._run_id, self._is_freeform = run, run_id, is_freeform
+        self.limit = text_limit(items)
+        self._spool = Spool()
+        prompts = list(run.prompts) or [""]
+        self._columns: dict[Column, int] = {}
+        for model in run.models:
+            for prompt in prompts:
+                self._columns[model, prompt] = len(self._columns)
+        self._seen = set[int]()
+        self.error_kinds = set[str]()
+        """Kinds of reasons why there is no verdict."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Models and prompts, in the order of the run."""
+        return list(self._columns)
+
+    def add(self, case: OpenedCase) -> None:
+        """Takes an answer."""
+        item, reason = case.item, reason_of(case)
+        column = self._columns.setdefault((item.model, item.prompt_id or ""), len(self._columns))
+        shown = answer_of(case, self._run, self.limit, run_id=self._run_id, is_freeform=self._is_freeform)
+        letter, (gist, is_code) = shown["letter"], gist_of(case, is_freeform=self._is_freeform)
+        is_told = reason is not None and not (self._is_freeform and letter == "n")
+        answer = Answer(
+            case=item.case,
+            column=column,
+            repeat=item.repeat,
+            letter=letter,
+            why=reason.text if reason and is_told else "",
+            kind=reason.kind if reason and is_told else "",
+            status=status_of(case),
+            gist=gist or shown["message"],
+            is_code=is_code,
+            latency_ms=case.row.latency_ms,
+            cost_usd=case.row.cost_usd,
+            score=(case.result or {}).get("score"),
+            tags=list(item.tags),
+            html=fill(TEMPLATE, "answer", shown).decode(),
+            title=title_of(item),
+            lead="" if item.case in self._seen else self._lead(item, case),
+        )
+        self._seen.add(item.case)
+        if reason and letter in "en" and len(self.error_kinds) < MOST_VALUES:
+            self.error_kinds.add(readable(reason.kind))
+        self._spool.add(item.case, _pack(answer))
+
+    def rows(self, order: Sequence[Column]) -> tuple[Rows, "Pairs"]:
+        """Makes the rows; called once.
+
+        Args:
+            order: the columns as they are shown.
+
+        Returns:
+            The rows, and how the first two columns differ case by case.
+        """
+        rows = Rows(facets=FACETS, orders=ORDERS, groups=self._groups(order), most=MOST_ROWS)
+        pairs, places = Pairs(), [self._columns[column] for column in order]
+        names = [name_of(column) for column in order]
+        for case, group in groupby(self._spool.pieces(), key=itemgetter(0)):
+            answers = sorted((_unpack(piece) for _, piece in group), key=attrgetter("repeat"))
+            cells = [[answer for answer in answers if answer.column == place] for place in places]
+            letters = "".join(map(_letter, cells))
+            pairs.add(letters[:2])
+            bad = sum(letter in "fe" for letter in letters)
+            title, lead = next((answer.title, answer.lead) for answer in answers if answer.lead)
+            shown = [_cell(cell, name) for cell, name in zip(cells, names, strict=True)]
+            html = fill(TEMPLATE, "row", f"c{case + 1}", title, markup(lead), shown)
+            rows.add(
+                Row(f"c{case + 1}", html, letters, _facets(answers), _orders(case, answers)),
+                group=self._group(letters),
+                place=case if self._is_freeform else (MOST_BAD - min(bad, MOST_BAD)) * CASES + case,
+            )
+        self._spool.close()
+        return rows, pairs
+
+    def _lead(self, item: CasePayload, case: OpenedCase) -> str:
+        """Writes what stands before the cells of a row."""
+        said = item.input
+        if self._run.prompts and item.vars and not item.messages:
+            said = " · ".join(f"{name}: {value}" for name, value in item.vars.items())
+        number = f"case {item.case + 1}" if item.id else ""
+        asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit))
+        return fill(
+            TEMPLATE, "lead", title_of(item), number, plain(said, ASKED_CHARS), item.tags, asked
+        ).decode()
+
+    def _groups(self, order: Sequence[Column]) -> Sequence[Group]:
+        """Names the groups of rows."""
+        if self._is_freeform:
+            return ()
+        many = "" if len(order) == 1 else " by every model"
+        many += " and prompt" if many and len({prompt for _, prompt in order}) > 1 else ""
+        many = " with every prompt" if many and len({model for model, _ in order}) == 1 else many
+        return (
+            Group("case with a failure or an error", "cases with a failure or an error"),
+            Group("case without all its answers", "cases without all their answers"),
+            Group(f"case passed{many}", f"cases passed{many}"),
+        )
+
+    def _group(self, letters: str) -> int:
+        """Chooses a row's group."""
+        if self._is_freeform:
+            return 0
+        return 0 if set(letters) & {"f", "e"} else 1 if "n" in letters else 2
+
+
+class Pairs:
+    """Counts how often one of two columns passed a case that the other did not."""
+
+    def __init__(self) -> None:
+        self.first = self.second = self.both = 0
+
+    def add(self, letters: str) -> None:
+        """Counts a case that both answered."""
+        if len(letters) == 2 and not set(letters) & {"-", "n"}:  # noqa: PLR2004 - a pair
+            self.both += 1
+            self.first += letters[0] == "p" != letters[1]
+            self.second += letters[1] == "p" != letters[0]
+
+
+def name_of(column: Column) -> str:
+    """Names a column.
+
+    >>> name_of(("acme/quick", "terse")), name_of(("acme/quick", ""))
+    ('acme/quick · terse', 'acme/quick')
+    """
+    return " · ".join(middle_cut(part, NAME_CHARS) for part in column if part)
+
+
+def title_of(item: CasePayload) -> str:
+    """Names a case by its id, or else by its number."""
+    return middle_cut(item.id or f"case {item.case + 1}", NAME_CHARS)
+
+
+def _letter(answers: Sequence[Answer]) -> str:
+    """Returns the letter of a cell: a failure among its repeats before an error, and both before a pass."""
+    letters = {answer.letter for answer in answers}
+    return next((letter for letter in "fenp" if letter in letters), "-")
+
+
+def _cell(answers: Sequence[Answer], name: str) -> dict[str, Any]:
+    """What stands in a cell: of several repeats how many passed, and the first that did not."""
+    letter = _letter(answers)
+    first = next((answer for answer in answers if answer.letter == letter), None)
+    passed = sum(answer.letter == "p" for answer in answers)
+    many = len(answers) > 1
+    is_marked = letter in "pfe" and first is not None
+    score = first.score if first is not None and first.score is not None and first.score < 1 else None
+    return {
+        "letter": letter,
+        "name": name,
+        "repeats": f"{passed} of {len(answers)}" if many and is_marked else "",
+        "why": first.why if first else "",
+        "score": "" if score is None or letter == "f" else f"score {score:.2f}",
+        "seconds": "" if first is None or first.latency_ms is None else seconds(first.latency_ms),
+        "gist": first.gist if first else "",
+        "is_code": bool(first and first.is_code),
+        "answers": [
+            {
+                "letter": answer.letter,
+                "repeat": answer.repeat + 1,
+                "why": answer.why,
+                "html": markup(answer.html),
+            }
+            for answer in sorted(answers, key=lambda answer: "fenp".index(answer.letter))
+        ],
+    }
+
+
+def _facets(answers: Sequence[Answer]) -> Mapping[str, Sequence[str]]:
+    """What a row is filtered by."""
+    tags = dict.fromkeys(tag for answer in answers for tag in answer.tags)
+    kinds = [answer.kind for answer in answers if answer.kind]
+    return {"tag": list(tags), "reason": kinds, "status": [answer.status for answer in answers]}
+
+
+def _orders(case: int, answers: Sequence[Answer]) -> Mapping[str, float | None]:
+    """What a row is put in order by: its slowest answer, its cost, its place."""
+    times = [answer.latency_ms for answer in answers if answer.latency_ms is not None]
+    costs = [answer.cost_usd for answer in answers if answer.cost_usd is not None]
+    return {"latency": max(times, default=None), "cost": sum(costs) if costs else None, "case": case + 1}

@@ -1,0 +1,100 @@
+"""Says in a sentence why a case did not pass, and of which kind the reason is, without its values."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from producer.aggregate.case_groups import failed_checks
+from producer.report.cases.opened_rows import OpenedCase
+from producer.report.cells import plain
+from shared.names import Outcome
+
+REASON_CHARS: Final = 240
+"""Of a reason."""
+VALUE_CHARS: Final = 60
+"""Of a value in a reason."""
+KIND_CHARS: Final = 80
+"""Of a kind of reasons."""
+NOT_ASKED: Final = "the run ended first"
+_VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[-+]?\d[\d.,]*')
+"""Quoted words, lists, objects, and numbers."""
+_QUOTES: Final = re.compile(r"\b(which|it) begins: .*", re.DOTALL)
+"""The beginning of an answer, at the end of a reason."""
+_PLACES: Final = re.compile(r"/\d+(?=/|$)")
+"""Positions in a path."""
+_DIFFERENCES: Final = ("changed", "missing", "unexpected", "repetitions")
+
+
+class Reason(NamedTuple):
+    """Why a case did not pass."""
+
+    text: str
+    kind: str
+    """The same for all reasons that differ in values only."""
+
+
+def reason_of(case: OpenedCase) -> Reason | None:
+    """Returns why a case did not pass; None of one that did."""
+    if case.row.outcome is Outcome.PASSED:
+        return None
+    if case.result is None or case.row.outcome is Outcome.SKIPPED:
+        return Reason(NOT_ASKED, NOT_ASKED)
+    if case.code:
+        return Reason(
+            plain(case.message or case.code, REASON_CHARS), without_values(case.message or case.code)
+        )
+    found = _difference(case.result.get("differences") or {}) or _check(case.result)
+    return found or Reason(plain(case.message, REASON_CHARS), without_values(case.message))
+
+
+def without_values(text: str) -> str:
+    """Takes numbers and quoted values out of a sentence.
+
+    >>> without_values('46 characters, at least 100 are needed'), without_values('contains_any: ["a", "b"]')
+    ('… characters, at least … are needed', 'contains_any')
+    """
+    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub("…", _QUOTES.sub("", plain(text, REASON_CHARS))))
+    return plain(bare.rstrip(" …:.,;") or bare, KIND_CHARS)
+
+
+def _difference(found: Mapping[str, Any]) -> Reason | None:
+    """Names the first difference between the output and the expected object, and counts the others."""
+    entries = [(sort, entry) for sort in _DIFFERENCES for entry in found.get(sort) or ()]
+    if not entries:
+        return None
+    sort, entry = entries[0]
+    path = str(entry.get("path") or "the answer")
+    told = {
+        "changed": lambda: f"{path} is {_value(entry['actual'])}, expected {_value(entry['expected'])}",
+        "missing": lambda: f"{path} is missing, expected {_value(entry['expected'])}",
+        "unexpected": lambda: f"{path} is not expected: {_value(entry['actual'])}",
+        "repetitions": lambda: (
+            f"{path} has {_value(entry['value'])} {entry['actual_times']} times, "
+            f"expected {entry['expected_times']}"
+        ),
+    }[sort]()
+    more = len(entries) - 1 + int(found.get("omitted") or 0)
+    kinds = {"changed": "differs", "missing": "is missing", "unexpected": "is not expected"}
+    kind = f"{_PLACES.sub('/*', path)} {kinds.get(sort, 'is there too often or too rarely')}"
+    text = told + f", and {more:,} more" * bool(more)
+    return Reason(plain(text, REASON_CHARS), plain(kind, KIND_CHARS))
+
+
+def _check(result: Mapping[str, Any]) -> Reason | None:
+    """Names the first failed check, and counts the others."""
+    failed = list(failed_checks(result))
+    if not failed:
+        return None
+    check = failed[0]
+    text, score = str(check["reason"] or f"{check['name']} failed"), check["score"]
+    if score is not None and 0 < score < 1:
+        text = f"{check['check']} {score:.2f}: {text}"
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    return Reason(plain(text, REASON_CHARS) + more, without_values(str(check["name"])))
+
+
+def _value(value: Any) -> str:
+    """Writes a value, cut."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_CHARS else f"{text[:VALUE_CHARS]}…"
