@@ -32,6 +32,7 @@ def print_ending(
     gates: Sequence[Gate] = (),
     with_text: bool = True,
     webhook: Webhook | None = None,
+    is_kept: bool = True,
 ) -> int:
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
 
@@ -43,6 +44,7 @@ def print_ending(
         gates: conditions that fail the run.
         with_text: whether reports contain the texts of turns.
         webhook: where the summary is posted.
+        is_kept: whether the run is still there for a next command.
 
     Raises:
         InfrastructureError: a disk is full; the hint is how to write the reports later.
@@ -64,7 +66,7 @@ def print_ending(
     is_aborted = info.state == RunState.ABORTED
     has_hint = is_aborted or (info.state == RunState.INCOMPLETE and _print_cost_cap_hint(session, info.run))
     if is_shown:
-        show(closing(session, document, has_next=not has_hint))
+        show(closing(session, document, has_next=is_kept and not has_hint))
     if is_aborted and not options.json and not options.jsonl:
         why = _last_error(session, info)
         output.error(

@@ -60,6 +60,8 @@ class WorkOptions:
     """Where the summary is posted."""
     is_shown: bool = True
     """Whether the result of the run is printed; else the caller prints what it makes of it."""
+    is_kept: bool = True
+    """Whether the run is still there for a next command."""
 
 
 def submit_and_follow(session: Session, submission: Submission, options: WorkOptions) -> int:
@@ -128,6 +130,7 @@ def _end(
         gates=options.gates,
         with_text=options.with_text,
         webhook=options.webhook,
+        is_kept=options.is_kept,
     )
 
 

@@ -30,6 +30,9 @@ def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
     assert "finished: 5 cases by 2 models" in done.out
     assert "failed_equality" in done.out
     assert "Freeform Mode" in done.out
+    assert "next: proctor results" not in done.out, "its runs are gone"
+    verdicts = done.out.rstrip().splitlines()[-3:]
+    assert [line.split()[:2] for line in verdicts] == [["turns", "✓"], ["queries", "✗"], ["cases", "✗"]]
     pages = {path.name: path.read_text(encoding="utf-8") for path in reports.iterdir()}
     assert sorted(pages) == ["bench.html", "evaluation_baselines.html", "freeform.html", "turns.html"]
     assert all("</html>" in page for page in pages.values())

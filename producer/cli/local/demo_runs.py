@@ -1,7 +1,7 @@
 """Implements `proctor demo`: runs in a temporary data folder, and an explained decision of each rule."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -18,13 +18,16 @@ from producer.cli.report_files import ReportFile
 from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
-from producer.document import EXIT_DONE, EXIT_NOT_GOOD
+from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
+from producer.report.verdict_line import verdict_of
 from producer.sample_api.server import in_background
 from shared.runs import TurnRow
 
 PROCESSES: Final = 2
 TOGETHER: Final = 8
 """Concurrent queries: the sample API is fast, and the demo should be too."""
+INDENT: Final = 9
+"""Of verdicts, behind the names of kinds."""
 _PEAK: Final = "f"
 """Flag of a turn at which the peak guardrail was active."""
 
@@ -54,11 +57,14 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
     )
     own = Session(replace(session.options, redis=None), settings)
     try:
-        code = _decide(own, reports)
+        code, turns = _decide(own, reports)
         if not own.options.json:  # one document is what `--json` prints
             with in_background() as url:
-                code = _evaluate(own, url, reports) or code
-                code = _validate(own, url, reports) or code
+                freeform_code, _ = _show_outputs(own, url, reports)
+                queries_code, queries = _evaluate(own, url, reports)
+                cases_code, cases = _validate(own, url, reports)
+            code = cases_code or queries_code or freeform_code or code
+            _print_verdicts(own, (turns, queries, cases))
             _print_next_steps(own, reports)
         if keep:
             own.output.note(f"kept: PROCTOR_DATA_DIR={settings.data_dir} proctor runs")
@@ -71,8 +77,8 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
             rmtree(folder, ignore_errors=True)
 
 
-def _decide(session: Session, reports: Path | None) -> int:
-    """Runs the example turns and explains some of their decisions."""
+def _decide(session: Session, reports: Path | None) -> tuple[int, str]:
+    """Runs the example turns and explains some of their decisions; returns the exit code and the run's id."""
     output = session.output
     output.note("deciding the example conversations with a Redis and workers of our own")
     with _example("turns.jsonl") as path:
@@ -82,31 +88,38 @@ def _decide(session: Session, reports: Path | None) -> int:
             shown = one_of_each(session.store.rows(run), messages)
             output.data("")
             output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
-    return code
+    return code, run
 
 
-def _evaluate(session: Session, url: str, reports: Path | None) -> int:
-    """Sends the packaged queries to the sample API."""
+def _show_outputs(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
+    """Runs the packaged bench without criteria; returns as `_decide` does."""
+    _begin(session, "showing what two sample models answer side by side")
+    return _run_bench(session, "freeform.yaml", url, reports)
+
+
+def _evaluate(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
+    """Sends the packaged queries to the sample API; returns as `_decide` does."""
     _begin(session, "putting fifty queries to a sample API of our own, on loopback")
     choice = SubmitChoice(
         queries=QueryOptions(api_url=url, delay=0), selection=SelectionOptions(concurrency=TOGETHER)
     )
     with _example("copilot", "data", "evaluation_baselines.json") as path:
-        return _unless_failed(_run(session, path, reports, choice=choice)[0])
+        code, run = _run(session, path, reports, choice=choice)
+    return _unless_failed(code), run
 
 
-def _validate(session: Session, url: str, reports: Path | None) -> int:
-    """Runs the packaged benches with the sample API's models, of which one fails cases on purpose."""
+def _validate(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
+    """Runs the packaged bench; one model fails cases on purpose. Returns as `_decide` does."""
+    _begin(session, "validating what two sample models answer; one of them is hasty, and fails")
+    return _run_bench(session, "bench.config.yaml", url, reports)
+
+
+def _run_bench(session: Session, name: str, url: str, reports: Path | None) -> tuple[int, str]:
+    """Runs a packaged bench with the models of the sample API."""
     choice = SubmitChoice(models=ModelOptions(api_base=f"{url}/v1"))
-    codes = []
-    for name, note in (
-        ("bench.config.yaml", "validating what two sample models answer; one of them is hasty, and fails"),
-        ("freeform.yaml", "showing what they answer side by side"),
-    ):
-        _begin(session, note)
-        with _example(".") as folder:
-            codes.append(_run(session, folder / name, reports, choice=choice)[0])
-    return next((code for code in map(_unless_failed, codes) if code), EXIT_DONE)
+    with _example(".") as folder:
+        code, run = _run(session, folder / name, reports, choice=choice)
+    return _unless_failed(code), run
 
 
 def _unless_failed(code: int) -> int:
@@ -145,7 +158,20 @@ def _run(
         run = submission.send(view, is_attended=True).run
         return run
 
-    return work(session, submission.kind(), WorkOptions(processes, files=written), begin), run
+    return work(session, submission.kind(), WorkOptions(processes, files=written, is_kept=False), begin), run
+
+
+def _print_verdicts(session: Session, runs: Sequence[str]) -> None:
+    """Prints the verdict on each run."""
+    output = session.output
+    if session.options.quiet:
+        return
+    output.data("")
+    for run in runs:
+        document = run_document(session.store, run)
+        verdict = verdict_of(document)
+        sentence = output.folded(f"{verdict.mark} {verdict.sentence}", indent=INDENT)
+        output.data(f"{document['kind']:<{INDENT}}{output.painted(sentence, verdict.style)}")
 
 
 def _print_next_steps(session: Session, reports: Path | None) -> None:
