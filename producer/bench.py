@@ -35,6 +35,9 @@ _WITH_CONFIG: Final = ("run", "validate", "models")
 _NAMES_INPUT: Final = ("file", "config", "resumed")
 """Parameters of those commands that name the input."""
 LOCAL: Final = Path(".env.local")
+PROGRAM: Final = "llm-bench"
+COMPLETION_VARIABLE: Final = "_LLM_BENCH_COMPLETE"
+"""Set by the completion script of a shell."""
 
 
 def main() -> None:
@@ -51,6 +54,8 @@ def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
     """Runs one command line and returns its exit code."""
     from producer.cli.main import run_command  # noqa: PLC0415 - after the variables are set
 
+    if shell := environment.get(COMPLETION_VARIABLE):
+        return complete(shell)
     try:
         words = read_environment(arguments, environment)
         if not words or words[0] in ("-h", "--help"):
@@ -61,6 +66,17 @@ def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
     except (ProctorError, OSError) as error:
         return report(error, GlobalOptions(), arguments)
     return run_command(words, GlobalOptions())
+
+
+def complete(shell: str) -> int:
+    """Prints completions for a shell, or its script: the commands of the document with Proctor's options."""
+    from producer.cli.completions import completed  # noqa: PLC0415 - only completion needs it
+    from producer.cli.main import proctor  # noqa: PLC0415 - same
+
+    context = click.Context(proctor)
+    known = {name: proctor.get_command(context, name) for name in COMMANDS}
+    commands = {name: command for name, command in known.items() if command is not None}
+    return completed(click.Group(commands=commands), PROGRAM, COMPLETION_VARIABLE, shell)
 
 
 def translated(words: Sequence[str]) -> list[str]:

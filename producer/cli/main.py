@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import Final, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from producer import env_files
+from producer.cli.completions import completed
 from producer.cli.error_exit import EXIT_INTERRUPTED, report
 from producer.cli.options.global_options import (
     COMPLETION_VARIABLE,
@@ -108,6 +110,13 @@ class LazyGroup(ProctorGroup):
         error.possibilities = get_close_matches(name, COMMANDS)  # type: ignore[attr-defined]  # read by errors.py
         raise error
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Offers commands by the table, and options; imports no command."""
+        named = [
+            CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes commands by section, then the options, then the exit codes."""
         for title, commands in SECTIONS.items():
@@ -170,9 +179,7 @@ def _invoke(arguments: Sequence[str], options: GlobalOptions) -> int:
     """
     shell = os.environ.get(COMPLETION_VARIABLE)
     if shell:
-        from click.shell_completion import shell_complete  # noqa: PLC0415 - start-up: only completion needs it
-
-        return shell_complete(proctor, {}, "proctor", COMPLETION_VARIABLE, shell)
+        return completed(proctor, "proctor", COMPLETION_VARIABLE, shell)
     with proctor.make_context("proctor", list(arguments), obj=options) as context:
         outcome = proctor.invoke(context)
     return outcome if isinstance(outcome, int) else 0

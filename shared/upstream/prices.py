@@ -59,6 +59,15 @@ def _given_price(given: Mapping[str, Any]) -> tuple[float, float] | None:
     return None if prompt is None or answer is None else (float(prompt), float(answer))
 
 
+def listed_models() -> list[str]:
+    """Names the models in the table that answer in words or embed them, in its order.
+
+    >>> "gpt-4o" in listed_models()
+    True
+    """
+    return [name for name, listed in _table().items() if listed.mode in ("chat", "completion", "embedding")]
+
+
 @lru_cache(256)
 def _listed_price(model: str) -> tuple[float, float] | None:
     """The same, from the table: under the whole name, or under the name within its provider."""

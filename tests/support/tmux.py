@@ -51,6 +51,10 @@ class Pane:
         """Presses a key, as tmux names it."""
         self._do("send-keys", key)
 
+    def type(self, text: str) -> None:
+        """Types a text, letter by letter."""
+        self._do("send-keys", "-l", text)
+
     def wait_for(self, text: str, within_s: float = 30.0) -> list[str]:
         """Waits until a text stands on the screen, and returns its lines."""
 

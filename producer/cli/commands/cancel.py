@@ -2,12 +2,13 @@
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
 
 
 @declare()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @pass_session
 def command(session: Session, *, run: str) -> None:
     """Cancel RUN. Results so far are kept; unfinished work of running chunks is discarded."""

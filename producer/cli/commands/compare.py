@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from producer.atomic_file import atomic_file
+from producer.cli.completions import complete_runs_or_files
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
@@ -49,8 +50,8 @@ class _Choice:
 
 
 @declare()
-@click.argument("a")
-@click.argument("b", required=False)
+@click.argument("a", shell_complete=complete_runs_or_files)
+@click.argument("b", shell_complete=complete_runs_or_files, required=False)
 @click.option(
     "--by",
     type=click.Choice(["prompt", "model"]),

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from producer.cli.completions import complete_schemas
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
@@ -38,7 +39,7 @@ def show(session: Session) -> None:
 
 
 @command.command()
-@click.argument("name", required=False)
+@click.argument("name", shell_complete=complete_schemas, required=False)
 @pass_session
 def schema(session: Session, *, name: str | None) -> None:
     """Print the JSON Schema NAME of what Proctor prints, writes or reads; without NAME list them."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.options.option_groups import option_group
@@ -23,7 +24,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("run", required=False)
+@click.argument("run", shell_complete=complete_runs, required=False)
 @click.option(
     "--first", "limit", type=click.IntRange(1), default=50, show_default=True, help="Items to list."
 )
@@ -72,7 +73,7 @@ def list_dead(session: Session, *, run: str | None, limit: int) -> None:
 
 
 @command.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("item")
 @pass_session
 def show(session: Session, *, run: str, item: str) -> None:
@@ -102,7 +103,7 @@ def show(session: Session, *, run: str, item: str) -> None:
 
 
 @command.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("items", nargs=-1, metavar="[ITEM...]")
 @option_group("workers", WorkerOptions)
 @click.option("--detach", is_flag=True, help="Only put them back; start no workers and do not watch.")
@@ -129,7 +130,7 @@ def retry(
 
 
 @command.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("items", nargs=-1, required=True, metavar="ITEM...")
 @pass_session
 def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
@@ -144,7 +145,7 @@ def discard(session: Session, *, run: str, items: tuple[str, ...]) -> None:
 
 
 @command.command()
-@click.argument("run", required=False)
+@click.argument("run", shell_complete=complete_runs, required=False)
 @pass_session
 def purge(session: Session, *, run: str | None) -> None:
     """Discard all failed items, or all of RUN; their results are kept."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from producer.cli.completions import complete_files
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import config_option, one_file
@@ -24,7 +25,7 @@ MILLION: Final = 1_000_000
 
 
 @declare()
-@click.argument("file", required=False)
+@click.argument("file", shell_complete=complete_files, required=False)
 @config_option
 @click.option("-p", "--provider", metavar="NAME", help="Only models of this provider, e.g. openai.")
 @pass_session

@@ -2,6 +2,7 @@
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions
@@ -9,7 +10,7 @@ from producer.cli.session import Session, pass_session
 
 
 @declare()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("-m", "--model", metavar="MODEL", help="Judge, instead of `pairwise.model` of the bench.")
 @click.option(
     "--criterion", metavar="TEXT", help="What is better, instead of `pairwise.criterion` of the bench."

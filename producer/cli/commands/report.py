@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import gate_options, refuse_no_text, text_option
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @declare()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "-o",
     "--output",

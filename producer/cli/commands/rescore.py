@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import ReportOptions, WorkerOptions
@@ -12,7 +13,7 @@ from producer.cli.session import Session, pass_session
 
 
 @declare()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "-c",
     "--config",

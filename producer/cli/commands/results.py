@@ -2,6 +2,7 @@
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import refuse_no_text, text_option
 from producer.cli.session import Session, pass_session
@@ -11,7 +12,7 @@ FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")
 
 
 @declare()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "--format",
     "format_name",

@@ -4,6 +4,7 @@ import os
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions, notify_option
@@ -12,7 +13,7 @@ from shared.errors import UsageError
 
 
 @declare()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "--item",
     "items",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from producer.cli.completions import complete_files, complete_runs
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
@@ -48,7 +49,10 @@ class RunOptions:
         "--detach", is_flag=True, help="Leave the run to background workers and print its id."
     )
     resumed: str | None = option(
-        "--resume", metavar="RUN", help="Continue this run instead of submitting a file."
+        "--resume",
+        metavar="RUN",
+        shell_complete=complete_runs,
+        help="Continue this run instead of submitting a file.",
     )
     rank: bool = option(
         "--rank",
@@ -61,7 +65,7 @@ class RunOptions:
 
 
 @declare()
-@click.argument("file", required=False)
+@click.argument("file", shell_complete=complete_files, required=False)
 @config_option
 @submit_options
 @option_group("workers", WorkerOptions, in_flight="Items of the run in flight, across all workers.")

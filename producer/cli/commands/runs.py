@@ -4,6 +4,7 @@ import json
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
@@ -49,7 +50,7 @@ def list_runs(
 
 
 @command.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @pass_session
 def show(session: Session, *, run: str) -> None:
     """Show one run: state, counts and summary, also while it goes on."""
@@ -60,7 +61,7 @@ def show(session: Session, *, run: str) -> None:
 
 
 @command.command("rm")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", shell_complete=complete_runs, nargs=-1, required=True, metavar="RUN...")
 @pass_session
 def remove(session: Session, *, runs: tuple[str, ...]) -> None:
     """Remove runs and their results, permanently."""

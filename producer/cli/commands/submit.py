@@ -2,6 +2,7 @@
 
 import click
 
+from producer.cli.completions import complete_files
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.model_options import ModelOptions
@@ -18,7 +19,7 @@ from shared.errors import UsageError
 
 
 @declare()
-@click.argument("file", required=False)
+@click.argument("file", shell_complete=complete_files, required=False)
 @config_option
 @submit_options
 @pass_session

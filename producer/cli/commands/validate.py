@@ -2,6 +2,7 @@
 
 import click
 
+from producer.cli.completions import complete_files
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, config_option, one_file
 from producer.cli.session import Session, pass_session
@@ -10,7 +11,7 @@ from shared.kinds import all_kinds
 
 
 @declare()
-@click.argument("file", required=False)
+@click.argument("file", shell_complete=complete_files, required=False)
 @config_option
 @click.option(
     "--kind",

@@ -4,6 +4,7 @@ import os
 
 import click
 
+from producer.cli.completions import complete_runs
 from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.global_options import jsonl_option
@@ -12,7 +13,7 @@ from producer.cli.session import Session, pass_session
 
 
 @declare()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @gate_options
 @notify_option
 @jsonl_option

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from producer.cli.completions import complete_cases, complete_files, complete_models
 from producer.cli.options.model_options import (
     ModelOptions,
     api_base_of,
@@ -37,17 +38,20 @@ class CaseOptions:
         "--judge-model",
         multiple=True,
         metavar="NAME",
+        shell_complete=complete_models,
         help="Cases: model that judges whether a non-identical output means the same; null: no judge; "
         "repeat it for a majority vote of several.",
     )
     validators_file: str | None = option(
         "--validators-file",
         metavar="FILE",
+        shell_complete=complete_files,
         help="Cases: Python file with validator functions, in the folder of the configuration.",
     )
     outputs: str | None = option(
         "--outputs",
         metavar="FILE",
+        shell_complete=complete_files,
         help="Cases: validate recorded outputs (JSON Lines: case, model, output); call no model.",
     )
     stream: bool = option("--stream", is_flag=True, help="Cases: also record the time to the first token.")
@@ -56,6 +60,7 @@ class CaseOptions:
         "--case",
         multiple=True,
         metavar="ID",
+        shell_complete=complete_cases,
         help="Cases: only this one, by its id or its number from 1; may be repeated.",
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from shared import __version__
 
@@ -44,7 +45,8 @@ class GlobalOptions:
 
 def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
     """Stores a global option if it was given, before or after the command."""
-    if ctx.resilient_parsing or ctx.get_parameter_source(param.name or "") in {
+    # A shell that completes run ids asks the same Redis as the command would.
+    if (ctx.resilient_parsing and param.name != "redis") or ctx.get_parameter_source(param.name or "") in {
         click.core.ParameterSource.DEFAULT,
         click.core.ParameterSource.DEFAULT_MAP,
     }:
@@ -82,6 +84,7 @@ GLOBAL_OPTIONS: Final = (
         "--env-file",
         metavar="FILE",
         callback=_read_before,
+        shell_complete=lambda _ctx, _param, incomplete: [CompletionItem(incomplete, type="file")],
         help="Read environment variables from FILE, or from `none` [env PROCTOR_ENV_FILE; default: .env].",
     ),
     _option("--json", is_flag=True, help="Print exactly one JSON document to stdout."),

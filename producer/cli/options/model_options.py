@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from producer.cli.completions import complete_models
 from producer.cli.options.option_groups import given_flags, option
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.turn_vocabulary import Live
@@ -28,6 +29,7 @@ class ModelOptions:
         "--model",
         multiple=True,
         metavar="NAME",
+        shell_complete=complete_models,
         help="Models: model to evaluate, e.g. openai/gpt-4o; turns are answered live by it.",
     )
     live: str | None = option(

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from producer import kinds
+from producer.cli.completions import complete_files
 from producer.cli.options.case_options import CaseOptions, SelectionOptions
 from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.option_groups import option, option_group, refuse_other_kinds
@@ -129,7 +130,13 @@ def submit_options(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 def config_option(function: F) -> F:
     """Adds `-c`, which names the file as the validation document does."""
-    return click.option("-c", "--config", metavar="FILE", help="The same as FILE, as an option.")(function)
+    return click.option(
+        "-c",
+        "--config",
+        metavar="FILE",
+        shell_complete=complete_files,
+        help="The same as FILE, as an option.",
+    )(function)  # fmt: skip - one option, one paragraph
 
 
 def one_file(file: str | None, config: str | None) -> str | None:

@@ -1,0 +1,281 @@
+"""Completes files, run ids, case ids, models and schema names in a shell: quickly, and without any error.
+
+Each press of Tab starts a process, so that nothing heavy is imported: run ids are read over a plain socket,
+from a server that runs already; names in a bench by the YAML parser alone; names of schemas from source.
+"""
+
+import csv
+import json
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import CompletionItem, shell_complete, split_arg_string
+
+from producer.cli.options.global_options import GlobalOptions
+
+if TYPE_CHECKING:
+    from shared.server.redis_url import RedisUrl
+    from shared.settings import Settings
+
+PATIENCE_S: Final = 0.4
+"""How long a server may take to answer."""
+NEWEST: Final = 200
+"""Runs that are offered."""
+FILE_BYTES: Final = 1 << 20
+"""Of a longer file nothing is offered."""
+REPLY_BYTES: Final = 1 << 20
+BENCH_CONFIG: Final = "bench.config.yaml"
+"""What `llm-bench` reads where no file is named."""
+BENCH_SUFFIXES: Final = (".yaml", ".yml", ".json")
+LEAST_CHARS: Final = 2
+"""Letters of a model's name before any of the thousands with a known price are offered."""
+MOST: Final = 100
+_NAME: Final = re.compile(r'^    "(?P<name>[a-z0-9-]+)": ', re.MULTILINE)
+"""The key of a schema in the catalog."""
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
+
+
+def completed(root: click.Command, program: str, variable: str, instruction: str) -> int:
+    """Prints what a shell asks for; whatever goes wrong, the person is typing and sees nothing of it.
+
+    Args:
+        root: the program's command.
+        program: its name.
+        variable: that the shell's script sets.
+        instruction: its value, such as `bash_complete`.
+    """
+    try:
+        return shell_complete(root, {}, program, variable, instruction)
+    except Exception:  # noqa: BLE001 - see above
+        return 1
+
+
+def complete_files(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    """Leaves the names of files to the shell."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_runs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Offers the ids of runs, the newest first, and `last`."""
+    found = [name for name in (*_run_ids(ctx), "last") if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in found]
+
+
+def complete_runs_or_files(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    """Offers the ids of runs; where none begins so, files."""
+    found = complete_runs(ctx, param, incomplete)
+    return found if found and incomplete != "" else [*found, *complete_files(ctx, param, incomplete)]
+
+
+def complete_cases(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Offers the ids of the cases of the file that the command line names."""
+    return _starting(_case_ids(_bench(ctx), _bench_path(ctx)), incomplete)
+
+
+def complete_models(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    """Offers the models of the file that the command line names, then those whose price is known."""
+    bench = _bench(ctx)
+    written = [*_texts(bench.get("models")), *_texts(list(bench.get("model_configs") or ()))]
+    found = _starting(written, incomplete)
+    if not found and len(incomplete) >= LEAST_CHARS:
+        from shared.upstream.prices import listed_models  # noqa: PLC0415 - reads a large table
+
+        found = _starting(listed_models(), incomplete)
+    return found
+
+
+def complete_schemas(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    """Offers the names of schemas, read from the source of the catalog, whose import takes half a second."""
+    spec = find_spec("producer.schemas.catalog")
+    text = _text_of(Path(spec.origin)) if spec is not None and spec.origin else ""
+    return _starting(sorted(found["name"] for found in _NAME.finditer(text)), incomplete)
+
+
+def _starting(names: list[str], incomplete: str) -> list[CompletionItem[str]]:
+    """Makes items of the names that begin so, each once."""
+    found = [name for name in dict.fromkeys(names) if name.startswith(incomplete) and name.isprintable()]
+    return [CompletionItem(name) for name in found[:MOST]]
+
+
+def _texts(value: object) -> list[str]:
+    """Returns the texts of a list; of anything else nothing."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _bench_path(ctx: click.Context) -> Path | None:
+    """Returns the configuration that the command line names, as far as it is written.
+
+    Looked for among the words themselves: click does not place arguments while an option lacks its value.
+    """
+    words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
+    named = [Path(word.rpartition("=")[2]) for word in words if word.lower().endswith(BENCH_SUFFIXES)]
+    if not named and ctx.find_root().info_name == "llm-bench":
+        return Path(BENCH_CONFIG)
+    return next((path for path in reversed(named) if path.is_file()), None)
+
+
+def _bench(ctx: click.Context) -> Mapping[str, Any]:
+    """Reads a configuration without checking it; empty if it is none, or too large."""
+    path = _bench_path(ctx)
+    text = _text_of(path) if path else ""
+    if not text:
+        return {}
+    import yaml  # noqa: PLC0415 - only the names inside of a file need it
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with suppress(yaml.YAMLError, ValueError, RecursionError):
+        found = yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _case_ids(bench: Mapping[str, Any], path: Path | None) -> list[str]:
+    """Returns the ids of the cases of a configuration and of its data file, in their order."""
+    written = bench.get("test_cases")
+    cases = [*_data_rows(bench, path), *(written if isinstance(written, list) else ())]
+    return [str(case["id"]) for case in cases if isinstance(case, dict) and case.get("id")]
+
+
+def _data_rows(bench: Mapping[str, Any], path: Path | None) -> Iterator[Any]:
+    """Yields the rows of the file of cases that a configuration names."""
+    named = bench.get("test_cases_file")
+    if path is None or not isinstance(named, str):
+        return
+    text = _text_of(path.parent / named)
+    with suppress(csv.Error, ValueError):
+        if named.lower().endswith(".csv"):
+            yield from csv.DictReader(StringIO(text))
+        else:
+            yield from (json.loads(line) for line in text.splitlines() if line.strip())
+
+
+def _text_of(path: Path) -> str:
+    """Reads a regular file; empty if it is none, or too large."""
+    with suppress(OSError, ValueError):
+        if path.is_file() and path.stat().st_size <= FILE_BYTES:
+            return path.read_text(encoding="utf-8")
+    return ""
+
+
+def _run_ids(ctx: click.Context) -> list[str]:
+    """Returns the ids of the newest runs; none while no server answers, and none is started."""
+    from shared.errors import ProctorError  # noqa: PLC0415 - only run ids need it
+    from shared.server.redis_url import parse_redis_url  # noqa: PLC0415 - same
+    from shared.settings import Settings  # noqa: PLC0415 - same
+
+    options = ctx.find_object(GlobalOptions)
+    try:
+        settings = Settings.from_environment()
+        named = (options.redis if options else None) or settings.redis_url
+        if named:
+            return _ids_at(parse_redis_url(named))
+        return _embedded_ids(settings)
+    except (ProctorError, OSError, ValueError):
+        return []
+
+
+def _embedded_ids(settings: "Settings") -> list[str]:
+    """Reads the ids from the data folder's server; one that has stopped, being idle, is started again.
+
+    Raises:
+        ProctorError: it cannot be started.
+        OSError: it does not answer.
+    """
+    from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - only run ids need it
+
+    path = recorded_socket(Places(settings.data_dir))
+    if path is None:  # there never was one
+        return []
+    try:
+        return _ids_through(_connected(str(path)), [])
+    except OSError:
+        from shared.server.embedded import ensure  # noqa: PLC0415 - it imports the client library
+
+        with ensure(settings.data_dir, idle_s=settings.embedded_idle_s):
+            return _ids_through(_connected(str(path)), [])
+
+
+def _ids_at(url: "RedisUrl") -> list[str]:
+    """Reads the ids from a server that is named; other servers than plain ones by the client library."""
+    if url.scheme not in ("redis", "unix"):
+        return _ids_by_client(url)
+    login = [word for word in (url.username, url.password) if word]
+    first = [["AUTH", *login]] if url.password else []
+    first += [["SELECT", str(url.db)]] if url.db else []
+    return _ids_through(_connected(url.path if url.scheme == "unix" else url.hosts[0]), first)
+
+
+def _connected(place: str | tuple[str, int]) -> socket.socket:
+    """Connects to a unix socket or a port."""
+    if not isinstance(place, str):
+        return socket.create_connection(place, timeout=PATIENCE_S)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(PATIENCE_S)
+    try:
+        connection.connect(place)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _ids_through(connection: socket.socket, first: list[list[str]]) -> list[str]:
+    """Asks for the newest runs in the protocol of Redis.
+
+    Raises:
+        OSError: the server is too slow.
+        ValueError: it answers with an error, or with something else.
+    """
+    from shared.keys import RUNS_KEY  # noqa: PLC0415 - only run ids need it
+
+    commands = [*first, ["ZREVRANGE", RUNS_KEY, "0", str(NEWEST - 1)]]
+    with connection, connection.makefile("rb") as reply:
+        connection.sendall(b"".join(map(_encoded, commands)))
+        for _ in first:
+            if not reply.readline(REPLY_BYTES).startswith(b"+"):
+                raise ValueError("refused")
+        size = int(reply.readline(REPLY_BYTES).removeprefix(b"*"))
+        found = list[str]()
+        for _ in range(min(size, NEWEST)):
+            length = int(reply.readline(REPLY_BYTES).removeprefix(b"$"))
+            found.append(reply.read(length + 2)[:-2].decode())
+        return found
+
+
+def _encoded(command: list[str]) -> bytes:
+    r"""Writes a command in the protocol of Redis.
+
+    >>> _encoded(["SELECT", "1"])
+    b'*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n'
+    """
+    words = [word.encode() for word in command]
+    return b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)])
+
+
+def _ids_by_client(url: "RedisUrl") -> list[str]:
+    """Reads the ids over TLS or through sentinels."""
+    from shared.keys import RUNS_KEY  # noqa: PLC0415 - only run ids need it
+    from shared.server.client import RedisTarget  # noqa: PLC0415 - it imports the client library
+
+    try:
+        with RedisTarget(url).client() as client:
+            return [name.decode() for name in client.zrevrange(RUNS_KEY, 0, NEWEST - 1)]
+    except Exception:  # noqa: BLE001 - whatever it is, the person is typing: there is nothing to offer
+        return []
