@@ -16,6 +16,7 @@ from producer.report.cells import plain
 from producer.report.interfaces import unpainted
 from producer.report.junit import JunitTest
 from producer.report.verdict_line import verdict_of
+from shared.contracts.case_run import FREEFORM
 from shared.runs import RunInfo
 
 MOST_FAILURES: Final = 100
@@ -53,18 +54,29 @@ class GithubReport(_Failures):
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         super().__init__(info, MOST_FAILURES)
         self._out = out
+        self._screen = kinds.of(info.kind).screen.load()
+        self._details = self._screen.details(info, False) if self._screen.details else None  # noqa: FBT003 - the form of every screen
+
+    def page(self, rows: Sequence[Any]) -> None:
+        """Keeps the failures of some rows, and their reasons."""
+        super().page(rows)
+        if self._details:
+            self._details.page(rows)
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the Markdown."""
         counts = document["counts"]
-        screen = kinds.of(self.info.kind).screen.load()
         lines = [f"## {html(verdict_of(document))}", ""]
-        lines += [f"Proctor run {html(self.info.run)}, {html(screen.headline(document))}", ""]
+        lines += [f"Proctor run {html(self.info.run)}, {html(self._screen.headline(document))}", ""]
         lines += _table(
             ["outcome", "items"], [[word, f"{number:,}"] for word, number in counts.items() if number]
         )
         lines += [f"- {html(gate_line(gate))}" for gate in document.get("gates", ())] + [""]
-        lines += _folded("Summary", screen.summary(document, unpainted), is_open=True)
+        lines += _folded("Summary", self._screen.summary(document, unpainted), is_open=True)
+        is_checked = document["summary"].get("mode") != FREEFORM  # else single items are outputs
+        if self._details and is_checked and (self.errors or self.failures):
+            self._details.end(document)
+            lines += _folded("Failures by reason", self._details.text(), is_open=True)
         for heading, kept, number in (
             ("Errors", self.errors, counts["error"]),
             ("Failed", self.failures, counts.get("failed", 0)),

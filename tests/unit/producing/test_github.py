@@ -17,7 +17,7 @@ from producer.report.formats import format_of
 from producer.report.github import MOST_ANNOTATIONS, MOST_FAILURES, Annotations, command, html
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
-from shared.kinds import CASES, QUERIES, Kind, all_kinds
+from shared.kinds import CASES, QUERIES, TURNS, Kind, all_kinds
 from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import decide, turn
@@ -104,6 +104,7 @@ def test_each_kind_has_summary_and_annotations(kind: Kind) -> None:
     assert ", 1 gate failed\n\nProctor run " in summary
     assert summary.count("<details") == summary.count("</details>") >= 2
     assert "gate failed" in summary
+    assert ("<summary>Failures by reason</summary>" in summary) is (kind is not TURNS)
     assert lines[0] == "::error title=Proctor::gate failed: pass_rate 0.5 < 0.9"
     assert any(line.startswith("::error ") for line in lines[1:])
     assert all(re.fullmatch(r"::(error|warning) title=[^:,\n]+::[^\n]+", line) for line in lines), lines
