@@ -67,7 +67,8 @@ def _check_github_report(cli: Cli, run: str, path: Path) -> None:
     """The summary is all that stdout or the file gets, and annotations are on stderr."""
     printed = cli("report", run, "--format", "github")
     assert printed.code == 0, printed
-    assert printed.out.startswith(f"## Proctor: {run}\n")
+    assert printed.out.startswith("## ✗ ")
+    assert f"\nProctor run {run}, finished: " in printed.out
     assert printed.out.count("<details>") == 10
     assert [line.split(" ")[0] for line in printed.err.splitlines()] == ["::warning"] * 10
     kept = cli("report", run, "--format", "github", "-o", path, "--fail-on", "pass_rate<0.9")

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from producer.aggregate.case_groups import failed_checks
-from producer.aggregate.turns import share
 from producer.report.verdict_line import NO_ANSWERS, rated
-from producer.text import cost, duration, plural
+from producer.text import cost, duration, plural, share
 from shared.contracts.case_run import CasePayload
 
 FREEFORM: Final = "freeform"
@@ -89,7 +88,7 @@ def headline(document: Mapping[str, Any]) -> str:
     text = f"{document['state']}: {what}"
     if summary["duration_s"] is None:
         done = counts["passed"] + counts["failed"] + counts["error"]
-        return f"{text}, {done:,} of {counts['total']:,} done ({share(done, counts['total']):.0f} %)"
+        return f"{text}, {done:,} of {counts['total']:,} done ({share(done, counts['total'])})"
     return f"{text} in {duration(summary['duration_s'])}"
 
 

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from producer.aggregate.turns import ranked, share
+from producer.aggregate.turns import ranked
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, Screen, unpainted
 from producer.report.items.opened_rows import opened
 from producer.report.verdict_line import rated
-from producer.text import duration, plural
+from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
 
 COLUMNS: Final = ("item", "outcome", "attempts", "latency", "result")
@@ -24,7 +24,7 @@ def headline(document: Mapping[str, Any]) -> str:
     text = f"{document['state']}: {plural(counts['total'], 'item')}"
     if summary["duration_s"] is None:
         done = sum(counts.values()) - counts["total"]
-        return f"{text}, {done:,} done ({share(done, counts['total']):.0f} %)"
+        return f"{text}, {done:,} done ({share(done, counts['total'])})"
     return f"{text} in {duration(summary['duration_s'])}"
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.queries import TARGETS, Target, targets
-from producer.aggregate.turns import ranked, share
+from producer.aggregate.turns import ranked
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.queries.check_reasons import failures
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.opened_rows import OpenedQuery, opened
 from producer.report.verdict_line import rated
-from producer.text import duration, plural
+from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_vocabulary import confidence_of
 from shared.runs import RunInfo
@@ -77,7 +77,7 @@ def _headline(document: Mapping[str, Any]) -> str:
     text += f" to {plain(summary['api_url'], CELL_CHARS)}"
     if summary["duration_s"] is None:
         done = counts["passed"] + counts["failed"] + counts["error"]
-        return f"{text}, {done:,} done ({share(done, counts['total']):.0f} %)"
+        return f"{text}, {done:,} done ({share(done, counts['total'])})"
     return f"{text} in {duration(summary['duration_s'])}"
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import gate_line
-from producer.aggregate.turns import ranked, share
-from producer.text import duration, plural, small_cost
+from producer.aggregate.turns import ranked
+from producer.text import duration, plural, share, small_cost
 from shared.names import FINAL_STATES
 
 RULES: Final[Mapping[str, str]] = {
@@ -30,7 +30,7 @@ def headline(document: Mapping[str, Any]) -> str:
     text = f"{document['state']}: {plural(counts['total'], 'turn')} of {plural(summary['threads'], 'thread')}"
     if summary["duration_s"] is None:
         done = counts["decided"] + counts["error"]
-        return f"{text}, {done:,} done ({share(done, counts['total']):.0f} %)"
+        return f"{text}, {done:,} done ({share(done, counts['total'])})"
     text += f" in {duration(summary['duration_s'])}"
     return f"{text} ({summary['turns_per_s']:,.0f} turns/s)" if summary["turns_per_s"] else text
 
