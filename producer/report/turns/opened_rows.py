@@ -139,7 +139,6 @@ class _Input(Struct):
 
 class _RawInput(Struct):
     message: Raw = Raw()
-    message_chars: int = 0
 
 
 _input: Final = Decoder(_Input).decode
@@ -161,23 +160,25 @@ def message_of(row: TurnRow) -> str:
 
 
 def message_json(payload: bytes) -> bytes:
-    r"""Returns the same as a key of a JSON object, copied without decoding it where it is short enough.
+    r"""Returns the same as JSON, copied as it is where it is short; empty where it is withheld.
 
     Args:
         payload: a line of the input, or what `without_text` left of it.
 
     >>> message_json(b'{"threadId":"t","message":"Caf\\u00e9?"}')
-    b',"message":"Caf\\u00e9?"'
-    >>> message_json(b'{"threadId":"t","message_chars":84}')
-    b',"message_chars":84'
+    b'"Caf\\u00e9?"'
     """
-    found = _raw_input(payload)
-    message = bytes(found.message)
-    if not message:
-        return b',"message_chars":%d' % found.message_chars
-    if len(message) > MESSAGE_CHARS:
-        message = _encode(_cut(_input(payload).message))
-    return b',"message":' + message
+    message = bytes(_raw_input(payload).message)
+    return message if len(message) <= MESSAGE_CHARS else _encode(_cut(_input(payload).message))
+
+
+def withheld_chars(payload: bytes) -> int:
+    """Returns the length of a message that was withheld.
+
+    >>> withheld_chars(b'{"threadId":"t","message_chars":84}')
+    84
+    """
+    return _input(payload).message_chars
 
 
 def withheld_text(chars: int) -> str:

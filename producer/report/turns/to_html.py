@@ -77,7 +77,7 @@ class TurnsHtmlReport:
             tools(
                 rows,
                 nouns=("turn", "turns"),
-                search="Search the turns",
+                search="Search",
                 chips=CHIPS,
                 choices=[("rule", "Rule")],
                 orders=SORTS,

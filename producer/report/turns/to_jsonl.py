@@ -17,7 +17,7 @@ from msgspec.json import Decoder, Encoder
 
 from producer.aggregate.call_totals import call_of
 from producer.report.json_document import JsonDocument
-from producer.report.turns.opened_rows import ORDINARY, message_json, outcome, result_line
+from producer.report.turns.opened_rows import ORDINARY, message_json, outcome, result_line, withheld_chars
 from shared.clock import iso_utc
 from shared.codecs.turn_batches import ASKED
 from shared.kinds import TURNS
@@ -32,6 +32,8 @@ PLAIN: Final = frozenset(
     for again in ("", "d")
 )
 """Codes of decided turns of runs without a model."""
+MESSAGE: Final = b',"message":'
+MESSAGE_CHARS: Final = b',"message_chars":'
 END: Final = b"}\n"
 _fields: Final = Decoder(dict[str, Raw]).decode
 _encode: Final = Encoder().encode
@@ -85,7 +87,8 @@ class TurnLines:
                 middle, line = _odd(row, middle)  # noqa: PLW2901 - same line, composed
             parts += (head % (index, index), middle, line)
             if payload:
-                parts.append(message_json(payload))
+                message = message_json(payload)
+                parts += (MESSAGE, message) if message else (MESSAGE_CHARS, b"%d" % withheld_chars(payload))
             parts.append(END)
         return b"".join(parts)
 
