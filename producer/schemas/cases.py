@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, GetJsonSchemaHandler, RootModel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from producer.schemas.parts import (
     Count,
@@ -153,17 +155,24 @@ class GitState(Part):
     branch: str | None
 
 
-class Statuses(Part):
+class Statuses(RootModel[dict[str, Count]]):
     """Validated outputs by status."""
 
-    passed: Count
-    failed_regex: Count
-    failed_custom: Count
-    failed_json_parse: Count
-    failed_schema: Count
-    failed_equality: Count
-    failed_fuzzy: Count
-    failed_checks: Count
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Returns an object with a required key for each status, so that a new one is declared once."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        count = schema["additionalProperties"]
+        return {
+            "type": "object",
+            "properties": {str(status): dict(count) for status in CaseStatus},
+            "required": [str(status) for status in CaseStatus],
+            "title": schema["title"],
+            "description": schema["description"],
+            "additionalProperties": False,
+        }
 
 
 class GroupFigures(Part):
