@@ -6,9 +6,11 @@ from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import refuse_no_text, text_option
 from producer.cli.session import Session, pass_session
+from producer.kinds import REPORT_SUFFIXES
 from shared.errors import UsageError
 
-FORMATS = ("table", "jsonl", "json", "csv", "md", "junit")
+FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in {"html", "github"}))
+"""All but those that are not read in a terminal."""
 
 
 @declare()
