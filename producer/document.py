@@ -167,8 +167,8 @@ def item_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[A
     return store.item_pages(run)
 
 
-def case_pages(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
-    """Yields the rows of a cases run with their inputs, which every report shows."""
+def pages_with_input(store: RunStore, run: str, text: TurnText) -> Iterator[Sequence[Any]]:
+    """Yields the rows of a run of single items with their inputs, which its reports show."""
     del text
     return store.item_pages(run, with_payload=True)
 

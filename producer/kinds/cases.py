@@ -32,7 +32,7 @@ CASE_RUNS: Final = ProducerKind(
         " --api-base http://localhost:3000/v1  # no key: after `proctor sample-api` in another terminal"
     ),
     asks_models=True,
-    pages=Lazy("producer.document", "case_pages"),
+    pages=Lazy("producer.document", "pages_with_input"),
     totals=Lazy("producer.aggregate.cases", "CaseTotals"),
     settings=Lazy("producer.run_settings", "case_settings"),
     fails_fast=Lazy("producer.run_settings", "case_run_fails_fast"),

@@ -16,6 +16,7 @@ QUERY_RUNS: Final = ProducerKind(
     examples=("starter/baselines.json", "starter/QUERIES.md"),
     examples_need="  # after `proctor sample-api` in another terminal",
     totals=Lazy("producer.aggregate.query_totals", "QueryTotals"),
+    pages=Lazy("producer.document", "pages_with_input"),
     settings=Lazy("producer.run_settings", "query_settings"),
     formats={
         **ITEM_FORMATS,

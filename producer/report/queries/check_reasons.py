@@ -108,7 +108,7 @@ def _keywords(check: Check) -> str:
         return "no keyword required"
     missing = _quoted(check.get("missing"))
     if not missing:
-        return "its keyword found" if total == 1 else f"all {total} keywords found"
+        return f"{total} of {plural(total, 'keyword')} found"
     return f"lacks {missing} ({check.get('matched', 0)} of {plural(total, 'keyword')} found)"
 
 

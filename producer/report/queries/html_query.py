@@ -1,64 +1,127 @@
-"""What the HTML report shows of one query: what was asked and answered, and what each check found."""
+"""Makes the row of one query for the HTML report: answer, sources, marks of the checks, and all details."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer.aggregate.queries import latency_ms
+from producer.aggregate.queries import check_of, is_citation_applicable, is_vacuous, latency_ms
 from producer.report.cells import plain
-from producer.report.html.page import Text, cut
-from producer.report.queries.check_reasons import FAILED, found_by_checks
+from producer.report.html.rendering import Text, cut
+from producer.report.queries.check_reasons import (
+    FAILED,
+    NOT_APPLICABLE,
+    PASSED,
+    REASON_OF_CHECK,
+    FoundByCheck,
+    found_by_checks,
+)
 from producer.report.queries.opened_rows import OpenedQuery
-from shared.codecs.item_rows import ItemRow
-from shared.contracts.query_vocabulary import confidence_of, json_object
+from producer.report.queries.sources import FoundSource, sources_of
+from producer.text import duration, plural
+from shared.clock import iso_utc
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import CHECKS, confidence_of, json_object
 from shared.names import Outcome
+from shared.runs import RunInfo
 
-SKIPPED: Final = "skipped"
 NAME_CHARS: Final = 80
-"""Of an id or a category."""
-GIST_CHARS: Final = 110
-"""Of a query, in the line of a closed one."""
-WHY_CHARS: Final = 160
-"""Of what failed, in the line of a closed query."""
-_LISTS: Final[Mapping[str, str]] = {
-    "citations": "Citations",
-    "sources": "Sources",
-    "relatedDocs": "Related documents",
-    "metadata": "Metadata",
+"""Of an id, a category or a tag."""
+GIST_CHARS: Final = 240
+"""Of a query or an answer, in its row."""
+WHY_CHARS: Final = 300
+SOURCE_CHARS: Final = 90
+MOST_CITED: Final = 3
+"""Sources in a row."""
+MOST_LISTED: Final = 20
+"""Sources in a panel."""
+ERROR_CHARS: Final = 120
+"""Of an error, by which queries are grouped."""
+
+NEVER_SENT: Final = "never sent"
+NO_ANSWER: Final = "no answer"
+OUT_OF_SCOPE: Final = "out of scope"
+NO_CITATION: Final = "nothing to cite"
+NO_KEYWORD: Final = "no keyword required"
+RETRIED: Final = "sent again"
+LETTERS: Final[Mapping[Outcome, str]] = {Outcome.PASSED: "p", Outcome.FAILED: "f", Outcome.ERROR: "e"}
+WORDS: Final[Mapping[str, str]] = {"p": "passed", "f": "failed", "e": NO_ANSWER, "n": NEVER_SENT}
+GROUP_OF_LETTER: Final = "fenp"
+"""In which order queries stand on the page."""
+_MARKS: Final[Mapping[str, str]] = {PASSED: "p", FAILED: "f", NOT_APPLICABLE: "n"}
+_TAG_KEYS: Final = ("difficulty", "type", "tags", "labels")
+"""Keys of baselines, beside those of the document, whose values are tags."""
+_ASKED: Final[Mapping[str, str]] = {
+    "must_contain": "required",
+    "must_not_contain": "forbidden",
+    "should_contain": "desirable",
+    "expected_docs": "documents",
+    "oos_decline_signals": "signs of declining",
 }
-"""Of a reply, beside the answer."""
+_WRONG: Final[Mapping[str, str]] = {"must_contain": "missing", "must_not_contain": "found"}
+"""Where a check lists the texts of a baseline that it failed by."""
+_KNOWN: Final = frozenset({"id", "category", "query", "is_oos", *_ASKED, *_TAG_KEYS})
 
 
-def told(query: OpenedQuery, limit: int) -> dict[str, Any]:
+class ShownQuery(NamedTuple):
+    """What the page shows of a query."""
+
+    filled: Mapping[str, Any]
+    """For the template."""
+    letter: str
+    """Its outcome: passed, failed, error, or `n` when it was never sent."""
+    facets: Mapping[str, Sequence[str]]
+    """What it is filtered by."""
+    latency: int | None
+
+
+def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) -> ShownQuery:
     """Returns what the page shows of a query.
 
     Args:
         query: as it was stored.
+        info: the run.
+        run: its settings.
         limit: characters of each long text.
     """
     row, result = query.row, query.result
-    shown = _input(row) if result is None else result
-    tones = {"pass": "pass", "fail": "fail"}
-    found = found_by_checks(shown) if result is not None and not query.code else []
-    checks = [{**check._asdict(), "tone": tones.get(check.word, "skipped")} for check in found]
-    confidence = confidence_of(shown.get("response"))
-    return {
+    asked = _input(query)
+    shown = asked if result is None else result
+    letter = LETTERS.get(row.outcome, "n")
+    found = found_by_checks(shown) if letter in "pf" else []
+    response = json_object(shown.get("response"))
+    sources = sources_of(response)
+    cited = [source for source in sources if source.is_cited]
+    tags = _tags(query, asked)
+    name = plain(shown.get("id"), NAME_CHARS) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
+    latency = None if result is None else latency_ms(result)
+    filled = {
         "id": element_id(row.index),
-        "outcome": SKIPPED if row.outcome is Outcome.SKIPPED else row.outcome.value,
-        "passed": row.outcome is Outcome.PASSED,
-        "name": plain(shown.get("id"), NAME_CHARS),
-        "category": plain(shown.get("category"), NAME_CHARS),
-        "latency": None if result is None else latency_ms(result),
-        "figures": list(_figures(query, confidence[0])),
+        "name": name,
+        "letter": letter,
+        "word": WORDS[letter],
         "gist": plain(shown.get("query"), GIST_CHARS),
-        "whys": list(_whys(query, checks)),
-        "error": query.error,
-        "checks": checks,
-        "confidence": " - ".join(filter(None, (plain(part, limit) for part in confidence))),
-        "texts": list(_texts(shown, limit)),
+        "tags": [plain(shown.get("category"), NAME_CHARS), *tags],
+        "why": _why(query, found),
+        "figures": list(_figures(query, latency)),
+        "answer": plain(_answer(response), GIST_CHARS),
+        "cited": [plain(source.short, SOURCE_CHARS) for source in cited[:MOST_CITED]],
+        "sourcenote": _source_note(cited, len(sources) - len(cited), letter),
+        "marks": "".join(_MARKS[check.word] for check in found) or "n" * len(CHECKS),
+        "marks_text": _marks_text(found),
+        **_details(query, asked, found, response, limit),
+        "sources": [_source(source, limit) for source in cited[:MOST_LISTED]],
+        "retrieved": [_source(source, limit) for source in sources if not source.is_cited][:MOST_LISTED],
+        "command": _command(info, run, str(shown.get("id"))),
     }
+    facets = {
+        "reason": _reasons(query, found),
+        "category": [plain(shown.get("category"), NAME_CHARS)],
+        "tag": tags,
+    }
+    return ShownQuery(filled, letter, facets, latency)
 
 
 def element_id(index: int) -> str:
@@ -70,47 +133,163 @@ def element_id(index: int) -> str:
     return f"i{index + 1}"
 
 
-def _input(row: ItemRow) -> dict[str, Any]:
-    """Reads the input of a query that was never sent."""
-    return json_object(msgspec.json.decode(row.line)) if row.line else {}
+def _input(query: OpenedQuery) -> dict[str, Any]:
+    """Reads the baseline of a query, as far as it is known."""
+    line = query.row.payload or (query.row.line if query.result is None else b"")
+    return json_object(msgspec.json.decode(line)) if line else {}
 
 
-def _figures(query: OpenedQuery, level: str) -> Iterator[str]:
-    """What stands at the end of the line of a closed query."""
+def _tags(query: OpenedQuery, asked: Mapping[str, Any]) -> list[str]:
+    """Returns what queries are told apart by, beside their category."""
+    result = query.result
+    tags = [OUT_OF_SCOPE] * bool((result or asked).get("is_oos"))
+    for key in _TAG_KEYS:
+        value = asked.get(key)
+        tags += [plain(tag, NAME_CHARS) for tag in (value if isinstance(value, list) else [value])]
+    if result is not None and not query.code:
+        tags += [NO_CITATION] * (not is_citation_applicable(result)) + [NO_KEYWORD] * is_vacuous(result)
+    tags += [RETRIED] * (query.row.attempts > 1)
+    return list(dict.fromkeys(filter(None, tags)))
+
+
+def _why(query: OpenedQuery, found: Sequence[FoundByCheck]) -> str:
+    """Writes why there is no pass; empty for a pass."""
     if query.result is None:
-        return
-    if query.result.get("is_oos"):
-        yield "out of scope"
-    if level:
-        yield plain(level, NAME_CHARS)
-    yield f"{latency_ms(query.result):,} ms"
+        return "the run ended before it was sent"
+    if query.code:
+        return plain(query.shown["error"], WHY_CHARS)
+    failed = [check.reason for check in found if check.word == FAILED]
+    if not failed and query.row.outcome is Outcome.FAILED:
+        return "no check is applicable"
+    return plain("; ".join(failed), WHY_CHARS)
+
+
+def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
+    """Returns the kinds of reasons by which queries without a pass are grouped."""
+    if query.result is None:
+        return [NEVER_SENT]
+    if query.code:
+        return [plain(query.shown["error"], ERROR_CHARS) or query.code]
+    failed = [REASON_OF_CHECK[check.name] for check in found if check.word == FAILED]
+    return failed or ["no check is applicable"] * (query.row.outcome is Outcome.FAILED)
+
+
+def _figures(query: OpenedQuery, latency: int | None) -> Iterator[str]:
+    """Yields what stands at the end of the first line."""
     if query.row.attempts > 1:
         yield f"sent {query.row.attempts:,} times"
+    if latency is not None:
+        yield f"{latency:,} ms"
 
 
-def _whys(query: OpenedQuery, checks: list[dict[str, str]]) -> Iterator[str]:
-    """Says why there is no pass."""
-    if query.result is None:
-        yield "the run ended before"
-    elif query.code:
-        yield plain(query.error, WHY_CHARS)
-    for check in checks:
-        if check["word"] == FAILED:
-            yield plain(f"✗ {check['name']}: {check['reason']}", WHY_CHARS)
-
-
-def _texts(shown: Mapping[str, Any], limit: int) -> Iterator[tuple[str, Text]]:
-    """Yields query, answer and what came with it."""
-    yield "Query", cut(str(shown.get("query") or ""), limit)
-    response = json_object(shown.get("response"))
+def _answer(response: Mapping[str, Any]) -> str:
+    """Returns the answer as text; empty without one."""
     answer = response.get("answer")
-    if answer is not None:
-        yield "Answer", cut(answer if isinstance(answer, str) else _json(answer), limit)
-    for key, label in _LISTS.items():
-        value = response.get(key)
-        if value:
-            entries = value if isinstance(value, list) else [value]
-            yield label, cut("\n".join(map(_json, entries)), limit)
+    return "" if answer is None else answer if isinstance(answer, str) else _json(answer)
+
+
+def _source_note(cited: Sequence[FoundSource], others: int, letter: str) -> str:
+    """Writes what the names of sources in a row leave out.
+
+    >>> _source_note([], 2, "p"), _source_note([], 0, "f"), _source_note([], 0, "e")
+    ('none cited, 2 retrieved', 'no sources', '')
+    """
+    if letter not in "pf":
+        return ""
+    if not cited:
+        return f"none cited, {others:,} retrieved" if others else "no sources"
+    more = len(cited) - MOST_CITED
+    return f"and {more:,} more" if more > 0 else ""
+
+
+def _marks_text(found: Sequence[FoundByCheck]) -> str:
+    """Writes the marks for those who hear them."""
+    if not found:
+        return "not checked"
+    failed = [check.name for check in found if check.word == FAILED]
+    passed = sum(check.word == PASSED for check in found)
+    return f"{plural(passed, 'check')} passed" + (f", failed: {', '.join(failed)}" if failed else "")
+
+
+def _details(
+    query: OpenedQuery,
+    asked: Mapping[str, Any],
+    found: Sequence[FoundByCheck],
+    response: Mapping[str, Any],
+    limit: int,
+) -> dict[str, Any]:
+    """Returns what only the panel shows."""
+    shown = asked if query.result is None else query.result
+    ordered = sorted(found, key=lambda check: check.word == PASSED)
+    confidence = " - ".join(filter(None, (plain(part, limit) for part in confidence_of(response))))
+    return {
+        "checks": [
+            (_MARKS[check.word], check.name, "", [check.reason])
+            for check in ordered
+            if check.word != NOT_APPLICABLE
+        ],
+        "idle": [(check.name, check.reason) for check in found if check.word == NOT_APPLICABLE],
+        "query": cut(str(shown.get("query") or ""), limit),
+        "reply": cut(_answer(response), limit) if response.get("answer") is not None else None,
+        "error": cut(query.error, limit) if query.code else None,
+        "confidence": Text(confidence) if confidence else None,
+        "wanted": list(_wanted(asked, shown)),
+        "times": list(_times(query, response)),
+    }
+
+
+def _wanted(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields what the baseline demands, with a mark at what failed, and its further keys."""
+    wrong = {key: check_of(shown, key).get(found) or () for key, found in _WRONG.items()}
+    for key, label in _ASKED.items():
+        texts = [text for text in asked.get(key) or () if isinstance(text, str)]
+        if texts:
+            marked = (f"✗ {text}" if text in wrong.get(key, ()) else text for text in texts)
+            yield label, plain(", ".join(marked), WHY_CHARS)
+    for key, value in asked.items():
+        if key not in _KNOWN and value not in (None, "", []):
+            yield plain(key, NAME_CHARS), plain(value if isinstance(value, str) else _json(value), WHY_CHARS)
+
+
+def _times(query: OpenedQuery, response: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields how long it took, how often it was sent, and what the reply says of itself."""
+    row, result = query.row, query.result
+    if result is None:
+        return
+    metadata = json_object(response.get("metadata"))
+    yield "whole request", f"{result['client_latency_ms'] or 0:,} ms"
+    if isinstance(metadata.get("latencyMs"), int | float):
+        yield "server", f"{metadata['latencyMs']:,} ms"
+    if row.attempts > 1:
+        yield "sent", f"{row.attempts:,} times, within {duration((row.finished_ms - row.started_ms) / 1000)}"
+    if row.started_ms:
+        yield "began", iso_utc(row.started_ms)
+    for key, value in metadata.items():
+        if key not in {"latencyMs", "query"} and value not in (None, "", []):
+            yield plain(key, NAME_CHARS), plain(value if isinstance(value, str) else _json(value), WHY_CHARS)
+
+
+def _source(source: FoundSource, limit: int) -> dict[str, Any]:
+    """Returns what the panel shows of a source."""
+    facts = [
+        source.section if source.section != source.name else "",
+        source.id if source.id != source.name else "",
+    ]
+    facts += [f"score {source.score}"] * bool(source.score)
+    facts += [f"{key} {value}" for key, value in source.more.items()]
+    return {
+        "name": source.name,
+        "facts": list(filter(None, facts)),
+        "text": cut(source.text, limit) if source.text else None,
+        "url": source.url if source.url != source.name else "",
+    }
+
+
+def _command(info: RunInfo, run: QueryRun, identifier: str) -> str:
+    """Writes the command that sends this query alone, with the settings of the run that have options."""
+    source = info.source if info.source not in ("", "-") else "FILE"
+    words = ["proctor", "run", source, "--start-from", identifier, "--first", "1", "--api-url", run.api_url]
+    return plain(" ".join(map(shlex.quote, words)))
 
 
 def _json(value: Any) -> str:

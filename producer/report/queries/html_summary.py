@@ -1,76 +1,114 @@
-"""What the HTML report of a queries run says above its queries: verdict, targets, checks, categories."""
+"""Makes what the HTML report of a queries run shows around its rows: verdict, metrics, tables, settings."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from producer.aggregate.gates import gate_line
-from producer.aggregate.queries import targets
-from producer.aggregate.turns import ranked
+from producer.aggregate.queries import Target, targets
+from producer.aggregate.statistics import wilson
 from producer.report.cells import plain
-from producer.report.html.page import Tile, begin, fill
-from producer.report.queries.check_reasons import CheckCounts
+from producer.report.html.charts import Series, rounded_up, stacked
+from producer.report.html.rendering import fill, markup
+from producer.report.html.viewer import Fact, Metric, Page
+from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
 from producer.report.queries.reports import notes_of
-from producer.report.queries.sections import (
-    BY_CATEGORY,
-    CATEGORY_COLUMNS,
-    METRIC_COLUMNS,
-    METRICS,
-    category_rows,
-    metric_rows,
-)
-from producer.report.turns.wording import verdict_line
+from producer.report.queries.run_verdict import answered, percent, value_of, verdict_of, wanted
 from producer.text import duration, plural
 from shared import __version__
 from shared.contracts.query_run import QueryRun
-from shared.contracts.query_vocabulary import began_at
-from shared.names import FINAL_STATES
+from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
 from shared.runs import RunInfo
 
 TEMPLATE: Final = "queries/page.html.j2"
-TITLE: Final = "Evaluation Report"
-"""That of the document."""
-_TONES: Final[Mapping[str, str]] = {"PASS": "good", "FAIL": "bad", "N/A": ""}
+FOLDER: Final = "queries"
+CHECK_HEADS: Final[Mapping[str, str]] = {
+    "must_contain": "must",
+    "must_not_contain": "must not",
+    "expected_docs": "docs",
+    "citation_present": "cited",
+    "oos_handling": "scope",
+    "latency": "time",
+}
+"""Above the marks of the checks; `page.css` has them for narrow screens."""
+_LABELS: Final[Mapping[str, str]] = {
+    "deflection_rate": "Deflection rate",
+    "citation_accuracy": "Citation accuracy",
+    "hallucination_rate": "Hallucination",
+    "oos_handling_rate": "OOS handling",
+    "avg_latency_ms": "Mean latency",
+}
+_SHARES_OF: Final[Mapping[str, str]] = {
+    "deflection_rate": "in-scope answers",
+    "citation_accuracy": "with something to cite",
+    "hallucination_rate": "answers",
+    "oos_handling_rate": "out-of-scope answers",
+}
+_BINS: Final = 20
+"""Columns of a distribution."""
+_LEAST_TIMES: Final = 20
+"""Answers from which on a distribution of latencies says something."""
+_LEAST_SPREAD: Final = 2
+"""How much slower the slowest twentieth is than the median, so that a distribution says something."""
 
 
-def opening(document: Mapping[str, Any], info: RunInfo) -> bytes:
-    """Writes the first screen, which is the first section of the document as well."""
-    metrics, summary = document["summary"]["metrics"], document["summary"]
-    about = [
-        f"Date: {began_at(info.run) or f'{_created(info)}'}",
-        f"Run ID: {info.run}",
-        f"Queries: {metrics['total_queries']:,}",
-        f"Successful: {metrics['successful_queries']:,}/{metrics['total_queries']:,}",
-        f"Input: {plain(info.source)}",
-        *([] if summary["duration_s"] is None else [f"Time: {duration(summary['duration_s'])}"]),
-    ]
-    said = [f"Note: {note}" for note in notes_of(info)]
-    said += [f"{summary['retried']:,} retried"] * bool(summary["retried"])
-    return begin(
-        TITLE,
-        _verdict(document),
-        is_good=not document["exit"] if document["state"] in FINAL_STATES else None,
-        remarks=[*said, *(gate_line(gate) for gate in document.get("gates", ()))],
-        tiles=list(_tiles(document)),
-        about=" · ".join(about),
+def page_of(document: Mapping[str, Any], info: RunInfo) -> Page:
+    """Returns what the page begins with."""
+    run, summary = QueryRun.from_snapshot(info.snapshot), document["summary"]
+    verdict = verdict_of(document, notes_of(info))
+    pace = f"{run.delay_s:g} s apart" if run.delay_s else f"{run.concurrency:,} at a time"
+    meta = [plural(document["counts"]["total"], "query"), f"{run.api_url}{run.path}", pace]
+    meta += [] if summary["duration_s"] is None else [f"took {duration(summary['duration_s'])}"]
+    meta += [f"{summary['retried']:,} sent again"] * bool(summary["retried"])
+    has_tables = bool(answered(document))
+    return Page(
+        "queries",
+        plain(info.source) or info.run,
+        info.run,
+        verdict.tone,
+        verdict.sentence,
+        why=verdict.why,
+        meta=[*meta, _created(info)],
+        links=(("Checks", "#checks"), ("Categories", "#categories")) if has_tables else (),
+        folder=FOLDER,
     )
 
 
-def summary_of(document: Mapping[str, Any], checks: CheckCounts) -> bytes:
-    """Writes sections 2 and 3 of the document, and beside them checks, latencies and errors."""
-    summary = document["summary"]
-    rows = [(cells, summary["rates"].get(metric)) for metric, cells in metric_rows(summary["metrics"])]
-    times = {"rows": list(summary["latency_ms"].items()), "n": summary["latency_n"]}
-    errors = [(plain(code), number) for code, number in ranked(summary["errors"])]
-    shown = (METRICS, METRIC_COLUMNS, rows, checks.rows(), times, errors)
-    categories = category_rows(summary["metrics"], plain)
-    return fill(TEMPLATE, "metrics", *shown) + fill(
-        TEMPLATE, "categories", BY_CATEGORY, CATEGORY_COLUMNS, categories
-    )
+def metrics_of(document: Mapping[str, Any]) -> list[Metric]:
+    """Returns the cards of the strip: queries that passed, then the targets of the document."""
+    found = [_target(target, document) for target in targets(document["summary"]["metrics"])]
+    return [_passed(document), *found]
+
+
+def heads(checks: CheckCounts) -> bytes:
+    """Writes the heads of the columns, with the share of answers that passed each check."""
+    columns = []
+    for row in checks.rows():
+        n = row["rate"]["n"]
+        title = f"{row['name']}: {row['passed']:,} of {n:,} passed"
+        columns.append((CHECK_HEADS[row["name"]], title, _whole_percent(row["passed"], n)))
+    return fill(TEMPLATE, "heads", columns)
+
+
+def tables(
+    document: Mapping[str, Any], checks: CheckCounts, missed: Mapping[str, int], times: Mapping[int, int]
+) -> bytes:
+    """Writes what stands below the rows: checks, categories, and latencies where they say something.
+
+    Args:
+        document: the run's.
+        checks: verdicts of the checks.
+        missed: queries without a pass, by category.
+        times: answers by their latency in milliseconds.
+    """
+    if not answered(document):
+        return b""
+    checked = [{**row, "reason": REASON_OF_CHECK[row["name"]]} for row in checks.rows()]
+    categories = list(_categories(document["summary"]["metrics"], missed))
+    return fill(TEMPLATE, "tables", checked, categories, _chart(document, times))
 
 
 def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]]:
-    """Says what was run, for those who want to run it again or doubt it."""
+    """Returns what was run, for those who want to run it again or doubt it."""
     run = QueryRun.from_snapshot(info.snapshot)
     facts = [
         ("run", f"{info.run} ({document['state']})"),
@@ -86,47 +124,120 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("baselines' version", run.version),
         ("repeats", f"{run.repeat:,}" if run.repeat > 1 else ""),
         ("intervals", "Wilson, 95 %"),
-        ("percentiles", "nearest rank, of queries with an answer"),
+        ("percentiles", "nearest rank, of queries with an answer, as the server measured where it says so"),
+        ("every result, whole", f"proctor results {info.run} --format jsonl"),
         ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),
     ]
     return [(name, value) for name, value in facts if value]
 
 
-def _verdict(document: Mapping[str, Any]) -> str:
-    """Says in one line what counts."""
-    counts, metrics = document["counts"], document["summary"]["metrics"]
-    judged = [target for target in targets(metrics) if target.status != "N/A"]
-    met = sum(target.status == "PASS" for target in judged)
-    told = [f"{met} of {plural(len(judged), 'target')} met" if judged else "no target could be judged"]
-    told.append(f"{counts['passed']:,} of {_queries(counts['total'])} passed")
-    told += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-    return verdict_line(document, told)
+def _passed(document: Mapping[str, Any]) -> Metric:
+    """The card of queries that passed all checks: of those with an answer, and of all."""
+    counts, has_answer = document["counts"], answered(document)
+    rate = wilson(counts["passed"], has_answer)
+    facts = [Fact(f"{counts['passed']:,} of {has_answer:,} answered")] * bool(has_answer)
+    if has_answer != counts["total"] and has_answer:
+        facts.append(Fact(f"{percent(counts['passed'], counts['total'])} of all {counts['total']:,}"))
+    facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])
+    facts += [Fact(f"! {counts['error']:,} no answer", tone="e")] * bool(counts["error"])
+    return Metric(
+        "Passed",
+        percent(counts["passed"], has_answer) if has_answer else "no answers",
+        at=rate.value if has_answer else None,
+        low=rate.low,
+        high=rate.high,
+        captions=(_bounds(rate.as_document()), ""),
+        facts=facts,
+        tone="" if has_answer else "dim",
+    )
 
 
-def _tiles(document: Mapping[str, Any]) -> Iterator[Tile]:
-    """Yields the figures of the first screen: the targets, then the outcomes."""
-    counts, summary = document["counts"], document["summary"]
-    for target in targets(summary["metrics"]):
-        value = "-" if target.status == "N/A" else target.shown(target.value)
-        note = f"{target.status}, target {target.wanted()}"
-        yield Tile(target.label, value, note, tone=_TONES[target.status])
-    yield Tile("passed", f"{counts['passed']:,}", f"of {_queries(counts['total'])}", link="#passed")
-    for word, name in (("failed", "failed"), ("error", "errors")):
-        is_bad = bool(counts[word])
-        yield Tile(name, f"{counts[word]:,}", tone="bad" * is_bad, link=f"#outcome={word}" * is_bad)
-    if counts["skipped"]:
-        yield Tile("skipped", f"{counts['skipped']:,}", tone="warn")
-    if times := summary["latency_ms"]:
-        yield Tile("latency, P95", f"{times['p95']:,} ms", f"P50 {times['p50']:,} ms")
+def _target(target: Target, document: Mapping[str, Any]) -> Metric:
+    """The card of one target."""
+    summary = document["summary"]
+    rate = summary["rates"].get(target.metric) if target.status != "N/A" else None
+    verdict = {"PASS": Fact("✓ met", tone="p"), "FAIL": Fact("✗ missed", tone="f")}.get(target.status)
+    facts = [*filter(None, [verdict])]
+    if rate:
+        facts.append(Fact(f"n = {rate['n']:,} {_SHARES_OF[target.metric]}"))
+        facts += list(_beside(target, summary["metrics"]))
+    elif target.is_time and (times := summary["latency_ms"]):
+        facts.append(Fact(f"P50 {times['p50']:,} ms, P95 {times['p95']:,} ms"))
+        facts.append(Fact(f"{summary['metrics']['latency_under_5s']:.1f} % under 5 s"))
+    return Metric(
+        _LABELS[target.metric],
+        value_of(target),
+        at=rate["value"] if rate else None,
+        low=rate["low"] if rate else 0.0,
+        high=rate["high"] if rate else 0.0,
+        target=target.threshold / 100 if rate else None,
+        captions=(_bounds(rate) if rate else "", f"target {wanted(target)}"),
+        facts=facts,
+        tone={"FAIL": "f", "N/A": "dim"}.get(target.status, ""),
+    )
 
 
-def _queries(number: int) -> str:
-    """Counts queries.
+def _beside(target: Target, metrics: Mapping[str, Any]) -> Iterator[Fact]:
+    """Yields what a rate leaves out."""
+    if target.metric == "citation_accuracy" and metrics["citation_na_queries"]:
+        yield Fact(
+            f"{metrics['citation_accuracy_raw']:.1f} % with the {metrics['citation_na_queries']:,} N/A"
+        )
 
-    >>> _queries(1), _queries(50)
-    ('1 query', '50 queries')
+
+def _bounds(rate: Mapping[str, Any]) -> str:
+    """Writes an interval; nothing without data."""
+    return f"95 %: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}" if rate["n"] else ""
+
+
+def _categories(metrics: Mapping[str, Any], missed: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Yields the categories that occur."""
+    by_category = metrics["by_category"]
+    for name in dict.fromkeys((*by_category, *missed)):
+        numbers = by_category.get(name) or {}
+        answers = numbers.get("total", 0)
+        if not answers and not missed.get(name):
+            continue
+        shares = [
+            (numbers.get(rate, 0.0), numbers.get(of, 0))
+            for rate, of in (
+                ("deflection_rate", "in_scope"),
+                ("citation_accuracy", "citation_applicable"),
+                ("hallucination_rate", "total"),
+            )
+        ]
+        figures = [(value, f"{value:.1f} %") if of else (None, "-") for value, of in shares]
+        latency = numbers.get("avg_latency_ms", 0)
+        figures.append((latency, f"{latency:,.0f} ms") if answers else (None, "-"))
+        yield {"name": plain(name), "total": answers, "missed": missed.get(name, 0), "figures": figures}
+
+
+def _chart(document: Mapping[str, Any], times: Mapping[int, int]) -> Any:
+    """Draws the distribution of latencies; nothing where it would say nothing."""
+    found = document["summary"]["latency_ms"]
+    says_something = sum(times.values()) >= _LEAST_TIMES and found["p95"] >= _LEAST_SPREAD * max(
+        1, found["p50"]
+    )
+    if not says_something:
+        return ""
+    step = rounded_up(max(times) / 1000) / _BINS
+    inside, beyond = [0.0] * _BINS, [0.0] * _BINS
+    for time, number in times.items():
+        at = min(_BINS - 1, int(time / 1000 / step))
+        (inside if time < LATENCY_THRESHOLD_MS else beyond)[at] += number
+    series = [Series("within the limit", inside, "t0"), Series("too slow", beyond, "bad")]
+    labels = [f"{step * at:.3g} s" for at in range(_BINS)]
+    shown = [each for each in series if any(each.values)]
+    return markup(stacked(shown, labels, title="Answers by latency", y_label="answers"))
+
+
+def _whole_percent(part: int, whole: int) -> str:
+    """Writes a share in whole percent, never 100 before it is whole.
+
+    >>> _whole_percent(999, 1000), _whole_percent(0, 0)
+    ('99 %', '-')
     """
-    return f"{number:,} {'query' if number == 1 else 'queries'}"
+    return f"{100 * part // whole} %" if whole else "-"
 
 
 def _created(info: RunInfo) -> str:

@@ -62,12 +62,14 @@ def answered(document: Mapping[str, Any]) -> int:
 
 
 def percent(part: int, whole: int) -> str:
-    """Writes a share with one decimal; of nothing there is none.
+    """Writes a share with one decimal, whole ones without; of nothing there is none.
 
-    >>> percent(2, 3), percent(0, 0)
-    ('66.7 %', '-')
+    >>> percent(2, 3), percent(3, 3), percent(0, 0)
+    ('66.7 %', '100 %', '-')
     """
-    return f"{100 * part / whole:.1f} %" if whole else "-"
+    if not whole:
+        return "-"
+    return f"{100 * part // whole} %" if part in (0, whole) else f"{100 * part / whole:.1f} %"
 
 
 def value_of(target: Target) -> str:
@@ -101,7 +103,9 @@ def sentence_of(text: str) -> str:
 
 def _number(target: Target, number: float, *, decimals: int = 1) -> str:
     """Writes a number with the unit of a target."""
-    return f"{number:,.0f} ms" if target.is_time else f"{number:.{decimals}f} %"
+    if target.is_time:
+        return f"{number:,.0f} ms"
+    return f"{number:.0f} %" if number in (0, 100) else f"{number:.{decimals}f} %"
 
 
 def _sentence(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -1,37 +1,45 @@
-"""Writes a queries run as one HTML file: the nine sections of the document, and every query in detail."""
+"""Writes a queries run as one HTML file: the verdict, the metrics, one row a query, and tables below."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.report.cells import plain
-from producer.report.html.page import chunked, end, fill, text_limit
-from producer.report.html.spool import Spool
-from producer.report.queries.check_reasons import CheckCounts
-from producer.report.queries.html_query import element_id, told
-from producer.report.queries.html_summary import TEMPLATE, facts_of, opening, summary_of
-from producer.report.queries.opened_rows import OpenedQuery, opened
-from producer.report.queries.sections import (
-    FAILURES,
-    KEYWORDS,
-    NONE,
-    NOT_APPLICABLE,
-    RAW,
-    Listing,
-    not_applicable_note,
-    vacuous_note,
+from producer.aggregate.queries import latency_ms
+from producer.report.html.rendering import fill, text_limit
+from producer.report.html.viewer import Chip, Group, Head, Row, Rows, begin, end, strip, tools
+from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
+from producer.report.queries.html_query import (
+    GROUP_OF_LETTER,
+    NEVER_SENT,
+    shown_query,
 )
+from producer.report.queries.html_summary import (
+    FOLDER,
+    TEMPLATE,
+    facts_of,
+    heads,
+    metrics_of,
+    page_of,
+    tables,
+)
+from producer.report.queries.opened_rows import opened
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
 from shared.runs import RunInfo
 
-MOST_QUERIES: Final = 20_000
-"""Queries that a page shows in detail: a browser opens so many without pain."""
-MOST_LISTED: Final = 500
-"""Rows of one section of failures; all are among the details."""
+MOST_CHIPS: Final = 6
+"""Values of a facet that are chips; more are a list to choose from."""
+GROUPS: Final = (
+    Group("query that failed", "queries that failed"),
+    Group("query without an answer", "queries without an answer"),
+    Group("query that was never sent", "queries that were never sent"),
+    Group("query that passed", "queries that passed"),
+)
+"""In the order of `GROUP_OF_LETTER`."""
 
 
 class QueriesHtmlReport:
-    """Keeps what the page shows of the rows on disk, and writes it behind the summary.
+    """Keeps the rows on disk, and writes them behind verdict and metrics.
 
     Args:
         out: where to.
@@ -40,95 +48,68 @@ class QueriesHtmlReport:
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         self._out, self._info = out, info
-        self._limit = text_limit(min(info.total, MOST_QUERIES))
+        self._run = QueryRun.from_snapshot(info.snapshot)
+        self._limit = text_limit(info.total)
+        self._rows = Rows(facets=("reason", "category", "tag"), orders=("latency", "number"), groups=GROUPS)
         self._checks = CheckCounts()
-        self._listed = {listing.title: Spool() for listing in FAILURES}
-        self._kept = {False: Spool(), True: Spool()}
-        self._table = Spool()
-        self._numbers = Counter[str]()
-        self._outcomes, self._categories = Counter[str](), Counter[str]()
+        self._times, self._missed = Counter[int](), Counter[str]()
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for query in opened(rows):
-            shown = told(query, self._limit)
-            is_passed = shown["passed"]
-            self._outcomes[shown["outcome"]] += 1
-            self._categories[shown["category"]] += 1
-            if len(self._kept[is_passed]) < MOST_QUERIES:
-                self._kept[is_passed].add(0, fill(TEMPLATE, "query", shown))
-            self._list(query)
+            shown = shown_query(query, self._info, self._run, self._limit)
+            orders = {"latency": shown.latency, "number": query.row.index}
+            html = fill(TEMPLATE, "row", shown.filled)
+            row = Row(shown.filled["id"], html, shown.letter, shown.facets, orders)
+            self._rows.add(row, group=GROUP_OF_LETTER.index(shown.letter))
+            self._missed[shown.facets["category"][0]] += shown.letter != "p"
+            if query.result is not None and not query.code:
+                self._checks.add(query.result)
+                self._times[latency_ms(query.result)] += 1
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the page."""
         for piece in self._pieces(document):
             self._out.write(piece)
 
-    def _list(self, query: OpenedQuery) -> None:
-        """Puts a query into the sections that it belongs to."""
-        result, place = query.result, element_id(query.row.index)
-        if result is None:
-            return
-        self._checks.add(result)
-        for listing in FAILURES:
-            if (cells := listing.row(result, plain)) is not None:
-                self._numbers[listing.title] += 1
-                if len(self._listed[listing.title]) < MOST_LISTED:
-                    self._listed[listing.title].add(0, fill(TEMPLATE, "listed", cells, place))
-        if len(self._table) < MOST_QUERIES:
-            self._table.add(0, fill(TEMPLATE, "row", RAW.row(query.shown, plain), place))
-
     def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
-        summary = document["summary"]
-        left_out = summary["metrics"]["citation_na_queries"]
-        notes = {
-            KEYWORDS.title: vacuous_note(summary["vacuous_deflections"]),
-            NOT_APPLICABLE.title: not_applicable_note(left_out, self._numbers[NOT_APPLICABLE.title]),
-        }
-        yield opening(document, self._info)
-        yield summary_of(document, self._checks)
-        for at, listing in enumerate(FAILURES):
-            yield from self._section(listing, notes.get(listing.title, ""), f"s{at + 4}")
-        yield from self._details()
-        yield fill(TEMPLATE, "table", RAW.columns)
-        yield from _drained(self._table)
-        yield fill(TEMPLATE, "table_end")
-        yield end(facts_of(document, self._info))
+        yield begin(page_of(document, self._info))
+        yield strip(metrics_of(document))
+        yield self._tools(document)
+        pieces = self._rows.pieces(Head(columns=1, label="Queries"))
+        yield next(pieces)
+        yield heads(self._checks)
+        yield from pieces
+        yield tables(document, self._checks, self._missed, self._times)
+        yield end(facts_of(document, self._info), folder=FOLDER, row="query", cell="")
 
-    def _section(self, listing: Listing, note: str, element: str) -> Iterator[bytes]:
-        """Yields one of the sections of failures."""
-        number, spool = self._numbers[listing.title], self._listed[listing.title]
-        yield fill(TEMPLATE, "listing", listing.title, listing.columns, number, note, element)
-        left = number - len(spool)
-        yield from _drained(spool)
-        yield fill(TEMPLATE, "listing_end", number, left, NONE)
-
-    def _details(self) -> Iterator[bytes]:
-        """Yields every query in detail, those that did not pass first."""
-        outcomes = [(name, f"{name} ({number:,})") for name, number in self._outcomes.most_common()]
-        numbers = {True: self._outcomes["passed"], False: self._outcomes.total() - self._outcomes["passed"]}
-        left, room = self._outcomes.total() - MOST_QUERIES, MOST_QUERIES
-        note = _note(self._limit, left, self._info.run)
-        yield fill(TEMPLATE, "queries", RAW.title, note, outcomes, sorted(self._categories))
-        for is_passed, name in ((False, "Failures"), (True, "Passed")):
-            yield fill(TEMPLATE, "list", name, numbers[is_passed])
-            yield from chunked(_drained(self._kept[is_passed], room))
-            yield fill(TEMPLATE, "list_end")
-            room -= min(room, numbers[is_passed])
-
-
-def _drained(spool: Spool, most: int | None = None) -> Iterator[bytes]:
-    """Yields what was kept, and gives the disk back."""
-    yield from (piece for _, piece in spool.pieces(most))
-    spool.close()
-
-
-def _note(limit: int, left: int, run: str) -> tuple[str, str]:
-    """Says what the page leaves out, and the command that has all of it.
-
-    >>> _note(1000, 5, "r1")[0]
-    'Texts are cut after 1,000 characters, 5 queries left out; all of it:'
-    """
-    told = f"Texts are cut after {limit:,} characters" + f", {left:,} queries left out" * (left > 0)
-    return f"{told}; all of it:", f"proctor results {run} --format jsonl"
+    def _tools(self, document: Mapping[str, Any]) -> bytes:
+        """Writes search, filters and reasons."""
+        chips = [Chip("show", "failed", "Failed"), Chip("show", "errors", "Errors")]
+        choices = []
+        for facet, label in (("category", "Category"), ("tag", "Tag")):
+            found = [name for name in self._rows.having(facet) if name]
+            if len(found) > MOST_CHIPS:
+                choices.append((facet, label))
+            elif len(found) > 1 or facet == "tag":
+                chips += [Chip(facet, name, name) for name in sorted(found)]
+        counts = document["counts"]
+        lead = [f"{counts['failed']:,} failed"] * bool(counts["failed"])
+        lead += [f"{counts['error']:,} without an answer"] * bool(counts["error"])
+        lead += [f"{counts['skipped']:,} never sent"] * bool(counts["skipped"])
+        of_checks = set(REASON_OF_CHECK.values())
+        reasons = [
+            Chip("reason", name, name, "f" if name in of_checks else "" if name == NEVER_SENT else "e")
+            for name in self._rows.answers("reason")
+        ]
+        return tools(
+            self._rows,
+            nouns=("query", "queries"),
+            search="Search queries, answers, sources, reasons",
+            chips=chips,
+            choices=choices,
+            orders=[("-latency", "slowest first"), ("number", "run order")],
+            reasons=sorted(reasons, key=lambda chip: "fe".find(chip.tone or "-") % 3),
+            lead=f"{', '.join(lead)}:",
+        )

@@ -43,7 +43,7 @@ def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
     assert "api_refused (HTTP 404): no such path" in page
     [query] = opened([row])
     assert query_test(query).message == "HTTP 404: no such path"
-    assert "ERROR: HTTP 404: no such path" in page
+    assert "HTTP 404: no such path</b>" in page
 
 
 def test_a_failure_without_a_reply_has_no_status() -> None:

@@ -95,7 +95,7 @@ def test_the_doubt_is_said_and_only_where_there_is_one() -> None:
     assert "Too few queries to be sure" in few
     assert "deflection rate 21 to 100 %" in few
     many = " ".join(verdict(query_rows([answered(f"Q-{at}") for at in range(60)])).why)
-    assert many == "60 of 60 queries passed (100.0 %)."
+    assert many == "60 of 60 queries passed (100 %)."
     vacuous = verdict(query_rows([answered(f"Q-{at}", must_contain=[]) for at in range(60)])).why
     assert vacuous[-1] == "60 in-scope queries require no keyword and count as deflected."
 
