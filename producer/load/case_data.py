@@ -115,17 +115,19 @@ def _header(where: str, cells: Sequence[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     for name in names:
         if name not in COLUMNS:
-            hint = (
-                "columns are separated by commas"
-                if ";" in name or "\t" in name
-                else nearest(name, list(COLUMNS))
-            )
-            raise InputError(f"{where}: unknown column {shown(name)}", hint=hint)
+            raise InputError(f"{where}: unknown column {shown(name)}", hint=_column_hint(name))
         if names.count(name) > 1:
             raise InputError(f"{where}: the column {name} stands twice", hint="keep one of them")
     if "input" not in names:
         raise InputError(f"{where}: there is no column input", hint="the first line names the columns")
     return names
+
+
+def _column_hint(name: str) -> str:
+    """How to mend the name of a column."""
+    if name in CaseEntry.model_fields:
+        return "CSV cannot hold it: write the cases as JSON Lines (.jsonl)"
+    return "columns are separated by commas" if ";" in name or "\t" in name else nearest(name, list(COLUMNS))
 
 
 def _case_of(where: str, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from producer.load.recorded import OutputRow
-from producer.schemas import cases, queries, runs, service, turns
+from producer.schemas import cases, checks, queries, runs, service, turns
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.queries import Baseline
 from shared.contracts.turns import Turn
@@ -146,12 +146,22 @@ def _of_output(model: type[BaseModel]) -> dict[str, Any]:
 def _of_input(model: type[BaseModel]) -> dict[str, Any]:
     """Makes the schema of an input from the model that checks it."""
     schema = _without_title(model.model_json_schema())
+    if model is BenchConfig:
+        return _with_checks(schema)
     if model is not Baseline:
         return schema
     defs = schema.pop("$defs", {})
     listed = {"type": "array", "items": {"$ref": "#/$defs/baseline"}, "minItems": 1}
     whole = {"type": "object", "properties": {"version": True, "queries": listed}, "required": ["queries"]}
     return {"anyOf": [whole, listed], "$defs": {**defs, "baseline": schema}}
+
+
+def _with_checks(schema: JsonSchemaValue) -> JsonSchemaValue:
+    """Adds what a check is, wherever a bench has a list of them."""
+    definitions = schema["$defs"]
+    definitions["CaseEntry"]["properties"]["checks"]["anyOf"][0] = checks.LIST
+    schema["properties"]["default_checks"] |= checks.LIST
+    return {**schema, "$defs": {**definitions, checks.NAME: checks.check_definition()}}
 
 
 def _title_and_description(model: type[BaseModel]) -> tuple[str, str]:

@@ -150,6 +150,11 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
         ("c.csv", "input\n", "c.csv: no cases in it"),
         ("c.csv", "prompt,expected\na,\n", "c.csv:1: unknown column 'prompt'"),
         ("c.csv", "imput\na\n", "c.csv:1: unknown column 'imput' | did you mean 'input'?"),
+        (
+            "c.csv",
+            "input,vars\na,{}\n",
+            "c.csv:1: unknown column 'vars' | CSV cannot hold it: write the cases as JSON",
+        ),
         ("c.csv", "input;expected\na;b\n", "columns are separated by commas"),
         ("c.csv", "expected\n{}\n", "c.csv:1: there is no column input"),
         ("c.csv", "input,input\na,b\n", "c.csv:1: the column input stands twice"),

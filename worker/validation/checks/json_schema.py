@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.checks import Check
@@ -21,7 +21,12 @@ def _usable(schema: Any) -> Any:
     return schema
 
 
-Schema = Annotated[Any, AfterValidator(_usable)]
+Schema = Annotated[
+    Any,
+    BeforeValidator(lambda schema: schema, json_schema_input_type=dict[str, Any] | bool | str),
+    AfterValidator(_usable),
+]
+"""In a bench also the path of a file, whose content stands here when it is read."""
 
 
 def json_schema(check: Check, subject: Subject) -> Score:

@@ -25,7 +25,7 @@ Bound = Annotated[int, Field(strict=True, ge=0)]
 Bounds = Annotated[
     dict[Literal["min", "max"], Bound],
     Field(min_length=1),
-    BeforeValidator(_as_bounds),
+    BeforeValidator(_as_bounds, json_schema_input_type=dict[Literal["min", "max"], Bound] | Bound),
     AfterValidator(_in_order),
 ]
 """`{min: 1, max: 200}`, either alone, or a number: the greatest."""

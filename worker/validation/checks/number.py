@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.checks import Check
@@ -52,8 +52,10 @@ def _as_tolerance(value: Any) -> Any:
     return value
 
 
-Number = Annotated[Any, BeforeValidator(_as_number)]
-Tolerance = Annotated[Any, BeforeValidator(_as_tolerance)]
+Number = Annotated[Any, BeforeValidator(_as_number, json_schema_input_type=float | str)]
+Tolerance = Annotated[
+    Any, BeforeValidator(_as_tolerance, json_schema_input_type=Annotated[float, Field(ge=0)] | str)
+]
 
 
 def number(check: Check, subject: Subject) -> Score:

@@ -15,7 +15,7 @@ def _as_amount(value: Any) -> Any:
     return value
 
 
-Amount = Annotated[Any, BeforeValidator(_as_amount)]
+Amount = Annotated[Any, BeforeValidator(_as_amount, json_schema_input_type=Annotated[float, Field(ge=0)])]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 

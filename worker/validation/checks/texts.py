@@ -20,9 +20,15 @@ def _as_text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool | int | float) else value
 
 
-Text = Annotated[str, BeforeValidator(_as_text)]
+Text = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | bool | float)]
 """A text; `42` and `true` are taken for one."""
-PartOfText = Annotated[str, StringConstraints(min_length=1), BeforeValidator(_as_text)]
+PartOfText = Annotated[
+    str,
+    StringConstraints(min_length=1),
+    BeforeValidator(
+        _as_text, json_schema_input_type=Annotated[str, StringConstraints(min_length=1)] | bool | float
+    ),
+]
 """A text that is not empty, since an empty one is part of every text."""
 TextList = Annotated[list[PartOfText], Field(min_length=1, max_length=MAX_TEXTS)]
 AnyTextList = Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]
