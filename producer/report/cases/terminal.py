@@ -189,8 +189,10 @@ def _repeats(document: Mapping[str, Any], paint: Paint) -> list[str]:
 
 
 def _groups(document: Mapping[str, Any], paint: Paint) -> list[str]:
-    """Draws the tables by score, prompt, tag and check."""
-    lines = list[str]()
+    """Draws the tables by score, prompt, tag and check; none where nothing was answered."""
+    lines, counts = list[str](), document["counts"]
+    if not counts["passed"] + counts["failed"]:
+        return lines
     for table in group_tables(document):
         columns, rows = _compact(table)
         lines += ["", paint(table.title, "bold")]
