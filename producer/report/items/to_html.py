@@ -1,21 +1,55 @@
-"""Writes a run of single items as one HTML file that needs nothing else: counts, and a table of the items."""
+"""Writes a run of single items as one HTML file: the verdict, outcomes and latency, and one row an item."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.report.html.page import Tile, begin, end, fill
-from producer.report.html.spool import Spool
-from producer.report.items.opened_rows import cells_of, columns_of, opened
-from producer.report.items.terminal import headline, outcomes_of
-from shared.codecs.item_rows import ItemRow
+from producer import kinds
+from producer.aggregate.gates import gate_line
+from producer.aggregate.statistics import wilson
+from producer.item_ids import item_id
+from producer.report.cells import plain
+from producer.report.html.rendering import cut, fill, text_limit
+from producer.report.html.viewer import (
+    Chip,
+    Fact,
+    Group,
+    Head,
+    Metric,
+    Page,
+    Row,
+    Rows,
+    begin,
+    end,
+    strip,
+    tools,
+)
+from producer.report.items.opened_rows import COLUMNS, OpenedItem, cells_of, opened
+from producer.report.items.terminal import headline
+from producer.text import cost, duration, plural
+from shared import __version__
+from shared.clock import iso_utc
+from shared.codecs.item_rows import CACHED, ItemRow
+from shared.names import FINAL_STATES, Outcome, RunState
 from shared.runs import RunInfo
 
 TEMPLATE: Final = "items/page.html.j2"
-TONES: Final = {"passed": "good", "failed": "bad", "error": "bad", "skipped": "warn"}
+FOLDER: Final = "items"
+FAILED: Final = "failed"
+"""The reason of an item that failed: its kind has no other."""
+GIST_CHARS: Final = 240
+REASON_CHARS: Final = 120
+LETTERS: Final[Mapping[Outcome, str]] = {
+    Outcome.FAILED: "f",
+    Outcome.ERROR: "e",
+    Outcome.SKIPPED: "n",
+    Outcome.PASSED: "p",
+}
+"""Of outcomes, in the order in which items stand on the page; any other outcome is neither good nor bad."""
 
 
 class ItemsHtmlReport:
-    """Keeps the rows of the table on disk, and writes them behind the counts.
+    """Keeps the rows on disk, and writes them behind verdict and figures.
 
     Args:
         out: where to.
@@ -23,23 +57,145 @@ class ItemsHtmlReport:
     """
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._info, self._rows = out, info, Spool()
+        self._out, self._info, self._noun = out, info, info.kind.noun
+        many = plural(2, self._noun).partition(" ")[2]
+        self._nouns = (self._noun, many)
+        ends = ("that failed", "without a result", "that never ran", "that passed", "that ran")
+        groups = [Group(f"{self._noun} {end}", f"{many} {end}") for end in ends]
+        self._rows = Rows(facets=("reason",), orders=("latency", "number"), groups=groups)
+        self._limit = text_limit(info.total)
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
         for item in opened(rows):
-            self._rows.add(0, fill(TEMPLATE, "row", cells_of(self._info.kind, item)))
+            row, shown = item.row, self._shown(item)
+            reasons = [shown["reason"]] if shown["reason"] else []
+            orders = {"latency": row.latency_ms, "number": row.index}
+            html = fill(TEMPLATE, "row", shown)
+            group = "fenp".find(shown["letter"]) if row.outcome in LETTERS else len(LETTERS)
+            self._rows.add(Row(shown["id"], html, shown["letter"], {"reason": reasons}, orders), group=group)
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the page."""
-        counts = outcomes_of(document["counts"])
-        tiles = [Tile(word, f"{number:,}", "", TONES.get(word, "")) for word, number in counts.items()]
-        is_good = None if self._info.duration_ms is None else document["exit"] == 0
-        about = self._info.source
-        self._out.write(begin(self._info.run, headline(document), is_good=is_good, tiles=tiles, about=about))
-        self._out.write(fill(TEMPLATE, "head", columns_of(self._info.kind)))
-        for _, row in self._rows.pieces():
-            self._out.write(row)
-        self._rows.close()
-        self._out.write(fill(TEMPLATE, "foot"))
-        self._out.write(end([("run", self._info.run), ("source", self._info.source)]))
+        for piece in self._pieces(document):
+            self._out.write(piece)
+
+    def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yields the page from top to bottom."""
+        info = self._info
+        tone, verdict = verdict_of(document, self._noun)
+        why = [f"{line[:1].upper()}{line[1:]}." for line in map(gate_line, document.get("gates", ()))]
+        retried = document["summary"].get("retried", 0)
+        meta = [headline(document), *[f"{retried:,} tried again"] * bool(retried)]
+        name = plain(info.source) or info.run
+        yield begin(Page(str(info.kind), name, info.run, tone, verdict, why=why, meta=meta, folder=FOLDER))
+        yield strip(list(_metrics(document)))
+        reasons = [
+            Chip("reason", name, name, "f" if name == FAILED else "e")
+            for name in self._rows.answers("reason")
+        ]
+        yield tools(
+            self._rows,
+            nouns=self._nouns,
+            search="Search results and reasons",
+            chips=[Chip("show", "failed", "Failed"), Chip("show", "errors", "Errors")],
+            orders=[("-latency", "slowest first"), ("number", "run order")],
+            reasons=reasons,
+        )
+        yield from self._rows.pieces(Head(columns=1, label=self._nouns[1].capitalize()))
+        yield end(list(_facts(document, info)), folder=FOLDER, row=self._noun, cell="")
+
+    def _shown(self, item: OpenedItem) -> dict[str, Any]:
+        """Returns what the page shows of an item."""
+        row, result = item.row, item.result
+        kind = self._info.kind
+        values = zip(kinds.of(kind).columns, cells_of(kind, item)[len(COLUMNS) :], strict=True)
+        columns = [(name, plain(str(value), GIST_CHARS)) for name, value in values if value != ""]
+        text = "" if result is None else json.dumps(result, ensure_ascii=False)
+        rest = ", ".join(f"{name} {value}" for name, value in columns[1:])
+        figures = [f"tried {row.attempts:,} times"] * (row.attempts > 1)
+        figures += ["from the cache"] * (CACHED in row.code)
+        figures += [] if row.latency_ms is None else [f"{row.latency_ms:,} ms"]
+        figures += [] if row.cost_usd is None else [cost(row.cost_usd)]
+        why = plain(item.message or item.code, GIST_CHARS)
+        reason = plain(why, REASON_CHARS) or FAILED * (row.outcome is Outcome.FAILED)
+        return {
+            "id": f"i{row.index + 1}",
+            "name": item_id(kind, row.index),
+            "letter": LETTERS.get(row.outcome, "n"),
+            "word": row.outcome.value,
+            "why": why,
+            "reason": reason,
+            "figures": figures,
+            "gist": columns[0][1] if columns else "",
+            "shown": rest or plain(text, GIST_CHARS),
+            "code": item.code,
+            "error": cut(item.message, self._limit) if item.code else None,
+            "columns": columns,
+            "result": cut(text, self._limit) if text else None,
+        }
+
+
+def verdict_of(document: Mapping[str, Any], noun: str) -> tuple[str, str]:
+    """Returns tone and sentence of the verdict.
+
+    >>> counts = {"total": 4, "passed": 2, "failed": 1, "error": 1, "skipped": 0, "decided": 0}
+    >>> verdict_of({"state": "finished", "counts": counts, "exit": 1}, "word")
+    ('f', '1 of 4 words failed, 1 has no result')
+    """
+    counts, state = document["counts"], document["state"]
+    total = counts["total"]
+    done = sum(counts.values()) - total - counts["skipped"]
+    if state not in FINAL_STATES:
+        return "", f"{state.capitalize()}: {done:,} of {plural(total, noun)} done"
+    parts = [f"{counts['failed']:,} of {plural(total, noun)} failed"] * bool(counts["failed"])
+    if counts["error"]:
+        of = "" if parts else f" of {plural(total, noun)}"
+        parts.append(f"{counts['error']:,}{of} {'has' if counts['error'] == 1 else 'have'} no result")
+    gates = sum(not gate["met"] for gate in document.get("gates", ()))
+    parts += [f"{plural(gates, 'gate')} failed"] * bool(gates)
+    tone = "f" if counts["failed"] or gates else "e" if counts["error"] or document["exit"] else "p"
+    if not parts:
+        what = "passed" if counts["passed"] == done else "has a result"
+        parts = [f"every {noun} {what}" if done else f"no {noun} was worked on"]
+    text = ", ".join(parts)
+    if state != RunState.FINISHED:
+        return tone, f"{state.capitalize()} after {done:,} of {plural(total, noun)}: {text}"
+    return tone, f"{text[:1].upper()}{text[1:]}"
+
+
+def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
+    """Yields the cards of the strip: what passed, of those with a verdict and of all; and latencies."""
+    counts, summary = document["counts"], document["summary"]
+    judged = counts["passed"] + counts["failed"]
+    if judged:
+        rate = wilson(counts["passed"], judged)
+        facts = [Fact(f"{counts['passed']:,} of {judged:,} with a result")]
+        facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])
+        facts += [Fact(f"! {counts['error']:,} without", tone="e")] * bool(counts["error"])
+        bounds = f"95 %: {100 * rate.low:.0f} to {100 * rate.high:.0f}"
+        value = f"{100 * rate.value:.1f} %"
+        yield Metric(
+            "Passed", value, at=rate.value, low=rate.low, high=rate.high, captions=(bounds, ""), facts=facts
+        )
+    else:
+        number = counts["decided"]
+        facts = [Fact(f"of {counts['total']:,}")]
+        yield Metric("With a result", f"{number:,}" if number else "none", facts=facts)
+    if times := summary.get("latency_ms"):
+        facts = [Fact(f"P95 {times['p95']:,} ms, at most {times['max']:,} ms")]
+        facts.append(Fact(f"n = {summary['latency_n']:,}"))
+        yield Metric("Latency, P50", f"{times['p50']:,} ms", facts=facts)
+    if summary.get("cost_usd"):
+        yield Metric("Cost", cost(summary["cost_usd"]))
+
+
+def _facts(document: Mapping[str, Any], info: RunInfo) -> Iterator[tuple[str, str]]:
+    """Yields what was run."""
+    yield "run", f"{info.run} ({document['state']})"
+    yield "input", info.source
+    yield "submitted", iso_utc(info.created_ms)
+    if document["summary"]["duration_s"] is not None:
+        yield "took", duration(document["summary"]["duration_s"])
+    yield "every result, whole", f"proctor results {info.run} --format jsonl"
+    yield "written by", f"Proctor {__version__}, document version {document['schema_version']}"
