@@ -99,13 +99,14 @@ fuzz: $(STAMP) ## look for bytes that break a loader or parser: make fuzz SECOND
 	  [ -d $(FUZZ)/atheris ] || $$install --only-binary :all: --target $(FUZZ) 'atheris>=3,<4' || true
 	@PYTHONPATH=$(FUZZ) $(BIN)/python -m tests.support.fuzzing --seconds $(SECONDS) $(ARGS)
 
-bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS), the sandbox and a scrape
+bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_ARGS), the sandbox, a scrape and a large page
 	@$(BIN)/python -m tests.benchmarks.bench_turns $(ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_queries $(QUERIES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_cases $(CASES_ARGS)
 	@$(BIN)/python -m tests.benchmarks.bench_kill
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
 	@$(BIN)/python -m tests.benchmarks.bench_scrape
+	@$(BIN)/python -m tests.benchmarks.bench_pages
 
 scaling: $(STAMP) ## write the tables and pictures of docs/scaling.md from what bench_costs measured
 	@$(BIN)/python -m tests.benchmarks.scaling

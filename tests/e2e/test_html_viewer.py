@@ -206,6 +206,17 @@ def test_paper_shows_failures_whole(browser: Browser, small: str) -> None:
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert len(browser.contents(".cell.is-f[open], .cell.is-e[open]")) == 6
     assert browser.contents(".cell.is-p[open]") == []
+    browser.devtools("Emulation.setEmulatedMedia", media="print")
+    for selector in (".tools", ".reasons", ".top .end", ".copy"):
+        assert not any(
+            browser.evaluate(
+                f"Array.from(document.querySelectorAll('{selector}'), (e) => e.checkVisibility())"
+            )
+        )
+    ends = "Array.from(document.querySelectorAll('.cell[open]'), (e) => [e, e.querySelector('.body')]"
+    ends += ".map((each) => each.getBoundingClientRect().bottom))"
+    assert all(cell >= body for cell, body in browser.evaluate(ends))
+    browser.devtools("Emulation.setEmulatedMedia", media="")
     browser.evaluate("dispatchEvent(new Event('afterprint'))")
     assert browser.contents(".cell[open]") == []
     is_clean(browser)

@@ -132,10 +132,10 @@
     texts[block] = [text, offsets];
   }
 
+  let prepared = 0;
   function prepareAll(deadline) {
-    let block = texts.length;
-    while (block <= blocks.length && (!deadline || deadline.timeRemaining() > 4)) prepare(block++);
-    if (block <= blocks.length) idle(prepareAll);
+    while (prepared <= blocks.length && deadline.timeRemaining() > 4) prepare(prepared++);
+    if (prepared <= blocks.length) idle(prepareAll); else if (list) list.dataset.ready = "true";
   }
   function idle(work) {
     if (window.requestIdleCallback) return requestIdleCallback(work);
@@ -150,9 +150,7 @@
       if (!texts[block]) {
         // A block that is not ready is only taken apart where the words are in it, as they are written there.
         if (block && !blocks[block - 1].toLowerCase().includes(written)) continue;
-        const before = texts.length;
         prepare(block);
-        if (block > before) texts.length = Math.max(texts.length, block + 1);
       }
       const [text, offsets] = texts[block], from = block ? first.length + 100 * (block - 1) : 0;
       for (let at = text.indexOf(words); at >= 0;) {
