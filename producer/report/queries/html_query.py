@@ -65,6 +65,17 @@ _WRONG: Final[Mapping[str, str]] = {"must_contain": "missing", "must_not_contain
 _KNOWN: Final = frozenset({"id", "category", "query", "is_oos", *_ASKED, *_TAG_KEYS})
 
 
+BRIEF: Final[Mapping[str, Any]] = {
+    "checks": (),
+    "idle": (),
+    "retrieved": (),
+    "wanted": (),
+    "times": (),
+    "command": "",
+}
+"""What the panel leaves out of a query that is shown briefly."""
+
+
 class ShownQuery(NamedTuple):
     """What the page shows of a query."""
 
@@ -122,6 +133,12 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         "tag": tags,
     }
     return ShownQuery(filled, letter, facets, latency)
+
+
+def briefly(shown: ShownQuery) -> ShownQuery:
+    """Returns a query without what its row and a command have too, for runs of very many."""
+    sources = [{**source, "text": None, "url": ""} for source in shown.filled["sources"]]
+    return shown._replace(filled={**shown.filled, **BRIEF, "sources": sources})
 
 
 def element_id(index: int) -> str:

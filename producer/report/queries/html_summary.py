@@ -51,14 +51,23 @@ _LEAST_SPREAD: Final = 2
 """How much slower the slowest twentieth is than the median, so that a distribution says something."""
 
 
-def page_of(document: Mapping[str, Any], info: RunInfo) -> Page:
-    """Returns what the page begins with."""
+def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = False) -> Page:
+    """Returns what the page begins with.
+
+    Args:
+        document: the run's.
+        info: the run.
+        is_brief: whether some queries are shown without all details.
+    """
     run, summary = QueryRun.from_snapshot(info.snapshot), document["summary"]
     verdict = verdict_of(document, notes_of(info))
     pace = f"{run.delay_s:g} s apart" if run.delay_s else f"{run.concurrency:,} at a time"
     meta = [plural(document["counts"]["total"], "query"), f"{run.api_url}{run.path}", pace]
     meta += [] if summary["duration_s"] is None else [f"took {duration(summary['duration_s'])}"]
     meta += [f"{summary['retried']:,} sent again"] * bool(summary["retried"])
+    meta += [
+        f"passed queries are shown briefly, all of it: proctor results {info.run} --format jsonl"
+    ] * is_brief
     has_tables = bool(answered(document))
     return Page(
         "queries",

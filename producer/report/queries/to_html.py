@@ -11,6 +11,7 @@ from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
 from producer.report.queries.html_query import (
     GROUP_OF_LETTER,
     NEVER_SENT,
+    briefly,
     shown_query,
 )
 from producer.report.queries.html_summary import (
@@ -29,6 +30,8 @@ from shared.runs import RunInfo
 
 MOST_CHIPS: Final = 6
 """Values of a facet that are chips; more are a list to choose from."""
+MOST_WHOLE: Final = 20_000
+"""Queries of which the page has everything; in a larger run passed ones are shown briefly."""
 GROUPS: Final = (
     Group("query that failed", "queries that failed"),
     Group("query without an answer", "queries without an answer"),
@@ -51,6 +54,7 @@ class QueriesHtmlReport:
         self._run = QueryRun.from_snapshot(info.snapshot)
         self._limit = text_limit(info.total)
         self._rows = Rows(facets=("reason", "category", "tag"), orders=("latency", "number"), groups=GROUPS)
+        self._whole = 0
         self._checks = CheckCounts()
         self._times, self._missed = Counter[int](), Counter[str]()
 
@@ -58,6 +62,10 @@ class QueriesHtmlReport:
         """Takes some rows."""
         for query in opened(rows):
             shown = shown_query(query, self._info, self._run, self._limit)
+            if self._info.total > MOST_WHOLE and (shown.letter == "p" or self._whole >= MOST_WHOLE):
+                shown = briefly(shown)
+            else:
+                self._whole += 1
             orders = {"latency": shown.latency, "number": query.row.index}
             html = fill(TEMPLATE, "row", shown.filled)
             row = Row(shown.filled["id"], html, shown.letter, shown.facets, orders)
@@ -74,7 +82,7 @@ class QueriesHtmlReport:
 
     def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
-        yield begin(page_of(document, self._info))
+        yield begin(page_of(document, self._info, is_brief=self._whole < len(self._rows)))
         yield strip(metrics_of(document))
         yield self._tools(document)
         pieces = self._rows.pieces(Head(columns=1, label="Queries"))

@@ -371,6 +371,20 @@ def test_latencies_are_drawn_only_where_they_say_something(tmp_path: Path) -> No
     assert '<svg class="chart"' not in timed(9, 9_000)
 
 
+def test_a_large_run_shows_passed_queries_briefly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a bound every query is still there; passed ones have answer and sources, failed ones all."""
+    rows = query_rows([answered(f"Q-{at}", "no" if at % 2 else "yes") for at in range(10)])
+    assert "shown briefly" not in page(tmp_path, rows)
+    monkeypatch.setattr(to_html, "MOST_WHOLE", 6)
+    text = page(tmp_path, rows)
+    found = details(text)
+    assert names(found) == [f"Q-{at}" for at in (1, 3, 5, 7, 9, 0, 2, 4, 6, 8)]
+    assert ["<h3>Checks" in row for row in found] == [True] * 5 + [False] * 5
+    assert "answer yes" in words(found[-1])
+    assert "Sources 1 cited S" in words(found[-1])
+    assert "passed queries are shown briefly, all of it: proctor results eval-2026" in words(text)
+
+
 def test_long_answers_are_cut(tmp_path: Path) -> None:
     """An answer of a megabyte does not make a page of a megabyte, and it says how much is missing."""
     text = page(tmp_path, query_rows([answered("Q-1", "yes " * 250_000)]))
