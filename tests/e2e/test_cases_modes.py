@@ -54,7 +54,7 @@ def test_one_case_with_criteria_makes_a_standard_run(cli: Cli, tmp_path: Path) -
         done = cli("run", path, "--processes", "1", "--no-progress", "-o", tmp_path / "out.jsonl")
     assert done.code == 1, done
     assert "Freeform Mode" not in done.out
-    assert re.search(r"^alpha +50\.0% +9\.5-90\.5% +1 of 2 ", done.out, re.MULTILINE)
+    assert re.search(r"^alpha +50\.0% +9\.4-90\.5% +1 of 2 ", done.out, re.MULTILINE)
     run = document(cli("runs", "--json"))["runs"][0]["run_id"]
     assert [row["result"]["decided_by"] for row in rows_of(cli, run)] == ["equality", "freeform"]
 
