@@ -126,11 +126,11 @@ class Junit:
             "state": document["state"],
             "source": self._info.source,
         }
-        told = "".join(
+        lines = "".join(
             f"<property{_attributes({'name': key, 'value': str(value)})}/>\n"
             for key, value in properties.items()
         )
-        return f"<testsuite{_attributes(head)}>\n<properties>\n{told}</properties>\n"
+        return f"<testsuite{_attributes(head)}>\n<properties>\n{lines}</properties>\n"
 
     def _pieces(self, suite: _Suite) -> Iterator[bytes]:
         """Yields the tests of a suite."""

@@ -197,7 +197,7 @@ def costs_of(models: Sequence[Mapping[str, Any]]) -> Any:
             [model["model"] for model in by_cost],
             [costs],
             title="Cost by model in US dollars",
-            told=[model["cost"] for model in by_cost],
+            ends=[model["cost"] for model in by_cost],
         )
     )
 

@@ -56,8 +56,8 @@ def lines_of_judges(document: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, *cells in rows:
         pairs = zip(columns[1:], cells, strict=True)
-        told = [f"{column} {cell}" for column, cell in pairs if column in ALWAYS or cell not in EMPTY]
-        lines.append(f"  {name}: {' · '.join(told)}")
+        shown = [f"{column} {cell}" for column, cell in pairs if column in ALWAYS or cell not in EMPTY]
+        lines.append(f"  {name}: {' · '.join(shown)}")
     return lines
 
 

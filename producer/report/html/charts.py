@@ -96,10 +96,10 @@ def scatter(points: Sequence[Point], *, x_label: str, y_label: str, top: float |
         if point.right is not None:
             lines.append(Box(x, y, _across(point.right / end), y))
             parts.append(_line("whisker", x, y, _across(point.right / end), y))
-        told = f"{point.name}: {point.x:g}, {point.y:g}"
+        label = f"{point.name}: {point.x:g}, {point.y:g}"
         tone = point.tone or f"t{number % TONES}"
         parts.append(
-            f'<circle class="{tone}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{escape(told)}</title></circle>'
+            f'<circle class="{tone}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{escape(label)}</title></circle>'
         )
     for point, (x, y) in zip(points, places, strict=True):
         right = _across((point.right or point.x) / end)
@@ -134,11 +134,11 @@ def stacked(series: Sequence[Series], labels: Sequence[str], *, title: str, y_la
         for at, value in enumerate(each.values):
             if value:
                 low, floors[at] = floors[at], floors[at] + value
-                told = f"{labels[at]} · {each.name}: {value:,g}"
+                label = f"{labels[at]} · {each.name}: {value:,g}"
                 place = Box(
                     LEFT + at * step, _up(floors[at] / top), LEFT + (at + 1) * step - gap, _up(low / top)
                 )
-                parts.append(_rect(tone, place, told))
+                parts.append(_rect(tone, place, label))
     every = max(1, -(-len(labels) * 70 // (WIDTH - LEFT - RIGHT)))
     parts += [
         _text(LEFT + (at + 0.5) * step, HEIGHT - BOTTOM + 16, labels[at], "middle", "tick")
@@ -148,14 +148,14 @@ def stacked(series: Sequence[Series], labels: Sequence[str], *, title: str, y_la
     return "".join([*parts, "</svg>"])
 
 
-def bars(names: Sequence[str], series: Sequence[Series], *, title: str, told: Sequence[str] = ()) -> str:
+def bars(names: Sequence[str], series: Sequence[Series], *, title: str, ends: Sequence[str] = ()) -> str:
     """Returns an SVG element: a bar for each name, and along it what each series has there.
 
     Args:
         names: one for each bar.
         series: parts of the bars, from the left; each has a value for each name.
         title: what is shown, for those who hear it.
-        told: what is written at the end of each bar.
+        ends: what is written at the end of each bar.
 
     >>> bars(["a"], [Series("prompt", [1.0]), Series("completion", [3.0])], title="tokens").count("<rect")
     4
@@ -178,7 +178,7 @@ def bars(names: Sequence[str], series: Sequence[Series], *, title: str, told: Se
                 _rect(each.tone or f"t{number % TONES}", place, f"{name} · {each.name}: {each.values[at]:,g}")
             )
             left = right
-        parts.append(_text(left + 6, top + 23, told[at] if told else f"{sums[at]:,g}", "start"))
+        parts.append(_text(left + 6, top + 23, ends[at] if ends else f"{sums[at]:,g}", "start"))
     if len(series) > 1:
         parts += _legend(series, height - 6)
     return "".join([*parts, "</svg>"])
@@ -199,8 +199,8 @@ def rounded_up(value: float) -> float:
 
 def _opened(title: str, height: int = HEIGHT) -> str:
     """The beginning of a chart."""
-    told, view = escape(title), f"0 0 {WIDTH} {height}"
-    return f'<svg class="chart" viewBox="{view}" role="img" aria-label="{told}"><title>{told}</title>'
+    label, view = escape(title), f"0 0 {WIDTH} {height}"
+    return f'<svg class="chart" viewBox="{view}" role="img" aria-label="{label}"><title>{label}</title>'
 
 
 def _axes(end: float | None, top: float, x_label: str, y_label: str) -> list[str]:
@@ -279,8 +279,8 @@ def _line(tone: str, x: float, y: float, to_x: float, to_y: float) -> str:
     return f'<path class="{tone}" d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"/>'
 
 
-def _rect(tone: str, box: Box, told: str) -> str:
+def _rect(tone: str, box: Box, label: str) -> str:
     """A part of a bar, with what it is under the pointer."""
     size = f'width="{max(0, box.right - box.left):.1f}" height="{max(0, box.bottom - box.top):.1f}"'
     where = f'x="{box.left:.1f}" y="{box.top:.1f}" {size}'
-    return f'<rect class="{tone}" {where}><title>{escape(told)}</title></rect>'
+    return f'<rect class="{tone}" {where}><title>{escape(label)}</title></rect>'

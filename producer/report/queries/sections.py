@@ -76,8 +76,8 @@ def category_rows(metrics: Mapping[str, Any], cell: Cell) -> list[Row]:
 
 def vacuous_note(number: int) -> str:
     """Says what makes the deflection rate look better than it is; empty where nothing does."""
-    told = "In-scope queries that require no keyword, and so count as deflected"
-    return f"{told}: {number}." if number else ""
+    what = "In-scope queries that require no keyword, and so count as deflected"
+    return f"{what}: {number}." if number else ""
 
 
 def not_applicable_note(in_scope: int, of: int) -> str:
