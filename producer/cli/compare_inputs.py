@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from producer import kinds
-from producer.aggregate.compared_items import Items, items_of, lines_of_results, split_by
+from producer.aggregate.compared_items import items_of, lines_of_results, split_by
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
 from producer.document import pages_of
@@ -83,15 +83,18 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
     if len(names) != 2:  # noqa: PLR2004 - a comparison has two sides
         hint = f"name two with `--pair A B`: {', '.join(parts)}" if len(parts) > 1 else "compare two runs"
         raise UsageError(f"{side.name} has {plural(len(parts), by)}", hint=hint)
-    one, other = (_part(side, by, name, parts[name]) for name in names)
+    systems = [side.systems.get(name) if by == "prompt" else None for name in names]
+    known = [system for system in systems if system is not None]
+    one, other = (
+        side._replace(
+            name=f"{side.name} {by} {name}",
+            items=parts[name],
+            configuration={by: text},
+            is_whole=True,
+        )
+        for name, text in zip(names, known if len(known) == len(names) else names, strict=True)
+    )
     return one, other
-
-
-def _part(side: Side, by: str, name: str, items: Items) -> Side:
-    """Takes one prompt or model out of a run: of its configuration, only that is another."""
-    system = side.systems.get(name) if by == "prompt" else None
-    differs = {by: name, **({"system prompt": system} if system is not None else {})}
-    return side._replace(name=f"{side.name} {by} {name}", items=items, configuration=differs, is_whole=True)
 
 
 def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None) -> Side:

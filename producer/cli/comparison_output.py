@@ -62,7 +62,7 @@ def print_comparison(output: Output, contents: Contents, first: int) -> None:
     output.table(headings, score_rows(document), right=("A", "B", "CHANGE", "N"), middle=("SCORE",))
     output.data("\n".join(["", *_sides(output, contents), "", *_verdict(output, document)]))
     if not document["files"]:
-        output.note(f"all answers beside each other: `{contents.command} -o compare.md`")
+        output.note(f"all answers beside each other: `{contents.command} -o compare.html`")
     for file in document["files"]:
         output.note(f"{file['format']} written to {plain(file['path'])}")
 

@@ -82,11 +82,13 @@ def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: P
     assert "(McNemar p = 0.5, level 0.05): 6 queries cannot tell A and B apart." in " ".join(lone.out.split())
     assert "  Q-001: passed → failed" in lone.out
     assert max(map(len, lone.out.splitlines())) <= 100
-    files = [part for name in ("c.md", "c.json") for part in ("-o", tmp_path / name)]
+    files = [part for name in ("c.md", "c.json", "c.html") for part in ("-o", tmp_path / name)]
     worse = cli("compare", good, every, "--fail-on-regression", *files)
     assert (worse.code, "✗ B is worse: 6 answers broken, none fixed" in worse.out) == (1, True), worse
     assert (tmp_path / "c.md").read_text().startswith("# Comparison\n")
-    assert json.loads((tmp_path / "c.json").read_text())["exit"] == 1
+    written = json.loads((tmp_path / "c.json").read_text())
+    assert (written["exit"], [file["format"] for file in written["files"]]) == (1, ["md", "json", "html"])
+    assert "<h1>" in (tmp_path / "c.html").read_text()
     assert cli("compare", good, every).code == 0
 
 
@@ -98,7 +100,7 @@ def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: P
         (("compare", "torn.jsonl", "torn.jsonl"), "torn.jsonl line 2: no JSON"),
         (("compare", "odd.jsonl", "odd.jsonl"), "odd.jsonl: a result is not as Proctor writes it"),
         (("compare", "turns.jsonl", "cases.jsonl"), "turns.jsonl has turns and cases.jsonl has cases"),
-        (("compare", "cases.jsonl", "cases.jsonl", "-o", "x.csv"), "written as .md or .json"),
+        (("compare", "cases.jsonl", "cases.jsonl", "-o", "x.csv"), "written as .html, .md or .json"),
         (("run", "turns.jsonl", "--fail-on", "pas_rate<1"), "no metric is called 'pas_rate'"),
         (("run", "chat.jsonl", "--fail-on", "oos_handling_rate<1"), "turns have pass_rate"),
         (("run", "chat.jsonl", "--fail-on", "pass_rate<1", "--detach"), "judges a run that has ended"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from producer.report.comparison.contents import Contents, Side
 
 SCORES: Final = ("score", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
-FORMATS: Final = frozenset({"md", "json"})
+FORMATS: Final = frozenset({"html", "md", "json"})
 LEVEL: Final = 0.05
 SHOWN: Final = 20
 """Items of a list by default."""
@@ -90,7 +90,7 @@ class _Choice:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Report to write; its suffix (.md .json) is its format; may be repeated.",
+    help="Report to write; its suffix (.html .md .json) is its format; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @pass_session
 def command(
@@ -120,7 +120,7 @@ def command(
     files = plan_files(paths, None)
     if wrong := [file for file in files if file.format not in FORMATS]:
         raise UsageError(
-            f"{wrong[0].path}: a comparison is written as .md or .json",
+            f"{wrong[0].path}: a comparison is written as .html, .md or .json",
             hint="choose one of these suffixes",
         )
     choice = _Choice(a, b, by, pair or None, tag, level, tuple(dict.fromkeys(judged)))
@@ -187,6 +187,10 @@ def _write(form: str, contents: "Contents", out: BinaryIO) -> None:
     """Writes a comparison as a file has it."""
     if form == "json":
         out.write(json.dumps(contents.document, ensure_ascii=False, indent=2).encode() + b"\n")
+    elif form == "html":
+        from producer.report.comparison.to_html import comparison_page  # noqa: PLC0415 - start-up: as above
+
+        out.writelines(comparison_page(contents))
     else:
         from producer.report.comparison.to_markdown import comparison_markdown  # noqa: PLC0415 - start-up: as above
 

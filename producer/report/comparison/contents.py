@@ -20,7 +20,7 @@ from producer.report.cells import plain
 from producer.report.comparison.item_texts import ItemTexts, TextStore
 from producer.report.comparison.word_difference import count_changed_lines
 from producer.text import plural
-from shared.kinds import Kind
+from shared.kinds import TURNS, Kind
 
 SHORT: Final = 48
 """Characters of a setting that is written whole."""
@@ -140,7 +140,8 @@ class Contents:
         told += [f"input of {plural(asked, unit)}"] * bool(asked)
         told += [f"criteria of {plural(expected, unit)}"] * bool(expected)
         if not told:
-            return self._nothing_differs()
+            changes = self.document["counts"]["pairs"] - self.document["counts"]["unchanged"]
+            return self._nothing_differs() if changes else "No setting differs."
         number = "One thing differs" if len(told) == 1 else f"{len(told)} things differ"
         return f"{number}: {'; '.join(told)}."
 
@@ -150,6 +151,10 @@ class Contents:
             return "Of the settings in the reports, none differs; compare runs by their ids to see all."
         if all((side.configuration or {}).get("recorded outputs") for side in self.sides):
             return "No setting differs: other recorded outputs were judged."
+        if self.found.kind is TURNS and not any(
+            (side.configuration or {}).get("model") for side in self.sides
+        ):
+            return "No setting differs: decisions follow from messages and signals, so other ones were given."
         return "No setting differs: what changed is chance, or happened behind the API."
 
     def pairs(self) -> Iterator[Shown]:

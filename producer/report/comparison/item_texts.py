@@ -1,6 +1,7 @@
 """Reads from lines of results what a comparison shows of an item, and keeps it on disk until it is shown."""
 
 import json
+import re
 from array import array
 from collections.abc import Callable, Mapping
 from tempfile import TemporaryFile
@@ -8,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.report.cases.wording import check_lines
 from producer.report.queries.check_reasons import failures
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import decode_case
@@ -17,6 +17,7 @@ from shared.contracts.query_vocabulary import failed, json_object
 Line = Mapping[str, Any]
 MOST_CHARS: Final = 20_000
 """Of one text that are kept."""
+_QUOTED: Final = re.compile(r",? which begins: .*", re.DOTALL)
 SUMMARY: Final = ("arc", "active", "parked", "decisions", "next")
 """Fields of a summary of a thread, in the order in which people read them."""
 
@@ -94,11 +95,27 @@ def texts_of_case(line: Line) -> ItemTexts:
     answer = result.get("raw_output") or result.get("refusal") or ""
     if calls := result.get("tool_calls"):
         answer = "\n".join(filter(None, [*map(_call, calls), answer]))
-    if result.get("passed"):
-        return _texts(line, answer, "")
-    said = [str(result.get("message") or "")]
-    said += [checked for checked in check_lines(result) if checked.partition(": ")[2] not in said[0]]
-    return _texts(line, answer, "; ".join(filter(None, said)))
+    return _texts(line, answer, "" if result.get("passed") else case_reason(result))
+
+
+def case_reason(result: Line) -> str:
+    """Returns why a case did not pass; the answer, which stands beside it, is not quoted again.
+
+    >>> case_reason({"message": 'pattern "^Yes" is nowhere in the output, which begins: No', "checks": []})
+    'pattern "^Yes" is nowhere in the output'
+    >>> check = {"name": "contains: 14 days", "passed": False, "score": 0.0, "reason": "not there"}
+    >>> case_reason({"message": "1 of 1 checks failed: …", "checks": [check, check | {"name": "brief"}]})
+    'not there; brief: not there'
+    """
+    failed_checks = [row for row in result.get("checks") or () if row.get("passed") is False]
+    said = [_check_reason(row) for row in failed_checks] or [str(result.get("message") or "")]
+    return "; ".join(filter(None, (_QUOTED.sub("", text) for text in said)))
+
+
+def _check_reason(row: Line) -> str:
+    """Returns what a check found; its name only where that is not made from what it looks for."""
+    name, reason = str(row["name"]), str(row.get("reason") or "")
+    return reason if reason and ": " in name else f"{name}: {reason}".removesuffix(": ")
 
 
 def texts_of_query(line: Line) -> ItemTexts:
@@ -135,7 +152,7 @@ def asked_of_case(row: ItemRow) -> dict[str, str]:
 def _texts(line: Line, answer: str, reason: str) -> ItemTexts:
     """Bounds texts; what an error says is the reason."""
     error = line.get("error")
-    why = f"{error['code']}: {error['message']}" if isinstance(error, dict) else reason
+    why = str(error["message"] or error["code"]) if isinstance(error, dict) else reason
     asked = str(line.get("asked") or line.get("message") or "")
     left = max(0, len(answer) - MOST_CHARS)
     return ItemTexts(_kept(asked), _kept(answer), _kept(why), left)

@@ -46,15 +46,22 @@ def headline(document: Mapping[str, Any]) -> str:
     """
     counts, item = document["counts"], noun(document)
     broken, fixed, changed = (counts[name] for name in LISTS)
+    changed_noun = "decision" if item == "turn" else item
     if not (broken or fixed or changed) and not document["regressions"]:
         return f"Nothing changed: {_every(counts['pairs'], item)} ended as before"
     order = (("fixed", fixed), ("broken", broken))
     (one, first), (other, second) = order if document["verdict"] == "better" else order[::-1]
     told = f"{plural(first, item)} {one}, {f'{second:,}' if second else 'none'} {other}"
+    if not first:
+        told = f"none {one}, {plural(second, item)} {other}"
     if not broken and not fixed:
-        told = f"{plural(changed, item)} changed, none broken" if changed else "the outcomes are the same"
-    elif changed and document["kind"] == "turns":
-        told += f", {plural(changed, 'decision')} changed"
+        told = (
+            f"{plural(changed, changed_noun)} changed, none broken"
+            if changed
+            else "the outcomes are the same"
+        )
+    elif changed and item == "turn":
+        told += f", {plural(changed, changed_noun)} changed"
     scores = [NAMES.get(name, plain(name)) for name in document["regressions"] if name != "outcomes"]
     where = f" in {', '.join(scores)}" if scores else ""
     lead = {"better": "B is better", "worse": f"B is worse{where}"}.get(document["verdict"])
@@ -125,6 +132,9 @@ def _rate_sentence(document: Mapping[str, Any]) -> str:
     how = f"{METHODS.get(score['method'], 'by')} {unit}"
     level = f"{100 * (1 - document['test']['level_each']):g} %"
     interval = f"{100 * score['low']:+.1f} to {100 * score['high']:+.1f}"
+    if not _has_interval(score):
+        both = f"{_percent(score['a'])} → {_percent(score['b'])}"
+        return f"{name} {both if score['difference'] else _percent(score['a']) + ' in both'}."
     if not score["difference"]:
         return f"{name} {_percent(score['a'])} in both ({level} interval of the change {interval}, {how})."
     way = "a gain" if score["difference"] > 0 else "a loss"
@@ -147,6 +157,11 @@ def _test_sentence(document: Mapping[str, Any]) -> str:
         return f"{split}; {often} ({p})."
     few = f"{units} cannot tell A and B apart" if worse + better < 10 else "that is no evidence"  # noqa: PLR2004 - few pairs changed
     return f"{split}; {often} ({p}): {few}."
+
+
+def _has_interval(score: Mapping[str, Any]) -> bool:
+    """Whether the bounds say anything: cases that all changed alike show no doubt, where there is some."""
+    return bool(score["low"] != score["high"])
 
 
 def _every(number: int, item: str) -> str:
@@ -196,14 +211,19 @@ def rate_cells(rate: Mapping[str, Any]) -> str:
 
 
 def score_rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Returns the scores as cells of a table with `COLUMNS`; a star says that 0 is not in the interval."""
+    """Returns the scores as cells of a table with `COLUMNS`.
+
+    A star means that 0 is not in the interval; cases that all changed alike have no interval.
+    """
     return [
         [
             plain(NAMES.get(name, name), NAME_CHARS),
             _number(name, score["a"]),
             _number(name, score["b"]),
-            _change(name, score["difference"]) + (" *" if score["significant"] else ""),
-            f"{_signed(name, score['low'])} to {_signed(name, score['high'])}",
+            _change(name, score["difference"]) + " *" * (score["significant"] and _has_interval(score)),
+            f"{_signed(name, score['low'])} to {_signed(name, score['high'])}"
+            if _has_interval(score)
+            else "-",
             f"{score['n']:,}",
         ]
         for name, score in document["scores"].items()

@@ -365,6 +365,7 @@ def end(
     folder: str = "",
     row: str = "case",
     cell: str = "model",
+    about: str = "About this run",
 ) -> bytes:
     """Writes the end of a page.
 
@@ -373,9 +374,10 @@ def end(
         folder: the page's own.
         row: what `j` and `k` move between.
         cell: what `h` and `l` move between; empty: rows have one cell.
+        about: the summary of the fold.
     """
     scripts = [markup(script) for script in _scripts(folder) if script]
-    return fill(TEMPLATE, "end", list(facts), row, cell, scripts)
+    return fill(TEMPLATE, "end", list(facts), row, cell, scripts, about)
 
 
 def _shown(outcomes: str) -> list[str]:

@@ -38,7 +38,7 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
     assert text.splitlines()[2] == "**= No significant difference: 2 answers broken, 1 fixed**"
     assert "1 of the 2 broken ended in an error in B: that may be the API and not the change." in text
     assert '| case-1 · m | passed | failed | does not contain "14 days" |' in text
-    assert "| case-2 · m | passed | error | upstream_timeout: no answer within 60 s |" in text
+    assert "| case-2 · m | passed | error | no answer within 60 s |" in text
     assert "<pre>A: within <del>14</del> days</pre>\n<pre>B: within <ins>30</ins> days</pre>" in text
     assert text.index("## Broken") < text.index("## Fixed") < text.index("## Other answers")
     assert "case-5" not in text
@@ -64,9 +64,11 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
 )
 def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, told: str) -> None:
     """Settings by their names; long ones by their lines; what reports do not contain is not claimed."""
-    lines = [case_line(1, "yes")]
-    with comparison(lines, lines, configurations=(before, after)) as contents:
+    lines = [[case_line(1, "yes", is_good=is_good)] for is_good in (True, False)]
+    with comparison(*lines, configurations=(before, after)) as contents:
         assert told in contents.differences()
+    with comparison(lines[0], lines[0], configurations=({}, {})) as contents:
+        assert contents.differences() == "No setting differs."
 
 
 def test_other_inputs_and_criteria_are_counted_by_case() -> None:

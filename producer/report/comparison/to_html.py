@@ -1,0 +1,410 @@
+"""Writes a comparison as one page: the verdict, A and B, the flips, and both answers of each pair."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from producer import kinds
+from producer.aggregate.compared_items import ComparedItem
+from producer.aggregate.comparison_groups import SideFacts, facets_of
+from producer.report.comparison.contents import Contents, Shown, Side
+from producer.report.comparison.html_flips import MOST_GROUPS, beside, flips, text_words
+from producer.report.comparison.item_texts import ItemTexts
+from producer.report.comparison.word_difference import (
+    MOST_STEPS,
+    Difference,
+    Part,
+    compare_lines,
+    compare_words,
+)
+from producer.report.comparison.wording import (
+    TONES,
+    good_word,
+    headline,
+    noun,
+    reason_of,
+    score_rows,
+    sentences,
+)
+from producer.report.html.rendering import fill, text_limit
+from producer.report.html.viewer import Chip, Group, Head, Metric, Page, Row, Rows, begin, end, tools
+from producer.text import cost, duration, plural
+from shared.names import Outcome
+
+FOLDER: Final = "comparison"
+TEMPLATE: Final = "comparison/page.html.j2"
+MOST_TEXTS: Final = 2_000
+"""Pairs with the same outcome and another answer that are shown; the others are counted."""
+PAGE_STEPS: Final = 1_000_000_000
+"""Pairs of words that are looked at for all rows of a page."""
+LEAST_STEPS: Final = 20_000
+FOLDED: Final = 400
+"""Characters that are the same in both answers, from which they are folded."""
+AROUND: Final = 120
+"""Of these, characters that stay in sight on each side."""
+MOST_LINES: Final = 400
+"""Lines of a setting's difference."""
+REASON_CHARS: Final = 600
+KIND_CHARS: Final = 90
+SORTS: Final = ("broken", "fixed", "changed", "text")
+LETTERS: Final = {
+    Outcome.PASSED.value: "p",
+    Outcome.FAILED.value: "f",
+    Outcome.ERROR.value: "e",
+    Outcome.DECIDED.value: "n",
+}
+_VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\d[\d.,:/-]*')
+"""What differs between reasons of one kind."""
+_CODE: Final = re.compile(r"\s*[{\[]|\s*\w+\(")
+
+
+class Answer(NamedTuple):
+    """One answer of a pair, as the template shows it."""
+
+    outcome: str
+    """Its letter."""
+    word: str
+    """What became of it."""
+    took: str
+    reason: str
+    parts: Sequence[tuple[str, str]]
+    """Stretches with `changed`, `far` (folded) or nothing."""
+    tag: str
+    """The element of what changed."""
+    is_code: bool
+    left: int
+    nothing: str
+    """What stands in the place of an answer that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """A pair, as the template shows it."""
+
+    id: str
+    title: str
+    name: str
+    about: str
+    tags: Sequence[str]
+    notes: Sequence[str]
+    asked: str
+    before: Answer
+    after: Answer
+
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """Why sides did not pass."""
+        return [(name, side.reason) for name, side in (("A", self.before), ("B", self.after)) if side.reason]
+
+
+@dataclass(slots=True)
+class _Written:
+    """What was written, and how much of it there is."""
+
+    rows: Rows
+    limit: int
+    """Characters of a text."""
+    steps: int
+    texts: int = 0
+    """Pairs with the same outcome and another answer."""
+    errors: set[str] = field(default_factory=set)
+    """Kinds of reasons that are errors."""
+
+
+def comparison_page(contents: Contents) -> Iterator[bytes]:
+    """Yields the page of a comparison piece by piece; rows are on disk until then."""
+    document, item = contents.document, noun(contents.document)
+    facets = ("became", "reason", *contents.groups)
+    text = text_words(item)[1]
+    groups = [
+        Group(f"broken {item}", f"broken {item}s"),
+        Group(f"fixed {item}", f"fixed {item}s"),
+        Group(f"changed {item}", f"changed {item}s"),
+        Group(f"{item} with {text}", f"{item}s with {text}"),
+    ]
+    written = _spooled(contents, Rows(facets=facets, groups=groups))
+    try:
+        yield begin(_page(contents))
+        yield _sides(contents)
+        yield flips(contents, written.texts)
+        yield _tools(contents, written, facets)
+        names = [_shortened(side.name) for side in contents.sides]
+        heads = [Metric(f"A {names[0]}", ""), Metric(f"B {names[1]}", "")]
+        if len(written.rows):
+            yield from written.rows.pieces(
+                Head(columns=2, metrics=heads, title="", label="Pairs that differ")
+            )
+        yield from _left(contents, written)
+    finally:
+        written.rows.close()
+    level = f"{100 * (1 - document['test']['level_each']):g} %"
+    facet_beside, unit = beside(contents), kinds.of(contents.found.kind).comparing.load().unit
+    tables = [
+        (facet, splits)
+        for facet, splits in contents.groups.items()
+        if facet != facet_beside or len(splits) > MOST_GROUPS
+    ]
+    words = (good_word(document).capitalize(), plural(2, unit).partition(" ")[2])
+    yield fill(TEMPLATE, "more", score_rows(document), level, tables, words, contents.command)
+    yield end(_facts(contents), folder=FOLDER, row=item, cell="side", about="About this comparison")
+
+
+def _page(contents: Contents) -> Page:
+    """Returns what stands first."""
+    document = contents.document
+    names = " → ".join(_shortened(side.name) for side in contents.sides)
+    sources = dict.fromkeys(side.source for side in contents.sides if side.source)
+    why = [*sentences(document), *_doubts(contents)]
+    tone = TONES.get(document["verdict"], "")
+    return Page(
+        "Comparison", " and ".join(sources) or "two runs", names, tone, headline(document), why, folder=FOLDER
+    )
+
+
+def _doubts(contents: Contents) -> list[str]:
+    """Says whether the verdict rests on one model, or on all of them together."""
+    document, models = contents.document, contents.groups.get("model", ())
+    if len(models) < 2 or document["verdict"] == "no significant difference":  # noqa: PLR2004 - of one there is no other
+        return []
+    alone = [split.name for split in models if split.p_value <= document["test"]["level"]]
+    if not alone:
+        return ["No single model's change is evidence; together they are."]
+    return [f"Of the models, only {alone[0]} shows it by itself."] if len(alone) == 1 else []
+
+
+def _sides(contents: Contents) -> bytes:
+    """Writes A and B, and what differs between their configurations."""
+    cards = [
+        {"name": side.name, "source": side.source, "facts": _side_facts(contents, side, facts)}
+        for side, facts in zip(contents.sides, contents.facts, strict=True)
+    ]
+    settings = [
+        (setting.name, _diff_lines(setting.before, setting.after))
+        for setting in contents.settings or ()
+        if setting.is_long
+    ]
+    return fill(TEMPLATE, "sides", *cards, contents.differences(), settings)
+
+
+def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Returns lines of a difference as the template takes them."""
+    words = {"-": "del", "+": "add", " ": ""}
+    lines = [(words[mark], line) for mark, line in compare_lines(before, after)]
+    left = len(lines) - MOST_LINES
+    return lines if left <= 0 else [*lines[:MOST_LINES], ("", f"… {plural(left, 'line')} more")]
+
+
+def _side_facts(contents: Contents, side: Side, facts: SideFacts) -> list[str]:
+    """Says in a few figures what one side had; of B also how these changed."""
+    first = contents.facts[0]
+    told = [f"{facts.good:,} of {facts.total:,} {good_word(contents.document)}"]
+    errors, skipped = (facts.outcomes.get(word, 0) for word in (Outcome.ERROR, Outcome.SKIPPED))
+    told += [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
+    if facts.p95_ms is not None:
+        told.append(f"P95 {_latency(facts.p95_ms)}{_change(first.p95_ms, facts.p95_ms)}")
+    if facts.cost_usd is not None:
+        told.append(f"{cost(facts.cost_usd)}{_change(first.cost_usd, facts.cost_usd)}")
+    return told + ([_date(side.began)] if side.began else [])
+
+
+def _latency(ms: float) -> str:
+    """Writes a latency."""
+    return f"{ms:.0f} ms" if ms < 1000 else duration(ms / 1000)  # noqa: PLR2004 - a second
+
+
+def _change(before: float | None, after: float) -> str:
+    """Writes how a figure changed; nothing where it did not.
+
+    >>> _change(2.0, 2.5), _change(2.0, 2.0), _change(None, 1.0)
+    (' (+25 %)', '', '')
+    """
+    percent = round(100 * (after - before) / before) if before else 0
+    return f" ({percent:+,} %)" if percent else ""
+
+
+def _date(iso: str) -> str:
+    """Writes a time.
+
+    >>> _date("2026-11-22T17:20:00.000Z"), _date("?")
+    ('22 Nov 2026, 17:20 UTC', '?')
+    """
+    try:
+        found = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    return f"{found.day} {found:%b %Y, %H:%M} UTC"
+
+
+def _tools(contents: Contents, written: _Written, facets: Sequence[str]) -> bytes:
+    """Writes search, chips, choices and reasons."""
+    item = noun(contents.document)
+    chips = [
+        Chip("became", "broken", "✗ Broken"),
+        Chip("became", "fixed", "✓ Fixed"),
+        Chip("became", "changed", "Changed"),
+        Chip("became", "text", text_words(item)[0]),
+    ]
+    counts = written.rows.answers("reason")
+    reasons = [Chip("reason", kind, kind, "e" if kind in written.errors else "f") for kind in counts]
+    return tools(
+        written.rows,
+        nouns=(item, f"{item}s"),
+        search=f"Search names and {'decisions' if item == 'turn' else 'answers'}",
+        chips=chips,
+        choices=[(facet, facet.capitalize()) for facet in facets[2:]],
+        reasons=reasons if counts.total() > 1 else (),
+        lead="Broken because:",
+    )
+
+
+def _spooled(contents: Contents, rows: Rows) -> _Written:
+    """Writes the rows to disk."""
+    found = contents.found
+    number = len(found.broken) + len(found.fixed) + len(found.changed) + min(MOST_TEXTS, len(found.same))
+    steps = max(LEAST_STEPS, min(MOST_STEPS, PAGE_STEPS // max(1, number)))
+    written = _Written(rows, text_limit(number), steps)
+    for at, shown in enumerate(contents.pairs()):
+        if shown.sort == "text":
+            written.texts += 1
+            if written.texts > MOST_TEXTS:
+                continue
+        rows.add(_row(contents, written, at, shown), group=SORTS.index(shown.sort))
+    return written
+
+
+def _row(contents: Contents, written: _Written, at: int, shown: Shown) -> Row:
+    """Writes a pair."""
+    after = shown.pair[1]
+    texts = [texts.answer[: written.limit] for texts in (shown.before, shown.after)]
+    difference = compare_words(*texts, most_steps=written.steps)
+    before_after = [
+        _answer(item, text, parts, tag, written.limit)
+        for item, text, parts, tag in zip(
+            shown.pair,
+            (shown.before, shown.after),
+            (difference.before, difference.after),
+            ("del", "ins"),
+            strict=True,
+        )
+    ]
+    name, *about = _title(after)
+    row = PairRow(
+        id=f"p{at + 1}",
+        title=shown.name,
+        name=name,
+        about=" · ".join(about),
+        tags=after.tags,
+        notes=_notes(shown, difference),
+        asked=shown.after.asked or shown.before.asked,
+        before=before_after[0],
+        after=before_after[1],
+    )
+    facets: dict[str, list[str]] = {"became": [shown.sort]}
+    for facet, value in facets_of(contents.found, after):
+        facets.setdefault(facet, []).append(value)
+    if shown.sort == "broken":
+        facets["reason"] = [reason_kind(shown)]
+        if after.outcome == Outcome.ERROR:
+            written.errors.update(facets["reason"])
+    known = {
+        facet: values for facet, values in facets.items() if facet in {"became", "reason", *contents.groups}
+    }
+    html = fill(TEMPLATE, "pair", row)
+    return Row(row.id, html, row.before.outcome + row.after.outcome, known)
+
+
+def _title(item: ComparedItem) -> list[str]:
+    """Names a pair: its unit first, then model, prompt and number."""
+    *names, last = item.key
+    if not last.startswith("#"):
+        return [*item.key]
+    return [name for name in names if name] + ([] if last == "#1" else [last])
+
+
+def reason_kind(shown: Shown) -> str:
+    """Returns the kind of a reason: values and numbers are taken out of it."""
+    reason = reason_of(shown) or "no reason given"
+    return _VALUES.sub("…", reason.partition("; ")[0])[:KIND_CHARS]
+
+
+def _notes(shown: Shown, difference: Difference) -> list[str]:
+    """Says of a pair what its answers cannot."""
+    told = []
+    if shown.sort == "broken" and shown.pair[1].outcome == Outcome.ERROR:
+        told.append("may be the API and not the change")
+    if shown.before.answer and shown.after.answer:
+        told += {
+            "same": ["the answers are the same"],
+            "spaces": ["only white space differs"],
+            "rewritten": ["rewritten, no word difference"],
+            "lines": ["long answers: whole lines are marked"],
+            "long": ["long answers: all between what both begin and end with is marked"],
+        }.get(difference.sort, [])
+    return told
+
+
+def _answer(item: ComparedItem, texts: ItemTexts, parts: Sequence[Part], tag: str, limit: int) -> Answer:
+    """Prepares one side of a pair."""
+    ms = item.scores.get("latency_ms")
+    shown = texts.answer[:limit]
+    reason = texts.reason
+    return Answer(
+        outcome=LETTERS.get(item.outcome, "n"),
+        word=item.word,
+        took="" if not ms else _latency(ms),
+        reason=reason if len(reason) <= REASON_CHARS else f"{reason[:REASON_CHARS]}…",
+        parts=list(_folded(parts)) if shown else [],
+        tag=tag,
+        is_code=bool(_CODE.match(shown)),
+        left=max(0, len(texts.answer) - limit) + texts.left,
+        nothing="No answer." if item.outcome == Outcome.ERROR else "The answer is empty.",
+    )
+
+
+def _folded(parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
+    """Yields stretches of an answer; of long ones without a change, the middle is folded.
+
+    >>> [kind for kind, _ in _folded([Part("a" * 900, False), Part("b", True), Part("c", False)])]
+    ['far', '', 'changed', '']
+    """
+    is_marked = any(part.is_changed for part in parts)
+    for at, part in enumerate(parts):
+        text = part.text
+        if part.is_changed or not is_marked or len(text) < FOLDED or at == len(parts) - 1:
+            yield "changed" if part.is_changed else "", text
+            continue
+        if at:
+            yield "", text[:AROUND]
+        yield "far", text[AROUND if at else 0 : len(text) - AROUND]
+        yield "", text[len(text) - AROUND :]
+
+
+def _left(contents: Contents, written: _Written) -> Iterator[bytes]:
+    """Says what is not shown."""
+    item = noun(contents.document)
+    same, more = contents.document["counts"]["unchanged"] - written.texts, written.texts - MOST_TEXTS
+    told = [f"{plural(same, item)} not shown: the same in both runs."] * bool(same)
+    if more > 0:
+        told.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
+    if told:
+        yield fill(TEMPLATE, "left", " ".join(told))
+
+
+def _shortened(name: str) -> str:
+    """Shortens the name of a file to its last part."""
+    return name.rsplit("/", 1)[-1]
+
+
+def _facts(contents: Contents) -> Iterator[tuple[str, str]]:
+    """Yields what was compared, for the fold at the foot."""
+    document = contents.document
+    test, counts = document["test"], document["counts"]
+    for letter, side in zip("AB", contents.sides, strict=True):
+        yield letter, " · ".join(filter(None, (side.name, side.source, side.began)))
+    yield "pairs", f"{counts['pairs']:,} {noun(document)}s, {test['units']:,} independent units"
+    yield "test", f"McNemar ({test['method']}), p {test['p_value']:.4g}, exact {test['exact_p']:.4g}"
+    yield "level", f"{test['level']:g}, for each of what is judged {test['level_each']:g}"
+    yield "only in A, only in B", f"{counts['only_a']:,}, {counts['only_b']:,}"
+    yield "skipped in A, in B", f"{counts['skipped_a']:,}, {counts['skipped_b']:,}"
