@@ -495,7 +495,7 @@
   let soon = 0;
   if (field) field.addEventListener("input", () => {
     clearTimeout(soon);
-    soon = setTimeout(() => change({ q: field.value.trim() }), rows.length > 5000 ? 150 : 60);
+    soon = setTimeout(() => change({ q: field.value.trim() }), 60);
   });
 
   document.addEventListener("keydown", (event) => {
