@@ -207,7 +207,7 @@ def test_table_and_failed_show_what_went_wrong(cli: Cli) -> None:
     assert cli("results", run, "--errors").out == ""
     assert cli("results", run, "--traces").code == 2
     report = cli("report", run).out
-    assert report.startswith("# ✗ ")
+    assert report.startswith("# Evaluation Report: ✗ ")
     assert report.index("| Q-01: ") < report.index("## Aggregate Metrics"), "failed queries are named first"
 
 

@@ -125,9 +125,14 @@ class QueriesMarkdownReport:
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
-        verdict = verdict_of(document, notes_of(self._info))
-        metrics, run = document["summary"]["metrics"], self._info.run
-        text = verdict_markdown(verdict, list(self._blocks()), self._results, metrics, run)
+        text = verdict_markdown(
+            verdict_of(document),
+            list(self._blocks()),
+            self._results,
+            document["summary"]["metrics"],
+            run_id=self._info.run,
+            notes=[*notes_of(self._info), *_unsent(document)],
+        )
         self._out.write(text.encode(errors="replace"))
 
     def _blocks(self) -> Iterator[str]:
@@ -162,6 +167,15 @@ def notes_of(info: RunInfo) -> list[str]:
     if run.repeat > 1:
         notes.append(f"each query was asked {run.repeat} times")
     return notes
+
+
+def _unsent(document: Mapping[str, Any]) -> list[str]:
+    """Returns a note about a run that is not complete."""
+    counts = document["counts"]
+    done = counts["passed"] + counts["failed"] + counts["error"]
+    if done == counts["total"]:
+        return []
+    return [f"partial: {done} of {counts['total']} queries were sent ({document['state']})"]
 
 
 def _failed_row(result: Mapping[str, Any]) -> tuple[str, ...]:

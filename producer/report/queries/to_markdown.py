@@ -52,9 +52,11 @@ def verdict_markdown(
     failures: Sequence[str],
     results: Sequence[Result],
     metrics: Mapping[str, Any],
+    *,
     run_id: str,
+    notes: Sequence[str] = (),
 ) -> str:
-    """Returns the report headed by its verdict; the failed queries follow, if there are any.
+    """Returns the report whose heading ends with the verdict; the failed queries follow, if there are any.
 
     Args:
         verdict: of the run.
@@ -62,10 +64,11 @@ def verdict_markdown(
         results: results of queries, in the order in which they shall stand.
         metrics: see `calculate_metrics`.
         run_id: the run.
+        notes: what a reader must know before trusting the numbers, such as a partial run.
     """
     why = markdown(" ".join(verdict.why))
-    blocks = [f"# {markdown(marked(verdict))}", *filter(None, [why])]
-    blocks.append("\n".join(_facts(metrics, run_id, ())[1:]))
+    blocks = [f"# Evaluation Report: {markdown(marked(verdict))}", *filter(None, [why])]
+    blocks.append("\n".join(_facts(metrics, run_id, notes)[1:]))
     if failures:
         blocks += ["## What failed", *failures]
     return "\n\n".join((*blocks, *_sections(results, metrics))) + "\n"

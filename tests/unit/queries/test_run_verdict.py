@@ -115,7 +115,9 @@ def test_markdown_begins_with_what_failed() -> None:
     lost = [query_result(baseline(f"Q-{at}"), timed_out(30_004)) for at in range(20, 33)]
     text = markdown(query_rows([*one_of_each(), *lost]))
     head, _, rest = text.partition("\n## Aggregate Metrics\n")
-    assert head.startswith("# ✗ 1 of 5 targets missed: OOS handling 50.0 %, needs ≥ 90 %\n")
+    assert head.startswith(
+        "# Evaluation Report: ✗ 1 of 5 targets missed: OOS handling 50.0 %, needs ≥ 90 %\n"
+    )
     assert "- **14 queries without an answer:** api_timeout: Timeout after 30s" in head
     assert "(Q-08, Q-20, Q-21, Q-22, Q-23, Q-24, Q-25, Q-26, Q-27, Q-28, …)" in head
     assert '| Q-02: What about Q-02? | must_contain: lacks "yes" (0 of 1 keyword found) | no | S |' in head
