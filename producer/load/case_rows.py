@@ -1,6 +1,6 @@
 """Checks values against the contract of cases, and words each refusal: place, what, and how to mend it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -77,8 +77,22 @@ def _refusal(
     problem = _worded(detail, model)
     location = _written(detail, value)
     path = problem.path or (str(location[0]) if location else "")
+    path += _case_named(location, value) if path else ""
     text = f"{place(location)}: {path + ': ' if path else ''}{problem.what}"
     return InputError(text, hint=problem.hint)
+
+
+def _case_named(location: Sequence[str | int], value: Any) -> str:
+    """The case that a place of a bench is in, if it has an id.
+
+    >>> _case_named(("test_cases", 0, "checks"), {"test_cases": [{"id": "fr"}]})
+    " (case 'fr')"
+    """
+    if len(location) < 3 or location[0] != "test_cases" or location[2] == "id":  # noqa: PLR2004 - case and key
+        return ""
+    case = value["test_cases"][location[1]]
+    name = case.get("id") if isinstance(case, dict) else None
+    return f" (case {shown(name)})" if isinstance(name, str) else ""
 
 
 def _worded(detail: ErrorDetails, model: type[BaseModel]) -> Problem:

@@ -242,7 +242,8 @@ def _entries(
         )
     found = list[tuple[Place, CaseEntry]]()
     for number, (place, entry) in enumerate(written, 1):
-        for case in problems.attempt(partial(expanded, entry, place, number)) or []:
+        named = replace(place, case=entry.id or "")
+        for case in problems.attempt(partial(expanded, entry, named, number)) or []:
             found.append((replace(place, case=case.id or ""), case))
         if len(found) > MOST_CASES:
             raise InputError(

@@ -119,3 +119,22 @@ def test_a_prompt_file_is_read_strictly(tmp_path: Path) -> None:
     ):
         write(tmp_path, text, "p.yaml")
         assert words in refusal(bench)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("at_least: 80", "test_cases[1].at_least (case 'fr'): 80 is too much | at most 1"),
+        ("checks: {json: null}", "test_cases[1].checks (case 'fr'): not a list"),
+        (
+            "messages: [{role: robot, content: Hi}]",
+            "test_cases[1].messages[0].role (case 'fr'): unknown value 'robot'",
+        ),
+        ("expand: true", "test_cases[1].expand (case 'fr'): none of the case's vars is a list"),
+        ("wieght: 2", "test_cases[1].wieght (case 'fr'): unknown key | did you mean 'weight'?"),
+    ],
+)
+def test_the_case_is_named(tmp_path: Path, line: str, words: str) -> None:
+    """Whatever is wrong with a case that has an id, the message says which one it is."""
+    bench = HEAD + f"test_cases:\n  - input: Ho\n  - id: fr\n    input: Hi\n    {line}\n"
+    assert f"bench.config.yaml:8: {words}" in refusal(write(tmp_path, bench))

@@ -40,7 +40,7 @@ def test_validate_lists_every_problem_of_a_bench(tmp_path: Path, capsys: pytest.
     lines = err.replace(f"{tmp_path}/bench.config.yaml", "b").splitlines()
     assert lines[0].endswith("error: 12 problems"), err
     for words in (
-        "b:9: test_cases[0].expceted: unknown key; did you mean 'expected'?",
+        "b:9: test_cases[0].expceted (case 'a'): unknown key; did you mean 'expected'?",
         'b:10: test_cases[1].input: not a text (5); quote it: "5"',
         "'p' is the id of another prompt",
         "not a template",

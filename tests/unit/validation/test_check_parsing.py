@@ -28,6 +28,11 @@ PROBLEMS: list[tuple[Any, tuple[str | int, ...], str]] = [
     ),
     ([{"contains": "a", "tolerance": 2}], (0, "tolerance"), "contains has no option 'tolerance'"),
     ([{"max_cost": 1, "json_path": "$"}], (0, "json_path"), "max_cost has no option 'json_path'"),
+    (
+        [{"rubric": "a", "model": "b", "models": ["c"]}],
+        (0, "models"),
+        "model and models both stand here (keep models for a panel, or model for one judge)",
+    ),
     ([{"contains": "a", "at_least": 1.5}], (0, "at_least"), "less than or equal to 1, found 1.5"),
     ([{"contains": "a", "at_least": "0.5"}], (0, "at_least"), 'found "0.5"'),
     ([{"contains": "a", "weight": -1}], (0, "weight"), "greater than or equal to 0, found -1"),

@@ -138,6 +138,9 @@ class _Parser:
         kind = _kind_of(entry, path)
         given = {key: value for key, value in entry.items() if key != kind.name}
         options = {key: _option(kind, key, value, path) for key, value in given.items()}
+        if {"model", "models"} <= options.keys():
+            what = "model and models both stand here"
+            raise CheckProblem((*path, "models"), what, "keep models for a panel, or model for one judge")
         common = {key: options.pop(key) for key in COMMON_OPTIONS if key in options}
         if not is_inner:
             common = _with_threshold(kind, common, path)
