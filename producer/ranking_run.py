@@ -1,4 +1,4 @@
-"""Writes a run's answers as a bench of comparisons: each pair of models, by each case, in both orders.
+"""Writes a run's answers as a bench of comparisons: each pair of models or prompts, by case, in both orders.
 
 The judge is the model under test of that bench, so that its calls have limits, retries, cache, budget and
 price as all calls have. A ranking is a run of its own: the first one stays as it was.
@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from producer import kinds
 from producer.aggregate.ranking import Ranking, Verdict, rank
@@ -18,6 +18,8 @@ from shared.contracts.case_run import CasePayload, CaseRun
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
 from worker.validation.pairwise import CHOICES, SYSTEM, comparison_prompt, read_choice
+
+By = Literal["model", "prompt"]
 
 METADATA: Final = "proctor.ranking"
 """Where an item of a ranking says what it compares."""
@@ -32,9 +34,11 @@ class Comparison(NamedTuple):
     """The judge."""
     criterion: str
     """In people's words."""
+    by: By = "model"
+    """What is ranked."""
 
 
-def comparison_of(info: RunInfo, model: str | None, criterion: str | None) -> Comparison:
+def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: By = "model") -> Comparison:
     """Returns what a run is to be ranked by: options go before what its bench says.
 
     Raises:
@@ -43,7 +47,7 @@ def comparison_of(info: RunInfo, model: str | None, criterion: str | None) -> Co
     if not kinds.of(info.kind).can_rescore:
         raise UsageError(f"{info.run} is a run of {info.kind}", hint="answers of models to cases are ranked")
     written = CaseRun.from_snapshot(info.snapshot).pairwise
-    found = Comparison(model or written.get("model", ""), criterion or written.get("criterion", ""))
+    found = Comparison(model or written.get("model", ""), criterion or written.get("criterion", ""), by)
     if not found.model or not found.criterion:
         raise UsageError(f"{info.run} does not say who compares its answers, and by what", hint=HINT)
     return found
@@ -59,7 +63,7 @@ def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: Comparis
         by: the judge and the criterion.
 
     Raises:
-        UsageError: fewer than two models have answers to the same case.
+        UsageError: fewer than two models, or prompts, have answers to the same case.
         RedisUnreachableError: Redis stays away.
     """
     run = CaseRun.from_snapshot(info.snapshot)
@@ -70,7 +74,7 @@ def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: Comparis
             written += 1
     if not written:
         raise UsageError(
-            f"{info.run} has no case that two models have answered",
+            f"{info.run} has no case that two {by.by}s have answered",
             hint="`proctor results` shows its answers",
         )
     path = folder / "ranking.yaml"
@@ -78,13 +82,17 @@ def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: Comparis
     return path
 
 
-def ranking_of(store: RunStore, run: str) -> Ranking:
+def ranking_of(store: RunStore, run: str) -> tuple[By, Ranking]:
     """Reads the verdicts of a ranking's run, and ranks by them.
+
+    Returns:
+        What is ranked, and the ranking.
 
     Raises:
         UsageError: it is the run of something else.
         RedisUnreachableError: Redis stays away.
     """
+    by: By = "model"
     names, verdicts = dict[str, None](), list[Verdict]()
     for rows in store.item_pages(run, with_payload=True):
         for case in opened(rows):
@@ -96,10 +104,11 @@ def ranking_of(store: RunStore, run: str) -> Ranking:
             reply = (case.result or {}).get("raw_output")
             winner = None if reply is None else read_choice(reply).winner
             names |= dict.fromkeys((pair["first"], pair["second"]))
+            by = pair.get("by", by)
             verdicts.append(Verdict(pair["question"], pair["first"], pair["second"], winner))
     if len(names) < FEWEST:
         raise UsageError(f"{run} has compared nothing", hint="`proctor results` shows why")
-    return rank(sorted(names), verdicts)
+    return by, rank(sorted(names), verdicts)
 
 
 def is_ranking(store: RunStore, info: RunInfo) -> bool:
@@ -116,20 +125,25 @@ def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dic
         for case in opened(rows):
             item, answer = case.item, _answer_of(case)
             if answer is not None:
-                key = item.case, item.prompt_id or "", item.repeat
-                asked.setdefault(key, (_question(item), item.messages or item.input))
-                answers[key][item.model] = answer
+                names = {"model": item.model, "prompt": item.prompt_id or ""}
+                name, other = names.pop(by.by), *names.values()
+                key = item.case, other, item.repeat
+                said = item.messages or item.input
+                question, first = asked.setdefault(key, (_question(item, other), said))
+                if said != first and item.vars:  # each prompt has its own words for the same variables
+                    asked[key] = question, item.vars
+                answers[key][name] = answer
     for key in sorted(asked):
-        question, sent = asked[key]
+        question, said = asked[key]
         for first, second in permutations(answers[key], FEWEST):
-            prompt = comparison_prompt(by.criterion, sent, answers[key][first], answers[key][second])
-            compared = {"question": question, "first": first, "second": second}
+            prompt = comparison_prompt(by.criterion, said, answers[key][first], answers[key][second])
+            compared = {"question": question, "first": first, "second": second, "by": by.by}
             yield {"input": prompt, "metadata": {METADATA: compared}}
 
 
-def _question(item: CasePayload) -> str:
-    """Names what both answers are about: case, prompt and repetition."""
-    parts = (item.id or str(item.case + 1), item.prompt_id, f"#{item.repeat + 1}" if item.repeat else "")
+def _question(item: CasePayload, other: str) -> str:
+    """Names what both answers are about: case, prompt or model, and repetition."""
+    parts = (item.id or str(item.case + 1), other, f"#{item.repeat + 1}" if item.repeat else "")
     return "/".join(filter(None, parts))
 
 

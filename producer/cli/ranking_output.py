@@ -17,12 +17,12 @@ from producer.cli.work import WorkOptions, submit_and_follow
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD
 from producer.load.case_load import plan_run
 from producer.options import CaseChoice
-from producer.ranking_run import FEWEST, HINT, comparison_of, is_ranking, ranking_of, write_comparisons
+from producer.ranking_run import FEWEST, HINT, By, comparison_of, is_ranking, ranking_of, write_comparisons
 from producer.text import plural
-from shared.errors import UsageError
+from shared.errors import RunStateError, UsageError
 from shared.kinds import CASES
 
-COLUMNS: Final = ("#", "model", "wins", "losses", "ties", "preferred to average", "95% interval")
+COLUMNS: Final = ("#", "name", "wins", "losses", "ties", "preferred to average", "95% interval")
 
 
 def rank(
@@ -32,6 +32,7 @@ def rank(
     *,
     model: str | None = None,
     criterion: str | None = None,
+    by: By = "model",
 ) -> int:
     """Submits the comparisons of a run's answers, works them to their end, and prints the ranking.
 
@@ -41,18 +42,26 @@ def rank(
         options: how to work.
         model: the judge; None: the bench's.
         criterion: what is better; None: the bench's.
+        by: what is ranked.
 
     Raises:
         UnknownRunError: there is no such run.
+        RunStateError: it has not ended.
         UsageError: it has nothing to compare, or nobody says by what.
     """
     info = find_run(session, run)
+    run = info.run
+    if not info.is_final:
+        raise RunStateError(
+            f"{run} is {info.state}: not all of its answers are there",
+            hint=f"`proctor watch {run}`, then `proctor rank {run}`",
+        )
     if info.kind == CASES and is_ranking(session.store, info):
         return _print(session, run, run, EXIT_DONE)
-    by = comparison_of(info, model, criterion)
+    comparison = comparison_of(info, model, criterion, by)
     earlier = set(session.seen)
     with TemporaryDirectory(prefix="proctor-rank-") as folder:
-        bench = write_comparisons(session.store, info, Path(folder), by)
+        bench = write_comparisons(session.store, info, Path(folder), comparison)
         submission = Submission(session, str(bench), SubmitChoice(InputOptions(kind=CASES.name)))
         code = submit_and_follow(session, submission, replace(options, is_shown=False))
     [ranking] = session.seen - earlier
@@ -88,18 +97,19 @@ def run_and_rank(session: Session, submission: Submission, options: WorkOptions,
 
 def _print(session: Session, run: str, ranking: str, code: int) -> int:
     """Prints a ranking; a verdict that cannot be read is no failure of the run that is ranked."""
-    found, end = ranking_of(session.store, ranking), EXIT_DONE if code == EXIT_NOT_GOOD else code
+    by, found = ranking_of(session.store, ranking)
+    end = EXIT_DONE if code == EXIT_NOT_GOOD else code
     if session.options.json:
         common = {"schema_version": SCHEMA_VERSION, "exit": end, "run_id": ranking, "ranks": run}
         session.output.data(json.dumps(common | found.as_document(), ensure_ascii=False))
     else:
-        _print_table(session, ranking, found)
+        _print_table(session, ranking, found, by)
     if end != EXIT_DONE:
         session.output.note(f"`proctor resume {ranking}`, then `proctor rank {ranking}` completes it")
     return end
 
 
-def _print_table(session: Session, ranking: str, found: Ranking) -> None:
+def _print_table(session: Session, ranking: str, found: Ranking, by: By) -> None:
     """Prints a ranking for people."""
     output = session.output
     output.data(f"{plural(found.pairs, 'pair')} of answers, each judged in both orders ({ranking})")
@@ -115,13 +125,14 @@ def _print_table(session: Session, ranking: str, found: Ranking) -> None:
         )
         for place, each in enumerate(found.table, 1)
     ]
-    output.table(COLUMNS, rows, right=("#", "wins", "losses", "ties", "preferred to average"))
+    columns = [by if name == "name" else name for name in COLUMNS]
+    output.table(columns, rows, right=("#", "wins", "losses", "ties", "preferred to average"), middle=(by,))
     output.data(f"position: the answer shown first was preferred in {_rate(found.prefers_first)}")
     output.data(f"both orders gave the same verdict in {_rate(found.agrees)}; the others count as ties")
     if found.unclear:
         output.note(f"{plural(found.unclear, 'verdict')} missing or unreadable; their pairs do not count")
     if found.is_smoothed:
-        output.note("half a win was added to each side of each pair: a model has no win, or no loss")
+        output.note(f"half a win was added to each side of each pair: a {by} has no win, or no loss")
 
 
 def _rate(rate: Rate) -> str:

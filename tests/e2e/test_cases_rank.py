@@ -65,6 +65,55 @@ def test_a_judge_who_prefers_a_position_is_found_out(cli: Cli, tmp_path: Path) -
     assert "both orders gave the same verdict in 0 of 4" in done.out
 
 
+def test_prompts_are_ranked_by_their_answers(cli: Cli, tmp_path: Path) -> None:
+    """`--by prompt` compares the answers of one model to a case, under each prompt."""
+    prompts = [{"id": "one", "system": "Answer with one word."}, {"id": "two", "system": "Answer."}]
+
+    def script(prompt: str, _nth: int) -> Say:
+        if not prompt.startswith("Criterion"):
+            return echo(prompt, 1)
+        return Say('{"winner": "tie", "reason": "They are the same."}')
+
+    with ModelServer(script) as server:
+        path = bench(tmp_path, server, CAPITALS, prompts=prompts)
+        run = document(cli("run", path, *WORKERS))["run_id"]
+        options = ("-m", "alpha", "--criterion", "Is brief.")
+        found = hold("rank", cli("rank", run, "--by", "prompt", *options, *WORKERS).out)
+        again = cli("rank", found["run_id"])
+    assert {row["name"]: row["ties"] for row in found["table"]} == {
+        "one": found["pairs"],
+        "two": found["pairs"],
+    }
+    assert found["pairs"] == len(CAPITALS) * len(
+        document(cli("runs", "show", run, "--json"))["summary"]["models_asked"]
+    )
+    assert again.out.splitlines()[1].split()[:2] == ["#", "prompt"]
+
+
+def test_a_judge_that_refuses_ends_the_ranking(cli: Cli, tmp_path: Path) -> None:
+    """The answers stay as they were; the ranking ends as a run does, and no model is preferred."""
+
+    def script(prompt: str, _nth: int) -> Say:
+        return Say(status=401) if prompt.startswith("Criterion") else echo(prompt, 1)
+
+    with ModelServer(script) as server:
+        run = document(cli("run", bench(tmp_path, server, CAPITALS), *WORKERS))["run_id"]
+        before = rows_of(cli, run)
+        done = cli("rank", run, "-m", "alpha", "--criterion", "Is brief.", *TABLE)
+    assert done.code == 3, done
+    assert "0 pairs of answers" in done.out
+    assert rows_of(cli, run) == before
+
+
+def test_a_run_in_progress_is_not_ranked(cli: Cli, tmp_path: Path) -> None:
+    """It is refused with the command that waits for it; nothing is sent."""
+    with ModelServer(lambda prompt, _nth: echo(prompt, 1)) as server:
+        sent = document(cli("submit", bench(tmp_path, server, CAPITALS), "--json"))
+        refused = cli("rank", sent["run_id"], "-m", "alpha", "--criterion", "Is brief.")
+    assert refused.code == 2, refused
+    assert f"`proctor watch {sent['run_id']}`" in refused.err
+
+
 def test_verdicts_that_nobody_can_read_do_not_count(cli: Cli, tmp_path: Path) -> None:
     """They are counted and named; an option takes the place of what the bench says."""
 

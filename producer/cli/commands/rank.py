@@ -1,5 +1,7 @@
 """`proctor rank RUN`: whose answers a judge prefers, pair by pair and in both orders."""
 
+from typing import Literal
+
 import click
 
 from producer.cli.completions import complete_runs
@@ -15,12 +17,21 @@ from producer.cli.session import Session, pass_session
 @click.option(
     "--criterion", metavar="TEXT", help="What is better, instead of `pairwise.criterion` of the bench."
 )
+@click.option(
+    "--by", type=click.Choice(["model", "prompt"]), default="model", show_default=True, help="What is ranked."
+)
 @option_group("workers", WorkerOptions)
 @pass_session
 def command(
-    session: Session, *, run: str, model: str | None, criterion: str | None, workers: WorkerOptions
+    session: Session,
+    *,
+    run: str,
+    model: str | None,
+    criterion: str | None,
+    by: Literal["model", "prompt"],
+    workers: WorkerOptions,
 ) -> int:
-    """Rank the models of RUN by their answers: a judge compares each pair of them, in both orders.
+    """Rank the models or prompts of RUN by their answers: a judge compares each pair, in both orders.
 
     The comparisons are a run of their own; RUN and its results stay as they are. Give the run of a ranking
     to print its table again without a call.
@@ -28,4 +39,4 @@ def command(
     from producer.cli import ranking_output, work  # noqa: PLC0415 - start-up: `--help` must not load redis
 
     options = work.WorkOptions(workers.processes, workers.in_flight)
-    return ranking_output.rank(session, run, options, model=model, criterion=criterion)
+    return ranking_output.rank(session, run, options, model=model, criterion=criterion, by=by)
