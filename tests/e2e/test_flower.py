@@ -1,6 +1,7 @@
 """Looks at Flower as a person does: in a browser, while real workers decide a real file."""
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Final
 import pytest
 
 from tests.support.browser import Browser
+from tests.support.cli import Cli
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.processes import Process, Processes
@@ -122,10 +124,47 @@ def test_search_by_argument_finds_one_run(shop: Shop) -> None:
     eventually(only_the_wanted, PAGE_BUDGET_S)
 
 
+def test_search_by_the_beginning_of_a_run(shop: Shop) -> None:
+    """The first letters of a run's id leave the rows of runs that begin so; two runs differ at the end."""
+    wanted, other = shop.runs
+    apart = next(at for at, (one, two) in enumerate(zip(wanted, other, strict=True)) if one != two)
+    eventually(lambda: shop.has(other), PAGE_BUDGET_S)
+    shop.browser.type(SEARCH, wanted[: apart + 1])
+
+    def only_the_wanted() -> None:
+        rows = shop.browser.texts("table.dataTable tbody tr")
+        assert rows
+        assert all(wanted in row and other not in row for row in rows)
+
+    eventually(only_the_wanted, PAGE_BUDGET_S)
+
+
+def test_tasks_fit_a_small_screen(shop: Shop) -> None:
+    """At 1,280 pixels no column lies outside, there is no UUID, and results and times can be read."""
+    shop.browser.look(width=1280)
+    try:
+        [first, *_] = shop.rows("/tasks")
+        headings = shop.browser.texts(".dataTables_scrollHead th")
+        edge = "Math.max(...[...document.querySelectorAll('#tasks-table tbody td')]"
+        right = shop.browser.evaluate(f"{edge}.map(cell => cell.getBoundingClientRect().right))")
+        wide = shop.browser.evaluate(
+            "(body => body.scrollWidth - body.clientWidth)(document.querySelector('.dataTables_scrollBody'))"
+        )
+    finally:
+        shop.browser.look(width=1600, height=1000)
+    assert [heading.strip() for heading in headings] == [
+        *("Name", "State", "kwargs", "Result", "Runtime", "Worker", "Received")
+    ]
+    assert right <= 1280
+    assert wide <= 0
+    assert "'must': " in first
+    assert f"turns-1@{socket.gethostname()}" in first or "@" in first
+
+
 def test_task_page_shows_all_arguments(shop: Shop) -> None:
     """One click further, the arguments stand in full: run, chunk, items and the first item's name."""
     shop.rows("/tasks")
-    shop.browser.click("table.dataTable tbody a[href^='/task/']")
+    shop.browser.click("table.dataTable tbody td:first-child a[href^='/task/']")
     text = eventually(lambda: shop.browser.texts("main")[0], PAGE_BUDGET_S)
     assert TASK in text
     for name in ("run", "chunk", "items", "first"):
@@ -159,3 +198,22 @@ def test_pages_cannot_control_anything(shop: Shop) -> None:
     node = f"turns-1@{socket.gethostname()}"
     path = f"/api/worker/shutdown/{node}"
     assert status_of(shop.address.removeprefix("http://"), "POST", path) in {401, 403}
+
+
+def test_up_starts_without_a_warning(cli: Cli) -> None:
+    """Flower asks the workers at its start, so it starts when they are there."""
+    port = free_port()
+    command = cli.start("up", "--processes", "1", "--flower-port", str(port), "--no-metrics")
+    eventually(lambda: answers(f"127.0.0.1:{port}"), PAGE_BUDGET_S)
+    command.wait_for("Connected to", PAGE_BUDGET_S)
+
+    def workers_are_known() -> None:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+            connection.request("GET", "/workers?json=1")
+            assert "@" in connection.getresponse().read().decode()
+
+    eventually(workers_are_known, PAGE_BUDGET_S)
+    assert "[W " not in command.said(), command.said()
+    assert '"warning"' not in command.said()
+    command.popen.send_signal(signal.SIGINT)
+    assert command.wait(30) == 130

@@ -73,7 +73,10 @@ def test_a_turn_on_which_the_engine_fails_is_refused_alone(desk: Desk, runner: C
     threads = conversation(threads=3, turns=4)
     threads["thread-1"][2] = {"message": BAD.decode(), "messageId": "m-bad"}
     [wake] = desk.load("r1", threads)
-    assert runner.run(wake) == {"chunk": "0", "decided": 12, "threads": 3, "retried": 0}
+    found = runner.run(wake)
+    assert found["must"] + found["should"] + found["skip"] == 11
+    counts = {"errors": 1, "chunk": "0", "decided": 12, "threads": 3, "retried": 0}
+    assert found == {**found, **counts}
     rows = desk.finished("r1")
     assert [row.index for row in rows if row.code.startswith("x")] == [6]
     line = json.loads(rows[6].line)
@@ -141,7 +144,8 @@ def test_a_suspect_is_decided_one_turn_at_a_time(desk: Desk, runner: ChunkRunner
     """A chunk that cost two processes their lives commits each turn by itself, under one lease."""
     [wake] = desk.load("r1", conversation(threads=1, turns=5))
     desk.client.hset(keys.chunk_key("r1", "0"), "k", 2)
-    assert runner.run(wake) == {"chunk": "0", "decided": 5, "threads": 5, "retried": 0}
+    found = runner.run(wake)
+    assert found == {**found, "errors": 0, "chunk": "0", "decided": 5, "threads": 5, "retried": 0}
     assert [row.index for row in desk.finished("r1")] == [0, 1, 2, 3, 4]
 
 

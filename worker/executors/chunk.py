@@ -6,8 +6,8 @@ the poison rule of the ledger counts it, splits it into single items and ends th
 """
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, Protocol, TypedDict
 
@@ -15,6 +15,7 @@ from shared.clock import now_ms
 from shared.errors import ProctorError, RedisUnreachableError
 from shared.kinds import Kind, kind_named
 from shared.ledger import Claim, Wake
+from shared.names import Outcome
 from shared.observability import tracing
 from shared.runs import RunStore
 from worker.lease_table import Lease
@@ -36,8 +37,16 @@ logger = logging.getLogger(__name__)
 
 
 class Summary(TypedDict, total=False):
-    """What a task returns; Flower shows it."""
+    """What a task returns; Flower shows it, and of a long one its beginning."""
 
+    passed: int
+    failed: int
+    must: int
+    """Decisions (turns only)."""
+    should: int
+    skip: int
+    errors: int
+    """Items that ended in error."""
     chunk: str
     decided: int
     """Items that have their result now."""
@@ -47,6 +56,14 @@ class Summary(TypedDict, total=False):
     """Items that were tried before."""
     status: str
     """Why nothing, or not everything, was done."""
+
+
+def count_outcomes(summary: Summary, outcomes: Iterable[Outcome]) -> None:
+    """Counts the outcomes of items that were written."""
+    found = Counter(outcomes)
+    summary["passed"] += found[Outcome.PASSED]
+    summary["failed"] += found[Outcome.FAILED]
+    summary["errors"] += found[Outcome.ERROR]
 
 
 class Executor(Protocol):

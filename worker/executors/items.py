@@ -18,9 +18,10 @@ once:
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import compress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -31,7 +32,7 @@ from shared.ledger import ClaimedItem, Row, Try
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.upstream.costs import MOST_USD
-from worker.executors.chunk import PREFIX, Summary, claim_chunk
+from worker.executors.chunk import PREFIX, Summary, claim_chunk, count_outcomes
 from worker.in_flight_limit import InFlightLimit
 from worker.lease_table import LOST, Lease
 from worker.logs import structlog
@@ -288,6 +289,7 @@ class _CommitBatch:
     rows: list[Row] = field(default_factory=list)
     tries: list[Try] = field(default_factory=list)
     tally: Counter[str] = field(default_factory=Counter)
+    outcomes: list[Outcome] = field(default_factory=list)
     ends_run: str = ""
 
 
@@ -316,12 +318,12 @@ class ItemsExecutor:
             process.in_flight.release(lease.items)
 
     def _claim(self, lease: Lease) -> Summary:
-        process, summary = self._process, Summary(chunk=lease.chunk, decided=0, retried=0)
-        claim = claim_chunk(process, lease)
+        summary = Summary(passed=0, failed=0, errors=0, decided=0, retried=0, chunk=lease.chunk)
+        claim = claim_chunk(self._process, lease)
         if claim.status != "ok":
             summary["status"] = claim.status
             return summary
-        _ClaimedChunk(process, self._engine_of(lease.run), lease, summary).work(
+        _ClaimedChunk(self._process, self._engine_of(lease.run), lease, summary).work(
             [Item(lease, claimed) for claimed in claim.items]
         )
         return summary
@@ -398,6 +400,7 @@ class _ClaimedChunk:
             _end_span(item, result)
             batch.rows.append(_row(item, result))
             batch.tally[TALLY[result.outcome]] += 1
+            batch.outcomes.append(result.outcome)
             if item.attempts > 1 or item.claimed.generation:
                 batch.tally["retried"] += 1
             if result.paid_usd:
@@ -425,19 +428,17 @@ class _ClaimedChunk:
             return
         # A run that is to end drops what is given back, and keeps what is committed before.
         is_back = is_last and not batch.ends_run
-        self._write(batch.rows, batch.tries, batch.tally, is_back=is_back)
+        self._write(batch, is_back=is_back)
         if batch.ends_run and not lease.is_lost:
             state, wakes = self._process.ledger.control(lease.run, batch.ends_run)
             log_end(lease.run, batch.ends_run)
             lease.state = state
             self._process.publish(wakes)
             if is_last:
-                self._write([], [], {}, is_back=True)
+                self._write(_CommitBatch(), is_back=True)
 
-    def _write(
-        self, rows: Sequence[Row], tries: Sequence[Try], tally: Mapping[str, int], *, is_back: bool
-    ) -> None:
-        lease, summary = self._lease, self._summary
+    def _write(self, batch: _CommitBatch, *, is_back: bool) -> None:
+        lease, summary, rows = self._lease, self._summary, batch.rows
         with tracing.span("commit", {f"{PREFIX}items": len(rows)}) as span:
             committed = self._process.ledger.commit(
                 lease.run,
@@ -446,8 +447,8 @@ class _ClaimedChunk:
                 rows,
                 back=is_back,
                 due_ms=self._due_ms if is_back and self._stopped is None else 0,
-                tries=tries,
-                tally=tally,
+                tries=batch.tries,
+                tally=batch.tally,
             )
             span.set({f"{PREFIX}status": committed.status})
         self._process.publish(committed.wakes)
@@ -457,7 +458,8 @@ class _ClaimedChunk:
         lease.state = committed.state
         lease.is_held = not is_back
         summary["decided"] += sum(committed.accepted)
-        summary["retried"] += tally.get("retried", 0) + len(tries)
+        summary["retried"] += batch.tally.get("retried", 0) + len(batch.tries)
+        count_outcomes(summary, compress(batch.outcomes, committed.accepted))
 
 
 def log_end(run: str, end: str) -> None:

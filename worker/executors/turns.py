@@ -79,7 +79,9 @@ class TurnsExecutor:
 
     def execute(self, lease: Lease) -> Summary:
         """Decides the chunk's turns; the last commit gives the chunk back, which closes it if all is done."""
-        summary: Summary = {"chunk": lease.chunk, "decided": 0, "threads": 0, "retried": 0}
+        summary = Summary(
+            must=0, should=0, skip=0, errors=0, decided=0, threads=0, retried=0, chunk=lease.chunk
+        )
         is_over = False
         while not is_over:
             claim = claim_chunk(self._process, lease)
@@ -245,6 +247,8 @@ class CommitBatch:
 
     threads: list[ThreadCommit] = field(default_factory=list)
     tally: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    tallies: list[list[Mapping[str, int]]] = field(default_factory=list)
+    """Of each thread."""
     turns: int = 0
     size_bytes: int = 0
 
@@ -260,6 +264,7 @@ class CommitBatch:
         self.threads.append(ThreadCommit(thread, pos, outcome.state, parts, outcome.requests))
         self.turns += sum(part.count for part in parts)
         self.size_bytes += sum(len(part.value) for part in parts)
+        self.tallies.append([block.tally for block in outcome.blocks])
         for batch, block in zip(batches, outcome.blocks, strict=False):
             self.tally[batch.run].update(block.tally)
 
@@ -310,7 +315,7 @@ def commit(
     lease.state = committed.state
     if back:
         lease.is_held = False
-    _count(summary, lease, batch.threads, committed.accepted)
+    _count(summary, lease, batch, committed.accepted)
     if hold:  # a thread is counted when it is let go
         summary["threads"] -= sum(committed.accepted)
     return committed.accepted
@@ -331,9 +336,14 @@ def commit_threads(
     return accepted
 
 
-def _count(summary: Summary, lease: Lease, threads: Iterable[ThreadCommit], accepted: Iterable[bool]) -> None:
-    for thread, is_written in zip(threads, accepted, strict=True):
+def _count(summary: Summary, lease: Lease, batch: CommitBatch, accepted: Iterable[bool]) -> None:
+    for thread, tallies, is_written in zip(batch.threads, batch.tallies, accepted, strict=True):
         if is_written:
+            for tally in tallies:
+                summary["must"] += tally.get("must", 0)
+                summary["should"] += tally.get("should", 0)
+                summary["skip"] += tally.get("skip", 0)
+                summary["errors"] += tally.get("error", 0)
             turns = sum(part.count for part in thread.parts)
             summary["threads"] += 1
             summary["decided"] += turns

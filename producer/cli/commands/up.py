@@ -22,6 +22,8 @@ from producer.text import plural
 from shared.settings import Settings, variable_of
 
 FLOWER_GRACE_S = 3.0
+READY_S = 20.0
+"""How long Flower waits for the workers."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -81,23 +83,26 @@ def command(
     with _metrics(session, None if no_metrics else metrics_port) as taken, ProcessGroup(output) as together:
         output.note(f"Redis    {connection.target.display}{' (embedded)' if connection.embedded else ''}")
         output.note(f"workers  {plural(processes or settings.processes, 'process')}")
-        together.add(
-            Child.start(
-                "workers",
-                workers,
-                environment=environment,
-                grace_s=settings.grace_s,
-                with_parent=True,
-                returns_items=True,
-            )
+        child = Child.start(
+            "workers",
+            workers,
+            environment=environment,
+            grace_s=settings.grace_s,
+            with_parent=True,
+            returns_items=True,
         )
+        together.add(child)
         if not no_flower:
             output.note(f"Flower   http://{LOOPBACK}:{flower_port}")
-            together.add(_flower(settings, flower_port))
         if taken is not None:
             output.note(f"metrics  http://{LOOPBACK}:{taken}/metrics")
         output.note("Ctrl-C stops everything; runs are kept")
         try:
+            if not no_flower:
+                child.is_ready.wait(
+                    READY_S
+                )  # Flower asks workers at its start, and warns of those that are silent
+                together.add(_flower(settings, flower_port))
             together.watch(essential="workers")
         except TerminatedError:
             return 0

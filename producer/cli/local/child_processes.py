@@ -29,10 +29,12 @@ KILL_AFTER_S: Final = 10.0
 """How long beyond its own grace period, or after `Child.hurry`, a child may take to end."""
 PACKAGES_ROOT: Final = Path(shared.__file__).resolve().parents[1]
 """The folder of our packages; `celery -A` searches the app in the current folder first."""
+READY: Final = "ready "
+"""How the line begins that workers write when they take work."""
 PREFIX_STYLES: Final[tuple[Style, ...]] = ("cyan", "yellow", "green")
 """Colours of the names in front of the lines of a group."""
-TASK_COLUMNS: Final = "name,uuid,state,kwargs,result,received,runtime,retries,worker"
-"""Columns of Flower's task list: `kwargs` contains the run, and `kwargs:run=…` searches for it."""
+TASK_COLUMNS: Final = "name,state,kwargs,result,runtime,worker,received"
+"""Columns of Flower's task list: `kwargs` contains the run, whose id or its beginning can be searched for."""
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
@@ -110,7 +112,7 @@ def flower_command(
     *, address: str, port: int, url_prefix: str = "", allow_control: bool = False
 ) -> list[str]:
     """Returns the command line of Flower with our settings; run it in `PACKAGES_ROOT`."""
-    command = module_command("celery", "-A", "worker.app", "flower")
+    command = module_command("worker.flower")
     command += [f"--address={address}", f"--port={port}", f"--tasks_columns={TASK_COLUMNS}"]
     command += [f"--read_only={not allow_control}"]
     return [*command, f"--url_prefix={url_prefix}"] if url_prefix else command
@@ -188,6 +190,8 @@ class Child:
         self._grace_s = grace_s
         self._returns_items = returns_items
         self._is_stopping = False
+        self.is_ready = threading.Event()
+        """Set when the child says so, or has ended; only while its output is read by a group."""
 
     @classmethod
     def start(
@@ -313,6 +317,9 @@ class ProcessGroup:
         for line in stream or ():
             text = line.decode(errors="replace").rstrip()
             self._output.note(f"{prefix} {printable(text)}")
+            if text.startswith(READY):
+                child.is_ready.set()
+        child.is_ready.set()
         self._ended.put(child)
 
     def watch(self, *, essential: str) -> None:
