@@ -14,9 +14,11 @@ SCRIPT: Final = r"""
 (function () {
     var style = document.createElement('style');
     style.textContent =
-        '#tasks-table td { max-width: 17rem; overflow: hidden !important; text-overflow: ellipsis; ' +
-        'white-space: nowrap; padding-left: .4rem; padding-right: .4rem }' +
-        '#tasks-table td:nth-child(3) { max-width: 21rem }' +
+        '#tasks-table td { max-width: 10.5rem; overflow: hidden !important; text-overflow: ellipsis; ' +
+        'white-space: nowrap; padding-left: .35rem; padding-right: .35rem; font-size: .76rem }' +
+        '#tasks-table td:nth-child(3) { max-width: 13.5rem }' +
+        '#tasks-table td:nth-child(4) { max-width: 19rem }' +
+        '#tasks-table td:nth-child(7) { max-width: 10.5rem }' +
         '.tasks-table-card .dataTables_scrollHead th { padding-left: .4rem }';
     document.head.appendChild(style);
     $(document).on('draw.dt', function (event) {

@@ -152,13 +152,13 @@ def test_tasks_fit_a_small_screen(shop: Shop) -> None:
         )
     finally:
         shop.browser.look(width=1600, height=1000)
-    assert [heading.strip() for heading in headings] == [
-        *("Name", "State", "kwargs", "Result", "Runtime", "Worker", "Received")
+    assert [heading.strip().lower() for heading in headings] == [
+        *("name", "state", "kwargs", "result", "runtime", "worker", "received")
     ]
     assert right <= 1280
     assert wide <= 0
     assert "'must': " in first
-    assert f"turns-1@{socket.gethostname()}" in first or "@" in first
+    assert f"@{socket.gethostname()}" in first
 
 
 def test_task_page_shows_all_arguments(shop: Shop) -> None:

@@ -80,7 +80,7 @@ class TurnsExecutor:
     def execute(self, lease: Lease) -> Summary:
         """Decides the chunk's turns; the last commit gives the chunk back, which closes it if all is done."""
         summary = Summary(
-            must=0, should=0, skip=0, errors=0, decided=0, threads=0, retried=0, chunk=lease.chunk
+            errors=0, must=0, should=0, skip=0, decided=0, threads=0, retried=0, chunk=lease.chunk
         )
         is_over = False
         while not is_over:
