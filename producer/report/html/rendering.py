@@ -66,8 +66,8 @@ def fill(template: str, macro: str, *arguments: Any) -> bytes:
         macro: its name.
         arguments: what the macro takes.
 
-    >>> fill("html/parts.html.j2", "said", "<b>", Text("\x1b\ud800"))
-    b'<div class="said"><h4>&lt;b&gt;</h4><pre>\xe2\x90\x9b\\ud800</pre></div>\n'
+    >>> fill("html/viewer.html.j2", "cmd", "<b>\x1b\ud800")
+    b'<div class="cmd"><pre data-copy data-key="y">&lt;b&gt;\xe2\x90\x9b\\ud800</pre></div>'
     """
     return _encoded(str(getattr(_module(template), macro)(*arguments)))
 

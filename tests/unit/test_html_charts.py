@@ -1,38 +1,13 @@
-"""The frame and the charts of HTML reports, whatever they report."""
+"""The charts of HTML reports, whatever they report."""
 
 import random
 import re
 from typing import Final
 
 from producer.report.html.charts import HEIGHT, LEFT, WIDTH, Point, Series, bars, scatter, stacked
-from producer.report.html.page import Text, Tile, begin, chunked, end, fill
 
-NAME: Final = "</title><script>x</script>\ud800\x00\u2028"
 WIDEST_SIGN: Final = 6.4
 """Units of an axis that a sign of a label takes, on average at most."""
-
-
-def test_a_frame_holds_whatever_it_is_given() -> None:
-    """Markup, half surrogate pairs and control characters are shown in each place, and end nothing."""
-    tile = Tile(NAME, NAME, NAME, link="#x")
-    text = (
-        begin(NAME, NAME, is_good=None, remarks=[NAME], tiles=[tile], badge=NAME, about=NAME)
-        + end([(NAME, NAME)])
-    ).decode()
-    assert text.count("<script") == text.count("</title>") == 1
-    assert text.count("\\ud800\u2400") == 11
-    assert "\x00" not in text
-    assert fill("html/parts.html.j2", "said", "", Text("a", 5_000)).count(b"5,000 characters more") == 1
-
-
-def test_items_stand_in_chunks_of_a_hundred() -> None:
-    """Every chunk is opened and closed, and no item is lost."""
-    for number in (0, 1, 100, 101, 250):
-        text = b"".join(chunked([b"<i></i>"] * number))
-        chunks = re.findall(rb"<div data-chunk>((?:<i></i>)*)</div>", text)
-        assert [len(chunk) // 7 for chunk in chunks] == [
-            min(100, number - at) for at in range(0, number, 100)
-        ]
 
 
 def test_names_in_a_scatter_stay_apart() -> None:
