@@ -49,7 +49,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "rank": "Rank the models of a run by comparing their answers in pairs.",
         "dead": "Inspect, retry or discard failed items.",
         "threads": "List, show or remove the state of conversation threads.",
-        "limits": "What may be sent to models and APIs, and where they stand.",
+        "limits": "Show and change rate limits of models and APIs.",
         "cache": "Inspect or clear cached answers.",
     },
     "Help": {
@@ -138,7 +138,7 @@ class LazyGroup(ProctorGroup):
 def proctor() -> None:
     """Evaluate conversations, models and RAG APIs: a file in, results out.
 
-    Start with `proctor demo`, then `proctor run FILE`. A RUN is named by its id, a unique beginning of it,
+    Start with `proctor demo`, then `proctor run FILE`. A RUN is named by its id, a unique prefix of it,
     `last` for the newest run, or `last~1` for the one before it.
     """
 

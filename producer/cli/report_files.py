@@ -71,7 +71,8 @@ def _format_of(path: Path) -> str:
     found = _OF_SUFFIX.get(path.suffix.lower())
     if found is None:
         raise UsageError(
-            f"{path}: its suffix names no format", hint=f"end it in {', '.join(_OF_SUFFIX)}, or add --export"
+            f"{path}: unknown report format",
+            hint=f"the suffix must be one of {', '.join(_OF_SUFFIX)}, or add --export",
         )
     return found
 

@@ -124,7 +124,7 @@ def _nearest_file(path: Path) -> str:
     return (
         f"did you mean {path.parent / close[0]}?"
         if close
-        else "check the name; relative paths count from the current folder"
+        else "check the name; relative paths start at the current folder"
     )
 
 

@@ -49,7 +49,7 @@ def test_queries_are_filtered_and_opened(browser: Browser, queries: str, artifac
     browser.look(width=1440, height=1000)
     browser.click(".chip[data-value=failed]")
     says(browser, SHOWN, "4 of 11 queries")
-    browser.click(".reason[data-value='sign of invention found']")
+    browser.click(".reason[data-value='forbidden keyword found']")
     says(browser, SHOWN, "1 of 11 queries")
     browser.evaluate("(location.hash = '#')")
     browser.click("#bycheck a[href*='required']")

@@ -110,8 +110,8 @@ def command(
     """Compare run B with the earlier run A; each is a run's id, or its report as JSON or JSON Lines.
 
     Items are paired by query id, by case, model and prompt, or by thread and message. With --by, two
-    prompts or two models of one run are compared instead. One broken case is no
-    regression: McNemar's test over the pairs decides, at the level of --level.
+    prompts or two models of one run are compared instead. One broken case alone is not a
+    regression: McNemar's test over all pairs decides, at the significance level --level.
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.report_files import plan_files  # noqa: PLC0415 - same
@@ -158,7 +158,9 @@ def _sides(session: Session, choice: _Choice, resources: ExitStack) -> tuple[_Ch
 
     a, b, by = choice.a, choice.b, choice.by
     if by is None and (b is None or choice.pair):
-        raise UsageError("compare needs two runs, or one and --by", hint="proctor compare RUN --by prompt")
+        raise UsageError(
+            "compare needs two runs, or one run and --by", hint="proctor compare RUN --by prompt"
+        )
     if by is not None and b is not None:
         raise UsageError("--by compares within one run", hint=f"proctor compare {a} --by {by}")
     one = read_side(lambda: session, a, resources, tag=choice.tag)

@@ -96,9 +96,9 @@ def command(
 ) -> int:
     """Evaluate FILE (`-`: stdin): submit it, run it, follow it and report.
 
-    Without a URL it uses the embedded Redis of the data folder. Workers are started here only when none is
-    alive for this kind of file, and stopped at the end. Ctrl-C stops them within some seconds, writes the
-    reports of what is done, and keeps the run.
+    Without --redis or PROCTOR_REDIS_URL, it uses the embedded Redis of the data folder. Workers are started
+    here only when none is alive for this kind of file, and stopped at the end. Ctrl-C stops them within
+    seconds, writes the reports of what is done, and keeps the run.
     """
     from producer.aggregate.gates import check_gates, parse_gate  # noqa: PLC0415 - start-up: only gates need it
     from producer.cli import checking, work  # noqa: PLC0415 - start-up: `--help` must not load redis and pydantic

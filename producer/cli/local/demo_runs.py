@@ -80,7 +80,7 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
 def _decide(session: Session, reports: Path | None) -> tuple[int, str]:
     """Runs the example turns and explains some of their decisions; returns the exit code and the run's id."""
     output = session.output
-    output.note("deciding the example conversations with a Redis and workers of our own")
+    output.note("deciding the turns of the example conversations, with an embedded Redis and workers")
     with _example("turns.jsonl") as path:
         code, run = _run(session, path, reports, processes=PROCESSES)
         if not session.options.json and not session.options.quiet:
@@ -93,13 +93,13 @@ def _decide(session: Session, reports: Path | None) -> tuple[int, str]:
 
 def _show_outputs(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
     """Runs the packaged bench without criteria; returns as `_decide` does."""
-    _begin(session, "showing what two sample models answer side by side")
+    _begin(session, "showing the answers of two sample models side by side")
     return _run_bench(session, "freeform.yaml", url, reports)
 
 
 def _evaluate(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
     """Sends the packaged queries to the sample API; returns as `_decide` does."""
-    _begin(session, "putting fifty queries to a sample API of our own, on loopback")
+    _begin(session, "sending fifty queries to a local sample API")
     choice = SubmitChoice(
         queries=QueryOptions(api_url=url, delay=0), selection=SelectionOptions(concurrency=TOGETHER)
     )
@@ -110,7 +110,7 @@ def _evaluate(session: Session, url: str, reports: Path | None) -> tuple[int, st
 
 def _validate(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
     """Runs the packaged bench; one model fails cases on purpose. Returns as `_decide` does."""
-    _begin(session, "validating what two sample models answer; one of them is hasty, and fails")
+    _begin(session, "validating the answers of two sample models; one of them fails on purpose")
     return _run_bench(session, "bench.config.yaml", url, reports)
 
 

@@ -61,7 +61,7 @@ class CaseOptions:
         multiple=True,
         metavar="ID",
         shell_complete=complete_cases,
-        help="Cases: only this one, by its id or its number from 1; may be repeated.",
+        help="Cases: only this case, by its id or its number from 1; may be repeated.",
     )
 
 
@@ -72,7 +72,7 @@ class SelectionOptions:
     containing: str | None = option(
         "-k",
         metavar="TEXT",
-        help="Queries, cases: only those with this in their id or text, in any case of letters.",
+        help="Queries, cases: only those with this in their id or text; case-insensitive.",
     )
     first: int | None = option(
         "--first", type=click.IntRange(1), metavar="N", help="Queries, cases: only the first N."

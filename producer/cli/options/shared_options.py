@@ -169,7 +169,7 @@ def notify_option(function: F) -> F:
     return click.option(
         "--notify",
         metavar="URL",
-        help="Post the summary to this webhook at the end of the run; env:VARIABLE names where the URL is.",
+        help="Post the summary to this webhook at the end of the run; env:VARIABLE reads it from a variable.",
     )(function)  # fmt: skip - one option, one paragraph
 
 

@@ -1,6 +1,6 @@
 """The matrix of the HTML report of cases: a row for each case, a cell for each model and prompt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, Final
@@ -12,7 +12,7 @@ from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import reason_of
 from producer.report.cases.wording import seconds
 from producer.report.cells import plain
-from producer.report.html.rendering import fill, markup, middle_cut, readable, text_limit
+from producer.report.html.rendering import Text, fill, markup, middle_cut, readable, text_limit
 from producer.report.html.spool import Spool
 from producer.report.html.viewer import MOST_VALUES, Group, Row, Rows
 from shared.contracts.case_run import CasePayload, CaseRun
@@ -83,6 +83,8 @@ class Matrix:
         self._seen = set[int]()
         self.error_kinds = set[str]()
         """Kinds of reasons why there is no verdict."""
+        self.has_cut = False
+        """Whether a text was longer than `limit`."""
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -94,6 +96,8 @@ class Matrix:
         item, reason = case.item, reason_of(case)
         column = self._columns.setdefault((item.model, item.prompt_id or ""), len(self._columns))
         shown = answer_of(case, self._run, self.limit, run_id=self._run_id, is_freeform=self._is_freeform)
+        self._note_cuts([said.text for said in shown["asked"] + shown["answered"]])
+        self._note_cuts([text for _, text in shown["good"]])
         letter, (gist, is_code) = shown["letter"], gist_of(case, is_freeform=self._is_freeform)
         is_told = reason is not None and not (self._is_freeform and letter == "n")
         answer = Answer(
@@ -155,9 +159,14 @@ class Matrix:
             said = " · ".join(f"{name}: {value}" for name, value in item.vars.items())
         number = f"case {item.case + 1}" if item.id else ""
         asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit))
+        self._note_cuts([said.text for said in asked])
         return fill(
             TEMPLATE, "lead", title_of(item), number, plain(said, ASKED_CHARS), item.tags, asked
         ).decode()
+
+    def _note_cuts(self, texts: Iterable[Text]) -> None:
+        """Remembers whether one of some texts was cut."""
+        self.has_cut = self.has_cut or any(text.left for text in texts)
 
     def _groups(self, order: Sequence[Column]) -> Sequence[Group]:
         """Names the groups of rows."""

@@ -271,7 +271,7 @@ def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> 
     if best["pass_rate"] == second["pass_rate"]:
         return [*told, f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]
     test = mcnemar(pairs.first, pairs.second)
-    lead = f"{names[0]} leads with {scores[0]} before {names[1]} with {scores[1]}"
+    lead = f"{names[0]} leads with {scores[0]}, ahead of {names[1]} with {scores[1]}"
     if len(order) != len(models) or not pairs.both:  # answers to several prompts are not independent
         return [*told, f"{lead}."]
     if test.p_value < SIGNIFICANT:

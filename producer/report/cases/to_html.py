@@ -130,8 +130,13 @@ class CasesHtmlReport:
         return Head(len(order), metrics, title, notes, "Cases")
 
     def _note(self, rows: Rows) -> tuple[str, str]:
-        """Says what the page leaves out, and the command that has all of it."""
-        told = f"Texts longer than {self._matrix.limit:,} characters are cut"
-        if rows.left:
-            told += f", and {plural(rows.left, 'case')} {'is' if rows.left == 1 else 'are'} not shown"
-        return f"{told}. Whole:", f"proctor results {self._info.run} --format jsonl"
+        """Says what the page leaves out, and the command that has all of it; empty if nothing is left out."""
+        told = [f"texts longer than {self._matrix.limit:,} characters are cut"] * self._matrix.has_cut
+        told += [f"{plural(rows.left, 'case')} {'is' if rows.left == 1 else 'are'} not shown"] * bool(
+            rows.left
+        )
+        if not told:
+            return "", ""
+        text = " and ".join(told)
+        command = f"proctor results {self._info.run} --format jsonl"
+        return f"{text[0].upper()}{text[1:]}. Full results:", command

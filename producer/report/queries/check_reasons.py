@@ -19,7 +19,7 @@ FAILED: Final = "fail"
 NOT_APPLICABLE: Final = "N/A"
 REASON_OF_CHECK: Final[Mapping[str, str]] = {
     "must_contain": "required keywords missing",
-    "must_not_contain": "sign of invention found",
+    "must_not_contain": "forbidden keyword found",
     "expected_docs": "expected document not retrieved",
     "citation_present": "nothing cited",
     "oos_handling": "out of scope, but not declined",
@@ -115,7 +115,7 @@ def _keywords(check: Check) -> str:
 def _forbidden(check: Check) -> str:
     """What `must_not_contain` found."""
     found = _quoted(check.get("found"))
-    return f"contains {found}" if found else "no sign of invention"
+    return f"contains {found}" if found else "no forbidden keyword"
 
 
 def _documents(check: Check) -> str:

@@ -144,7 +144,7 @@ def _passed(document: Mapping[str, Any]) -> Metric:
     """The card of queries that passed all checks: of those with an answer, and of all."""
     counts, has_answer = document["counts"], answered(document)
     rate = wilson(counts["passed"], has_answer)
-    facts = [Fact(f"{counts['passed']:,} of {has_answer:,} answered")] * bool(has_answer)
+    facts = [Fact(f"{counts['passed']:,} of {has_answer:,} answers")] * bool(has_answer)
     if has_answer != counts["total"] and has_answer:
         facts.append(Fact(f"{percent(counts['passed'], counts['total'])} of all {counts['total']:,}"))
     facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])

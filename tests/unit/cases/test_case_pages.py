@@ -112,8 +112,19 @@ def test_a_page_shows_so_many_cases_failures_before_passes(
     monkeypatch.setattr(html_rows, "MOST_ROWS", 4)
     text = page(tmp_path, list(rows_of(MODELS, 6, (GOOD, WRONG, GOOD, GOOD, GOOD, GOOD))))
     assert list(rows_of_page(text)) == ["c2", "c1", "c3", "c4"]
-    assert "2 cases are not shown. Whole: <code>proctor results run-1 --format jsonl</code>" in text
+    assert "2 cases are not shown. Full results: <code>proctor results run-1 --format jsonl</code>" in text
     assert "10 of 12 passed, 2 failed" in text
+
+
+@pytest.mark.parametrize("mode", ["standard", "freeform"])
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_page_says_that_texts_are_cut_only_if_one_is(tmp_path: Path, mode: Any, left: int) -> None:
+    """The notice names the command that prints whole results; a page that has everything has no notice."""
+    row = item_row(0, CasePayload(0, MODELS[0], "ask"), "a" * (20_000 + left), ms=5, cost=None)
+    text = page(tmp_path, [row], mode=mode)
+    told = "Texts longer than 20,000 characters are cut. Full results: <code>proctor results run-1"
+    assert (told in text) == bool(left)
+    assert ("Full results:" in text) == bool(left)
 
 
 def test_a_freeform_page_shows_so_many_prompts_with_all_their_outputs(
@@ -238,7 +249,7 @@ def test_chance_is_named(tmp_path: Path) -> None:
     outputs = [GOOD] * 12 + [GOOD, WRONG, *[GOOD] * 10]
     text = page(tmp_path, list(rows_of(MODELS, 12, outputs)))
     assert (
-        "acme/quick leads with 12 of 12 before acme/careful with 11 of 12, "
+        "acme/quick leads with 12 of 12, ahead of acme/careful with 11 of 12, "
         "but 12 cases cannot tell them apart (p = 0.50)."
     ) in text
     text = page(tmp_path, list(rows_of(MODELS, 12, [GOOD] * 12 + [WRONG] * 12)))

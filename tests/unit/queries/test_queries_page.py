@@ -153,7 +153,7 @@ def test_metrics_stand_once_with_interval_and_target(tmp_path: Path) -> None:
         "Mean latency 1,200 ms target < 5,000 ms ✓ met P50 1,200 ms, P95 1,200 ms 100.0 % under 5 s"
     )
     assert card(text, "Passed") == (
-        "Passed 50.0 % 95 %: 22 to 78 4 of 8 answered 36.4 % of all 11 ✗ 4 failed ! 1 no answer"
+        "Passed 50.0 % 95 %: 22 to 78 4 of 8 answers 36.4 % of all 11 ✗ 4 failed ! 1 no answer"
     )
     assert text.count("Mean latency") == text.count("Citation accuracy") == 1
     assert 'aria-label="83.3 %, 95 % interval 43.6 to 97.0 %"' in text
@@ -251,7 +251,7 @@ def test_a_query_is_shown_with_all_that_came_back(tmp_path: Path) -> None:
     assert checks[:3] == [
         '✗ failed must_contain lacks "yes" (0 of 1 keyword found)',
         "✗ failed expected_docs did not retrieve BK-01",
-        "✓ passed must_not_contain no sign of invention",
+        "✓ passed must_not_contain no forbidden keyword",
     ]
     text = words(body)
     assert "Not applicable: oos_handling (in scope)" in text
@@ -293,7 +293,7 @@ def test_checks_say_what_they_found() -> None:
     reasons = {check.name: (check.word, check.reason) for check in found_by_checks(declined)}
     assert reasons == {
         "must_contain": ("pass", "no keyword required"),
-        "must_not_contain": ("pass", "no sign of invention"),
+        "must_not_contain": ("pass", "no forbidden keyword"),
         "expected_docs": ("pass", "no document expected"),
         "citation_present": ("N/A", "No chunks retrieved — citation N/A"),
         "oos_handling": ("pass", 'declined with "cannot help"'),
