@@ -7,6 +7,7 @@ again, and Sentinel's.
 from json import JSONDecodeError
 from typing import Any
 
+from kombu import transport
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as lists
 
@@ -123,3 +124,5 @@ def guard_transports() -> None:
     for scheme in ("redis", "rediss"):
         TRANSPORT_ALIASES[scheme] = f"{__name__}:{GuardedTransport.__name__}"
     TRANSPORT_ALIASES["sentinel"] = f"{__name__}:{GuardedSentinelTransport.__name__}"
+    # kombu keeps the class of each scheme that has connected before, and would not look here again.
+    vars(transport)["_transport_cache"].clear()  # private: kombu 5.7 has no other way

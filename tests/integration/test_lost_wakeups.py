@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kombu import Connection, Consumer, Message
 from kombu.transport import TRANSPORT_ALIASES
+from kombu.transport import redis as lists
 from redis.exceptions import ResponseError
 
 from shared import keys
@@ -258,6 +259,7 @@ def test_a_refused_acknowledgement_holds_no_place(
     """A channel that may hold one message takes the next one, though the first cannot be acknowledged."""
     for scheme, transport in TRANSPORT_ALIASES.items():
         monkeypatch.setitem(TRANSPORT_ALIASES, scheme, transport)  # they are as before after the test
+    monkeypatch.setattr("kombu.transport._transport_cache", {"redis": lists.Transport})  # it has connected
     guard_transports()
     server, taken = new_redis_server(), list[str]()
     broker = Connection(f"redis+socket://{server.socket}")
