@@ -45,6 +45,7 @@ proctor demo -q -o pages
 proctor run examples/prompts.yaml --api-base $MODELS -q -o pages/prompts.html || true
 proctor run {BENCH} --api-base $MODELS -m openai/gpt-4o-mini -q -o before.json || true
 proctor run {BENCH} --api-base $MODELS -m anthropic/claude-haiku-4-5 -q -o after.json
+proctor compare before.json after.json -q -o pages/compare.html
 proctor run {BASELINES} --api-url $API --concurrency 8 -q || true
 proctor run examples/turns.jsonl -q
 """
@@ -52,7 +53,8 @@ proctor run examples/turns.jsonl -q
 
 PAGES: Final = (
     Page("bench", 900),
-    Page("prompts", 900),
+    Page("prompts", 900, "open=c2.2"),
+    Page("compare", 900),
     Page("freeform", 900),
     Page("evaluation_baselines", 900),
     Page("turns", 900),

@@ -273,7 +273,7 @@ def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> 
     test = mcnemar(pairs.first, pairs.second)
     lead = f"{names[0]} leads with {scores[0]}, ahead of {names[1]} with {scores[1]}"
     if len(order) != len(models) or not pairs.both:  # answers to several prompts are not independent
-        return [*told, f"{lead}."]
+        return [*told, f"{lead}; not tested, because answers to several prompts are not independent."]
     if test.p_value < SIGNIFICANT:
         return [*told, f"{lead}, more than chance explains (p = {max(test.p_value, 0.001):.3f})."]
     cases = plural(pairs.both, "case")
