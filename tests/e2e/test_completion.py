@@ -64,6 +64,7 @@ def test_a_shell_completes(shell: str, cli: Cli, bare_env: dict[str, str], folde
     """Commands, files, cases, models, runs and schemas are completed at the press of Tab."""
     require_tool(shell)
     run = cli("submit", ROOT / "examples" / "turns.jsonl", "-q").out.strip()
+    cli.start("status", "--watch").wait_for("workers 0")  # keeps the server running
     env = environment({**bare_env, "PROCTOR_DATA_DIR": cli.processes.env["PROCTOR_DATA_DIR"]}, folder)
     with Pane(SHELLS[shell], columns=140, rows=50, cwd=folder, env=env) as pane:
         pane.type(READY[shell])

@@ -80,7 +80,7 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
 def _decide(session: Session, reports: Path | None) -> tuple[int, str]:
     """Runs the example turns and explains some of their decisions; returns the exit code and the run's id."""
     output = session.output
-    output.note("deciding the turns of the example conversations, with an embedded Redis and workers")
+    output.note("deciding the turns of example conversations with an embedded Redis and workers")
     with _example("turns.jsonl") as path:
         code, run = _run(session, path, reports, processes=PROCESSES)
         if not session.options.json and not session.options.quiet:
