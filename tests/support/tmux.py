@@ -65,6 +65,16 @@ class Pane:
         eventually(seen, within_s)
         return self.screen()
 
+    def clear_line(self, text: str, within_s: float = 30.0) -> None:
+        """Empties the line and waits until its text is gone; after Ctrl-C keys that are typed may be lost."""
+        self.press("C-u")
+
+        def gone() -> None:
+            """Looks once."""
+            assert text not in "\n".join(self.screen())
+
+        eventually(gone, within_s)
+
     def _do(self, *arguments: str) -> str:
         """Runs one command of tmux."""
         command = [self._tmux, "-L", "test", *arguments]
