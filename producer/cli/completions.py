@@ -4,15 +4,12 @@ Each press of Tab starts a process, so that nothing heavy is imported: run ids a
 from a server that runs already; names in a bench by the YAML parser alone; names of schemas from source.
 """
 
-import csv
 import json
 import os
 import re
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +19,8 @@ from click.shell_completion import CompletionItem, shell_complete, split_arg_str
 from producer.cli.options.global_options import GlobalOptions
 
 if TYPE_CHECKING:
+    import socket
+
     from shared.server.redis_url import RedisUrl
     from shared.settings import Settings
 
@@ -158,6 +157,9 @@ def _data_rows(bench: Mapping[str, Any], path: Path | None) -> Iterator[Any]:
     named = bench.get("test_cases_file")
     if path is None or not isinstance(named, str):
         return
+    import csv  # noqa: PLC0415 - start-up: every command imports this module
+    from io import StringIO  # noqa: PLC0415 - same
+
     text = _text_of(path.parent / named)
     with suppress(csv.Error, ValueError):
         if named.lower().endswith(".csv"):
@@ -222,8 +224,10 @@ def _ids_at(url: "RedisUrl") -> list[str]:
     return _ids_through(_connected(url.path if url.scheme == "unix" else url.hosts[0]), first)
 
 
-def _connected(place: str | tuple[str, int]) -> socket.socket:
+def _connected(place: str | tuple[str, int]) -> "socket.socket":
     """Connects to a unix socket or a port."""
+    import socket  # noqa: PLC0415 - start-up: every command imports this module
+
     if not isinstance(place, str):
         return socket.create_connection(place, timeout=PATIENCE_S)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -236,7 +240,7 @@ def _connected(place: str | tuple[str, int]) -> socket.socket:
     return connection
 
 
-def _ids_through(connection: socket.socket, first: list[list[str]]) -> list[str]:
+def _ids_through(connection: "socket.socket", first: list[list[str]]) -> list[str]:
     """Asks for the newest runs in the protocol of Redis.
 
     Raises:
