@@ -1,4 +1,4 @@
-"""Writes numbers for people: thousands, sizes, durations, rates."""
+"""Writes numbers and notes for people: thousands, sizes, durations, rates, sentences."""
 
 from typing import Final
 
@@ -107,3 +107,12 @@ def share(part: int, whole: int) -> str:
     ('99 %', '33 %', '0 %')
     """
     return f"{100 * part // whole if whole else 0} %"
+
+
+def sentence_of(text: str) -> str:
+    """Makes a sentence of a note.
+
+    >>> sentence_of("partial: from Q-07")
+    'Partial: from Q-07.'
+    """
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."

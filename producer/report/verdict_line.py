@@ -37,14 +37,22 @@ def verdict_of(document: Mapping[str, Any]) -> Verdict:
     Args:
         document: as `producer.document` makes it; its state may also be `interrupted`.
     """
+    outcome = kinds.of(kind_named(document["kind"])).screen.load().outcome(document)
+    mark, style = _mark(document)
+    return Verdict(mark, style, ", ".join([outcome, *shortfalls(document)]))
+
+
+def shortfalls(document: Mapping[str, Any]) -> list[str]:
+    """Names what kept a run of any kind from being whole: errors, skipped items, gates.
+
+    >>> shortfalls({"counts": {"error": 1, "skipped": 2}, "gates": [{"met": False}]})
+    ['1 error', '2 skipped', '1 gate failed']
+    """
     counts = document["counts"]
     missed = sum(not gate["met"] for gate in document.get("gates", ()))
-    parts = [kinds.of(kind_named(document["kind"])).screen.load().outcome(document)]
-    parts += [plural(counts["error"], "error")] * bool(counts["error"])
-    parts += [f"{counts['skipped']:,} skipped"] * bool(counts["skipped"])
-    parts += [f"{plural(missed, 'gate')} failed"] * bool(missed)
-    mark, style = _mark(document)
-    return Verdict(mark, style, ", ".join(parts))
+    named = [plural(counts["error"], "error")] * bool(counts["error"])
+    named += [f"{counts['skipped']:,} skipped"] * bool(counts["skipped"])
+    return named + [f"{plural(missed, 'gate')} failed"] * bool(missed)
 
 
 def rated(counts: Mapping[str, int]) -> str:

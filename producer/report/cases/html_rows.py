@@ -12,9 +12,10 @@ from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import reason_of
 from producer.report.cases.wording import seconds
 from producer.report.cells import plain
-from producer.report.html.rendering import Text, fill, markup, middle_cut, readable, text_limit
+from producer.report.html.rendering import Text, fill, markup, readable, text_limit
 from producer.report.html.spool import Spool
 from producer.report.html.viewer import MOST_VALUES, Group, Row, Rows
+from producer.tables import cut_middle
 from shared.contracts.case_run import CasePayload, CaseRun
 
 TEMPLATE: Final = "cases/page.html.j2"
@@ -208,12 +209,12 @@ def name_of(column: Column) -> str:
     >>> name_of(("acme/quick", "terse")), name_of(("acme/quick", ""))
     ('acme/quick · terse', 'acme/quick')
     """
-    return " · ".join(middle_cut(part, NAME_CHARS) for part in column if part)
+    return " · ".join(cut_middle(part, NAME_CHARS) for part in column if part)
 
 
 def title_of(item: CasePayload) -> str:
     """Names a case by its id, or else by its number."""
-    return middle_cut(item.id or f"case {item.case + 1}", NAME_CHARS)
+    return cut_middle(item.id or f"case {item.case + 1}", NAME_CHARS)
 
 
 def _letter(answers: Sequence[Answer]) -> str:

@@ -10,14 +10,15 @@ from producer.report.cases.html_answer import SKIPPED
 from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
 from producer.report.cases.wording import by_latency, by_pass_rate, dollars, percent, remarks, seconds
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
-from producer.report.html.rendering import markup, middle_cut
+from producer.report.html.rendering import markup
 from producer.report.html.viewer import Fact, Metric, Page
-from producer.report.turns.wording import verdict_line
-from producer.text import duration, plural
+from producer.report.verdict_line import shortfalls
+from producer.tables import cut_middle
+from producer.text import duration, plural, sentence_of
 from shared import __version__
 from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import CaseStatus
-from shared.names import FINAL_STATES
+from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo
 
 PER: Final = 1_000
@@ -108,7 +109,7 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
     facts.append(Fact("cost", dollars(found["cost_usd"])))
     facts += [Fact(f"✗ {found['failed']:,} failed", tone="f")] * bool(found["failed"])
     facts += [Fact(f"! {plural(found['errors'], 'error')}", tone="e")] * bool(found["errors"])
-    metric = Metric(middle_cut(name, NAME_PARTS), "no answers", middle_cut(over, NAME_PARTS), facts=facts)
+    metric = Metric(cut_middle(name, NAME_PARTS), "no answers", cut_middle(over, NAME_PARTS), facts=facts)
     if not rate["n"]:
         return metric
     interval = f"95 %: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}"
@@ -256,33 +257,31 @@ def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
         judged = counts["passed"] + counts["failed"] + counts["error"]
         told = [f"{counts['passed']:,} of {judged:,} passed"]
         told += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-    return verdict_line(document, told)
+    state = [document["state"]] * (document["state"] != RunState.FINISHED)
+    return ", ".join([*state, *told, *shortfalls(document)])
 
 
 def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> list[str]:
     """Says by how much a gate was missed, who leads, and whether chance explains the lead."""
-    told = [_sentence(gate_line(gate)) for gate in document.get("gates", ())]
+    told = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
     models = by_pass_rate(document)
     if len(models) < 2:  # noqa: PLR2004 - nobody leads alone
         return told
     best, second = models[:2]
-    names = [middle_cut(each["model"], NAME_CHARS) for each in (best, second)]
+    names = [cut_middle(each["model"], NAME_CHARS) for each in (best, second)]
     scores = [f"{each['passed']:,} of {each['rates']['pass_rate']['n']:,}" for each in (best, second)]
     if best["pass_rate"] == second["pass_rate"]:
         return [*told, f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]
     test = mcnemar(pairs.first, pairs.second)
     lead = f"{names[0]} leads with {scores[0]}, ahead of {names[1]} with {scores[1]}"
-    if len(order) != len(models) or not pairs.both:  # answers to several prompts are not independent
+    if len(order) != len(models):
         return [*told, f"{lead}; not tested, because answers to several prompts are not independent."]
+    if not pairs.both:
+        return [*told, f"{lead}."]
     if test.p_value < SIGNIFICANT:
         return [*told, f"{lead}, more than chance explains (p = {max(test.p_value, 0.001):.3f})."]
     cases = plural(pairs.both, "case")
     return [*told, f"{lead}, but {cases} cannot tell them apart (p = {test.p_value:.2f})."]
-
-
-def _sentence(text: str) -> str:
-    """Makes a sentence of a remark."""
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]:

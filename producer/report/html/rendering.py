@@ -47,15 +47,6 @@ def cut(text: str, limit: int = TEXT_CHARS) -> Text:
     return Text(text[:limit], max(0, len(text) - limit))
 
 
-def middle_cut(text: str, most: int) -> str:
-    """Shortens a name in its middle: names of models often differ only at their ends.
-
-    >>> middle_cut("acme/a-very-long-name-20260101", 15)
-    'acme/a-…0260101'
-    """
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
-
-
 def fill(template: str, macro: str, *arguments: Any) -> bytes:
     r"""Fills in one macro of a template; every text is escaped.
 

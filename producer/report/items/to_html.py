@@ -26,7 +26,7 @@ from producer.report.html.viewer import (
 )
 from producer.report.items.opened_rows import COLUMNS, OpenedItem, cells_of, opened
 from producer.report.items.terminal import headline
-from producer.text import cost, duration, plural
+from producer.text import cost, duration, plural, sentence_of
 from shared import __version__
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, ItemRow
@@ -84,7 +84,7 @@ class ItemsHtmlReport:
         """Yields the page from top to bottom."""
         info = self._info
         tone, verdict = verdict_of(document, self._noun)
-        why = [f"{line[:1].upper()}{line[1:]}." for line in map(gate_line, document.get("gates", ()))]
+        why = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
         retried = document["summary"].get("retried", 0)
         meta = [headline(document), *[f"{retried:,} tried again"] * bool(retried)]
         name = plain(info.source) or info.run

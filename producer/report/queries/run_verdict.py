@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import gate_line
 from producer.aggregate.queries import Target, targets
-from producer.text import plural
+from producer.text import plural, sentence_of
 from shared.names import FINAL_STATES, RunState
 
 PASSED: Final = "p"
@@ -90,15 +90,6 @@ def wanted(target: Target) -> str:
     ('≥ 40 %', '< 5,000 ms')
     """
     return f"{'≥' if target.relation == '>=' else '<'} {_number(target, target.threshold, decimals=0)}"
-
-
-def sentence_of(text: str) -> str:
-    """Makes a sentence of a note.
-
-    >>> sentence_of("partial: from Q-07")
-    'Partial: from Q-07.'
-    """
-    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def _number(target: Target, number: float, *, decimals: int = 1) -> str:

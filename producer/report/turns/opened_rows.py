@@ -5,7 +5,7 @@ and its thread's state, and `result_line` writes them in the form of every other
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
@@ -34,8 +34,11 @@ class _Memento(Struct):
     arc: str
 
 
-class TurnResult(Struct, rename="camel"):
-    """The result of a turn, as far as tables show it."""
+M = TypeVar("M")
+
+
+class StoredResult(Struct, Generic[M], rename="camel"):
+    """The result of a turn, with as much of the memento as a reader needs."""
 
     thread_id: str
     message_id: str
@@ -46,8 +49,12 @@ class TurnResult(Struct, rename="camel"):
     reason: str
     source: str
     etag: str
-    memento: _Memento
+    memento: M
     response: str | None = None
+
+
+TurnResult: TypeAlias = StoredResult[_Memento]
+"""The result of a turn, as far as tables show it."""
 
 
 class TurnError(Struct):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.json import Decoder
 
-from producer.report.turns.opened_rows import ORDINARY, TurnError, result_line
+from producer.report.turns.opened_rows import ORDINARY, StoredResult, TurnError, result_line
 from producer.report.turns.to_traces import events
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE
 from shared.runs import TurnRow
@@ -75,20 +75,9 @@ class _Memento(Shape, kw_only=True):
     affect: _Affect
 
 
-class _Result(Struct, rename="camel"):
-    thread_id: str
-    message_id: str
-    decision: str | None
-    rule: int | None
-    peak_guardrail_active: bool
-    summary_updated: bool
-    reason: str
-    source: str
-    etag: str
-    memento: _Memento
-    response: str | None = None
+class _Result(StoredResult[_Memento], rename="camel"):
     call: Call | None = None
-    events: list[Event] = []
+    events: list[Event] = field(default_factory=list)
 
 
 class _ErrorLine(Struct):

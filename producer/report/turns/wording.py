@@ -1,6 +1,6 @@
 """The words that people read about a turns run, the same on the screen and in Markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.gates import gate_line
@@ -141,23 +141,3 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         remarked.append(("cost", "unknown"))
     tokens = [("tokens in", calls["prompt_tokens"]), ("tokens out", calls["completion_tokens"])]
     return remarked + [(word, f"{number:,}") for word, number in tokens if number]
-
-
-def verdict_line(document: Mapping[str, Any], first: Sequence[str]) -> str:
-    """Says in one line what counts of a run of any kind.
-
-    Args:
-        document: the run's.
-        first: what comes first for its kind.
-
-    >>> counts = {"error": 1, "skipped": 2}
-    >>> verdict_line({"state": "cancelled", "counts": counts}, ["3 of 6 passed"])
-    'cancelled, 3 of 6 passed, 1 error, 2 skipped'
-    """
-    counts = document["counts"]
-    missed = sum(not gate["met"] for gate in document.get("gates", ()))
-    words = [document["state"]] * (document["state"] != "finished") + [*first]
-    words += [plural(counts["error"], "error")] * bool(counts["error"])
-    words += [f"{counts['skipped']:,} skipped"] * bool(counts["skipped"])
-    words += [f"{plural(missed, 'gate')} failed"] * bool(missed)
-    return ", ".join(words)
