@@ -9,7 +9,7 @@ import pytest
 from producer.report.comparison.to_html import MOST_TEXTS, comparison_page
 from tests.support.browser import Browser
 from tests.support.comparisons import case_line, comparison
-from tests.support.eventually import eventually
+from tests.support.report_reading import counted, is_clean, opened
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +17,6 @@ HOSTILE: Final = (
     "</noscript></template></style></script><script>window.pwned = 1</script>"
     "<img src=x onerror='window.pwned = 2'><a href='javascript:window.pwned = 3'>x</a>{{ 7 * 7 }}"
 )
-BUDGET_S: Final = 15.0
 
 
 def written(path: Path, before: list[dict[str, Any]], after: list[dict[str, Any]], **options: Any) -> str:
@@ -54,25 +53,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return written(path, before, after, configurations=settings)
 
 
-def opened(browser: Browser, address: str) -> None:
-    """Loads a page anew: a new hash alone would load nothing."""
-    browser.open("about:blank")
-    browser.look()
-    browser.open(address)
-
-
-def shown(browser: Browser, told: str) -> None:
-    """Waits until the page says how much of it is shown."""
-
-    def is_told() -> None:
-        assert browser.texts("[data-shown]") == [told]
-
-    eventually(is_told, BUDGET_S)
-
-
-def is_clean(browser: Browser) -> None:
+def is_harmless(browser: Browser) -> None:
     """Asserts that nothing was complained of, nothing ran and nothing but files was asked for."""
-    assert browser.complaints() == []
+    is_clean(browser)
     assert browser.strangers() == []
     assert browser.evaluate("window.pwned") is None
 
@@ -101,17 +84,17 @@ def test_the_first_screen_says_what_changed(browser: Browser, page: str) -> None
     assert browser.texts("#p4 del") == []
     assert "may be the API and not the change" in browser.texts("#p2 .lead")[0]
     assert browser.texts(".left") == ["36 answers not shown: the same in both runs."]
-    is_clean(browser)
+    is_harmless(browser)
 
 
 def test_rows_are_filtered_and_opened(browser: Browser, page: str) -> None:
     """Chips, search and reasons; the panel has what was asked and both answers in full."""
     opened(browser, page)
-    shown(browser, "6 answers")
+    counted(browser, "6 answers")
     browser.click(".chip[data-value=broken]")
-    shown(browser, "3 of 6 answers")
+    counted(browser, "3 of 6 answers")
     browser.type("[data-q]", "how long")
-    shown(browser, "1 of 6 answers")
+    counted(browser, "1 of 6 answers")
     assert "became=broken" in browser.evaluate("location.hash")
     opened(browser, page)
     browser.click("#p3 .cell:last-of-type summary")
@@ -122,7 +105,7 @@ def test_rows_are_filtered_and_opened(browser: Browser, page: str) -> None:
     assert browser.evaluate(folded) == "none", "what is the same in both is folded in the row"
     browser.click("#p1 .cell summary")
     assert "How long?" in browser.texts("#panel")[0]
-    is_clean(browser)
+    is_harmless(browser)
 
 
 def test_it_is_read_without_a_script_and_printed(browser: Browser, page: str) -> None:
@@ -170,4 +153,4 @@ def test_pages_of_nothing_and_of_everything(
     assert head.endswith(
         "150 answers ended as before" if same else "B is worse: 150 answers broken, none fixed"
     )
-    is_clean(browser)
+    is_harmless(browser)

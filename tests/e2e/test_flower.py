@@ -51,6 +51,12 @@ class Shop:
         """Asserts that the tasks page lists a run."""
         assert any(run in row for row in self.rows("/tasks"))
 
+    def has_only(self, wanted: str, other: str) -> None:
+        """Asserts that the page, as it stands, lists tasks of one run and none of another."""
+        rows = self.browser.texts("table.dataTable tbody tr")
+        assert rows
+        assert all(wanted in row and other not in row for row in rows)
+
     def _filled(self) -> list[str]:
         rows = self.browser.texts("table.dataTable tbody tr")
         assert rows
@@ -115,13 +121,7 @@ def test_search_by_argument_finds_one_run(shop: Shop) -> None:
     wanted, other = shop.runs
     eventually(lambda: shop.has(other), PAGE_BUDGET_S)
     shop.browser.type(SEARCH, f"kwargs:run={wanted}")
-
-    def only_the_wanted() -> None:
-        rows = shop.browser.texts("table.dataTable tbody tr")
-        assert rows
-        assert all(wanted in row and other not in row for row in rows)
-
-    eventually(only_the_wanted, PAGE_BUDGET_S)
+    eventually(lambda: shop.has_only(wanted, other), PAGE_BUDGET_S)
 
 
 def test_search_by_the_beginning_of_a_run(shop: Shop) -> None:
@@ -130,13 +130,7 @@ def test_search_by_the_beginning_of_a_run(shop: Shop) -> None:
     apart = next(at for at, (one, two) in enumerate(zip(wanted, other, strict=True)) if one != two)
     eventually(lambda: shop.has(other), PAGE_BUDGET_S)
     shop.browser.type(SEARCH, wanted[: apart + 1])
-
-    def only_the_wanted() -> None:
-        rows = shop.browser.texts("table.dataTable tbody tr")
-        assert rows
-        assert all(wanted in row and other not in row for row in rows)
-
-    eventually(only_the_wanted, PAGE_BUDGET_S)
+    eventually(lambda: shop.has_only(wanted, other), PAGE_BUDGET_S)
 
 
 def test_tasks_fit_a_small_screen(shop: Shop) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.browser import Browser
 from tests.support.eventually import eventually
 from tests.support.query_results import answered, one_of_each
-from tests.support.report_reading import is_clean, opened
+from tests.support.report_reading import is_clean, opened, says
 from tests.support.run_pages import queries_run, query_rows, write_page
 
 pytestmark = pytest.mark.browser
@@ -30,11 +30,6 @@ def queries(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = query_rows(one_of_each(), never_sent=2)
     path = tmp_path_factory.mktemp("pages") / "queries.html"
     return write_page(path, queries_run(len(rows)), rows).as_uri()
-
-
-def says(browser: Browser, selector: str, *wanted: str) -> None:
-    """Asserts what elements say."""
-    assert browser.texts(selector) == list(wanted)
 
 
 def test_queries_are_filtered_and_opened(browser: Browser, queries: str, artifacts: Path) -> None:

@@ -11,7 +11,7 @@ from shared.contracts.case_run import CasePayload
 from tests.support.browser import Browser
 from tests.support.case_pages import GOOD, NO_JSON, WRONG, item_row, rows_of, run_info, write_page
 from tests.support.eventually import eventually
-from tests.support.report_reading import is_clean, opened
+from tests.support.report_reading import is_clean, opened, says
 
 pytestmark = pytest.mark.browser
 
@@ -35,11 +35,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of a report on three models and forty cases each."""
     path = tmp_path_factory.mktemp("pages") / "report.html"
     return write_page(path, run_info(MODELS, 40), list(rows_of(MODELS, 40, OUTPUTS))).as_uri()
-
-
-def says(browser: Browser, selector: str, *wanted: str) -> None:
-    """Asserts what elements say."""
-    assert browser.texts(selector) == list(wanted)
 
 
 def test_verdict_models_and_failures_are_on_the_first_screen(

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.support.browser import Browser
 from tests.support.conversations import felt, shape, signals
 from tests.support.eventually import eventually
+from tests.support.report_reading import counted, current, is_clean, opened, press
 from tests.support.run_pages import conversation, thread_rows, turns_run, with_messages, write_page
 
 pytestmark = pytest.mark.browser
@@ -34,48 +35,12 @@ def turns(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_page(path, turns_run(len(rows), threads=7), rows).as_uri()
 
 
-def opened(browser: Browser, address: str, **look: Any) -> None:
-    """Loads a page anew: a new hash alone would load nothing."""
-    browser.open("about:blank")
-    browser.look(**look)
-    browser.open(address)
-
-
-def counted(browser: Browser, told: str, within_s: float = 15.0) -> None:
-    """Waits until the page says how much of it is shown."""
-
-    def is_told() -> None:
-        assert browser.texts("[data-shown]") == [told]
-
-    eventually(is_told, within_s)
-
-
 def rows(browser: Browser) -> list[str]:
     """Ids of the rows that are shown, in their order."""
     found: list[str] = browser.evaluate(
         "Array.from(document.querySelectorAll('[data-row]'), (row) => row.id)"
     )
     return found
-
-
-def current(browser: Browser) -> Any:
-    """The row that is open, by the address."""
-    return browser.evaluate("new URLSearchParams(location.hash.slice(1)).get('open')")
-
-
-def press(browser: Browser, *keys: str) -> None:
-    """Presses keys, wherever the focus is."""
-    for key in keys:
-        browser.evaluate(
-            "(document.activeElement || document.body).dispatchEvent("
-            f"new KeyboardEvent('keydown', {{key: '{key}', bubbles: true, cancelable: true}}))"
-        )
-
-
-def is_clean(browser: Browser) -> None:
-    """Asserts that nothing was complained of and nothing but files was asked for."""
-    assert browser.complaints() == []
-    assert [url for url in browser.requests() if not url.startswith(("file:", "about:"))] == []
 
 
 def test_turns_are_filtered_and_sorted(browser: Browser, turns: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.eventually import eventually
-from tests.support.report_reading import is_clean, opened
+from tests.support.report_reading import current, is_clean, opened, press, says
 from tests.support.viewer_pages import write_rows
 
 pytestmark = pytest.mark.browser
@@ -27,25 +27,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of a page of twenty rows."""
     return write_rows(tmp_path_factory.mktemp("pages") / "rows.html", 20).as_uri()
-
-
-def says(browser: Browser, selector: str, *wanted: str) -> None:
-    """Asserts what elements say."""
-    assert browser.texts(selector) == list(wanted)
-
-
-def press(browser: Browser, *keys: str) -> None:
-    """Presses keys, wherever the focus is."""
-    for key in keys:
-        browser.evaluate(
-            "(document.activeElement || document.body).dispatchEvent("
-            f"new KeyboardEvent('keydown', {{key: '{key}', bubbles: true, cancelable: true}}))"
-        )
-
-
-def current(browser: Browser) -> Any:
-    """What is open, by the address."""
-    return browser.evaluate("new URLSearchParams(location.hash.slice(1)).get('open')")
 
 
 def test_rows_in_sight_are_elements_and_the_scroll_bar_is_true(browser: Browser, page: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from producer.cli.main import run
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.submit import submit
@@ -33,3 +34,19 @@ def submitted(inline_worker: InlineWorker, tmp_path: Path) -> Callable[..., str]
         return submit(inline_worker.ledger, inline_worker, source, options=SubmitOptions(**options)).run
 
     return send
+
+
+@pytest.fixture
+def printed(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs one command line here and returns what it printed."""
+    monkeypatch.setenv("PROCTOR_REDIS_URL", redis_url)
+    monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path))
+
+    def call(*arguments: str) -> str:
+        capsys.readouterr()
+        run(list(arguments))
+        return capsys.readouterr().out
+
+    return call

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from producer.cli.main import run
 from tests.support.inline_worker import InlineWorker
 from tests.support.schemas import hold
 from tests.support.turn_files import turn_lines, write_turns
@@ -15,19 +14,9 @@ Told = Callable[..., Any]
 
 
 @pytest.fixture
-def said(
-    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
-    """Runs one command line here and returns what it printed."""
-    monkeypatch.setenv("PROCTOR_REDIS_URL", redis_url)
-    monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path))
-
-    def call(*arguments: str) -> str:
-        capsys.readouterr()
-        run([*arguments, "--yes"])
-        return capsys.readouterr().out
-
-    return call
+def said(printed: Callable[..., str]) -> Callable[..., str]:
+    """Runs one command line here, without questions, and returns what it printed."""
+    return lambda *arguments: printed(*arguments, "--yes")
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
 """`proctor threads` on a real server: what is listed, shown and removed, and what is left alone."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from producer.cli import thread_view
-from producer.cli.main import run as main
 from producer.cli.thread_view import last_turns, newest, view_of
 from shared.errors import RunStateError
 from shared.runs import threads
@@ -144,22 +142,6 @@ def test_threads_of_an_open_run_are_kept(
     with pytest.raises(RunStateError, match=f"in use by run {run}"):
         inline_worker.ledger.forget("shared", ["t0"])
     assert store.count("shared") == 1
-
-
-@pytest.fixture
-def printed(
-    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
-    """Runs one command line here and returns what it printed."""
-    monkeypatch.setenv("PROCTOR_REDIS_URL", redis_url)
-    monkeypatch.setenv("PROCTOR_DATA_DIR", str(tmp_path))
-
-    def call(*arguments: str) -> str:
-        capsys.readouterr()
-        main(list(arguments))
-        return capsys.readouterr().out
-
-    return call
 
 
 def test_a_thread_reads_as_a_conversation(decided: Submitted, printed: Callable[..., str]) -> None:

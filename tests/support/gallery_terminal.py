@@ -4,8 +4,6 @@ Part of `make gallery`.
 """
 
 import io
-import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,12 +12,12 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from tests.support.eventually import eventually
-from tests.support.tools import require_tool
+from tests.support.tmux import Pane
 
-ROWS: Final = 80
+ROWS: Final = 200
+"""More than any command of the gallery prints."""
 WITHIN_S: Final = 120.0
-ENDED: Final = "ENDED-WITH-CODE"
+ENDED: Final = "ENDED-HERE"
 
 THEME: Final = TerminalTheme(
     (0x19, 0x1B, 0x1F),
@@ -85,24 +83,10 @@ def photograph(screen: Screen, folder: Path, env: Mapping[str, str], target: Pat
     Raises:
         AssertionError: the command does not end within `WITHIN_S`.
     """
-    tmux = [require_tool("tmux"), "-S", str(folder / "tmux"), "-f", os.devnull]
-    script = f"clear; echo '$ {screen.command}'; {screen.command}; echo {ENDED} $?; exec sleep 600"
-    size = ["-x", str(screen.columns), "-y", str(ROWS)]
-    subprocess.run(
-        [*tmux, "new-session", "-d", *size, "bash", "-c", script], check=True, cwd=folder, env=dict(env)
-    )
-
-    def shown() -> str:
-        done = subprocess.run(
-            [*tmux, "capture-pane", "-e", "-p", "-S", "-"], check=True, capture_output=True, text=True
-        )
-        assert ENDED in done.stdout
-        return done.stdout
-
-    try:
-        text = eventually(shown, WITHIN_S).split(ENDED)[0].rstrip()
-    finally:
-        subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)
+    line = f"clear; echo '$ {screen.command}'; {screen.command}; echo {ENDED}"
+    with Pane(line, columns=screen.columns, rows=ROWS, cwd=folder, env=env) as pane:
+        pane.wait_for(ENDED, WITHIN_S)
+        text = "\n".join(pane.screen(escapes=True)).split(ENDED)[0].rstrip()
     console = Console(record=True, width=screen.columns, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(text))
     target.write_text(
