@@ -1,9 +1,7 @@
 """What the runbook of docs/operations.md says is done here, command by command, while a run is under way."""
 
 import signal
-import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -14,6 +12,7 @@ from tests.support.case_runs import bench
 from tests.support.eventually import eventually, stays
 from tests.support.invariants import let_ledger_time_pass
 from tests.support.model_server import ModelServer, Request, Say
+from tests.support.ports import free_port
 from tests.support.processes import Process, Processes
 from tests.support.redis_server import RedisServer
 from tests.support.runbook import entries, follow
@@ -39,13 +38,6 @@ OLD, NEW = "old-secret", "new-secret"
 def test_no_command_of_the_runbook_goes_untested() -> None:
     """Each shell block of the runbook is run by a test of this file."""
     assert {title: len(blocks) for title, blocks in entries().items() if blocks} == EXECUTED
-
-
-def free_port() -> int:
-    """A TCP port that nobody uses now."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def on_tcp(

@@ -14,6 +14,7 @@ from producer.sample_api.behaviour import parse_behaviour
 from producer.sample_api.server import in_background
 from tests.support.cli import Cli
 from tests.support.junit import read_junit
+from tests.support.ports import free_port
 from tests.support.query_desk import numbered
 from tests.support.schemas import hold
 from tests.support.scripted_api import ScriptedApi, Step
@@ -81,9 +82,9 @@ def test_missed_targets_are_exit_1(cli: Cli) -> None:
 
 def test_an_unreachable_api_is_exit_3_and_resumed_later(cli: Cli, few: Path) -> None:
     """Exit 3 with partial results; `resume` sends the rest once the API is back, and nothing twice."""
-    with ScriptedApi(lambda _query, _nth: Step(after_s=0.2)) as scripted:
-        url = scripted.url
-        process = cli.start("run", few, "--api-url", url, "--json")
+    port = free_port()
+    with ScriptedApi(lambda _query, _nth: Step(after_s=0.2), port=port) as scripted:
+        process = cli.start("run", few, "--api-url", scripted.url, "--json")
         cli.eventually(lambda: len(scripted.requests) == 3, 30)
     assert process.wait(30) == 3, process.said()
     document = json.loads(process.output)
@@ -97,7 +98,7 @@ def test_an_unreachable_api_is_exit_3_and_resumed_later(cli: Cli, few: Path) -> 
     again = cli("resume", run, "--json")
     assert again.code == 3, again
     assert json.loads(again.out)["counts"]["passed"] == document["counts"]["passed"]
-    with ScriptedApi(port=int(url.rpartition(":")[2])) as back:
+    with ScriptedApi(port=port) as back:
         ended = json.loads(cli("resume", run, "--json").out)
     assert ended["state"] == "finished"
     assert ended["counts"]["skipped"] == 0

@@ -19,6 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from shared.contracts.query_run import QueryRun
 from shared.upstream.failure_reasons import FailureReason
+from tests.support.ports import free_port
 from tests.support.query_results import baseline
 from worker.queries.verdict import query_result
 from worker.upstream.query_client import SendResult, build_request, send_once
@@ -103,12 +104,6 @@ def answered(
     """The bytes of a whole reply, or of one that promises more than it has."""
     size = len(body) if length is None else length
     return b"HTTP/1.1 " + status + b"\r\nContent-Length: %d\r\n" % size + more + b"\r\n" + body
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.mark.parametrize("resolver", [None, TwoAddresses, NoSuchHost])

@@ -19,9 +19,10 @@ from shared.server.client import parse_broker, probe_broker
 from tests.support.certificates import make_certificates
 from tests.support.eventually import eventually
 from tests.support.invariants import let_ledger_time_pass
+from tests.support.ports import free_port
 from tests.support.processes import Processes
 from tests.support.query_desk import numbered
-from tests.support.rabbit_server import RabbitServer, free_ports
+from tests.support.rabbit_server import RabbitServer
 from tests.support.scripted_api import ScriptedApi, Step
 from tests.support.smoke import Smoke
 
@@ -158,7 +159,7 @@ def test_a_refusal_is_no_outage(rabbit: RabbitServer, change: tuple[str, str]) -
 def test_tls_and_a_consumer_timeout(processes: Processes, redis_url: str, tmp_path: Path) -> None:
     """Over TLS with a client certificate: a chunk that takes longer than RabbitMQ waits is done once."""
     made = make_certificates(tmp_path)
-    [port] = free_ports(1)
+    port = free_port()
     options = "ssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n" + "".join(
         f"ssl_options.{name} = {path}\n"
         for name, path in (

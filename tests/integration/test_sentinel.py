@@ -1,9 +1,8 @@
 """A server behind sentinels is found by its master's name, by redis-py and Celery alike, with passwords."""
 
 import os
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,9 @@ from celery import Celery
 from shared.server.client import RedisTarget, resolve_target
 from shared.settings import Settings
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.processes import Processes
 from tests.support.redis_server import RedisServer, program_for_tests
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture

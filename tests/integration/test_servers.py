@@ -16,8 +16,8 @@ from shared.errors import RedisUnreachableError
 from shared.server.client import resolve_target
 from shared.settings import Settings
 from tests.support.certificates import make_certificates
+from tests.support.ports import free_port
 from tests.support.processes import Processes
-from tests.support.rabbit_server import free_ports
 from tests.support.redis_server import RedisServer
 from tests.support.sentinels import PASSWORD, Group, as_admin
 from tests.support.smoke import Smoke
@@ -31,7 +31,7 @@ def test_every_kind_runs_over_tcp_with_password_and_database(
     new_redis_server: NewServer, processes: Processes
 ) -> None:
     """The program under test: TCP, a password, database 3, and nothing in database 0."""
-    [port] = free_ports(1)
+    port = free_port()
     server = new_redis_server("--bind", "127.0.0.1", "--port", str(port))
     with server.client() as client:
         client.config_set("requirepass", PASSWORD)
@@ -46,7 +46,7 @@ def test_every_kind_runs_over_tls_with_a_client_certificate(
 ) -> None:
     """The server's certificate is checked against our authority, and the server asks for one of ours."""
     made = make_certificates(tmp_path)
-    [port] = free_ports(1)
+    port = free_port()
     files = ("--tls-cert-file", str(made.certificate), "--tls-key-file", str(made.key))
     clients = ("--tls-ca-cert-file", str(made.authority), "--tls-auth-clients", "yes")
     new_redis_server(*files, *clients, "--tls-port", str(port), "--bind", "127.0.0.1", program=TLS_PROGRAM)

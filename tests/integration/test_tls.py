@@ -2,10 +2,8 @@
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from celery import Celery
 from shared.errors import RedisUnreachableError
 from shared.server.client import RedisTarget, resolve_target
 from shared.settings import Settings
+from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
 PROGRAM = os.environ.get("TEST_REDIS_SERVER") or shutil.which("redis-server")
@@ -55,8 +54,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tls_url(certificate: Path) -> Iterator[str]:
     """The URL of a server that speaks TLS on loopback."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     files = ("--tls-cert-file", str(certificate), "--tls-key-file", str(certificate.with_name("key.pem")))
     clients = ("--tls-auth-clients", "no", "--tls-port", str(port), "--bind", "127.0.0.1")
     with RedisServer(*files, *clients, program=PROGRAM):

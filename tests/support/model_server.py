@@ -115,8 +115,8 @@ class ModelServer:
         body = json.loads(await request.text())
         prompt = body["messages"][-1]["content"]
         nth = 1 + sum(earlier.prompt == prompt for earlier in self.requests)
-        told = Request(monotonic(), prompt, nth, request.path, dict(request.headers), body)
-        self.requests.append(told)
+        received = Request(monotonic(), prompt, nth, request.path, dict(request.headers), body)
+        self.requests.append(received)
         say = self.script(prompt, nth)
         await asyncio.sleep(say.after_s)
         if say.end == "reset":

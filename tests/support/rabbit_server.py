@@ -7,10 +7,8 @@ which ends with it.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,6 +17,7 @@ from kombu import Connection
 
 from shared.kinds import all_kinds
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.tools import require_tool
 
 PROGRAMS: Final = Path("/usr/lib/rabbitmq/bin")
@@ -31,15 +30,6 @@ loopback_users = none
 log.file.level = warning
 disk_free_limit.absolute = 1MB
 """
-
-
-def free_ports(number: int) -> list[int]:
-    """Ports of loopback that nobody listens on now, all different."""
-    with ExitStack() as stack:
-        listeners = [
-            stack.enter_context(closing(socket.create_server(("127.0.0.1", 0)))) for _ in range(number)
-        ]
-        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 class RabbitServer:
@@ -55,7 +45,7 @@ class RabbitServer:
             pytest.skip(f"needs {PROGRAMS}/rabbitmq-server (package rabbitmq-server)")
         self.epmd_program = require_tool("epmd", package="erlang-base")
         self.folder = Path(tempfile.mkdtemp(prefix="rabbit-"))
-        self.port, self._dist_port, self._epmd_port = free_ports(3)
+        self.port, self._dist_port, self._epmd_port = free_port(), free_port(), free_port()
         self.url = f"amqp://guest:guest@127.0.0.1:{self.port}/"
         (self.folder / "rabbitmq.conf").write_text(CONFIG.format(port=self.port) + config)
         (self.folder / "advanced.config").write_text(advanced)

@@ -10,8 +10,8 @@ import redis
 
 from shared.server.client import RedisTarget
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.processes import Processes
-from tests.support.rabbit_server import free_ports
 from tests.support.redis_server import RedisServer, program_for_tests
 
 PASSWORD: Final = "right"  # noqa: S105 - of servers that live for a test
@@ -27,7 +27,7 @@ class Group:
     """A master with one replica, both with a password, and a sentinel that watches them."""
 
     def __init__(self, new_redis_server: NewServer, processes: Processes, folder: Path) -> None:
-        first, second, port = free_ports(3)
+        first, second, port = free_port(), free_port(), free_port()
         common = ("--bind", "127.0.0.1", "--masterauth", PASSWORD)
         self.master = new_redis_server(*common, "--port", str(first))
         replica = new_redis_server(*common, "--port", str(second))
