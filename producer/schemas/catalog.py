@@ -42,6 +42,7 @@ OUTPUTS: Final[Mapping[str, type[BaseModel]]] = {
     "line-traces": turns.TraceLine,
     "line-turns": turns.TurnLine,
     "models": service.ModelsDocument,
+    "notify": runs.NotifyDocument,
     "rank": runs.RankDocument,
     "report": runs.ReportDocument,
     "report-cases": cases.CasesReport,

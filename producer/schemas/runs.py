@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from producer.schemas.cases import CasesRun
+from producer.schemas.cases import CasesRun, CasesSummary
 from producer.schemas.parts import (
     CommandError,
     Count,
+    Counts,
     Document,
     Exit,
     Fraction,
@@ -19,8 +20,8 @@ from producer.schemas.parts import (
     Version,
     WrittenFile,
 )
-from producer.schemas.queries import QueriesRun
-from producer.schemas.turns import TurnsRun
+from producer.schemas.queries import QueriesRun, QueriesSummary
+from producer.schemas.turns import TurnsRun, TurnsSummary
 from shared.contracts.mementos import OptionalKey
 from shared.names import RunState
 
@@ -192,6 +193,48 @@ AnyEvent = Annotated[
 
 class EventLine(RootModel[AnyEvent]):
     """A line of run --jsonl and watch --jsonl: one event."""
+
+
+class Notification(Document):
+    """What `--notify` posts, whatever the kind of the run."""
+
+    text: str
+    """The verdict and the first figures, in up to three lines, with `&`, `<` and `>` escaped for Slack."""
+    event: Literal["run.finished"]
+    run_id: str
+    state: RunState
+    counts: Counts
+    gates: OptionalKey[tuple[Gate, ...]] = None
+
+
+class TurnsNotification(Notification):
+    """What is posted about a turns run; without the summary if the body would exceed 64,000 bytes."""
+
+    kind: Literal["turns"]
+    summary: OptionalKey[TurnsSummary] = None
+
+
+class CasesNotification(Notification):
+    """What is posted about a cases run; without the summary if the body would exceed 64,000 bytes."""
+
+    kind: Literal["cases"]
+    summary: OptionalKey[CasesSummary] = None
+
+
+class QueriesNotification(Notification):
+    """What is posted about a queries run; without the summary if the body would exceed 64,000 bytes."""
+
+    kind: Literal["queries"]
+    summary: OptionalKey[QueriesSummary] = None
+
+
+AnyNotification = Annotated[
+    TurnsNotification | CasesNotification | QueriesNotification, Field(discriminator="kind")
+]
+
+
+class NotifyDocument(RootModel[AnyNotification]):
+    """What --notify posts to a webhook when a run has ended."""
 
 
 class Side(Part):

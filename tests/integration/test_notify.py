@@ -18,6 +18,7 @@ from producer.notify import Webhook
 from shared.settings import Settings
 from tests.support.cli import Cli
 from tests.support.ports import free_port
+from tests.support.schemas import hold
 from tests.support.tree import ROOT
 
 TURNS: Final = ROOT / "examples" / "turns.jsonl"
@@ -164,7 +165,7 @@ def test_egress_rules_hold(url: str, variables: dict[str, str], why: str) -> Non
 
 
 def test_a_run_notifies(cli: Cli) -> None:
-    """One signed message that Slack can read; the address comes from a variable and is not printed."""
+    """One signed message that Slack can read and that fits its schema; its address is never printed."""
     with serving(says(OK)) as (url, posts):
         env = {"HOOK_URL": url, "PROCTOR_NOTIFY_SECRET": "s3cret"}
         done = cli("run", TURNS, "--notify", "env:HOOK_URL", "--processes", "1", "-v", "--json", env=env)
@@ -174,7 +175,7 @@ def test_a_run_notifies(cli: Cli) -> None:
         assert watched.code == 0, watched
     first, second = posts
     assert first.line == "POST /hook/geheim HTTP/1.1"
-    said = json.loads(first.body)
+    said = hold("notify", first.body)
     assert said["text"].splitlines()[0].startswith(run)
     assert "61 turns" in said["text"]
     assert (said["event"], said["run_id"], said["exit"]) == ("run.finished", run, 0)
@@ -183,7 +184,7 @@ def test_a_run_notifies(cli: Cli) -> None:
     signed = f"{first.headers['x-proctor-timestamp']}.".encode() + first.body
     assert first.headers["x-proctor-signature"] == f"v1={hmac.new(b's3cret', signed, 'sha256').hexdigest()}"
     assert "x-proctor-signature" not in second.headers
-    assert json.loads(second.body)["text"] == said["text"]
+    assert hold("notify", second.body)["text"] == said["text"]
     for text in (done.out, done.err, watched.err):
         assert "geheim" not in text
         assert "s3cret" not in text

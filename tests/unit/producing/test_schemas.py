@@ -11,6 +11,7 @@ import yaml
 from producer.aggregate.gates import parse_gate
 from producer.cli.main import run
 from producer.document import document_of, totals_of
+from producer.notify import BODY_BYTES, message
 from producer.schemas.catalog import names, schema_of
 from shared.contracts.case_run import CasePayload
 from shared.errors import UsageError
@@ -90,6 +91,23 @@ def test_what_is_not_in_a_schema_is_noticed(kind: Kind) -> None:
         inner["news"] = 1
         with pytest.raises(AssertionError, match="news"):
             hold("run", document)
+
+
+@pytest.mark.parametrize("kind", all_kinds(), ids=str)
+@pytest.mark.parametrize(("source", "is_whole"), [("file", True), ("x" * BODY_BYTES, False)])
+def test_notifications_fit_their_schema(kind: Kind, source: str, is_whole: bool) -> None:  # noqa: FBT001 - a parameter
+    """What `--notify` posts of every kind, with gates, and without the summary where it is too long."""
+    info, rows = sample(kind)
+    totals = totals_of(kind)
+    totals.add(rows)
+    document = document_of(info, totals, gates=[parse_gate("pass_rate<0.9")])
+    document["summary"]["source"] = source
+    posted = hold("notify", message(document))
+    assert posted["gates"] == document["gates"]
+    assert ("summary" in posted) is is_whole
+    posted["news"] = 1
+    with pytest.raises(AssertionError, match="news"):
+        hold("notify", posted)
 
 
 @pytest.mark.parametrize(
