@@ -73,7 +73,13 @@ def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: st
         ('"said"', None),
         ("&#34;said", "0"),
         ("label", "0"),
+        ("other models", "0"),
         ("<pre", "0"),
+        ("class", "0"),
+        (".*", "0"),
+        ("ANSWER 13", f"{number_with('answer 13')}"),
+        ("34", f"{number_with('34')}"),  # also in each `&#34;`
+        ("7?", f"{number_with('7?')}"),
     ):
         opened(browser, page)
         browser.type("[data-q]", words)
@@ -84,6 +90,11 @@ def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: st
     eventually(partial(says, browser, SHOWN, "1 of 2,000 cases"))
     assert browser.contents(f"{ROW} .lead b") == ["case-1999"]
     is_clean(browser)
+
+
+def number_with(words: str) -> int:
+    """How many of the rows have these words in their texts."""
+    return sum(words in f"case-{at} What is {at}? answer {at} of model" for at in range(NUMBER))
 
 
 def test_the_address_brings_everything_back(browser: Browser, page: str) -> None:

@@ -98,15 +98,16 @@
   const first = list ? all(":scope > [data-row]", list) : [];
   const held = list ? all(":scope > noscript[data-block]", list) : [];
   const blocks = held.map((each) => each.textContent);
-  const split100 = new Map(); // the last blocks that were taken apart
+  const BLOCK = 100, BETWEEN = "<!--row-->"; // rows of a block, and what divides them
+  const divided = new Map(); // the last blocks that were taken apart
 
   function markupOf(at) {
-    const block = Math.floor((at - first.length) / 100);
-    if (!split100.has(block)) {
-      if (split100.size > 30) split100.delete(split100.keys().next().value);
-      split100.set(block, blocks[block].split("<!--row-->"));
+    const block = Math.floor((at - first.length) / BLOCK);
+    if (!divided.has(block)) {
+      if (divided.size > 30) divided.delete(divided.keys().next().value);
+      divided.set(block, blocks[block].split(BETWEEN));
     }
-    return split100.get(block)[(at - first.length) % 100];
+    return divided.get(block)[(at - first.length) % BLOCK];
   }
 
   function elementOf(at) {
@@ -116,50 +117,37 @@
     return $("[data-row]", box.content);
   }
 
-  /* ---- Search: a lower-cased text for each block of rows, made when nothing else is to be done. */
+  /* ---- Search: in the markup of rows, as it is escaped there. Escaped text has no bracket of its own, so what a
+     closing one follows stands in a tag; labels are no text either, nor are the names of entities. */
 
-  const texts = []; // for each block, the first rows being one: [text, offsets of rows]
-  const LABELS = /<h4[^>]*>[^<]*<\/h4>|<span class="vh">[^<]*<\/span>/g;
-  const ENTITIES = { amp: "&", lt: "<", gt: ">", "#34": '"', "#39": "'" };
-  const plain = (markup) => markup.replace(LABELS, "").replace(/<[^>]*>/g, "\n").replace(/&(amp|lt|gt|#34|#39);/g, (_, name) => ENTITIES[name]).toLowerCase();
-
-  function prepare(block) {
-    if (texts[block]) return;
-    const parts = block ? blocks[block - 1].split("<!--row-->") : first.map((row) => row.outerHTML);
-    const offsets = new Int32Array(parts.length);
-    let text = "";
-    parts.forEach((part, at) => { offsets[at] = text.length; text += plain(part) + "\u0000"; });
-    texts[block] = [text, offsets];
-  }
-
-  let prepared = 0;
-  function prepareAll(deadline) {
-    while (prepared <= blocks.length && deadline.timeRemaining() > 4) prepare(prepared++);
-    if (prepared <= blocks.length) idle(prepareAll); else if (list) list.dataset.ready = "true";
-  }
-  function idle(work) {
-    if (window.requestIdleCallback) return requestIdleCallback(work);
-    return setTimeout(() => { const began = performance.now(); work({ timeRemaining: () => began + 15 - performance.now() }); }, 30);
-  }
-
-  const escaped = (words) => words.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign]).replaceAll('"', "&#34;").replaceAll("'", "&#39;");
+  const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;" };
+  const LABEL = '<(?:h[34]|span class="vh")[^>]*>[^<]*';
+  const textOf = (row) => {
+    const nodes = document.createTreeWalker(row, NodeFilter.SHOW_TEXT), texts = [];
+    while (nodes.nextNode()) if (!nodes.currentNode.parentElement.matches("h3, h4, .vh")) texts.push(nodes.currentNode.data);
+    return texts.join("\n");
+  };
+  let firstTexts = null;
 
   function found(words) {
-    const marks = new Uint8Array(rows.length), written = escaped(words);
-    for (let block = 0; block <= blocks.length; block++) {
-      if (!texts[block]) {
-        // A block that is not ready is only taken apart where the words are in it, as they are written there.
-        if (block && !blocks[block - 1].toLowerCase().includes(written)) continue;
-        prepare(block);
+    const marks = new Uint8Array(rows.length), literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+    firstTexts ||= first.map(textOf);
+    const inText = new RegExp(literal(words), "i"), written = literal(words.replace(/[&<>"']/g, (sign) => ENTITIES[sign]));
+    firstTexts.forEach((text, at) => { marks[at] = inText.test(text); });
+    // The words come first in the pattern: only then the browser looks for them at the speed of memory.
+    const inMarkup = new RegExp(`${written}(?<!&[#\\w]*${written})(?![^<>]*>)(?<!${LABEL}${written})`, "gi");
+    blocks.forEach((block, number) => {
+      let row = first.length + BLOCK * number - 1, end = -1;
+      inMarkup.lastIndex = 0;
+      for (let match = inMarkup.exec(block); match; match = inMarkup.exec(block)) {
+        for (; end < match.index; row++) {
+          const next = block.indexOf(BETWEEN, end + 1);
+          end = next < 0 ? block.length : next;
+        }
+        marks[row] = 1;
+        inMarkup.lastIndex = end;
       }
-      const [text, offsets] = texts[block], from = block ? first.length + 100 * (block - 1) : 0;
-      for (let at = text.indexOf(words); at >= 0;) {
-        let low = 0, high = offsets.length - 1;
-        while (low < high) { const middle = (low + high + 1) >> 1; if (offsets[middle] <= at) low = middle; else high = middle - 1; }
-        marks[from + low] = 1;
-        at = low + 1 < offsets.length ? text.indexOf(words, offsets[low + 1]) : -1;
-      }
-    }
+    });
     return marks;
   }
 
@@ -581,5 +569,4 @@
   restore();
   const now = opened();
   if (now) focusOn(now.at, now.cell);
-  idle(prepareAll);
 })();

@@ -36,7 +36,7 @@ exist.
 `[data-part="asked"]`, so that what its cells share is written once; a
 `<section data-others hidden><h3>Other models</h3></section>` receives the row's other cells as buttons;
 `[data-copy]` gets a copy button, and `y` copies the one that also has `data-key="y"`; long `[data-copy]` and
-`[data-long]` are folded. Texts in `<h4>` and `.vh` are labels: the search does not look at them.
+`[data-long]` are folded. Texts in `<h3>`, `<h4>` and `.vh` are labels: the search does not look at them.
 
 **Letters** of `outcomes`: `p` passed, `f` failed, `e` error, `-` no cell, `n` a cell without an outcome. From
 them come the values `failed`, `errors` and `differ` of the facet `show`. A facet may name a value several
