@@ -105,9 +105,9 @@ def message(document: Mapping[str, Any]) -> bytes:
     text = "\n".join(lines[:TEXT_LINES])
     for mark, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # what Slack reads as markup
         text = text.replace(mark, escape)
-    said = {"text": text, "event": EVENT, **{key: document[key] for key in _KEYS if key in document}}
-    whole = json.dumps({**said, "summary": document["summary"]}).encode()
-    return whole if len(whole) <= BODY_BYTES else json.dumps(said).encode()
+    fields = {"text": text, "event": EVENT, **{key: document[key] for key in _KEYS if key in document}}
+    whole = json.dumps({**fields, "summary": document["summary"]}).encode()
+    return whole if len(whole) <= BODY_BYTES else json.dumps(fields).encode()
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:

@@ -136,7 +136,7 @@ class SubmitOptions:
     max_backlog_items: int = 5_000_000
     """Unfinished items in the ledger above which a load waits."""
     patience_s: float = 60.0
-    """How long it waits for room."""
+    """How long a load waits for the backlog to shrink."""
     await_disk: bool = True
     """Whether to return only when a crash of Redis cannot take the run back any more, a second or less."""
     chunk_turns: int = CHUNK_TURNS

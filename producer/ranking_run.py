@@ -128,17 +128,17 @@ def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dic
                 names = {"model": item.model, "prompt": item.prompt_id or ""}
                 name, other = names.pop(by.by), *names.values()
                 key = item.case, other, item.repeat
-                said = item.messages or item.input
-                question, first = asked.setdefault(key, (_question(item, other), said))
-                if said != first and item.vars:  # each prompt has its own words for the same variables
+                prompt = item.messages or item.input
+                question, first = asked.setdefault(key, (_question(item, other), prompt))
+                if prompt != first and item.vars:  # each prompt has its own words for the same variables
                     asked[key] = question, item.vars
                 answers[key][name] = answer
     for key in sorted(asked):
-        question, said = asked[key]
+        question, prompt = asked[key]
         for first, second in permutations(answers[key], FEWEST):
-            prompt = comparison_prompt(by.criterion, said, answers[key][first], answers[key][second])
+            judged = comparison_prompt(by.criterion, prompt, answers[key][first], answers[key][second])
             compared = {"question": question, "first": first, "second": second, "by": by.by}
-            yield {"input": prompt, "metadata": {METADATA: compared}}
+            yield {"input": judged, "metadata": {METADATA: compared}}
 
 
 def _question(item: CasePayload, other: str) -> str:

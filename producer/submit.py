@@ -36,8 +36,8 @@ from shared.runs import RunStore
 SNAPSHOT_VERSION: Final = 1
 LOADS: Final = 3
 """How often a file is loaded when Redis loses what it confirmed."""
-ROOM_EVERY_ITEMS: Final = 50_000
-"""How often the room in the ledger is checked."""
+BACKLOG_CHECK_ITEMS: Final = 50_000
+"""The backlog is checked once in so many items."""
 RENEWALS: Final = 4
 """How often a loader renews its lease within the time that it lasts."""
 POLL_S: Final = 0.25
@@ -123,7 +123,7 @@ class _Submit:
         opened = self._open(load)
         if opened.status == "sealed":
             return self._duplicate(opened, chunks, self._new_digest(load))
-        self._run, self._total, self._checked_at = opened.run, 0, -ROOM_EVERY_ITEMS
+        self._run, self._total, self._checked_at = opened.run, 0, -BACKLOG_CHECK_ITEMS
         try:
             with self._renewing_lease():
                 for name, content in load.files.items():
@@ -192,7 +192,7 @@ class _Submit:
             sent: Future[int] | None = None
             for items, plan, turns in grouped(chunks, digest.update):
                 self._arrived(sent)
-                self._await_room()
+                self._await_backlog()
                 sent = sender.submit(self._ledger.load, self._run, self._token, items, plan)
                 self._total += turns
             self._arrived(sent)
@@ -204,12 +204,12 @@ class _Submit:
             sent.result()
             self._options.on_progress(self._total)
 
-    def _await_room(self) -> None:
+    def _await_backlog(self) -> None:
         """Waits while the backlog of sealed runs is too large, and renews the loader's lease.
 
         Loading runs do not count: two of them would wait for each other for ever.
         """
-        if self._total - self._checked_at < ROOM_EVERY_ITEMS:
+        if self._total - self._checked_at < BACKLOG_CHECK_ITEMS:
             return
         self._checked_at = self._total
         options, deadline, has_reported = self._options, monotonic() + self._options.patience_s, False

@@ -16,7 +16,7 @@ NEVER_CUT: Final = 20
 LEAST_NAME: Final = 10
 """A name is cut down to this."""
 LEAST_MODEL: Final = 16
-"""The names of models, prompts and checks are cut down to this, so that they can be told apart."""
+"""The names of models, prompts and checks are cut down to this, so that they stay distinguishable."""
 NARROW: Final = 72
 """A terminal narrower than this gets tables of figures whole or in words, with nothing cut or dropped."""
 NO_FIGURE: Final = frozenset({"", "-"})
@@ -59,16 +59,16 @@ def aligned_lines(
     lines = [columns, *rows]
     widths = _natural_widths(lines)
     if width is not None:
-        room = width - len(GAP) * (len(columns) - 1)
+        available = width - len(GAP) * (len(columns) - 1)
         flexible = [columns.index(name) for name in middle if name in columns]
         if flexible:
             if tail:
-                widths[-1] = min(widths[-1], max(tail, widths[-1] - (sum(widths) - room)))
-            _shrink_names(widths, flexible, room, least)
+                widths[-1] = min(widths[-1], max(tail, widths[-1] - (sum(widths) - available)))
+            _shrink_names(widths, flexible, available, least)
             if tail:
-                widths[-1] = max(LAST_LEAST, min(widths[-1], widths[-1] - (sum(widths) - room)))
+                widths[-1] = max(LAST_LEAST, min(widths[-1], widths[-1] - (sum(widths) - available)))
         else:
-            _shrink(widths, room)
+            _shrink(widths, available)
     heading, *body = [
         [
             _fitted(cut_middle(cell, size) if name in middle else cell, size, to_right=name in right)
@@ -194,15 +194,15 @@ def boxed_table(
     lines = [columns, *rows]
     widths = _natural_widths(lines)
     at = columns.index(wraps)
-    room = terminal_width() - (3 * len(columns) + 1) - (sum(widths) - widths[at])
-    if at and room < LEAST_WRAPPED:
-        cut = min(widths[0] - LEAST_MODEL, LEAST_WRAPPED - room)
+    available = terminal_width() - (3 * len(columns) + 1) - (sum(widths) - widths[at])
+    if at and available < LEAST_WRAPPED:
+        cut = min(widths[0] - LEAST_MODEL, LEAST_WRAPPED - available)
         if cut > 0:
-            widths[0], room = widths[0] - cut, room + cut
+            widths[0], available = widths[0] - cut, available + cut
             lines = [(cut_middle(first, widths[0]), *rest) for first, *rest in lines]
-    if room < min(widths[at], LEAST_WRAPPED):
+    if available < min(widths[at], LEAST_WRAPPED):
         return "\n".join(part for row in rows for part in _unboxed(columns, row, terminal_width()))
-    widths[at] = min(widths[at], room)
+    widths[at] = min(widths[at], available)
 
     def rule(left: str, middle: str, end: str) -> str:
         return left + middle.join("─" * (size + 2) for size in widths) + end
@@ -260,26 +260,26 @@ def _natural_widths(lines: Sequence[Sequence[str]]) -> list[int]:
     return [max(cell_len(line[number]) for line in lines) for number in range(len(lines[0]))]
 
 
-def _shrink(widths: list[int], room: int) -> None:
+def _shrink(widths: list[int], available: int) -> None:
     """Makes the widest columns narrower until all fit, or all are at their least."""
-    while sum(widths) > room:
+    while sum(widths) > available:
         widest = max(widths)
         if widest <= NEVER_CUT:
             # Nothing is long: what stands last is the least important.
-            widths[-1] = max(LAST_LEAST, widths[-1] - (sum(widths) - room))
+            widths[-1] = max(LAST_LEAST, widths[-1] - (sum(widths) - available))
             return
         # Down to the next widest, or by what is missing; the last of equals is cut first.
         number = len(widths) - 1 - widths[::-1].index(widest)
         others = [width for width in widths if width < widest]
         floor = max(NEVER_CUT, max(others, default=NEVER_CUT))
-        share = -(-(sum(widths) - room) // widths.count(widest))
+        share = -(-(sum(widths) - available) // widths.count(widest))
         widths[number] = max(floor, widest - share) if floor < widest else widest - 1
 
 
-def _shrink_names(widths: list[int], flexible: Sequence[int], room: int, least: int) -> None:
+def _shrink_names(widths: list[int], flexible: Sequence[int], available: int, least: int) -> None:
     """Makes columns of names narrower, one after the other, until all columns fit."""
     for number in flexible:
-        over = sum(widths) - room
+        over = sum(widths) - available
         if over > 0:
             widths[number] = min(widths[number], max(least, widths[number] - over))
 

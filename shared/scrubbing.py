@@ -67,8 +67,8 @@ def scrubbed(text: str, forms: Iterable[str]) -> str:
         text: of any origin.
         forms: what must not be shown, see `forms_of`.
 
-    >>> scrubbed("redis://me:a/b@c@db:6379 said\x1b[31m no?api_key=x1&n=2, max_tokens: 4", [])
-    'redis://me:***@db:6379 said [31m no?api_key=***&n=2, max_tokens: 4'
+    >>> scrubbed("redis://me:a/b@c@db:6379 answered\x1b[31m no?api_key=x1&n=2, max_tokens: 4", [])
+    'redis://me:***@db:6379 answered [31m no?api_key=***&n=2, max_tokens: 4'
     """
     return _printable(_masked(text, forms))
 

@@ -12,7 +12,7 @@ from producer.aggregate.statistics import mcnemar, percentiles
 from shared.names import Outcome
 
 MOST_GROUPS: Final = 100
-"""Models, prompts or tags that are told apart."""
+"""Most models, prompts or tags with a group of their own."""
 
 
 @dataclass(slots=True)

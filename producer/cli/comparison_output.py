@@ -75,10 +75,10 @@ def _change_line(output: Output, contents: Contents, change: Change) -> str:
     before, after = change.pair
     painted = f": {_word(output, before.word)} → {_word(output, after.word)}"
     reason = plain(reason_of(contents.shown("", change.pair)), REASON_CHARS)
-    room = width - 4 - cell_len(name) - cell_len(tail)
-    if not reason or room < LEAST_REASON:
+    width_left = width - 4 - cell_len(name) - cell_len(tail)
+    if not reason or width_left < LEAST_REASON:
         return f"  {name}{painted}"
-    shown = reason if cell_len(reason) <= room else plain(reason, max(LEAST_REASON, room - 3))
+    shown = reason if cell_len(reason) <= width_left else plain(reason, max(LEAST_REASON, width_left - 3))
     return f"  {name}{painted}  {output.paint(shown, 'dim')}"
 
 

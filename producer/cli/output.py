@@ -21,7 +21,7 @@ _CODES: Final[dict[Style, str]] = {
     "cyan": "36",
 }
 
-LEAST_ROOM: Final = 20
+LEAST_WIDTH: Final = 20
 """Cells that a folded sentence gets, however narrow the terminal is."""
 STDOUT: Final = "standard output"
 """What errors of writing to stdout give as its file name."""
@@ -165,8 +165,8 @@ class Output:
             return text
         from textwrap import wrap  # noqa: PLC0415 - start-up: only long lines need it
 
-        room = max(LEAST_ROOM, self.width - indent)
-        return f"\n{' ' * indent}".join(wrap(text, room, break_on_hyphens=False))
+        width_left = max(LEAST_WIDTH, self.width - indent)
+        return f"\n{' ' * indent}".join(wrap(text, width_left, break_on_hyphens=False))
 
     def table(
         self,

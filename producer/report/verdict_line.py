@@ -69,10 +69,10 @@ def rated(counts: Mapping[str, int]) -> str:
     if not answers:
         return NO_ANSWERS
     rate = wilson(passed, judged).as_document()  # rounded as in tables, so that no line contradicts them
-    told = f"{100 * rate['value']:.1f}%, 95 % interval {100 * rate['low']:.1f}-{100 * rate['high']:.1f}%"
+    shares = f"{100 * rate['value']:.1f}%, 95 % interval {100 * rate['low']:.1f}-{100 * rate['high']:.1f}%"
     if judged > answers:
-        told = f"{100 * rate['value']:.1f}% of all, {100 * passed / answers:.1f}% of {answers:,} answered"
-    return f"{passed:,} of {judged:,} passed ({told})" + f", {failed:,} failed" * bool(failed)
+        shares = f"{100 * rate['value']:.1f}% of all, {100 * passed / answers:.1f}% of {answers:,} answered"
+    return f"{passed:,} of {judged:,} passed ({shares})" + f", {failed:,} failed" * bool(failed)
 
 
 def next_command(document: Mapping[str, Any]) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ class TurnLine(Line):
     outcome: Literal[Outcome.DECIDED, Outcome.ERROR, Outcome.SKIPPED]
     result: TurnResult | None
     message: OptionalKey[str] = None
-    """What was said, cut after 2,000 characters; absent with --no-text."""
+    """The text of the turn, cut after 2,000 characters; absent with --no-text."""
     message_chars: OptionalKey[Count] = None
     """Its length, with --no-text only."""
 

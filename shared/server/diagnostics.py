@@ -162,7 +162,7 @@ def check_locks(data_dir: Path) -> Check:
 
 
 def check_disk(data_dir: Path, free_bytes: int) -> Check:
-    """Judges the room that is left for the server's data.
+    """Judges the disk space that is left for the server's data.
 
     >>> check_disk(Path("/data"), 2_000_000).detail
     '2 MB are free for /data'

@@ -111,7 +111,7 @@ def test_closed_cells_are_searched_as_text(browser: Browser, page: str) -> None:
     for words, number in (
         ('"LATE"', 40),
         ('"city": "lyon"', 17),
-        ('<div class="said">', 0),
+        ('<div class="quote">', 0),
         ("&#34;late", 0),
     ):
         opened(browser, page)

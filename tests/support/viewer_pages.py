@@ -60,8 +60,8 @@ def row_of(at: int, cells: int, text: str = "") -> Row:
             f'<span class="out">answer {at} of model {number} {text}</span></summary><div class="body">'
             f'<section><p class="outcome">outcome {at}.{number}</p></section>'
             "<section data-others hidden><h3>Same case, other models</h3></section>"
-            '<section><div data-from="asked"></div><div class="said"><h4>label</h4>'
-            f'<pre class="box" data-copy>needle-{at} &#34;said&#34; {text}</pre></div></section>'
+            '<section><div data-from="asked"></div><div class="quote"><h4>label</h4>'
+            f'<pre class="box" data-copy>needle-{at} &#34;quote&#34; {text}</pre></div></section>'
             f'<section><div class="cmd"><pre data-copy data-key="y">again {at}</pre></div></section>'
             "</div></details>"
         )

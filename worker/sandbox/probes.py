@@ -23,7 +23,7 @@ def probes() -> dict[str, Callable[[], bool]]:
     machine = this_machine()
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = libc.mmap.restype = ctypes.c_long
-    parent, room = os.getppid(), ctypes.create_string_buffer(256)
+    parent, buffer = os.getppid(), ctypes.create_string_buffer(256)
 
     def call(name: str, *arguments: object) -> bool:
         padded = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
@@ -38,12 +38,12 @@ def probes() -> dict[str, Callable[[], bool]]:
     page = libc.mmap(None, 4096, PROT_READ | PROT_WRITE, PRIVATE_ANONYMOUS, -1, 0)
     found: dict[str, Callable[[], bool]] = {
         "openat": lambda: call("openat", AT_FDCWD, b"/", 0),
-        "newfstatat": lambda: call("newfstatat", AT_FDCWD, b"/", room, 0),
-        "statx": lambda: call("statx", AT_FDCWD, b"/", 0, 0, room),
+        "newfstatat": lambda: call("newfstatat", AT_FDCWD, b"/", buffer, 0),
+        "statx": lambda: call("statx", AT_FDCWD, b"/", 0, 0, buffer),
         "socket (TCP)": lambda: call("socket", 2, 1, 0),
         "socket (UDP)": lambda: call("socket", 2, 2, 0),
         "socket (unix)": lambda: call("socket", 1, 1, 0),
-        "socketpair": lambda: call("socketpair", 1, 1, 0, room),
+        "socketpair": lambda: call("socketpair", 1, 1, 0, buffer),
         "clone": lambda: call("clone", SIGCHLD),
         "clone3": lambda: call(
             "clone3", struct.pack("4Q", 0, 0, 0, 0) + struct.pack("4Q", SIGCHLD, 0, 0, 0), 64
@@ -62,7 +62,12 @@ def probes() -> dict[str, Callable[[], bool]]:
         "mmap (write, execute)": lambda: has_memory(libc.mmap(None, 4096, 7, PRIVATE_ANONYMOUS, -1, 0)),
         "mprotect (execute)": lambda: libc.mprotect(ctypes.c_void_p(page), 4096, PROT_READ | PROT_EXEC) == 0,
     }
-    for name, arguments in (("open", (b"/", 0)), ("stat", (b"/", room)), ("access", (b"/", 0)), ("fork", ())):
+    for name, arguments in (
+        ("open", (b"/", 0)),
+        ("stat", (b"/", buffer)),
+        ("access", (b"/", 0)),
+        ("fork", ()),
+    ):
         if name in machine.probes:
             found[name] = lambda name=name, arguments=arguments: call(name, *arguments)  # type: ignore[misc] # the defaults bind this round's values
     found["execve"] = lambda: call("execve", b"/bin/true", None, None)

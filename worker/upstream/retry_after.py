@@ -102,7 +102,7 @@ def _number(text: str | None, unit_s: float) -> float | None:
 
 
 def _until_reset(headers: Mapping[str, str], now_s: float) -> float | None:
-    """The longest wait among what is used up; what still has room does not count."""
+    """The longest wait among what is used up; a limit that is not reached does not count."""
     waits = []
     for name in headers:
         what = name.lower()

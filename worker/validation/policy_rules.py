@@ -302,7 +302,7 @@ class PolicyRules(ast.NodeVisitor):
             or len(node.args) > CALLED_PLAINLY[member]
             or any(keyword.arg not in {"wrapper", "wrapped"} for keyword in node.keywords)
         ):
-            raise Violation(node, f"{member} may not be told which attributes to copy", COMPUTED)
+            raise Violation(node, f"{member} may not be given a list of attributes to copy", COMPUTED)
         self._visit_all([*node.args, *node.keywords])
 
     def _check_format(self, node: ast.Attribute) -> None:

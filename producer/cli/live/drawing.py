@@ -88,9 +88,9 @@ def _line(*parts: str | tuple[str, str]) -> Text:
 def _bar(progress: Progress, width: int) -> Text:
     """Draws the bar with its numbers behind it."""
     label = f"  {share(progress.done, progress.total):>5}  {count(progress.done)} of {count(progress.total)}"
-    room = max(10, width - len(label))
-    full = room * progress.done // progress.total if progress.total else 0
-    return Text.assemble(("━" * full, "green"), ("━" * (room - full), "bright_black"), label, no_wrap=True)
+    cells = max(10, width - len(label))
+    full = cells * progress.done // progress.total if progress.total else 0
+    return Text.assemble(("━" * full, "green"), ("━" * (cells - full), "bright_black"), label, no_wrap=True)
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> Text:

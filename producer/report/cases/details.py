@@ -27,7 +27,7 @@ MOST_VERBOSE: Final = 200
 PROMPT_CHARS: Final = 100
 PROMPT_MARGIN: Final = len("    input: ...")
 """Characters around a prompt in its line."""
-LEAST_ROOM: Final = 20
+LEAST_WIDTH: Final = 20
 """Characters of a prompt, however narrow the terminal is."""
 OUTPUT_CHARS: Final = 500
 MESSAGE_CHARS: Final = 400
@@ -202,15 +202,15 @@ def _case(case: OpenedCase) -> list[str]:
     mark = "✓" if case.result and case.result["passed"] else "✗"
     lines = [_line(0, f"{mark} {_name(case)}  {_status(case)}")]
     # The prompt only reminds of the case: it never takes more than its line.
-    room = terminal_width() - PROMPT_MARGIN
-    lines.append(f"    input: {plain(case.item.input, max(LEAST_ROOM, min(PROMPT_CHARS, room)))}")
+    width_left = terminal_width() - PROMPT_MARGIN
+    lines.append(f"    input: {plain(case.item.input, max(LEAST_WIDTH, min(PROMPT_CHARS, width_left)))}")
     lines += [_line(4, plain(case.message, MESSAGE_CHARS))] * bool(case.message)
     failed = check_lines(case.result)
     return lines + [_line(4, plain(line, MESSAGE_CHARS)) for line in failed] * (len(failed) > 1)
 
 
 def _stages(case: OpenedCase) -> list[str]:
-    """Writes what each stage said, with matches, differences and the judge's words."""
+    """Writes the result of each stage, with matches, differences and the judge's words."""
     lines = []
     result = case.result or {}
     for stage in result.get("stages") or ():

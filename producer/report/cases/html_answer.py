@@ -172,7 +172,7 @@ def asked_of(case: OpenedCase, run: CaseRun, limit: int) -> Iterator[Message]:
 
 
 def _answered(case: OpenedCase, limit: int) -> Iterator[Message]:
-    """What the model said, in the order in which it came."""
+    """The messages of an answer: reasoning, tool calls, output."""
     result = case.result or {}
     if result.get("reasoning"):
         words = plural(len(str(result["reasoning"]).split()), "word")
@@ -349,7 +349,7 @@ def _parted(text: str, head: int, tail: int) -> Side:
 
 
 def _more(found: Mapping[str, Any]) -> str:
-    """What else is to be said of the differences."""
+    """How many differences are left out, and the note on them."""
     left = f"{found['omitted']:,} more" if found.get("omitted") else ""
     return "; ".join(filter(None, (left, str(found.get("note") or ""))))
 

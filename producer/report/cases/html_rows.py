@@ -30,7 +30,7 @@ ORDERS: Final = ("latency", "cost", "case")
 CASES: Final = 1 << 24
 """Of a run; rows with as many failures keep their order."""
 MOST_BAD: Final = 1 << 14
-"""Failures of a row that are told apart."""
+"""Failures of a row that count for its place; more sort as this many."""
 
 Column = tuple[str, str]
 """A model and the id of a prompt; the id is empty where a run has no prompts."""
@@ -97,17 +97,17 @@ class Matrix:
         item, reason = case.item, reason_of(case)
         column = self._columns.setdefault((item.model, item.prompt_id or ""), len(self._columns))
         shown = answer_of(case, self._run, self.limit, run_id=self._run_id, is_freeform=self._is_freeform)
-        self._note_cuts([said.text for said in shown["asked"] + shown["answered"]])
+        self._note_cuts([message.text for message in shown["asked"] + shown["answered"]])
         self._note_cuts([text for _, text in shown["good"]])
         letter, (gist, is_code) = shown["letter"], gist_of(case, is_freeform=self._is_freeform)
-        is_told = reason is not None and not (self._is_freeform and letter == "n")
+        is_shown = reason is not None and not (self._is_freeform and letter == "n")
         answer = Answer(
             case=item.case,
             column=column,
             repeat=item.repeat,
             letter=letter,
-            why=reason.text if reason and is_told else "",
-            kind=reason.kind if reason and is_told else "",
+            why=reason.text if reason and is_shown else "",
+            kind=reason.kind if reason and is_shown else "",
             status=status_of(case),
             gist=gist or shown["message"],
             is_code=is_code,
@@ -155,14 +155,14 @@ class Matrix:
 
     def _lead(self, item: CasePayload, case: OpenedCase) -> str:
         """Writes what stands before the cells of a row."""
-        said = item.input
+        gist = item.input
         if self._run.prompts and item.vars and not item.messages:
-            said = " · ".join(f"{name}: {value}" for name, value in item.vars.items())
+            gist = " · ".join(f"{name}: {value}" for name, value in item.vars.items())
         number = f"case {item.case + 1}" if item.id else ""
         asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit))
-        self._note_cuts([said.text for said in asked])
+        self._note_cuts([message.text for message in asked])
         return fill(
-            TEMPLATE, "lead", title_of(item), number, plain(said, ASKED_CHARS), item.tags, asked
+            TEMPLATE, "lead", title_of(item), number, plain(gist, ASKED_CHARS), item.tags, asked
         ).decode()
 
     def _note_cuts(self, texts: Iterable[Text]) -> None:

@@ -252,36 +252,36 @@ def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
     counts = document["counts"]
     if is_freeform:
         answers = counts["passed"] + counts["failed"]
-        told = [f"{plural(answers, 'output')} for manual inspection, nothing was checked"]
+        clauses = [f"{plural(answers, 'output')} for manual inspection, nothing was checked"]
     else:
         judged = counts["passed"] + counts["failed"] + counts["error"]
-        told = [f"{counts['passed']:,} of {judged:,} passed"]
-        told += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
+        clauses = [f"{counts['passed']:,} of {judged:,} passed"]
+        clauses += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
     state = [document["state"]] * (document["state"] != RunState.FINISHED)
-    return ", ".join([*state, *told, *shortfalls(document)])
+    return ", ".join([*state, *clauses, *shortfalls(document)])
 
 
 def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> list[str]:
     """Says by how much a gate was missed, who leads, and whether chance explains the lead."""
-    told = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
+    sentences = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
     models = by_pass_rate(document)
     if len(models) < 2:  # noqa: PLR2004 - nobody leads alone
-        return told
+        return sentences
     best, second = models[:2]
     names = [cut_middle(each["model"], NAME_CHARS) for each in (best, second)]
     scores = [f"{each['passed']:,} of {each['rates']['pass_rate']['n']:,}" for each in (best, second)]
     if best["pass_rate"] == second["pass_rate"]:
-        return [*told, f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]
+        return [*sentences, f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]
     test = mcnemar(pairs.first, pairs.second)
     lead = f"{names[0]} leads with {scores[0]}, ahead of {names[1]} with {scores[1]}"
     if len(order) != len(models):
-        return [*told, f"{lead}; not tested, because answers to several prompts are not independent."]
+        return [*sentences, f"{lead}; not tested, because answers to several prompts are not independent."]
     if not pairs.both:
-        return [*told, f"{lead}."]
+        return [*sentences, f"{lead}."]
     if test.p_value < SIGNIFICANT:
-        return [*told, f"{lead}, more than chance explains (p = {max(test.p_value, 0.001):.3f})."]
+        return [*sentences, f"{lead}, more than chance explains (p = {max(test.p_value, 0.001):.3f})."]
     cases = plural(pairs.both, "case")
-    return [*told, f"{lead}, but {cases} cannot tell them apart (p = {test.p_value:.2f})."]
+    return [*sentences, f"{lead}, but {cases} cannot tell them apart (p = {test.p_value:.2f})."]
 
 
 def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]:
@@ -294,9 +294,9 @@ def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]
     done = counts["passed"] + counts["failed"] + counts["error"]
     took = f"{done:,} of {counts['total']:,} done"
     took = took if summary["duration_s"] is None else duration(summary["duration_s"])
-    said = remarks(document)[REMARKS_BEFORE_COST + bool(counts["skipped"]) :]
+    further = remarks(document)[REMARKS_BEFORE_COST + bool(counts["skipped"]) :]
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
-    return [document["state"], what, took, *said, f"{created:%Y-%m-%d %H:%M} UTC", summary["source"]]
+    return [document["state"], what, took, *further, f"{created:%Y-%m-%d %H:%M} UTC", summary["source"]]
 
 
 def _target(document: Mapping[str, Any]) -> float | None:

@@ -65,7 +65,7 @@ def _difference(found: Mapping[str, Any]) -> Reason | None:
         return None
     sort, entry = entries[0]
     path = str(entry.get("path") or "the answer")
-    told = {
+    difference = {
         "changed": lambda: f"{path} is {_value(entry['actual'])}, expected {_value(entry['expected'])}",
         "missing": lambda: f"{path} is missing, expected {_value(entry['expected'])}",
         "unexpected": lambda: f"{path} is not expected: {_value(entry['actual'])}",
@@ -77,7 +77,7 @@ def _difference(found: Mapping[str, Any]) -> Reason | None:
     more = len(entries) - 1 + int(found.get("omitted") or 0)
     kinds = {"changed": "differs", "missing": "is missing", "unexpected": "is not expected"}
     kind = f"{_PLACES.sub('/*', path)} {kinds.get(sort, 'is there too often or too rarely')}"
-    text = told + f", and {more:,} more" * bool(more)
+    text = difference + f", and {more:,} more" * bool(more)
     return Reason(plain(text, REASON_CHARS), plain(kind, KIND_CHARS))
 
 

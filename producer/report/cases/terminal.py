@@ -71,8 +71,8 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
     lines += [""] * bool(lines[-1]) + [hanging(" · ".join(remarks(document)), "  ")]
     lines += _judges(document)
     if summary["errors"]:
-        told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
-        lines.append("errors by code: " + ", ".join(told))
+        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+        lines.append("errors by code: " + ", ".join(by_code))
     lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
     return "\n".join(lines)
 
@@ -183,7 +183,7 @@ def _judges(document: Mapping[str, Any]) -> list[str]:
 
 
 def _repeats(document: Mapping[str, Any], paint: Paint) -> list[str]:
-    """Draws what models said when they were asked again."""
+    """Draws the table of repeats: scores of each model over all answers to the same case."""
     rows = [(plain(name, CELL_CHARS), *cells) for name, *cells in repeat_rows(document)]
     return ["", paint("Repeats", "bold"), *table_lines(REPEATS, rows, paint)] if rows else []
 

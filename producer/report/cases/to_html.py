@@ -74,7 +74,7 @@ class CasesHtmlReport:
         if not is_freeform:
             yield fill(TEMPLATE, "note", self._note(rows))
         yield b"" if is_wide else table
-        columns, told = judge_table(document)
+        columns, judges = judge_table(document)
         yield fill(
             TEMPLATE,
             "below",
@@ -82,7 +82,7 @@ class CasesHtmlReport:
             charts_of(models, is_freeform=is_freeform),
             (costs_of(models), judge_of(document)),
             [] if is_freeform else statuses_of(document),
-            {"lines": judge_lines(document), "columns": columns, "rows": told},
+            {"lines": judge_lines(document), "columns": columns, "rows": judges},
             group_tables(document),
         )
         yield end(facts_of(document, self._info), folder="cases")
@@ -131,12 +131,12 @@ class CasesHtmlReport:
 
     def _note(self, rows: Rows) -> tuple[str, str]:
         """Says what the page leaves out, and the command that has all of it; empty if nothing is left out."""
-        told = [f"texts longer than {self._matrix.limit:,} characters are cut"] * self._matrix.has_cut
-        told += [f"{plural(rows.left, 'case')} {'is' if rows.left == 1 else 'are'} not shown"] * bool(
+        omissions = [f"texts longer than {self._matrix.limit:,} characters are cut"] * self._matrix.has_cut
+        omissions += [f"{plural(rows.left, 'case')} {'is' if rows.left == 1 else 'are'} not shown"] * bool(
             rows.left
         )
-        if not told:
+        if not omissions:
             return "", ""
-        text = " and ".join(told)
+        text = " and ".join(omissions)
         command = f"proctor results {self._info.run} --format jsonl"
         return f"{text[0].upper()}{text[1:]}. Full results:", command

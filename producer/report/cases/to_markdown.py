@@ -161,7 +161,7 @@ def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
 
 
 def _repeats(document: Mapping[str, Any]) -> list[str]:
-    """Says what models said when they were asked again."""
+    """Writes the table of repeats: scores of each model over all answers to the same case."""
     rows = [[markdown(name, PROMPT_CHARS), *cells] for name, *cells in repeat_rows(document)]
     return ["## Repeats", _table(REPEATS, rows)] if rows else []
 
@@ -183,13 +183,13 @@ def _judges(document: Mapping[str, Any]) -> list[str]:
     lines, (columns, rows) = judge_lines(document), judge_table(document)
     if not lines:
         return []
-    told = "\n".join(f"- {markdown(line)}" for line in lines)
+    notes = "\n".join(f"- {markdown(line)}" for line in lines)
     table = _table(columns, [[markdown(row[0]), *row[1:]] for row in rows])
-    return ["## Judges", told, *([table] if rows else [])]
+    return ["## Judges", notes, *([table] if rows else [])]
 
 
 def _output(case: OpenedCase) -> str:
-    """What the model said."""
+    """The raw output of the model."""
     return "skipped" if case.result is None else str(case.result["raw_output"])
 
 

@@ -136,19 +136,19 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
             if summary["known_cost_usd"]
             else "cost unknown"
         )
-    told = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}"]
+    parts = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}"]
     if summary["mode"] == FREEFORM:
-        told = [f"not checked {counts['passed'] + counts['failed']:,}"]
-    told += [f"errors {counts['error']:,}"]
-    told += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
-    told += [spent, f"tokens {tokens:,}"]
-    told += [f"cached {cached:,}"] * bool(cached)
-    told += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
+        parts = [f"not checked {counts['passed'] + counts['failed']:,}"]
+    parts += [f"errors {counts['error']:,}"]
+    parts += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
+    parts += [spent, f"tokens {tokens:,}"]
+    parts += [f"cached {cached:,}"] * bool(cached)
+    parts += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
     judge = summary["judge"]
     votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""
-    told += [f"judged {judge['judged'] if votes else judge['calls']:,}{votes}"] * bool(judge["calls"])
-    told += [f"judge unreachable {judge['unreached']:,}"] * bool(judge["unreached"])
-    return told
+    parts += [f"judged {judge['judged'] if votes else judge['calls']:,}{votes}"] * bool(judge["calls"])
+    parts += [f"judge unreachable {judge['unreached']:,}"] * bool(judge["unreached"])
+    return parts
 
 
 COLUMNS: Final = ("95 % interval", "P50", "n")

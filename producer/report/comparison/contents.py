@@ -75,9 +75,9 @@ class Setting(NamedTuple):
         if not self.is_long:
             return f"{self.name} {plain(self.before)} → {plain(self.after)}"
         removed, added = count_changed_lines(self.before, self.after)
-        told = [f"{plural(removed, 'line')} removed"] * bool(removed)
-        told += [f"{added:,} added" if removed else f"{plural(added, 'line')} added"] * bool(added)
-        return f"{self.name} ({', '.join(told)})"
+        parts = [f"{plural(removed, 'line')} removed"] * bool(removed)
+        parts += [f"{added:,} added" if removed else f"{plural(added, 'line')} added"] * bool(added)
+        return f"{self.name} ({', '.join(parts)})"
 
 
 class Shown(NamedTuple):
@@ -135,15 +135,15 @@ class Contents:
         if self.settings is None:
             return "The reports do not say how the runs were configured; compare runs by their ids to see it."
         unit = kinds.of(self.found.kind).comparing.load().unit
-        told = [str(setting) for setting in self.settings]
+        parts = [str(setting) for setting in self.settings]
         asked, expected = different_inputs(self.found)
-        told += [f"input of {plural(asked, unit)}"] * bool(asked)
-        told += [f"criteria of {plural(expected, unit)}"] * bool(expected)
-        if not told:
+        parts += [f"input of {plural(asked, unit)}"] * bool(asked)
+        parts += [f"criteria of {plural(expected, unit)}"] * bool(expected)
+        if not parts:
             changes = self.document["counts"]["pairs"] - self.document["counts"]["unchanged"]
             return self._nothing_differs() if changes else "No setting differs."
-        number = "One thing differs" if len(told) == 1 else f"{len(told)} things differ"
-        return f"{number}: {'; '.join(told)}."
+        number = "One thing differs" if len(parts) == 1 else f"{len(parts)} things differ"
+        return f"{number}: {'; '.join(parts)}."
 
     def _nothing_differs(self) -> str:
         """Says what is left to explain the differences."""

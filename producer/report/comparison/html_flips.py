@@ -42,11 +42,11 @@ class Flips:
     width: int = BAR_WIDTH
 
 
-class Dumb(NamedTuple):
-    """A group with its rates in A and B."""
+class Dumbbell(NamedTuple):
+    """A row of the dumbbell plot: a group with its rates in A and B."""
 
     name: str
-    told: str
+    changes: str
     passed: Sequence[str]
     pairs: str
     at: tuple[float, float]
@@ -84,9 +84,9 @@ def flips(contents: Contents, texts: int) -> bytes:
         low=low,
     )
     title = f"{plural(counts['pairs'], noun(document))}, by what became of them"
-    dumbs = [_dumb(split, low) for split in shown]
+    dumbbells = [_dumbbell(split, low) for split in shown]
     more = f"all {len(splits):,}" if len(splits) > MOST_GROUPS else ""
-    return fill(TEMPLATE, "flips", drawn, title, facet, dumbs, more)
+    return fill(TEMPLATE, "flips", drawn, title, facet, dumbbells, more)
 
 
 def beside(contents: Contents) -> str:
@@ -128,15 +128,15 @@ def _bars(broken: int, fixed: int) -> tuple[list[Bar], float]:
     return lefts + [Bar("p", zero + number * unit + gap / 2, unit - gap) for number in range(fixed)], zero
 
 
-def _dumb(split: Split, low: int) -> Dumb:
+def _dumbbell(split: Split, low: int) -> Dumbbell:
     """Draws a group: two rates on a scale from `low` to 100 percent."""
     rates = [passed / split.pairs for passed in split.passed]
     one, other = (200 * (100 * rate - low) / (100 - low) for rate in rates)
     tone = "p" if rates[1] > rates[0] else "f" if rates[1] < rates[0] else ""
-    told = f"{split.fixed:,} fixed, {split.broken:,} broken, p\u00a0{_p(split.p_value)}"
+    changes = f"{split.fixed:,} fixed, {split.broken:,} broken, p\u00a0{_p(split.p_value)}"
     label = f"{100 * rates[0]:.0f} % to {100 * rates[1]:.0f} %"
     passed = [f"{number:,}" for number in split.passed]
-    return Dumb(split.name, told, passed, f"{split.pairs:,}", (one, other), tone, label)
+    return Dumbbell(split.name, changes, passed, f"{split.pairs:,}", (one, other), tone, label)
 
 
 def _p(value: float) -> str:

@@ -108,8 +108,8 @@ def case_reason(result: Line) -> str:
     'not there; brief: not there'
     """
     failed_checks = [row for row in result.get("checks") or () if row.get("passed") is False]
-    said = [_check_reason(row) for row in failed_checks] or [str(result.get("message") or "")]
-    return "; ".join(filter(None, (_QUOTED.sub("", text) for text in said)))
+    reasons = [_check_reason(row) for row in failed_checks] or [str(result.get("message") or "")]
+    return "; ".join(filter(None, (_QUOTED.sub("", text) for text in reasons)))
 
 
 def _check_reason(row: Line) -> str:

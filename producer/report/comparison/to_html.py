@@ -199,14 +199,14 @@ def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:
 def _side_facts(contents: Contents, side: Side, facts: SideFacts) -> list[str]:
     """Says in a few figures what one side had; of B also how these changed."""
     first = contents.facts[0]
-    told = [f"{facts.good:,} of {facts.total:,} {good_word(contents.document)}"]
+    figures = [f"{facts.good:,} of {facts.total:,} {good_word(contents.document)}"]
     errors, skipped = (facts.outcomes.get(word, 0) for word in (Outcome.ERROR, Outcome.SKIPPED))
-    told += [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
+    figures += [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
     if facts.p95_ms is not None:
-        told.append(f"P95 {_latency(facts.p95_ms)}{_change(first.p95_ms, facts.p95_ms)}")
+        figures.append(f"P95 {_latency(facts.p95_ms)}{_change(first.p95_ms, facts.p95_ms)}")
     if facts.cost_usd is not None:
-        told.append(f"{cost(facts.cost_usd)}{_change(first.cost_usd, facts.cost_usd)}")
-    return told + ([_date(side.began)] if side.began else [])
+        figures.append(f"{cost(facts.cost_usd)}{_change(first.cost_usd, facts.cost_usd)}")
+    return figures + ([_date(side.began)] if side.began else [])
 
 
 def _latency(ms: float) -> str:
@@ -331,18 +331,18 @@ def reason_kind(shown: Shown) -> str:
 
 def _notes(shown: Shown, difference: Difference) -> list[str]:
     """Says of a pair what its answers cannot."""
-    told = []
+    notes = []
     if shown.sort == "broken" and shown.pair[1].outcome == Outcome.ERROR:
-        told.append("may be the API and not the change")
+        notes.append("may be the API and not the change")
     if shown.before.answer and shown.after.answer:
-        told += {
+        notes += {
             "same": ["the answers are the same"],
             "spaces": ["only white space differs"],
             "rewritten": ["rewritten, no word difference"],
             "lines": ["long answers: whole lines are marked"],
             "long": ["long answers: all between what both begin and end with is marked"],
         }.get(difference.sort, [])
-    return told
+    return notes
 
 
 def _answer(item: ComparedItem, texts: ItemTexts, parts: Sequence[Part], tag: str, limit: int) -> Answer:
@@ -385,11 +385,11 @@ def _left(contents: Contents, written: _Written) -> Iterator[bytes]:
     """Says what is not shown."""
     item = noun(contents.document)
     same, more = contents.document["counts"]["unchanged"] - written.texts, written.texts - MOST_TEXTS
-    told = [f"{plural(same, item)} not shown: the same in both runs."] * bool(same)
+    omissions = [f"{plural(same, item)} not shown: the same in both runs."] * bool(same)
     if more > 0:
-        told.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
-    if told:
-        yield fill(TEMPLATE, "left", " ".join(told))
+        omissions.append(f"{plural(more, item)} more with another text and the same outcome: not shown.")
+    if omissions:
+        yield fill(TEMPLATE, "left", " ".join(omissions))
 
 
 def _shortened(name: str) -> str:

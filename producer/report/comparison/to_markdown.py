@@ -63,14 +63,14 @@ def _side_row(letter: str, side: Side, facts: SideFacts, rate: Mapping[str, Any]
 def _counts(document: Mapping[str, Any]) -> str:
     """Counts the pairs."""
     counts = document["counts"]
-    told = [f"{counts[name]:,} {name}" for name in ("broken", "fixed", "changed", "unchanged")]
-    told += [f"{counts[f'only_{side}']:,} only in {side.upper()}" for side in "ab" if counts[f"only_{side}"]]
-    told += [
+    parts = [f"{counts[name]:,} {name}" for name in ("broken", "fixed", "changed", "unchanged")]
+    parts += [f"{counts[f'only_{side}']:,} only in {side.upper()}" for side in "ab" if counts[f"only_{side}"]]
+    parts += [
         f"{counts[f'skipped_{side}']:,} skipped in {side.upper()}"
         for side in "ab"
         if counts[f"skipped_{side}"]
     ]
-    return f"{plural(counts['pairs'], noun(document))} in both: {' · '.join(told)}"
+    return f"{plural(counts['pairs'], noun(document))} in both: {' · '.join(parts)}"
 
 
 def _scores(document: Mapping[str, Any]) -> Iterator[str]:

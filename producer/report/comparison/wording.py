@@ -38,10 +38,10 @@ def headline(document: Mapping[str, Any]) -> str:
     """Says in one sentence what changed from A to B.
 
     >>> counts = {"pairs": 6, "broken": 1, "fixed": 0, "changed": 0, "unchanged": 5}
-    >>> said = {"kind": "queries", "regressions": [], "counts": counts}
-    >>> headline(said | {"verdict": "no significant difference"})
+    >>> document = {"kind": "queries", "regressions": [], "counts": counts}
+    >>> headline(document | {"verdict": "no significant difference"})
     'No significant difference: 1 answer broken, none fixed'
-    >>> headline(said | {"verdict": "better", "counts": counts | {"fixed": 1_000}})
+    >>> headline(document | {"verdict": "better", "counts": counts | {"fixed": 1_000}})
     'B is better: 1,000 answers fixed, 1 broken'
     """
     counts, item = document["counts"], noun(document)
@@ -51,38 +51,38 @@ def headline(document: Mapping[str, Any]) -> str:
         return f"Nothing changed: {_every(counts['pairs'], item)} ended as before"
     order = (("fixed", fixed), ("broken", broken))
     (one, first), (other, second) = order if document["verdict"] == "better" else order[::-1]
-    told = f"{plural(first, item)} {one}, {f'{second:,}' if second else 'none'} {other}"
+    clause = f"{plural(first, item)} {one}, {f'{second:,}' if second else 'none'} {other}"
     if not first:
-        told = f"none {one}, {plural(second, item)} {other}"
+        clause = f"none {one}, {plural(second, item)} {other}"
     if not broken and not fixed:
-        told = (
+        clause = (
             f"{plural(changed, changed_noun)} changed, none broken"
             if changed
             else "the outcomes are the same"
         )
     elif changed and item == "turn":
-        told += f", {plural(changed, changed_noun)} changed"
+        clause += f", {plural(changed, changed_noun)} changed"
     scores = [NAMES.get(name, plain(name)) for name in document["regressions"] if name != "outcomes"]
     where = f" in {', '.join(scores)}" if scores else ""
     lead = {"better": "B is better", "worse": f"B is worse{where}"}.get(document["verdict"])
-    return f"{lead or 'No significant difference'}: {told}"
+    return f"{lead or 'No significant difference'}: {clause}"
 
 
 def sentences(document: Mapping[str, Any]) -> list[str]:
     """Says by how much the rate changed, how often chance does the same, and what is in doubt."""
     counts = document["counts"]
-    said = [_rate_sentence(document), _test_sentence(document)]
+    found = [_rate_sentence(document), _test_sentence(document)]
     errors = errors_in_b(document)
     if errors:
         of = f"{errors:,} of the {counts['broken']:,} broken" if counts["broken"] > 1 else "The broken one"
         ended = "ended in errors" if errors > 1 else "ended in an error"
-        said.append(f"{of} {ended} in B: that may be the API and not the change.")
+        found.append(f"{of} {ended} in B: that may be the API and not the change.")
     unpaired = [
         f"{counts[f'only_{side}']:,} only in {side.upper()}" for side in "ab" if counts[f"only_{side}"]
     ]
     if unpaired:
-        said.append(f"Not compared: {' and '.join(unpaired)}.")
-    return [sentence for sentence in said if sentence]
+        found.append(f"Not compared: {' and '.join(unpaired)}.")
+    return [sentence for sentence in found if sentence]
 
 
 def errors_in_b(document: Mapping[str, Any]) -> int:
@@ -181,10 +181,10 @@ def counted(document: Mapping[str, Any]) -> str:
     """Says how the pairs came out."""
     counts = document["counts"]
     names = ("pairs", "broken", "fixed", "changed", "unchanged")
-    told = [f"{name} {counts[name]:,}" for name in names]
-    told += [f"only in {side.upper()} {number:,}" for side in "ab" if (number := counts[f"only_{side}"])]
+    parts = [f"{name} {counts[name]:,}" for name in names]
+    parts += [f"only in {side.upper()} {number:,}" for side in "ab" if (number := counts[f"only_{side}"])]
     skipped = ((side.upper(), counts[f"skipped_{side}"]) for side in "ab")
-    return " · ".join(told + [f"skipped in {side} {number:,}" for side, number in skipped if number])
+    return " · ".join(parts + [f"skipped in {side} {number:,}" for side, number in skipped if number])
 
 
 def transitions(document: Mapping[str, Any]) -> str:
@@ -196,8 +196,8 @@ def transitions(document: Mapping[str, Any]) -> str:
     """
     if not document["transitions"]:
         return ""
-    told = ", ".join(f"{plain(name)} {number:,}" for name, number in document["transitions"].items())
-    return f"changed in {rate_cells(document['changed_share'])}: {told}"
+    listed = ", ".join(f"{plain(name)} {number:,}" for name, number in document["transitions"].items())
+    return f"changed in {rate_cells(document['changed_share'])}: {listed}"
 
 
 def rate_cells(rate: Mapping[str, Any]) -> str:

@@ -78,7 +78,7 @@ SHOW: Final = "show"
 MOST_REASONS: Final = 8
 """Reasons that stand in the line; the others are folded."""
 MOST_VALUES: Final = 20_000
-"""Values of one facet that are told apart."""
+"""Most distinct values of one facet."""
 OTHER: Final = "other"
 """Stands for the values that come later."""
 PLACES: Final = 1 << 40
@@ -351,11 +351,11 @@ def tools(
     found = [(chip, counts[chip.facet][readable(chip.value)]) for chip in chips]
     shown = [(chip, number) for chip, number in found if number]
     answers = {chip.facet: rows.answers(chip.facet) for chip in reasons[:1]}
-    told = [(chip, answers[chip.facet][readable(chip.value)]) for chip in reasons]
+    counted = [(chip, answers[chip.facet][readable(chip.value)]) for chip in reasons]
     values = [(facet, label, sorted(rows.having(facet))) for facet, label in choices]
     chosen = [each for each in values if len(each[2]) > 1]
     ordered = [("", first), *orders] if orders else []
-    parts = (shown, chosen, ordered, (told[:MOST_REASONS], told[MOST_REASONS:], lead))
+    parts = (shown, chosen, ordered, (counted[:MOST_REASONS], counted[MOST_REASONS:], lead))
     return fill(TEMPLATE, "tools", search, nouns, len(rows), *parts)
 
 

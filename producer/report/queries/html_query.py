@@ -157,7 +157,7 @@ def _input(query: OpenedQuery) -> dict[str, Any]:
 
 
 def _tags(query: OpenedQuery, asked: Mapping[str, Any]) -> list[str]:
-    """Returns what queries are told apart by, beside their category."""
+    """Returns the tags by which queries are filtered, beside their category."""
     result = query.result
     tags = [OUT_OF_SCOPE] * bool((result or asked).get("is_oos"))
     for key in _TAG_KEYS:

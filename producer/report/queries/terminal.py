@@ -44,8 +44,8 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
         times = (f"{name} {time:,} ms" for name, time in summary["latency_ms"].items())
         lines.append(f"latency: {', '.join(times)}")
     if summary["errors"]:
-        told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
-        lines.append("errors by code: " + ", ".join(told))
+        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+        lines.append("errors by code: " + ", ".join(by_code))
     lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
     return "\n".join(lines)
 
@@ -101,7 +101,7 @@ def _target(target: Target, paint: Paint) -> str:
 
 def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Returns the outcomes and further counts with their labels."""
-    told = [
+    labelled = [
         ("passed", counts["passed"], True),
         ("failed", counts["failed"], True),
         ("errors", counts["error"], True),
@@ -109,7 +109,7 @@ def _remarks(summary: Mapping[str, Any], counts: Mapping[str, int]) -> list[tupl
         ("retried", summary["retried"], False),
         ("deflections without required keywords", summary["vacuous_deflections"], False),
     ]
-    return [(word, number) for word, number, is_always_told in told if number or is_always_told]
+    return [(word, number) for word, number, is_always_shown in labelled if number or is_always_shown]
 
 
 def _details(_info: RunInfo, _is_verbose: bool) -> Details:  # noqa: FBT001 - the form of every screen

@@ -102,12 +102,12 @@ def strip(points: Sequence[Point]) -> "Markup":
     )
 
 
-def chart(points: Sequence[Point], told: str) -> "Markup":
+def chart(points: Sequence[Point], description: str) -> "Markup":
     """Draws the affect of a thread with its decisions below; freezes are shaded. Nothing of very few turns.
 
     Args:
         points: of the turns, in order.
-        told: what is to be seen, for those who hear it.
+        description: its text for screen readers.
 
     >>> levels = [Point(0.2, 2, False), Point(0.9, 2, True), Point(0.3, 3, False)]
     >>> drawn = chart(levels, "rises to <0.9>")
@@ -137,7 +137,7 @@ def chart(points: Sequence[Point], told: str) -> "Markup":
     ]
     return markup(
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(told)}">{"".join(parts)}</svg>'
+        f'aria-label="{escape(description)}">{"".join(parts)}</svg>'
     )
 
 

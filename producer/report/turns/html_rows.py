@@ -56,11 +56,11 @@ def row_of(run: str, step: Step, thread: Thread, place: str) -> Row:
 def _head(thread: Thread) -> dict[str, Any]:
     """What stands above a conversation."""
     span = thread.span()
-    told = [(f"{thread.decisions[word]:,}", word, "") for word in ("must", "should", "skip", SKIPPED)]
-    told += [(f"{thread.freezes:,}", FROZEN, "c"), (f"{thread.errors:,}", "failed", "e")]
+    counts = [(f"{thread.decisions[word]:,}", word, "") for word in ("must", "should", "skip", SKIPPED)]
+    counts += [(f"{thread.freezes:,}", FROZEN, "c"), (f"{thread.errors:,}", "failed", "e")]
     return {
         "span": f"over {span}" * bool(span),
-        "counts": [each for each in told if each[0] != "0"],
+        "counts": [each for each in counts if each[0] != "0"],
         "chart": thread.drawn(),
     }
 

@@ -82,14 +82,14 @@ def _decisions(document: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 def _calls(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns what the model calls of a live run came to; nothing of other runs."""
-    told, summary = call_remarks(document), document["summary"]
-    if not told:
+    calls, summary = call_remarks(document), document["summary"]
+    if not calls:
         return []
     times = summary["calls"].get("latency_ms") or {}
     asked = [("model", str(summary.get("model", ""))), ("asked for", str(summary.get("live", "")))]
     timed = ", ".join(f"{name} {time:,} ms" for name, time in times.items())
     number = summary["calls"].get("latency_n", 0)
-    return [*asked, *told, *([("latency", f"{timed} (n = {number:,})")] if timed else [])]
+    return [*asked, *calls, *([("latency", f"{timed} (n = {number:,})")] if timed else [])]
 
 
 def _share(part: int, whole: int) -> str:

@@ -70,10 +70,10 @@ class Thread:
 
     def drawn(self) -> "Markup":
         """Draws the whole conversation."""
-        told = [plural(self.turns, "turn"), *(f"{self.decisions[word]} {word}" for word in self.decisions)]
-        told += [f"{plural(self.freezes, 'turn')} frozen"] * bool(self.freezes)
+        parts = [plural(self.turns, "turn"), *(f"{self.decisions[word]} {word}" for word in self.decisions)]
+        parts += [f"{plural(self.freezes, 'turn')} frozen"] * bool(self.freezes)
         return chart(
-            self.course.points(MOST_POINTS), f"Affect and decisions of the thread: {', '.join(told)}"
+            self.course.points(MOST_POINTS), f"Affect and decisions of the thread: {', '.join(parts)}"
         )
 
     def small(self) -> "Markup":
@@ -189,9 +189,9 @@ def deltas(step: Step, most: int = 2) -> tuple[list[tuple[str, Change]], int]:
     if step.start is None or step.start == step.record.memento:
         return [], 0
     found = [(name, change) for name in FIELDS for change in changes(step, name)]
-    told = [(name, change) for name, change in found if change.kind == "ins"]
-    told += [(name, change) for name, change in found if change.kind == "del"]
-    return told[:most], max(0, len(told) - most)
+    ordered = [(name, change) for name, change in found if change.kind == "ins"]
+    ordered += [(name, change) for name, change in found if change.kind == "del"]
+    return ordered[:most], max(0, len(ordered) - most)
 
 
 def first_to_read(threads: Sequence[Thread], ranked: Sequence[int]) -> str:
@@ -203,9 +203,9 @@ def first_to_read(threads: Sequence[Thread], ranked: Sequence[int]) -> str:
     if not ranked:
         return ""
     thread = threads[ranked[0]]
-    told = [f"{plural(thread.errors, 'failed turn')}"] * bool(thread.errors)
-    told += [plural(thread.freezes, "freeze")] * bool(thread.freezes)
-    told += [plural(thread.discarded, "discarded proposal")] * bool(thread.discarded)
-    if not told:
+    problems = [f"{plural(thread.errors, 'failed turn')}"] * bool(thread.errors)
+    problems += [plural(thread.freezes, "freeze")] * bool(thread.freezes)
+    problems += [plural(thread.discarded, "discarded proposal")] * bool(thread.discarded)
+    if not problems:
         return ""
-    return f"Look first at {thread.name}: {', '.join(told)} in {plural(thread.turns, 'turn')}."
+    return f"Look first at {thread.name}: {', '.join(problems)} in {plural(thread.turns, 'turn')}."

@@ -1,4 +1,4 @@
-"""Reads the stored rows of a turns run: how each ended, its fields, and the message that was said.
+"""Reads the stored rows of a turns run: how each ended, its fields, and its message.
 
 A poisoned turn has no result line, because every worker that tried it died: the ledger keeps its input line
 and its thread's state, and `result_line` writes them in the form of every other refused turn.

@@ -92,10 +92,10 @@
   const keys = document.querySelector("dialog.keys dl");
   for (const term of all("dt", keys)) if (/^[fF ]+$/.test(term.textContent)) { term.nextElementSibling.remove(); term.remove(); }
   for (const [names, words] of [["f F", "next, previous freeze"], ["m M", "next, previous must"], ["e", "next failed turn"], ["[ ]", "previous, next thread"]]) {
-    const term = document.createElement("dt"), told = document.createElement("dd");
+    const term = document.createElement("dt"), description = document.createElement("dd");
     for (const name of names.split(" ")) { const key = document.createElement("kbd"); key.textContent = name; term.append(key, " "); }
-    told.textContent = words;
-    keys.append(term, told);
+    description.textContent = words;
+    keys.append(term, description);
   }
 
   /* ---- A memento that a turn left as it was is that of an earlier turn, without what changed then. */

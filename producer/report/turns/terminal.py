@@ -37,8 +37,8 @@ def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
         model = plain(summary.get("model", ""), CELL_CHARS)
         lines.append(" · ".join([f"model {model}", *(f"{word} {number}" for word, number in calls)]))
     if summary["errors"]:
-        told = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
-        lines += ["errors by code: " + ", ".join(told)]
+        by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
+        lines += ["errors by code: " + ", ".join(by_code)]
     lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
     return "\n".join(lines)
 

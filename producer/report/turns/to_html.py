@@ -55,9 +55,9 @@ class TurnsHtmlReport:
 
     def page(self, rows: Sequence[TurnRow]) -> None:
         """Takes some rows."""
-        room = max(0, MOST_TURNS - self._seen)
+        free = max(0, MOST_TURNS - self._seen)
         self._seen += len(rows)
-        for row in rows[:room]:
+        for row in rows[:free]:
             self._threads.add(record_of(self._info.run, row, self._chars))
 
     def end(self, document: Mapping[str, Any]) -> None:

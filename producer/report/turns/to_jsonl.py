@@ -128,7 +128,7 @@ def _live(row: TurnRow) -> tuple[bytes, bytes]:
     """Writes middle and result of a turn that a model answered; its trace events are printed elsewhere."""
     call, result = call_of(row), _fields(row.line)
     result.pop("events", None)
-    told = {
+    fields = {
         "outcome": outcome(row.code),
         "attempts": max(row.attempts, call.attempts),
         "cached": call.cached or "d" in row.code,
@@ -139,4 +139,4 @@ def _live(row: TurnRow) -> tuple[bytes, bytes]:
         "error": None,
         "result": result,
     }
-    return b",", _encode(told)[1:-1]
+    return b",", _encode(fields)[1:-1]

@@ -61,7 +61,7 @@ class MarkdownReport:
         lines += _table(("also", "turns"), [list(remark) for remark in remarks(document)])
         if calls := call_remarks(document):
             model = [("model", summary.get("model", "")), ("asked for", summary.get("live", ""))]
-            lines += _table(("calls", ""), [list(told) for told in (*model, *calls)])
+            lines += _table(("calls", ""), [list(row) for row in (*model, *calls)])
         if self._bad:
             errors = [[code, f"{number:,}"] for code, number in ranked(summary["errors"])]
             lines += ["## Errors", "", *_table(("code", "turns"), errors)]
@@ -84,7 +84,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _turns_table(
     columns: Sequence[str], rows: Sequence[OpenedRow], cells_of: Callable[[OpenedRow], list[str]]
 ) -> list[str]:
-    """Writes a table of turns, with what was said in them where that is known."""
+    """Writes a table of turns, with their messages where those are known."""
     if not any(row.row.payload for row in rows):
         return _table(columns, list(map(cells_of, rows)))
     return _table((*columns, _TEXT), [[*cells_of(row), message_of(row.row)] for row in rows])

@@ -169,12 +169,12 @@ def record_of(run: str, row: TurnRow, most: int) -> TurnRecord:
         row: the row.
         most: characters of a text that are kept.
     """
-    said = _read_input(row.payload) if row.payload else None
+    given = _read_input(row.payload) if row.payload else None
     record = TurnRecord(row.index)
-    if said is not None:
-        record.thread, record.role, record.ts = said.thread_id, said.role, said.ts
-        record.text, record.chars = said.message[:most], said.message_chars or len(said.message)
-        record.is_withheld = bool(said.message_chars)
+    if given is not None:
+        record.thread, record.role, record.ts = given.thread_id, given.role, given.ts
+        record.text, record.chars = given.message[:most], given.message_chars or len(given.message)
+        record.is_withheld = bool(given.message_chars)
     if not row.code:
         return record
     if row.code[:1] in ORDINARY:
@@ -184,7 +184,7 @@ def record_of(run: str, row: TurnRow, most: int) -> TurnRecord:
         result, record.decision, record.code = line.result, ERROR, line.error.code
         result.reason = line.error.message
     _take_result(record, result, row.code)
-    _take_proposal(record, result, said)
+    _take_proposal(record, result, given)
     if result.response:
         record.response = result.response[:most]
     record.trace = _trace(run, row)
@@ -206,14 +206,14 @@ def _take_result(record: TurnRecord, result: _Result, code: str) -> None:
         record.call = _call(result.call)
 
 
-def _take_proposal(record: TurnRecord, result: _Result, said: _Input | None) -> None:
+def _take_proposal(record: TurnRecord, result: _Result, given: _Input | None) -> None:
     """Finds a proposed summary that was not taken, and the client's memento if that was the baseline."""
-    if said is not None and result.source == FROM_REQUEST and said.context is not None:
-        record.base = said.context.thread_memento
+    if given is not None and result.source == FROM_REQUEST and given.context is not None:
+        record.base = given.context.thread_memento
     if record.decision == ERROR or record.is_updated:
         return
-    if said is not None and said.proposed is not None and result.call is None:
-        record.proposed, record.is_discarded = said.proposed, True
+    if given is not None and given.proposed is not None and result.call is None:
+        record.proposed, record.is_discarded = given.proposed, True
     record.is_discarded = record.is_discarded or any(
         event.phase == MODEL_CALL and event.metadata.get("shape") == "frozen" for event in result.events
     )
@@ -231,11 +231,11 @@ def _mood(result: _Result) -> Mood:
 
 def _call(call: Call) -> str:
     """Writes what a model call came to in one line."""
-    told = [short(call.model, NAME_CHARS), "from the cache" if call.cached else f"{call.latency_ms:,} ms"]
-    told += [f"${call.cost_usd:.4f}"] if call.cost_usd is not None else []
+    parts = [short(call.model, NAME_CHARS), "from the cache" if call.cached else f"{call.latency_ms:,} ms"]
+    parts += [f"${call.cost_usd:.4f}"] if call.cost_usd is not None else []
     tokens = (call.prompt_tokens, call.completion_tokens)
-    told += [f"{tokens[0]:,} tokens in, {tokens[1] or 0:,} out"] if tokens[0] is not None else []
-    return " · ".join([*told, *[f"{call.attempts} attempts"] * (call.attempts > 1)])
+    parts += [f"{tokens[0]:,} tokens in, {tokens[1] or 0:,} out"] if tokens[0] is not None else []
+    return " · ".join([*parts, *[f"{call.attempts} attempts"] * (call.attempts > 1)])
 
 
 def _trace(run: str, row: TurnRow) -> list[str]:

@@ -55,10 +55,10 @@ def verdict_of(document: Mapping[str, Any], frozen_threads: int | None = None) -
     >>> counts = {"total": 3, "decided": 3, "error": 0, "skipped": 0}
     >>> summary = {"decisions": {"must": 1, "should": 2, "skip": 0}, "freezes": 1, "summaries_updated": 2,
     ...     "threads": 1, "errors": {}}
-    >>> told = verdict_of({"state": "finished", "exit": 0, "counts": counts, "summary": summary})
-    >>> told.sentence
+    >>> verdict = verdict_of({"state": "finished", "exit": 0, "counts": counts, "summary": summary})
+    >>> verdict.sentence
     'All 3 turns decided: 1 must, 2 should'
-    >>> told.why
+    >>> verdict.why
     'Summaries changed on 2 turns and were held back on 1 (peak freeze).'
     """
     is_final = document["state"] in FINAL_STATES
@@ -84,27 +84,27 @@ def _sentence(document: Mapping[str, Any]) -> str:
 
 def _why(document: Mapping[str, Any], frozen_threads: int | None) -> str:
     """Writes what stands below it."""
-    summary, told = document["summary"], list[str]()
+    summary, sentences = document["summary"], list[str]()
     updated, freezes = summary["summaries_updated"], summary["freezes"]
     if document["counts"]["decided"]:
         where = f" in {frozen_threads:,} of {plural(summary['threads'], 'thread')}" if frozen_threads else ""
         changed = f"Summaries changed on {plural(updated, 'turn')}" if updated else "No summary changed"
         held = f" and were held back on {freezes:,} (peak freeze){where}." if updated else ""
         held = held or f"; {plural(freezes, 'turn')} were frozen at a peak{where}."
-        told.append(changed + (held if freezes else "; no peak freezes."))
+        sentences.append(changed + (held if freezes else "; no peak freezes."))
     if summary["errors"]:
         reasons = ", ".join(f"{code} {number:,}" for code, number in ranked(summary["errors"]))
-        told.append(f"Failed: {reasons}.")
+        sentences.append(f"Failed: {reasons}.")
     if calls := summary.get("calls"):
-        told.append(f"{plural(calls['avoided'], 'model call')} avoided, {calls['made']:,} made.")
-    told += [f"{gate_line(gate)}." for gate in document.get("gates", ()) if not gate["met"]]
-    return " ".join(told)
+        sentences.append(f"{plural(calls['avoided'], 'model call')} avoided, {calls['made']:,} made.")
+    sentences += [f"{gate_line(gate)}." for gate in document.get("gates", ()) if not gate["met"]]
+    return " ".join(sentences)
 
 
 def remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns further counts with their labels."""
     summary, counts = document["summary"], document["counts"]
-    told = [
+    labelled = [
         ("peak freezes", summary["freezes"], True),
         ("summaries updated", summary["summaries_updated"], True),
         ("repeated requests", summary["repeated_requests"], False),
@@ -112,7 +112,7 @@ def remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("skipped", counts["skipped"], False),
         ("errors", counts["error"], True),
     ]
-    return [(word, f"{number:,}") for word, number, is_always_told in told if number or is_always_told]
+    return [(word, f"{number:,}") for word, number, is_always_shown in labelled if number or is_always_shown]
 
 
 def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -126,12 +126,14 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     calls = document["summary"].get("calls")
     if not calls:
         return []
-    told = [("calls made", calls["made"]), ("calls avoided", calls["avoided"])]
-    told += [("cached answers", calls["from_cache"])] * bool(calls["from_cache"])
-    told += [("calls given up", calls["given_up"])] * bool(calls["given_up"])
-    told += [("replies without a JSON object", calls.get("unread"))] * bool(calls.get("unread"))
-    told += [("invalid summaries proposed", calls.get("invalid_shapes"))] * bool(calls.get("invalid_shapes"))
-    remarked = [(word, f"{number:,}") for word, number in told]
+    counted = [("calls made", calls["made"]), ("calls avoided", calls["avoided"])]
+    counted += [("cached answers", calls["from_cache"])] * bool(calls["from_cache"])
+    counted += [("calls given up", calls["given_up"])] * bool(calls["given_up"])
+    counted += [("replies without a JSON object", calls.get("unread"))] * bool(calls.get("unread"))
+    counted += [("invalid summaries proposed", calls.get("invalid_shapes"))] * bool(
+        calls.get("invalid_shapes")
+    )
+    remarked = [(word, f"{number:,}") for word, number in counted]
     if calls["cost_usd"] is not None:
         unknown = f" and {plural(calls['cost_unknown'], 'call')} of unknown price" * bool(
             calls["cost_unknown"]

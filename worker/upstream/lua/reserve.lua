@@ -1,4 +1,4 @@
--- Reserves what a call may cost, if the run's cap has room for it.
+-- Reserves what a call may cost, if the run's cap still covers it.
 --
 -- How long an answer gets is often only guessed. A guess that does not fit any more may go when nothing else is
 -- reserved, if there is room for the dearest answer so far: near the cap calls go one at a time, and no call of

@@ -48,15 +48,15 @@ local function next_chunk(run)
   return chunk
 end
 
--- Publishes waiting chunks while the window of their kind has room; the runs take turns.
+-- Publishes waiting chunks while the window of their kind is not full; the runs take turns.
 -- A wake-up counts as lost after a multiple of the usual chunk time: a long queue is no loss.
 -- uses: ring_key, live_key, pace_key, WINDOW_FLOOR, OVERDUE_MS, OVERDUE_FACTOR, serial, read_run, publish, next_chunk
 local function top_up(kind, most)
   local wakes, ring, pace = {}, ring_key(kind), call('HMGET', pace_key(kind), 'window', 'usual')
   local overdue = math.max(OVERDUE_MS, OVERDUE_FACTOR * (tonumber(pace[2]) or 0))
-  local room = math.min((tonumber(pace[1]) or WINDOW_FLOOR) - call('ZCARD', live_key(kind)), most)
+  local free = math.min((tonumber(pace[1]) or WINDOW_FLOOR) - call('ZCARD', live_key(kind)), most)
   local skipped = 0
-  while room > 0 do
+  while free > 0 do
     local ids = call('ZRANGE', ring, skipped, skipped + 1)
     local id = ids[1]
     if not id then break end
@@ -64,7 +64,7 @@ local function top_up(kind, most)
     local chunk = run and run.state == 'running' and not run.alien and next_chunk(run)
     if chunk then
       publish(run, chunk, overdue, wakes)
-      room = room - 1
+      free = free - 1
       if ids[2] then call('ZADD', ring, serial(), id) end -- to the end, unless it is alone
     elseif run and run.alien then
       skipped = skipped + 1
