@@ -9,6 +9,7 @@ import pytest
 from tests.support.case_runs import WORKERS, bench, document, rows_of
 from tests.support.cli import Cli
 from tests.support.model_server import ModelServer, Request, Say
+from tests.support.ports import free_port
 
 RUBRIC = "Is it polite?"
 """What rubrics of these tests ask."""
@@ -137,6 +138,121 @@ def test_retry_asks_only_the_check_that_was_away(more: tuple[str, ...], cli: Cli
     assert after["result"]["checks"][0]["reason"] == row["result"]["checks"][0]["reason"]
     one_answer = (11 * 100 + 3 * 200) / 1e6
     assert after["cost_usd"] == pytest.approx(2 * one_answer + 11e-6)
+
+
+@pytest.mark.parametrize("more", [(), ("--no-cache",)], ids=["cached", "not cached"])
+def test_retry_keeps_votes_on_rubrics_inside_of_a_check(
+    more: tuple[str, ...], cli: Cli, tmp_path: Path
+) -> None:
+    """What one judge answered stays while the other is away, also over a failed retry, and is paid once."""
+    is_there = False
+
+    def script(prompt: str, nth: int) -> Say:
+        return Say("no such model", 404) if "brief" in prompt and not is_there else polite(prompt, nth)
+
+    # The shorter question is the cheaper one, and asked first.
+    inner = [{"rubric": RUBRIC}, {"rubric": "Is it brief, and does it come to the point?"}]
+    with ModelServer(script) as server:
+        path = paid_bench(tmp_path, server, [{"input": "please stop", "checks": [{"all": inner}]}])
+        told, first = run(cli, path, *more)
+        cli("retry", told["run_id"], *WORKERS)
+        second = rows_of(cli, told["run_id"])
+        is_there = True
+        retried = document(cli("retry", told["run_id"], *WORKERS))
+        [after] = rows_of(cli, told["run_id"])
+        asked = [request.prompt.split('"')[1] for request in server.requests[1:]]
+        assert asked == [RUBRIC, *3 * [inner[1]["rubric"]]]
+    one_answer = (11 * 100 + 3 * 200) / 1e6
+    for row in (*first, *second):
+        assert row["error"]["code"] == "check_unavailable"
+        [check] = row["result"]["checks"]
+        assert (check["score"], check["passed"], check["cost_usd"]) == (None, None, pytest.approx(one_answer))
+        [judged] = check["detail"]["judged"]
+        assert (judged["name"], judged["passed"]) == (f"rubric: {RUBRIC}", True)
+        assert [vote["score"] for vote in judged["votes"]] == [0.9]
+        assert row["cost_usd"] == pytest.approx(2 * one_answer)
+    assert retried["counts"]["passed"] == 1
+    [check] = after["result"]["checks"]
+    assert [each["passed"] for each in check["detail"]["judged"]] == [True, True]
+    assert check["cost_usd"] == pytest.approx(2 * one_answer)
+    assert after["cost_usd"] == pytest.approx(3 * one_answer)
+
+
+def test_retry_asks_a_judge_that_refused_connections_and_nobody_else(cli: Cli, tmp_path: Path) -> None:
+    """Nothing listens where the judge is: an error with the place; once it is back, it alone is asked."""
+    port = free_port()
+    judge_base = f"http://127.0.0.1:{port}/v1"
+    checks = [{"rubric": RUBRIC, "name": "polite"}]
+    with ModelServer(polite) as server:
+        path = bench(
+            tmp_path,
+            server,
+            [{"input": "please stop", "checks": checks}],
+            models=["alpha"],
+            model_configs={"alpha": {"api_base": server.api_base}, "judge": {"api_base": judge_base}},
+        )
+        done = cli("run", path, "--no-cache", *WORKERS)
+        told = document(done)
+        [row] = rows_of(cli, told["run_id"])
+        with ModelServer(polite, port=port) as judge_server:
+            retried = cli("retry", told["run_id"], *WORKERS)
+            assert kinds_of(judge_server.requests) == ["rubric"]
+        assert kinds_of(server.requests) == ["answer"]
+        [after] = rows_of(cli, told["run_id"])
+    assert (done.code, told["counts"]["error"]) == (1, 1)
+    assert (row["outcome"], row["error"]["code"]) == ("error", "check_unavailable")
+    assert row["error"]["message"].startswith("check polite could not be asked: judge: ")
+    assert f"127.0.0.1:{port}" in row["error"]["message"]
+    assert row["result"]["raw_output"] == "please stop"
+    assert (retried.code, document(retried)["counts"]["passed"]) == (0, 1)
+    assert after["result"]["checks"][0]["score"] == 0.9
+
+
+def test_retry_asks_only_the_judges_of_a_panel_that_have_no_vote(cli: Cli, tmp_path: Path) -> None:
+    """One of two judges refuses connections: the vote of the other is kept, not asked for again."""
+    port = free_port()
+    checks = [{"rubric": RUBRIC, "models": ["judge", "beta"]}]
+    with ModelServer(polite) as server:
+        here, away = {"api_base": server.api_base}, {"api_base": f"http://127.0.0.1:{port}/v1"}
+        path = bench(
+            tmp_path,
+            server,
+            [{"input": "please stop", "checks": checks}],
+            models=["alpha"],
+            model_configs={"alpha": here, "judge": here, "beta": away},
+        )
+        told, [row] = run(cli, path, "--no-cache")
+        with ModelServer(polite, port=port) as other:
+            retried = document(cli("retry", told["run_id"], *WORKERS))
+            assert kinds_of(other.requests) == ["rubric"]
+        assert kinds_of(server.requests) == ["answer", "rubric"]
+        [after] = rows_of(cli, told["run_id"])
+    [judged] = row["result"]["checks"][0]["detail"]["judged"]
+    assert judged["passed"] is None
+    assert [vote["verdict"] for vote in judged["votes"]] == ["pass", None]
+    assert retried["counts"]["passed"] == 1
+    votes = after["result"]["checks"][0]["detail"]["votes"]
+    assert [(vote["model"], vote["verdict"]) for vote in votes] == [("judge", "pass"), ("beta", "pass")]
+
+
+def test_a_retry_counts_scores_of_earlier_results_by_their_weight(cli: Cli, tmp_path: Path) -> None:
+    """The mean of a case is the same whether its judges were all there at once or not."""
+    is_there = False
+
+    def script(prompt: str, nth: int) -> Say:
+        return Say("no such model", 404) if "brief" in prompt and not is_there else polite(prompt, nth)
+
+    checks = [{"rubric": RUBRIC, "weight": 3}, {"rubric": "Is it brief, and does it come to the point?"}]
+    cases = [{"input": "please", "checks": checks, "at_least": 0.1, "paid_checks": "always"}]
+    with ModelServer(script) as server:
+        path = paid_bench(tmp_path, server, cases)
+        told, _ = run(cli, path)
+        is_there = True
+        server.script = lambda prompt, nth: judge(0.1) if "brief" in prompt else polite(prompt, nth)
+        cli("retry", told["run_id"], *WORKERS)
+        [after] = rows_of(cli, told["run_id"])
+    assert [each["score"] for each in after["result"]["checks"]] == [0.9, 0.1]
+    assert after["result"]["score"] == pytest.approx((3 * 0.9 + 0.1) / 4)
 
 
 def test_a_check_that_is_asked_for_a_pause_parks_the_case(cli: Cli, tmp_path: Path) -> None:

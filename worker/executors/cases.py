@@ -410,19 +410,24 @@ def subject_of(run: CaseRun, payload: CasePayload, reply: ModelReply, sandbox: S
 def with_earlier_checks(
     before: Sequence[ItemRow], rows: Sequence[CheckResult]
 ) -> tuple[Sequence[CheckResult], float]:
-    """Takes over the checks that were asked for a result that lacks others; also what they cost."""
+    """Takes over the checks that were asked for a result that lacks others; also what they cost.
+
+    One that was not asked to the end stays open, with the votes that it has.
+    """
     earlier = [each for row in before for each in stored_checks(row)]
     if len(earlier) != len(rows):
         return rows, 0.0
-    kept = [old if is_taken(old, new) else new for old, new in zip(earlier, rows, strict=True)]
+    kept = [with_earlier(old, new) for old, new in zip(earlier, rows, strict=True)]
     return kept, sum(row.cost_usd or 0.0 for row, new in zip(kept, rows, strict=True) if row is not new)
 
 
-def is_taken(earlier: CheckResult, row: CheckResult) -> bool:
-    """Whether a check has its score from an earlier result."""
-    return (
-        is_open(row) and earlier.score is not None and (earlier.name, earlier.check) == (row.name, row.check)
-    )
+def with_earlier(earlier: CheckResult, row: CheckResult) -> CheckResult:
+    """Takes over what an earlier result has of a check that is open."""
+    if not is_open(row) or (earlier.name, earlier.check) != (row.name, row.check):
+        return row
+    if earlier.score is None:
+        return row._replace(detail=earlier.detail, cost_usd=earlier.cost_usd)
+    return earlier._replace(weight=row.weight)
 
 
 def _unjudged(error: ProctorError) -> Failed:

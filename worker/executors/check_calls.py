@@ -3,13 +3,14 @@
     which check is next, and whether it still matters     worker/validation/paid_checks.py, pure
     what is asked, and what the reply means               worker/validation/checks/{similar,rubric}.py, pure
 
-What has been answered is paid for: it is in the cache, or kept here until all checks are done.
+What has been answered is paid for: it is in the cache, or kept here until all checks are done. The row of a
+check that could not be asked to the end has the votes that came, and a retry asks only the other judges.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from shared.codecs.parked_items import History, ParkedState
 from shared.contracts.case_run import CaseRun, Endpoint
@@ -27,8 +28,8 @@ from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
 from worker.upstream.model_caller import CallDeferred, CallFailed, Embedded, EmbeddingOutcome
-from worker.validation.checks.kind import Score
-from worker.validation.checks.rubric import judges_of, panel_score, rubric_prompt
+from worker.validation.checks.kind import Score, skipped
+from worker.validation.checks.rubric import judges_of, panel_score, recorded_votes, rubric_prompt
 from worker.validation.checks.similar import score_without_asking, similarity_score, texts_of
 from worker.validation.display import cut
 from worker.validation.paid_checks import Rules, close, is_open, next_check, skip_open
@@ -96,6 +97,8 @@ class _Asking:
     replies: list[Reply] = field(default_factory=list)
     costs: dict[int, list[float | None]] = field(default_factory=dict)
     """By position of the check."""
+    votes: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """By question, as rows name it, and by judge: what was recorded for an earlier result."""
 
 
 async def ask_checks(
@@ -105,7 +108,7 @@ async def ask_checks(
 
     Args:
         checks: those of the case.
-        rows: what is known of each; those that were not asked yet are open.
+        rows: what is known of each; those that were not asked yet, or not to the end, are open.
         desk: how they are evaluated and asked.
 
     Raises:
@@ -113,6 +116,7 @@ async def ask_checks(
     """
     state = _Asking(checks, list(rows), [None] * len(rows))
     for place in [place for place, row in enumerate(rows) if is_open(row)]:
+        _take_votes(place, state)
         await _evaluate(place, state, desk)
     while (at := next_check(checks, state.rows, state.prices, desk.rules)) is not None:
         if any(question.key in state.answers for question in state.questions[at]):
@@ -121,11 +125,20 @@ async def ask_checks(
             question = state.questions[at][0]
             ended = await _ask(at, question, state, desk)
             if isinstance(ended, Unavailable):
-                return _unavailable(at, ended, state)
+                return await _unavailable(at, ended, state, desk)
             if ended is not None:
                 return ended
             await _evaluate(at, state, desk)
     return ChecksAsked(close(state.rows, desk.rules), state.replies)
+
+
+def _take_votes(at: int, state: _Asking) -> None:
+    """Takes over the votes that the row of an open check has from an earlier result, with what they cost."""
+    row = state.rows[at]
+    if row.cost_usd is not None:
+        state.costs[at] = [row.cost_usd]
+    for each in row.detail.get("judged", ()):
+        state.votes[each["question"]] = {vote["model"]: vote for vote in each["votes"] if vote["verdict"]}
 
 
 async def _evaluate(at: int, state: _Asking, desk: CheckDesk) -> None:
@@ -137,9 +150,12 @@ async def _evaluate(at: int, state: _Asking, desk: CheckDesk) -> None:
     state.questions[at] = [questions[place] for place in order]
     state.prices[at] = None if None in prices else sum(price for price in prices if price is not None)
     if not state.questions[at]:
-        costs = state.costs.get(at, [0.0])
-        cost_usd = None if None in costs else sum(cost for cost in costs if cost is not None)
-        state.rows[at] = result_of(check, score, cost_usd)
+        state.rows[at] = result_of(check, score, _cost(state.costs.get(at, [0.0])))
+
+
+def _cost(costs: Sequence[float | None]) -> float | None:
+    """The sum of some costs; None where one is not known."""
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 async def _ask(
@@ -154,8 +170,9 @@ async def _ask(
 async def _ask_rubric(
     at: int, question: Question, state: _Asking, desk: CheckDesk
 ) -> Unavailable | ChecksDeferred | OverBudget | None:
-    """Asks the judges of a rubric, all at the same time."""
-    requests = rubric_requests(question, desk.run)
+    """Asks the judges of a rubric that have no vote yet, all at the same time."""
+    recorded = state.votes.setdefault(question.key.hex(), {})
+    requests = [each for each in rubric_requests(question, desk.run) if each.model not in recorded]
     asked = await ask_judges(requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park)
     match asked:
         case OverBudget():
@@ -165,13 +182,17 @@ async def _ask_rubric(
         case JudgeVotes(votes, replies):
             state.replies += replies
             state.costs.setdefault(at, []).extend(reply.cost_usd for reply in replies)
-            score = panel_score(question.check, votes)
-            if score is None:
-                return Unavailable(
-                    "; ".join(f"{cut(vote.judge)}: {cut(vote.why)}" for vote in votes if not vote.reply)
-                )
-            state.answers[question.key] = score
-            return None
+            given = recorded | {each["model"]: each for each in recorded_votes(question.check, votes)}
+            in_order = [given[judge] for judge in dict.fromkeys(judges_of(question.check))]
+            score = panel_score(question.check, in_order)
+            if score is not None:
+                state.answers[question.key] = score
+                return None
+            if any(vote["verdict"] for vote in in_order):
+                state.answers[question.key] = skipped("undecided")._replace(detail={"votes": in_order})
+            return Unavailable(
+                "; ".join(f"{cut(vote.judge)}: {cut(vote.why)}" for vote in votes if not vote.reply)
+            )
         case _:
             assert_never(asked)
 
@@ -281,10 +302,13 @@ def _digest(question: Question) -> str:
     return question.key[:8].hex()
 
 
-def _unavailable(at: int, ended: Unavailable, state: _Asking) -> ChecksAsked:
-    """The rows of a case with a check that nobody answers."""
+async def _unavailable(at: int, ended: Unavailable, state: _Asking, desk: CheckDesk) -> ChecksAsked:
+    """The rows of a case with a check that nobody answers, which has the votes that came and their cost."""
     rows = state.rows
     name = rows[at].name
-    rows[at] = rows[at]._replace(reason=f"could not be asked: {ended.why}")
+    score, _ = await desk.evaluate(state.checks[at], state.answers)
+    cost_usd = _cost(state.costs[at]) if state.costs.get(at) else None
+    reason = f"could not be asked: {ended.why}"
+    rows[at] = rows[at]._replace(reason=reason, detail=score.detail, cost_usd=cost_usd)
     rows = skip_open(rows, f"not asked: {name} could not be asked")
     return ChecksAsked(rows, state.replies, f"check {cut(name)} could not be asked: {ended.why}")

@@ -156,7 +156,7 @@ class Evaluation:
         """
         score = self.score(check, subject)
         judged = [each for each in self._answered.items() if "votes" in each[1][1].detail]
-        if check.check == RUBRIC and len(judged) <= 1:
+        if check.check == RUBRIC and len(judged) <= 1 and score.value is not None:
             return score
         negated = list(_negated([check]))
         detail = {key: value for key, value in score.detail.items() if key != "votes"}
@@ -213,12 +213,15 @@ class Evaluation:
 
 
 def _judged(key: bytes, check: Check, answer: Score, negated: Sequence[Check]) -> dict[str, Any]:
-    """The verdicts of judges on one rubric, as the row of the check has it that the rubric is inside of."""
+    """The verdicts of judges on one rubric, as the row of the check has it that the rubric is inside of.
+
+    An answer without a value has the votes of a panel that could not decide.
+    """
     threshold = AT_LEAST if check.at_least is None else check.at_least
     return {
         "name": check.label,
         "question": key.hex(),
-        "passed": answer.value is not None and answer.value >= threshold,
+        "passed": None if answer.value is None else answer.value >= threshold,
         "negated": any(check == each for each in negated),
         "votes": answer.detail["votes"],
     }

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from shared.contracts.case_run import CaseRun, Endpoint
 from shared.contracts.checks import Check
 from shared.runs.waiting import describe_parked
 from shared.upstream.failure_reasons import FailureReason
+from worker.executors.cases import with_earlier
 from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
 from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest
@@ -37,7 +38,10 @@ RUN = CaseRun(
     check_models={"judge": Endpoint("http://judge"), "embedder": Endpoint("http://embedder")},
     judge_params={"seed": 7},
     model_headers={"judge": {"X-Team": "evals"}},
-    prices={name: {"prompt_per_million": 1, "completion_per_million": 1} for name in ("judge", "embedder")},
+    prices={
+        name: {"prompt_per_million": 1, "completion_per_million": 1}
+        for name in ("judge", "other", "embedder")
+    },
 )
 RUBRIC: Mapping[str, Any] = {"rubric": "Is it polite?", "model": "judge"}
 SIMILAR: Mapping[str, Any] = {"similar": "please help", "model": "embedder", "at_least": 0.5}
@@ -81,6 +85,7 @@ class Desk:
         *,
         parked: ParkedState = NEVER_PARKED,
         may_park: bool = True,
+        earlier: Sequence[CheckResult] | None = None,
     ) -> ChecksAsked | ChecksDeferred | OverBudget:
         """Takes an output through its checks."""
         checks, subject = parse_checks(raw), Subject(output)
@@ -90,7 +95,10 @@ class Desk:
             return evaluation.outcome(check, subject), list(evaluation.questions.values())
 
         desk = CheckDesk(RUN, Rules(), evaluate, self.ask, self.embed, parked, may_park=may_park)
-        return asyncio.run(ask_checks(checks, run_deterministic(checks, subject), desk))
+        rows = run_deterministic(checks, subject)
+        if earlier is not None:
+            rows = [with_earlier(*each) for each in zip(earlier, rows, strict=True)]
+        return asyncio.run(ask_checks(checks, rows, desk))
 
 
 def rows_of(asked: object) -> list[CheckResult]:
@@ -225,3 +233,22 @@ def test_rows_have_what_judges_said_of_each_node() -> None:
     [alone] = rows_of(Desk([graded(0.9)]).play([RUBRIC]))
     assert "judged" not in alone.detail
     assert len(alone.detail["votes"]) == 1
+
+
+def test_votes_of_an_earlier_result_are_not_asked_for_again() -> None:
+    """Of an `all` with a panel that lacked a judge, only that judge is asked, and the costs are added up."""
+    panel = {"rubric": "Is it polite, and brief too?", "models": ["judge", "other"]}
+    checks = [{"all": [RUBRIC, panel]}]
+    rows = rows_of(Desk([graded(0.9), graded(0.8), gone]).play(checks))
+    assert [each["passed"] for each in rows[0].detail["judged"]] == [True, None]
+    assert rows[0].cost_usd == 0.5
+    away = Desk([gone])
+    rows = rows_of(away.play(checks, earlier=rows))
+    assert len(away.asked) == 1
+    assert rows[0].cost_usd == 0.5
+    back = Desk([graded(0.75)])
+    [row] = rows_of(back.play(checks, earlier=rows))
+    assert [request.model for request in back.asked] == ["other"]
+    assert (row.passed, row.score, row.cost_usd) == (True, 0.75, 0.75)
+    scores = [[vote["score"] for vote in each["votes"]] for each in row.detail["judged"]]
+    assert scores == [[0.9], [0.8, 0.75]]

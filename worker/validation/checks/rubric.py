@@ -152,24 +152,33 @@ def read_grade(reply: str) -> Grade:
     return Grade(float(score), escape_surrogates(reason, VOTE_CHARS * 5) if isinstance(reason, str) else "")
 
 
-def panel_score(check: Check, votes: Sequence[Vote]) -> Score | None:
+def recorded_votes(check: Check, votes: Sequence[Vote]) -> list[dict[str, Any]]:
+    """Returns what is kept of each judge's call and words; `verdict` as votes about equality have it."""
+    kept = REPLY_CHARS if len(votes) == 1 else VOTE_CHARS
+    return [_recorded(vote, check, kept) for vote in votes]
+
+
+def panel_score(check: Check, votes: Sequence[Mapping[str, Any]]) -> Score | None:
     """The score of a panel; None when too few of its judges could be asked to decide.
 
     A reply without a score counts as 0. A judge that could not be asked changes nothing where the others are
     a majority without it.
 
-    >>> from worker.validation.case_verdict import JudgeReply
-    >>> votes = [Vote("", JudgeReply('{"score": %s}' % score)) for score in (1, 0.4, 0.8)]
+    Args:
+        check: the rubric.
+        votes: as they are recorded, one of each judge.
+
+    >>> votes = [{"verdict": "pass", "score": score, "reason": "r"} for score in (1, 0.4, 0.8)]
     >>> panel_score(Check("rubric", "Polite?", at_least=0.7), votes).reason
     'scores 1, 0.4, 0.8: more than half reach 0.8'
     """
-    grades = [None if vote.reply is None else read_grade(vote.reply.text) for vote in votes]
+    grades = [Grade(vote["score"], vote["reason"]) if vote["verdict"] else None for vote in votes]
     least = majority_score([grade.score or 0.0 if grade else 0.0 for grade in grades])
     most = majority_score([grade.score or 0.0 if grade else 1.0 for grade in grades])
     is_decided = check.at_least is not None and (least >= check.at_least or most < check.at_least)
     if None in grades and not is_decided:
         return None
-    return Score(least, _reason(grades, least), _detail(votes, grades, check))
+    return Score(least, _reason(grades, least), {"votes": list(votes)})
 
 
 def majority_score(scores: Sequence[float]) -> float:
@@ -197,16 +206,11 @@ def _reason(grades: Sequence[Grade | None], score: float) -> str:
     return f"scores {scores}: more than half reach {score:g}"
 
 
-def _detail(votes: Sequence[Vote], grades: Sequence[Grade | None], check: Check) -> dict[str, Any]:
-    """What is kept of each judge's call and words."""
-    kept = REPLY_CHARS if len(votes) == 1 else VOTE_CHARS
-    return {"votes": [_vote(vote, grade, check, kept) for vote, grade in zip(votes, grades, strict=True)]}
-
-
-def _vote(vote: Vote, grade: Grade | None, check: Check, kept: int) -> dict[str, Any]:
-    """One judge's part, as it is stored; `verdict` as votes about equality have it."""
-    if vote.reply is None or grade is None:
+def _recorded(vote: Vote, check: Check, kept: int) -> dict[str, Any]:
+    """One judge's part, as it is stored."""
+    if vote.reply is None:
         return {"model": vote.judge, "verdict": None, "score": None, "unreachable": cut(vote.why, VOTE_CHARS)}
+    grade = read_grade(vote.reply.text)
     threshold = AT_LEAST if check.at_least is None else check.at_least
     verdict = "unclear" if grade.score is None else "pass" if grade.score >= threshold else "fail"
     return {

@@ -1,5 +1,7 @@
 """The check `rubric`: what a judge is asked, how its reply is read, and what a panel makes of it."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,20 +10,30 @@ from shared.contracts.checks import Check
 from tests.support.checking import call, outcome
 from worker.validation.case_verdict import JudgeReply
 from worker.validation.checks import Answer, CheckProblem, Subject, parse_checks
-from worker.validation.checks.rubric import judges_of, majority_score, panel_score, read_grade, rubric_prompt
+from worker.validation.checks.rubric import (
+    judges_of,
+    majority_score,
+    panel_score,
+    read_grade,
+    recorded_votes,
+    rubric_prompt,
+)
 from worker.validation.panel import Vote
 
 RUBRIC = Check("rubric", "Is it polite?", at_least=0.7, options={"model": "judge"})
 
 
-def votes(*replies: str | None) -> list[Vote]:
-    return [
-        Vote(f"j{at}", None if each is None else JudgeReply(each), "no route")
-        for at, each in enumerate(replies)
-    ]
+def votes(*replies: str | None) -> list[dict[str, Any]]:
+    return recorded_votes(
+        RUBRIC,
+        [
+            Vote(f"j{at}", None if each is None else JudgeReply(each), "no route")
+            for at, each in enumerate(replies)
+        ],
+    )
 
 
-def graded(*scores: float | None) -> list[Vote]:
+def graded(*scores: float | None) -> list[dict[str, Any]]:
     return votes(*(None if score is None else f'{{"reason": "r", "score": {score}}}' for score in scores))
 
 
