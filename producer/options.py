@@ -13,6 +13,7 @@ from shared.ledger import Wake
 from shared.ledger.bounds import FIRST_LAYOUT
 
 if TYPE_CHECKING:
+    from producer.load.baselines import Baselines
     from producer.load.case_load import PlannedRun
 
 
@@ -131,6 +132,8 @@ class SubmitOptions:
     """How cases are run."""
     plan: "PlannedRun | None" = None
     """The run of cases, where its file was read already."""
+    baselines: "Baselines | None" = None
+    """The file of queries, where it was read already."""
     results_ttl_s: int = 30 * 24 * 3600
     """How long the run is kept after its end."""
     max_backlog_items: int = 5_000_000

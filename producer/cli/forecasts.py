@@ -22,6 +22,8 @@ CHARS_A_TOKEN: Final = 4
 def forecast_turns(source: Source, options: SubmitOptions) -> Forecast | None:
     """Returns what a run of live turns is going to send; None for recorded ones, and for a stream.
 
+    The file is read for this alone, and again when it is submitted: it may be larger than the memory.
+
     Raises:
         InputError: the file breaks its contract.
     """
@@ -60,7 +62,8 @@ def forecast_queries(source: Source, options: SubmitOptions) -> Forecast | None:
     from producer.load.baselines import choose, read_baselines, start_at  # noqa: PLC0415 - pydantic
 
     run = options.queries
-    following = start_at(read_baselines(source).queries, run.start_from or None)
+    baselines = read_baselines(source)
+    following = start_at(baselines.queries, run.start_from or None)
     chosen = choose(following, options.query_choice)
     repeats = f" × {plural(run.repeat, 'repeat')}" * (run.repeat > 1)  # noqa: RUF001 - a product
     marked = [query["id"] for query in chosen if "{{" in query["query"] and "}}" in query["query"]]
@@ -74,4 +77,5 @@ def forecast_queries(source: Source, options: SubmitOptions) -> Forecast | None:
         f"{plural(len(chosen), 'query')}{repeats} to {run.api_url}",
         noun="request",
         warnings=warnings,
+        baselines=baselines,
     )

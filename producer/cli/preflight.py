@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from producer.cli.session import Session
+    from producer.load.baselines import Baselines
     from producer.load.case_load import PlannedRun
 
 SHOWN: Final = 3
@@ -44,7 +45,9 @@ class Forecast:
     warnings: Sequence[str] = ()
     """What will probably fail."""
     plan: PlannedRun | None = None
-    """What was read of the file for it, so that it is not read again."""
+    """What was read of a file of cases for it, so that it is not read again."""
+    baselines: Baselines | None = None
+    """The same of a file of queries."""
 
     @property
     def total(self) -> int:

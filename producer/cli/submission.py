@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
@@ -24,9 +23,6 @@ from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.runs.waiting import outdated_text
 
-if TYPE_CHECKING:
-    from producer.load.case_load import PlannedRun
-
 
 class Submission:
     """One file on its way into the queue.
@@ -41,7 +37,6 @@ class Submission:
         self._session = session
         self._choice = choice
         self.source = Source(file)
-        self._plan: PlannedRun | None = None
         self._options: SubmitOptions | None = None
 
     def kind(self) -> Kind:
@@ -107,7 +102,7 @@ class Submission:
         forecast = kinds.of(self.kind()).forecast
         found = forecast.load()(self.source, self.options()) if forecast else None
         if found is not None:
-            self._plan = found.plan
+            self._options = replace(self.options(), plan=found.plan, baselines=found.baselines)
             announce(self._session, self.source.name, found)
 
     def send(self, view: View, *, is_attended: bool = False) -> SubmittedRun:
@@ -127,7 +122,6 @@ class Submission:
             session.output.warn(f"{session.connection.risk}; `proctor doctor` shows how to fix it")
         options = replace(
             self.options(),
-            plan=self._plan,
             await_disk=not (is_attended and self.source.repeatable),
             on_progress=lambda items: view.loading(self.source.name, items),
             on_wait=view.note,
@@ -137,6 +131,7 @@ class Submission:
         )
         session.require_broker()
         submitted = submit(session.ledger, session.publisher, self.source, kind=self.kind(), options=options)
+        self._options = replace(options, plan=None, baselines=None)  # no memory for it while the run goes on
         if submitted.duplicate:
             view.note(f"this key was submitted before: {submitted.run}")
         return submitted

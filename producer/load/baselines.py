@@ -59,12 +59,12 @@ class _Entry(NamedTuple):
 
 
 def load_queries(source: Source, options: SubmitOptions) -> Load:
-    """Loads the baselines of an evaluation; all of them are read at once, to be sorted.
+    """Loads the baselines of an evaluation; all are read at once, to be sorted, if they were not read before.
 
     Raises:
         InputError: the source breaks its contract, or no query has the id to start from.
     """
-    baselines, query_run = read_baselines(source), options.queries
+    baselines, query_run = options.baselines or read_baselines(source), options.queries
     for warning in baselines.warnings:
         options.on_warning(warning)
     following = start_at(baselines.queries, query_run.start_from or None)

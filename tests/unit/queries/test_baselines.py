@@ -2,14 +2,17 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from producer.cli.forecasts import forecast_queries
 from producer.load import baselines as loader
 from producer.load.baselines import Baselines, load_baselines, read_baselines, start_at
 from producer.load.source import Source
+from producer.options import SubmitOptions
 from shared.errors import InputError
 
 
@@ -49,6 +52,20 @@ def test_the_documents_form_is_an_object_with_version_and_queries() -> None:
     """Version and queries are taken; other keys of the object do not matter."""
     found = read({"version": "1.0", "description": "x", "queries": [baseline()]})
     assert (found.version, ids(found), found.warnings) == ("1.0", ["Q-01"], [])
+
+
+def test_a_file_is_read_once_for_forecast_and_submit(tmp_path: Path) -> None:
+    """What was read to announce a run is what is submitted, whatever became of the file since."""
+    path = tmp_path / "baselines.json"
+    path.write_text(json.dumps([baseline("Q-02"), baseline("Q-01")]), encoding="utf-8")
+    source, options = Source(path), SubmitOptions()
+    found = forecast_queries(source, options)
+    assert found is not None
+    path.unlink()
+    load = loader.load_queries(source, replace(options, baselines=found.baselines))
+    assert [list(chunk.items.values()) for chunk in load.chunks] == [
+        [loader.encode_baseline(query)] for query in read([baseline("Q-01"), baseline("Q-02")]).queries
+    ]
 
 
 def test_own_categories_are_taken() -> None:
