@@ -2,6 +2,7 @@
 
 A `console` block is commands after `$` and, below each, lines of what it prints. All blocks of a document run
 in order, in one shell, in a folder with the examples. Numbers, times and ids may differ; words may not.
+A command may fail only if `echo $?` follows; its exit code must be exactly the one that the document shows.
 A block below "Save this as `NAME`:" is a file, which is written before the commands after it.
 """
 
@@ -31,6 +32,8 @@ EXAMPLE_URL: Final = "redis://db.example:6379/0"
 """Where documents say "your Redis"; the tests' own server takes its place."""
 EXAMPLE_PORT: Final = 3000
 """Of the sample API in documents, which is its default; each test has a port of its own."""
+SHOW_EXIT: Final = "echo $?"
+"""Below a command that fails: shows its exit code, as readers would look it up."""
 SEPARATOR: Final = "----- command "
 BUDGET_S: Final = 280.0
 """All commands of one document: a minute on two idle cores, several where others keep them busy."""
@@ -71,9 +74,23 @@ def commands(document: Path) -> list[Command]:
 
 
 def on_port(text: str, port: int) -> str:
-    """A command whose sample API listens on another port than the default."""
+    """Text whose sample API listens on another port than the default."""
     text = re.sub(r"proctor sample-api(?! --port)", f"proctor sample-api --port {port}", text)
     return text.replace(f"localhost:{EXAMPLE_PORT}", f"localhost:{port}")
+
+
+def script_of(steps: list[Command]) -> str:
+    """The shell script of a document: it ends at a command that fails, unless its exit code is shown next."""
+    script = PRELUDE
+    for number, (step, after) in enumerate(zip(steps, [*steps[1:], None], strict=True)):
+        if step.text == SHOW_EXIT:
+            text = 'echo "$exit_code"'
+        elif after is not None and after.text == SHOW_EXIT:
+            text = f"set +e\n{step.text}\nexit_code=$?\nset -e"
+        else:
+            text = step.text
+        script += f"next {number}\n{text}\n"
+    return script
 
 
 def words(text: str) -> str:
@@ -95,19 +112,19 @@ def words(text: str) -> str:
 def test_commands_do_what_the_document_shows(
     document: Path, processes: Processes, bare_env: dict[str, str], redis_url: str, tmp_path: Path
 ) -> None:
-    """Every command exits 0, and prints each line that the document shows, in order; tutorials tidy up."""
+    """Every command has the exit code and prints the lines that the document shows; tutorials tidy up."""
     folder = tmp_path / "work"
     shutil.copytree(ROOT / "examples", folder / "examples")
-    steps, port = commands(document), free_port()
-    script = PRELUDE + "".join(
-        f"next {number}\n{on_port(step.text, port).replace(EXAMPLE_URL, redis_url)}\n"
-        for number, step in enumerate(steps)
-    )
+    steps = commands(document)
+    script = on_port(script_of(steps), free_port()).replace(EXAMPLE_URL, redis_url)
     path = f"{Path(sys.executable).parent}:{bare_env['PATH']}"
     env = {**bare_env, "PATH": path, "CHECKOUT": str(ROOT)}
     done = processes.start(require_tool("bash"), "-c", script, env=env, cwd=folder)
     assert done.wait(BUDGET_S) == 0, done.said()
     for number, printed in enumerate(done.output.split(SEPARATOR)[1:]):
+        if steps[number].text == SHOW_EXIT:
+            assert steps[number].output[0] in printed.splitlines()[1:], f"another exit code\n{printed}"
+            continue
         lines = iter([words(line) for line in printed.splitlines()])
         for line in steps[number].output:
             assert words(line) in lines, f"{steps[number].text} does not print {line!r}\n{printed}"

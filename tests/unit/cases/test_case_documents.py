@@ -17,9 +17,11 @@ from producer.load.case_gates import check_validators
 from producer.load.cases import validator_names
 from producer.load.recorded import OutputRow
 from shared.contracts.case_config import BenchConfig, CaseEntry, ModelConfig, Price, RunSettings
+from shared.contracts.case_vocabulary import STAGE_TABLE
 from shared.errors import ProctorError
 from tests.support.benches import MINIMAL, plan, write
 from tests.support.tree import ROOT
+from worker.validation.policy import check_validator_source
 
 DOCUMENT: Final = ROOT.parent / "shared" / "spec" / "evaluation_and_validation.md"
 BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -114,7 +116,16 @@ def test_every_key_is_documented(model: type[BaseModel]) -> None:
         )
         assert f"| `{name}` | {default} |" in text
     for language, block in BLOCK.findall(text):
-        if language == "console":  # run by tests/e2e/test_docs_commands.py
-            continue
-        assert language == "yaml"
-        BenchConfig.model_validate(whole(yaml.safe_load(block)))
+        if language == "yaml":
+            BenchConfig.model_validate(whole(yaml.safe_load(block)))
+        elif language == "python":
+            check_validator_source(block)
+        else:
+            assert language == "console"  # run by tests/e2e/test_docs_commands.py
+
+
+def test_every_stage_is_documented() -> None:
+    """docs/bench.md lists the stages in their order, each with its number, name and status on failure."""
+    text = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([0-9.]+) \| `(\w+)` \|.*\| `(\w+)` \|$", text, re.MULTILINE)
+    assert rows == [(row.number, stage.value, row.failure.value) for stage, row in STAGE_TABLE.items()]
