@@ -10,11 +10,24 @@ from producer.load.places import Place
 from shared.contracts.case_config import CaseEntry
 from shared.contracts.cases import can_fail
 from shared.contracts.checks import Check
+from shared.ledger.bounds import FIRST_LAYOUT
 
-FIRST_KEYS: Final = frozenset({
-    "id", "input", "expected", "reference", "regex_pattern", "validator", "label", "outputs"
-})  # fmt: skip
-"""Keys of a case that the first workers know; they ignore all others."""
+CHECKS_LAYOUT: Final = 2
+"""The layout of runs with checks, prompts, conversations and options of calls."""
+KEYS_OF_LAYOUT: Final[Mapping[int, frozenset[str]]] = {
+    FIRST_LAYOUT: frozenset({
+        "id", "input", "expected", "reference", "regex_pattern", "validator", "label", "outputs"
+    }),
+    CHECKS_LAYOUT: frozenset({
+        "checks", "at_least", "paid_checks", "default_checks", "messages", "system_prompt", "vars", "expand",
+        "images", "tags", "metadata", "weight",
+    }),
+}  # fmt: skip
+"""The keys of a case by the layout that came with them.
+
+Workers that do not know a layout leave its runs alone; they would otherwise pass cases unchecked. So a new
+key needs a new layout: raise `LAYOUT` in `shared/ledger/bounds.py` and list the key under that number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +68,18 @@ class BenchCase:
         return not can_fail(self.criteria) and self.entry.reference is None
 
 
-def is_new_case(case: BenchCase) -> bool:
-    """Whether the first workers would ignore something of a case.
+def layout_of(case: BenchCase) -> int:
+    """Returns the layout of a run with this case: the newest that came with one of its keys.
 
     >>> from shared.contracts.case_config import CaseEntry
     >>> place = Place("bench.yaml")
-    >>> is_new_case(BenchCase(CaseEntry(input="Hi", regex_pattern="^A"), place))
-    False
-    >>> is_new_case(BenchCase(CaseEntry(input="Hi", tags=("a",)), place))
-    True
+    >>> layout_of(BenchCase(CaseEntry(input="Hi", regex_pattern="^A"), place))
+    1
+    >>> layout_of(BenchCase(CaseEntry(input="Hi", tags=("a",)), place))
+    2
     """
     entry = case.entry
     given = {name for name in entry.model_fields_set if getattr(entry, name) not in (None, (), [], {})}
-    return bool(case.vars or case.checks) or not given <= FIRST_KEYS
+    inherited = {"vars"} if case.vars else set()
+    used = given | inherited | case.criteria.keys()
+    return max(layout for layout, keys in KEYS_OF_LAYOUT.items() if layout == FIRST_LAYOUT or keys & used)

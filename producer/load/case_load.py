@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from producer.load.bench_cases import BenchCase, is_new_case
+from producer.load.bench_cases import CHECKS_LAYOUT, BenchCase, layout_of
 from producer.load.call_params import headers_of, merged_calls
 from producer.load.case_files import DATA_BYTES, read_source
 from producer.load.case_gates import check_prices
@@ -41,7 +41,7 @@ from shared.contracts.case_run import (
 )
 from shared.errors import InputError, UsageError
 from shared.ledger import ChunkPlan
-from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
+from shared.ledger.bounds import FIRST_LAYOUT
 
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
@@ -126,13 +126,10 @@ class PlannedRun:
     @property
     def layout(self) -> int:
         """The layout that workers have to know: the first ones would ignore checks, prompts and options."""
-        settings = self.run.as_snapshot().keys() & NEW_SETTINGS
-        is_new = (
-            settings
-            or any(is_new_case(case) for _, case in self.cases)
-            or any(output.tool_calls or output.refusal for output in self.outputs.values())
-        )
-        return LAYOUT if is_new else FIRST_LAYOUT
+        has_new_settings = bool(self.run.as_snapshot().keys() & NEW_SETTINGS)
+        has_new_outputs = any(output.tool_calls or output.refusal for output in self.outputs.values())
+        of_run = CHECKS_LAYOUT if has_new_settings or has_new_outputs else FIRST_LAYOUT
+        return max([of_run, *(layout_of(case) for _, case in self.cases)])
 
     def items(self) -> Iterator[CasePayload]:
         """Yields the items in the order of results: by model, by prompt, by case, by repetition."""

@@ -217,7 +217,10 @@ STAGES: Final[tuple[tuple[Stage, Callable[[_PipelineState], Finding]], ...]] = (
     (Stage.SCHEMA, schema),
     (Stage.EQUALITY, equality),
 )
-"""The stages that need no judge, in their order."""
+"""The stages that need no judge, in their order; equality is the last.
+
+A new stage goes before equality: a judge may overrule a failure of equality, and nothing that comes after it.
+"""
 
 
 def _case(case: Case | Mapping[str, Any]) -> Case:

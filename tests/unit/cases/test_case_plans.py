@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from producer.load.bench_cases import CHECKS_LAYOUT, KEYS_OF_LAYOUT
 from producer.load.case_load import CHUNK_BYTES_MOST, load_cases, settings_digest
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
+from shared.contracts.case_config import CaseEntry
 from shared.contracts.case_run import CaseRun, Endpoint, Recorded, decode_case
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS
 from shared.ledger.bounds import FIRST_LAYOUT, LAYOUT
@@ -306,7 +308,21 @@ def test_what_the_first_workers_would_ignore_keeps_them_away(
 ) -> None:
     """Such a run has a layout that they do not know, so that they leave it alone."""
     document = {**MINIMAL, **bench, "test_cases": [{"input": "Hi", **case}]}
-    assert plan(write(tmp_path, json.dumps(document))).layout == LAYOUT
+    assert plan(write(tmp_path, json.dumps(document))).layout == CHECKS_LAYOUT
+
+
+def test_a_new_key_of_a_case_needs_a_new_layout() -> None:
+    """Workers in use know the keys of layouts 1 and 2; they would pass a case with another one unchecked."""
+    released = {
+        1: "expected id input label outputs reference regex_pattern validator",
+        2: "at_least checks default_checks expand images messages metadata paid_checks system_prompt tags "
+        "vars weight",
+    }
+    for layout, keys in released.items():
+        assert " ".join(sorted(KEYS_OF_LAYOUT[layout])) == keys, "a new key needs a layout of its own"
+    listed = set().union(*KEYS_OF_LAYOUT.values())
+    assert listed == set(CaseEntry.model_fields), "list the key in KEYS_OF_LAYOUT, under a new layout"
+    assert max(KEYS_OF_LAYOUT) <= LAYOUT, "raise LAYOUT in shared/ledger/bounds.py"
 
 
 def test_documented_benches_are_for_all_workers(full: Path, tmp_path: Path) -> None:
@@ -317,7 +333,10 @@ def test_documented_benches_are_for_all_workers(full: Path, tmp_path: Path) -> N
         == FIRST_LAYOUT
     )
     bench = write(tmp_path, HEAD + CASES)
-    for output, layout in (({"output": "a"}, FIRST_LAYOUT), ({"output": "", "refusal": "No."}, LAYOUT)):
+    for output, layout in (
+        ({"output": "a"}, FIRST_LAYOUT),
+        ({"output": "", "refusal": "No."}, CHECKS_LAYOUT),
+    ):
         outputs = write(tmp_path, json.dumps({"case": 0, "model": "m", **output}), "outputs.jsonl")
         assert plan(bench, outputs=str(outputs)).layout == layout
         load = load_cases(Source(bench), SubmitOptions(cases=CaseChoice(outputs=str(outputs))))
