@@ -24,6 +24,8 @@ from shared.server.redis_url import MASK, mask_password
 DAY_S: Final = 24 * 3600
 CACHE_TTL_S: Final = 30 * DAY_S
 """How long a model's answer is cached by default."""
+LEASE_S: Final = 15.0
+"""How long a claim lasts by default; all times of the ledger follow from it (`shared.ledger.times`)."""
 MOST_DEFAULT_PROCESSES: Final = 4
 SHORTEST_LEASE_S: Final = 1.0
 """With shorter leases, pauses of a busy machine would look like dead workers."""
@@ -215,7 +217,7 @@ class Settings:
     """Worker processes to start: the cores, at most 4."""
     in_flight: int = _setting(100, _positive_whole)
     """Items at work at once in one worker process."""
-    lease_s: float = _setting(15.0, _lease_seconds)
+    lease_s: float = _setting(LEASE_S, _lease_seconds)
     """How long a worker may be silent before others take its work; renewals and repeated wake-ups follow."""
     patience_s: float = _setting(60.0, _positive_seconds)
     """How long running work waits for a Redis that has gone away."""

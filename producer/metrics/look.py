@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from shared import keys
 from shared.kinds import all_kinds
 from shared.ledger.calls import ScriptCaller
-from shared.ledger.times import LEASE_S
 from shared.names import FINAL_STATES
 from shared.observability.counters import MOST_UPSTREAMS, OTHER, upstream_label
 from shared.runs.waiting import live_workers
+from shared.settings import LEASE_S
 from shared.upstream.limits import ScopeState, scope_state
 
 SILENT_LEASES: Final = 1 / 3

@@ -11,30 +11,31 @@ from dataclasses import astuple, dataclass, fields
 from typing import Final, Self
 
 from shared.ledger.bounds import lua_local
+from shared.settings import LEASE_S
 
-LEASE_S: Final = 15.0
-"""How long a claim lasts unless settings say otherwise."""
+LEASE_MS: Final = round(1000 * LEASE_S)
+"""The default lease, in whose proportions the defaults below are given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
     """How long things last in the protocol, in milliseconds."""
 
-    lease_ms: int = 15_000
+    lease_ms: int = LEASE_MS
     """A claim, a renewal or a worker's registration, on the ledger clock."""
-    loader_ms: int = 15_000
+    loader_ms: int = LEASE_MS
     """The lease of a loader, on the ledger clock."""
-    overdue_ms: int = 30_000
+    overdue_ms: int = 2 * LEASE_MS
     """The least time after which an unclaimed wake-up counts as lost and is published again."""
-    unclaimed_ms: int = 3_000
+    unclaimed_ms: int = LEASE_MS // 5
     """The same while a worker has been idle for as long; also how often an idle worker checks."""
-    park_ms: int = 1_000
+    park_ms: int = LEASE_MS // 15
     """How long a suspect chunk stands aside when its worker already holds one."""
-    skew_ms: int = 2_000
+    skew_ms: int = 2 * LEASE_MS // 15
     """How far the ledger clock may advance past the last tick."""
-    tick_ms: int = 900
+    tick_ms: int = 3 * LEASE_MS // 50
     """A tick does nothing if another ran less than this ago."""
-    period_ms: int = 1_000
+    period_ms: int = LEASE_MS // 15
     """Between two ticks, and between two renewals, of one process."""
 
     @classmethod
@@ -63,4 +64,4 @@ class Times:
 
 
 TIMES: Final = Times()
-"""Those of leases of 15 s."""
+"""Those of the default lease."""

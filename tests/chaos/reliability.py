@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from shared.ledger.times import LEASE_S
+from shared.settings import LEASE_S
 from tests.chaos.faults import FAULTS
 from tests.support.tree import ROOT
 

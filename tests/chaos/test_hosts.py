@@ -11,7 +11,7 @@ import pytest
 
 from shared import keys
 from shared.kinds import TURNS
-from shared.ledger.times import LEASE_S
+from shared.settings import LEASE_S
 from tests.support.cli import PROCTOR, Cli
 from tests.support.eventually import eventually, stays
 from tests.support.hosts import Host, Network

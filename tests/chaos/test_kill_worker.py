@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 
 from shared.ledger.scripts import compose_all
-from shared.ledger.times import LEASE_S, Times
+from shared.ledger.times import Times
+from shared.settings import LEASE_S
 from tests.support.invariants import UNACKED_INDEX, deliver_again, let_ledger_time_pass
 from tests.support.processes import SHORT_LEASE_S, Process, Processes
 from tests.support.proxy import Door, Trap

@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from shared.ledger.times import LEASE_S
+from shared.settings import LEASE_S
 from tests.chaos.checks import Measurement, problems_at_end
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import FAULTS, Fault
