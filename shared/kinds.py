@@ -9,10 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import ConfigError
+from shared.lazy import Lazy
 from shared.names import ENVIRONMENT_PREFIX, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.runs.upstreams import Upstreams
+
+    ReadUpstreams = Callable[[Mapping[str, Any]], Upstreams | None]
 
 VARIABLE: Final = f"{ENVIRONMENT_PREFIX}KINDS"
 """Environment variable: modules that register further kinds, with commas between."""
@@ -40,6 +48,8 @@ class Kind:
     storage: Storage = field(repr=False)
     outcomes: tuple[str, ...] = field(repr=False)
     """Possible outcomes of its items, as counted by the ledger."""
+    upstreams: "Lazy[ReadUpstreams] | None" = field(default=None, repr=False)
+    """Reads from a run's snapshot which upstreams it calls, for its wait reason; None: no run calls any."""
 
     def __str__(self) -> str:
         return self.name
@@ -51,6 +61,7 @@ TURNS: Final = Kind(
     task="proctor.turns.evaluate",
     storage=Storage.MAILBOXES,
     outcomes=("must", "should", "skip", Outcome.ERROR),
+    upstreams=Lazy("shared.runs.upstreams", "upstreams_of_turns"),
 )
 """Conversation turns, to be classified by the breakpoint engine."""
 CASES: Final = Kind(
@@ -59,6 +70,7 @@ CASES: Final = Kind(
     task="proctor.cases.validate",
     storage=Storage.LIST,
     outcomes=(Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
+    upstreams=Lazy("shared.runs.upstreams", "upstreams_of_cases"),
 )
 """Model test cases, to be validated."""
 QUERIES: Final = Kind(
@@ -67,6 +79,7 @@ QUERIES: Final = Kind(
     task="proctor.queries.evaluate",
     storage=Storage.LIST,
     outcomes=(Outcome.PASSED, Outcome.FAILED, Outcome.ERROR),
+    upstreams=Lazy("shared.runs.upstreams", "upstreams_of_queries"),
 )
 """Questions to a RAG API, whose answers are checked."""
 

@@ -303,12 +303,24 @@ class Comparing(NamedTuple):
     """What such a mark is called."""
     asked: Callable[[Line], str | None] = asked_in_line
     """What was asked; None where the line does not contain it."""
+    good: str = "passed"
+    """What an item did that ended well."""
+    good_rate: str = "Pass rate"
+    """What the share of such items is called, at the beginning of a sentence."""
     names_model: bool = False
     """Whether items are named as cases are (`KEY_PARTS`), so that models and prompts can be compared."""
 
 
 COMPARED_ITEMS: Final = Comparing("item", "item", _by_position)
-COMPARED_TURNS: Final = Comparing("thread", "turn", _identify_turn, word=_decision, scores=_turn_scores)
+COMPARED_TURNS: Final = Comparing(
+    "thread",
+    "turn",
+    _identify_turn,
+    word=_decision,
+    scores=_turn_scores,
+    good="decided",
+    good_rate="Decided",
+)
 COMPARED_CASES: Final = Comparing(
     "case", "answer", _identify_case, scores=_case_scores, tags=_case_tags, names_model=True
 )

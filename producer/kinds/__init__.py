@@ -3,11 +3,12 @@
 from typing import Final
 
 from producer.kinds.cases import CASE_RUNS
-from producer.kinds.declaration import ITEM_FORMATS, REPORT_SUFFIXES, Lazy, ProducerKind
+from producer.kinds.declaration import ITEM_FORMATS, REPORT_SUFFIXES, ProducerKind
 from producer.kinds.queries import QUERY_RUNS
 from producer.kinds.turns import TURN_RUNS
 from shared.errors import UsageError
 from shared.kinds import Kind
+from shared.lazy import Lazy
 
 __all__ = ["ITEM_FORMATS", "REPORT_SUFFIXES", "Lazy", "ProducerKind", "declared", "of", "register"]
 

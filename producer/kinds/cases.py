@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from producer.kinds.declaration import ITEM_FORMATS, Lazy, ProducerKind
+from producer.kinds.declaration import ITEM_FORMATS, ProducerKind
 from shared.kinds import CASES
+from shared.lazy import Lazy
 
 CASE_RUNS: Final = ProducerKind(
     kind=CASES,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from shared.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,25 +47,6 @@ if TYPE_CHECKING:
 
         def __call__(self, row: ItemRow, *, errors: bool) -> bool:
             """`errors`: also items that ended in error."""
-
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Lazy(Generic[T]):
-    """A lazy reference to a name in a module: a command that needs no report imports none.
-
-    >>> Lazy("math", "pi").load()
-    3.141592653589793
-    """
-
-    module: str
-    name: str
-
-    def load(self) -> T:
-        """Imports the module and returns the value of the name."""
-        return cast("T", getattr(import_module(self.module), self.name))
 
 
 ITEM_FORMATS: Final[Mapping[str, Lazy[Format]]] = {

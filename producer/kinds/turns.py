@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from producer.kinds.declaration import Lazy, ProducerKind
+from producer.kinds.declaration import ProducerKind
 from shared.kinds import TURNS
+from shared.lazy import Lazy
 
 TURN_RUNS: Final = ProducerKind(
     kind=TURNS,

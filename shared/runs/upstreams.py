@@ -1,7 +1,7 @@
 """What blocks the calls of a run: limits, pauses, breakers, its budget; only reads from Redis.
 
 This concerns only runs that call models or an API: for all others `upstreams_of` returns None, and nothing is
-read.
+read. Which upstreams a run calls is read by the function that its kind declares (`shared.kinds`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,8 @@ class UpstreamStatus(NamedTuple):
 
 def upstreams_of(info: "RunInfo") -> Upstreams | None:
     """Returns the upstreams of a run; None if it makes no calls, or its settings are of another version."""
-    return _of_live_turns(info.snapshot) or _of_cases(info.snapshot) or _of_queries(info.snapshot)
+    read = info.kind.upstreams
+    return None if read is None else read.load()(info.snapshot)
 
 
 def read_upstream_status(client: Any, run: str, upstreams: Upstreams) -> UpstreamStatus:
@@ -142,13 +143,13 @@ def run_scope_name(run: str) -> str:
     return f"run:{run}"
 
 
-def _of_live_turns(snapshot: Mapping[str, Any]) -> Upstreams | None:
+def upstreams_of_turns(snapshot: Mapping[str, Any]) -> Upstreams | None:
     """Reads the model that answers turns; None where the settings name none."""
     run = LiveRun.from_snapshot(snapshot)
     return None if run is None else _models([(run.model, run.api_base)], run.max_cost)
 
 
-def _of_cases(snapshot: Mapping[str, Any]) -> Upstreams | None:
+def upstreams_of_cases(snapshot: Mapping[str, Any]) -> Upstreams | None:
     """Reads the models that are tested and those that judge; None where the settings are of no cases."""
     if CASES_KEY not in snapshot:
         return None
@@ -158,7 +159,7 @@ def _of_cases(snapshot: Mapping[str, Any]) -> Upstreams | None:
     return _models([(model, place.api_base) for model, place in places], run.max_cost)
 
 
-def _of_queries(snapshot: Mapping[str, Any]) -> Upstreams | None:
+def upstreams_of_queries(snapshot: Mapping[str, Any]) -> Upstreams | None:
     """Reads the API that is queried; None where the settings are of no queries."""
     if QUERIES_KEY not in snapshot:
         return None

@@ -1,7 +1,7 @@
 """Why a run that asks models waits: pauses, breakers, limits, its budget, others' calls; on a real Redis."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -9,15 +9,18 @@ from shared import keys
 from shared.codecs.parked_items import History, ParkedState, WaitReason, encode_parked
 from shared.contracts.case_run import CaseRun, Endpoint
 from shared.contracts.query_run import QueryRun
-from shared.kinds import CASES, QUERIES, TURNS
+from shared.kinds import CASES, QUERIES, TURNS, Kind, Storage
+from shared.lazy import Lazy
 from shared.ledger import Ledger
 from shared.names import RunState
 from shared.runs import RunInfo, RunStore
-from shared.runs.upstreams import upstreams_of
+from shared.runs.upstreams import Upstreams, upstreams_of
 from shared.upstream.limits import LimitBook, Limits
 from tests.support.run_infos import info
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import redis
 
 MODEL = "openai/gpt-4o"
@@ -69,8 +72,9 @@ def why(client: "redis.Redis", asking: RunInfo) -> str:
     """The sentence, with a worker alive."""
     now = round(now_ms(client))
     client.hset(keys.CLOCK_KEY, mapping={"at": now, "lc": now})
-    client.zadd(keys.workers_key("cases"), {"w": now + 9_000})
-    client.hset(keys.capacity_key("cases"), "w", 1)
+    kind = asking.kind.name
+    client.zadd(keys.workers_key(kind), {"w": now + 9_000})
+    client.hset(keys.capacity_key(kind), "w", 1)
     store = RunStore(client)
     return store.wait_reason_of(asking, store.upstream_status(asking))
 
@@ -101,12 +105,34 @@ def test_a_run_calls_what_its_settings_say(asking: RunInfo) -> None:
 def test_an_open_breaker_holds_no_queries(redis_client: "redis.Redis", asking: RunInfo) -> None:
     """Of a run of queries only a pause of its API is named."""
     run = QueryRun(api_url="http://127.0.0.1:8000", delay_s=2.0)
-    queries = replace(asking, snapshot={"queries": run.as_snapshot()})
+    queries = replace(asking, kind=QUERIES, snapshot={"queries": run.as_snapshot()})
     [own] = upstreams_of(queries).own  # type: ignore[union-attr]  # the test above asserts it
     use(redis_client, own, open=now_ms(redis_client) + 30_500)
     assert why(redis_client, queries) == ""
     use(redis_client, own, pause=now_ms(redis_client) + 30_500)
     assert "asked for a pause" in why(redis_client, queries)
+
+
+def upstreams_of_words(snapshot: "Mapping[str, Any]") -> Upstreams:
+    """Which upstreams a run of a further kind calls."""
+    called = frozenset([snapshot["dictionary"]])
+    return Upstreams(called, called)
+
+
+def test_a_further_kind_declares_what_its_runs_call(redis_client: "redis.Redis", asking: RunInfo) -> None:
+    """The upstream of a kind that another package declares is named when it asked for a pause."""
+    kind = Kind(
+        "words",
+        "word",
+        task="proctor.words.evaluate",
+        storage=Storage.LIST,
+        outcomes=("passed",),
+        upstreams=Lazy(__name__, "upstreams_of_words"),
+    )
+    words = replace(asking, kind=kind, snapshot={"dictionary": "http://words.example"})
+    use(redis_client, "http://words.example", pause=now_ms(redis_client) + 30_500)
+    assert "words.example asked for a pause" in why(redis_client, words)
+    assert upstreams_of(replace(words, kind=replace(kind, upstreams=None))) is None
 
 
 def test_breaker_and_pause_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:

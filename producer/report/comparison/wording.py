@@ -11,6 +11,7 @@ from shared.kinds import kind_named
 from shared.names import Outcome
 
 if TYPE_CHECKING:
+    from producer.aggregate.compared_items import Comparing
     from producer.report.comparison.contents import Shown
 
 NAMES: Final = {
@@ -92,12 +93,12 @@ def errors_in_b(document: Mapping[str, Any]) -> int:
 
 def noun(document: Mapping[str, Any]) -> str:
     """Returns what a pair is."""
-    return kinds.of(kind_named(document["kind"])).comparing.load().item
+    return _comparing(document).item
 
 
 def good_word(document: Mapping[str, Any]) -> str:
     """Returns what an item did that ended well."""
-    return "decided" if document["kind"] == "turns" else "passed"
+    return _comparing(document).good
 
 
 def reason_of(shown: "Shown") -> str:
@@ -122,14 +123,18 @@ def chance(p_value: float) -> str:
     return f"once in {round(times / digits) * digits:,} comparisons"
 
 
+def _comparing(document: Mapping[str, Any]) -> "Comparing":
+    """Returns how items of the document's kind are compared."""
+    return kinds.of(kind_named(document["kind"])).comparing.load()
+
+
 def _rate_sentence(document: Mapping[str, Any]) -> str:
     """Says how the share of good items changed, with its interval."""
     score = document["scores"].get("pass_rate")
     if score is None:
         return ""
-    name = "Decided" if document["kind"] == "turns" else "Pass rate"
-    unit = kinds.of(kind_named(document["kind"])).comparing.load().unit
-    how = f"{METHODS.get(score['method'], 'by')} {unit}"
+    comparing = _comparing(document)
+    name, how = comparing.good_rate, f"{METHODS.get(score['method'], 'by')} {comparing.unit}"
     level = f"{100 * (1 - document['test']['level_each']):g} %"
     interval = f"{100 * score['low']:+.1f} to {100 * score['high']:+.1f}"
     if not _has_interval(score):
@@ -144,7 +149,7 @@ def _rate_sentence(document: Mapping[str, Any]) -> str:
 
 def _test_sentence(document: Mapping[str, Any]) -> str:
     """Says how often chance makes such a split, and whether that is seldom enough."""
-    test, comparing = document["test"], kinds.of(kind_named(document["kind"])).comparing.load()
+    test, comparing = document["test"], _comparing(document)
     worse, better, units = test["worse"], test["better"], plural(test["units"], comparing.unit)
     if not worse and not better:
         return f"None of {units} got better or worse." if test["units"] > 1 else ""
