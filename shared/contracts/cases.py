@@ -110,10 +110,10 @@ class Criteria(BaseModel):
         return {name: value for name, value in given if value is not None and value != []}
 
     @property
-    def has_checks(self) -> bool:
+    def can_fail(self) -> bool:
         """Whether any of them can fail an answer.
 
-        >>> Criteria(regex_pattern="^A").has_checks, Criteria(reference="A good one.").has_checks
+        >>> Criteria(regex_pattern="^A").can_fail, Criteria(reference="A good one.").can_fail
         (True, False)
         """
         return can_fail(self.criteria)
@@ -121,7 +121,7 @@ class Criteria(BaseModel):
     @property
     def is_freeform(self) -> bool:
         """Whether nothing at all is required of the answer, so that a person looks at it."""
-        return not self.has_checks and self.reference is None
+        return not self.can_fail and self.reference is None
 
 
 CRITERIA: Final = tuple(Criteria.model_fields)
@@ -154,9 +154,9 @@ class Case(Criteria):
     """`lenient` also finds an object amid prose, without a fence."""
 
     @property
-    def has_checks(self) -> bool:
+    def can_fail(self) -> bool:
         """Whether any stage can fail."""
-        return self.json_schema is not None or super().has_checks
+        return self.json_schema is not None or super().can_fail
 
     @property
     def needs_json(self) -> bool:

@@ -63,20 +63,20 @@ class WordsEngine:
 
     max_in_flight = 10
 
-    async def answer(self, item: "Item") -> str:
+    async def process(self, item: "Item") -> str:
         """Returns the word; a number is answered by nobody."""
         item.attempts += 1
         return str(json.loads(item.payload)["word"])
 
-    def evaluate(self, item: "Item", answer: str) -> "ItemResult":
+    def result_of(self, item: "Item", processed: str) -> "ItemResult":
         """Compares a word with its reverse."""
         from worker.executors.items import ItemResult  # noqa: PLC0415 - commands import this file too
 
-        if answer.isdecimal():
-            return self.error_result(item, "no_word", f"{answer} is a number")
-        outcome = Outcome.PASSED if answer == answer[::-1] else Outcome.FAILED
+        if processed.isdecimal():
+            return self.error_result(item, "no_word", f"{processed} is a number")
+        outcome = Outcome.PASSED if processed == processed[::-1] else Outcome.FAILED
         return ItemResult(
-            outcome, json.dumps({"word": answer, "reversed": answer[::-1]}).encode(), latency_ms=1
+            outcome, json.dumps({"word": processed, "reversed": processed[::-1]}).encode(), latency_ms=1
         )
 
     def error_result(self, item: "Item", code: str, message: str) -> "ItemResult":

@@ -12,6 +12,7 @@ from shared.names import Outcome
 from worker.upstream.chat import ModelReply
 from worker.validation.case_verdict import ValidationResult
 from worker.validation.checks.kind import Answer
+from worker.validation.paid_checks import is_open
 from worker.validation.scoring import CheckResult
 
 _encode = msgspec.json.Encoder().encode
@@ -181,6 +182,29 @@ def stored_checks(row: ItemRow) -> list[CheckResult]:
     if UNJUDGED not in row.code:
         return []
     return [CheckResult(*msgspec.structs.astuple(check)) for check in _stored(row).checks]
+
+
+def with_earlier_checks(
+    earlier: Sequence[ItemRow], rows: Sequence[CheckResult]
+) -> tuple[Sequence[CheckResult], float]:
+    """Takes over the checks that were asked for a result that lacks others; also what they cost.
+
+    One that was not asked to the end stays open, with the votes that it has.
+    """
+    stored = [each for row in earlier for each in stored_checks(row)]
+    if len(stored) != len(rows):
+        return rows, 0.0
+    kept = [with_earlier(old, new) for old, new in zip(stored, rows, strict=True)]
+    return kept, sum(row.cost_usd or 0.0 for row, new in zip(kept, rows, strict=True) if row is not new)
+
+
+def with_earlier(earlier: CheckResult, row: CheckResult) -> CheckResult:
+    """Takes over what an earlier result has of a check that is open."""
+    if not is_open(row) or (earlier.name, earlier.check) != (row.name, row.check):
+        return row
+    if earlier.score is None:
+        return row._replace(detail=earlier.detail, cost_usd=earlier.cost_usd)
+    return earlier._replace(weight=row.weight)
 
 
 def recorded_reply(payload: CasePayload) -> ModelReply | None:

@@ -1,9 +1,10 @@
 """The engine of cases: sends test cases to models and validates the answers, as the document defines it.
 
-the loop                                             threads for validation
-answer: cache, budget, limits, call, retry     ──►   stages 0 to 3, free checks
-stage 4, where a judge may still accept        ◄──
-checks that call a model, while they matter
+the loop                                               threads for validation
+answer     cache, budget, limits, call, retry
+validate                                         ──►   stages 0 to 3, free checks
+judge      stage 4, where it may still accept    ◄──
+check      what calls a model, while it matters
 
 An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
 item only when its answer is in the cache. Judges that cannot be reached leave `failed_equality`; a check that
@@ -25,7 +26,7 @@ from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case
 from shared.contracts.cases import CRITERIA, NEEDS_SANDBOX
 from shared.contracts.checks import Check
-from shared.errors import CheckUnusableError, ProctorError, ValidatorSecurityError
+from shared.errors import CheckUnusableError, ValidatorSecurityError
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
@@ -44,8 +45,8 @@ from worker.executors.case_results import (
     case_line,
     is_untimed,
     recorded_reply,
-    stored_checks,
     stored_reply,
+    with_earlier_checks,
 )
 from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
 from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
@@ -55,7 +56,6 @@ from worker.upstream.budget import OverBudget
 from worker.upstream.cache import is_kept
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
-from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import (
     Answered,
     CallContext,
@@ -92,23 +92,36 @@ RUNS: Final = 256
 T = TypeVar("T")
 
 
-class Validated(NamedTuple):
-    """A case with its answer and the verdict on it."""
+class OpenCase(NamedTuple):
+    """A claimed case, read."""
 
+    item: Item
+    """As it was claimed."""
+    payload: CasePayload
+    """The case."""
+    parked: ParkedState
+    """Why it waited before, if it did, and what its calls went through."""
+    earlier: Sequence[ItemRow]
+    """Its earlier result, if it is retried."""
+
+
+class Verdict(NamedTuple):
+    """A case with its answer and what was decided about it so far."""
+
+    payload: CasePayload
+    """The case."""
     reply: ModelReply
     """The answer."""
     result: ValidationResult
-    """The verdict."""
-    judged: Sequence[ModelReply | EmbeddingReply] = ()
-    """The replies of judges and for checks, as far as some were needed and came."""
+    """The decision."""
+    replies: Sequence[ModelReply | EmbeddingReply] = ()
+    """Those of judges and for checks, as far as some were needed and came."""
     is_unjudged: bool = False
     """Whether judges or checks were needed and too few of them could be reached."""
     unavailable: str = ""
     """Which check could not be asked, and why; empty when all could."""
     kept_usd: float = 0.0
     """What checks had cost that were asked for an earlier result."""
-    payload: CasePayload | None = None
-    """The case, if it was decoded before."""
 
 
 class Failed(NamedTuple):
@@ -120,6 +133,18 @@ class Failed(NamedTuple):
     """For people."""
     ends_run: str = ""
     """How its run is to end; empty when it goes on."""
+
+
+class NoVerdict(Exception):  # noqa: N818 - it ends the work on a case early, and is no error in itself
+    """A case has no verdict, or none yet; nothing more is to be done for it now.
+
+    Args:
+        outcome: what becomes of it instead.
+    """
+
+    def __init__(self, outcome: Failed | ParkedItem | EndRun) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
 
 
 class CasesEngine:
@@ -151,178 +176,175 @@ class CasesEngine:
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
         self._images = images
 
-    async def answer(self, item: Item) -> Validated | Failed | ParkedItem | EndRun:
-        """Gets the answer of a case, and the verdict on it."""
-        payload, before = decode_case(item.payload), await self._rows_before(item)
-        answer = await self._answer(item, payload, before)
-        if not isinstance(answer, ModelReply):
-            return answer
-        if len(answer.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
-            what = f"the output has {len(answer.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
-            return Failed(FailureReason.TOO_LARGE.model_code, what)
+    async def process(self, item: Item) -> Verdict | Failed | ParkedItem | EndRun:
+        """Takes a case from its answer to its verdict."""
         try:
-            with tracing.span("validate"):
-                result = await self._in_thread(self._validate, payload, answer)
+            case = await self._open(item)
+            reply = await self._answer(case)
+            verdict = await self._validate(case, reply)
+            verdict = await self._judge(case, verdict)
+            return await self._check(case, verdict)
+        except NoVerdict as end:
+            return end.outcome
+        except ImageMissingError as error:
+            return Failed(IMAGE_MISSING, f"the image {error} of this case is not stored with the run")
         except (ValidatorSecurityError, CheckUnusableError, SchemaError) as error:
-            return _unjudged(error)
-        judged: Validated | ParkedItem | EndRun = Validated(answer, result, payload=payload)
-        if result.awaits_judge and self._run.judges:
-            judged = await self._with_judge(item, payload, answer, result)
-        if not isinstance(judged, Validated):
-            return judged
-        return await self._with_checks(item, payload, judged, before)
+            # No output could have been judged: the fault is not the model's.
+            code = SCHEMA_REFUSED if isinstance(error, SchemaError) else error.code
+            return Failed(code, f"{error.message} ({error.hint})" if error.hint else error.message)
 
-    def evaluate(self, item: Item, answer: Validated | Failed) -> ItemResult:
-        """Writes down how a case ended."""
-        if isinstance(answer, Failed):
-            judged = self.error_result(item, answer.code, answer.message)
-            return judged._replace(ends_run=answer.ends_run or self._after_failure)
-        payload = answer.payload or decode_case(item.payload)
-        reply, result, replies = answer.reply, answer.result, answer.judged
-        costs = [answer.kept_usd, reply.cost_usd, *(each.cost_usd for each in replies)]
+    def result_of(self, item: Item, processed: Verdict | Failed) -> ItemResult:
+        """Makes the result that is stored of a case."""
+        after_failure = RunState.INCOMPLETE if self._run.fail_fast else ""
+        if isinstance(processed, Failed):
+            failed = self.error_result(item, processed.code, processed.message)
+            return failed._replace(ends_run=processed.ends_run or after_failure)
         # An answer that brought no attempt was recorded, or paid for with an earlier result.
-        asked = [reply, *replies] if item.attempts > item.claimed.attempts else replies
-        details = CallDetails.of(reply)
-        flags = (CACHED if reply.is_cached else "") + (UNJUDGED if answer.is_unjudged else "")
-        outcome = Outcome.PASSED if result.passed else Outcome.FAILED
-        line = case_line(case_document(payload, result, details))
-        if answer.unavailable:
-            outcome = Outcome.ERROR
-            document = case_document(payload, result, details) | NO_DECISION
-            line = case_line(document, CHECK_UNAVAILABLE, answer.unavailable)
-        return ItemResult(
-            outcome,
-            line,
-            latency_ms=None if is_untimed(payload) else reply.latency_ms,
-            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-            paid_usd=sum(each.cost_usd or 0.0 for each in asked if not each.is_cached),
-            flags=flags,
-            ends_run="" if outcome is Outcome.PASSED else self._after_failure,
-            code=CHECK_UNAVAILABLE if answer.unavailable else "",
-        )
+        is_new = item.attempts > item.claimed.attempts
+        result = result_of_verdict(processed, is_new=is_new)
+        return result if result.outcome is Outcome.PASSED else result._replace(ends_run=after_failure)
 
     def error_result(self, item: Item, code: str, message: str) -> ItemResult:
         """Makes the result of a case without a verdict."""
         document = case_document(decode_case(item.payload), None)
         return ItemResult(Outcome.ERROR, case_line(document, code, message), code=str(code))
 
-    @property
-    def _after_failure(self) -> str:
-        """How the run goes on after a case that did not pass."""
-        return RunState.INCOMPLETE if self._run.fail_fast else ""
+    async def _open(self, item: Item) -> OpenCase:
+        """Reads a case, and the earlier result of an item that is retried; nothing of any other item."""
+        earlier: Sequence[ItemRow] = ()
+        if item.claimed.generation:
+            earlier = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
+        return OpenCase(item, decode_case(item.payload), decode_parked(item.claimed.parked_state), earlier)
 
-    async def _answer(
-        self, item: Item, payload: CasePayload, before: Sequence[ItemRow]
-    ) -> ModelReply | Failed | ParkedItem | EndRun:
-        """Gets what the model says: what is known of that, or by asking it."""
-        known = recorded_reply(payload)
-        if known is None:
-            known = next((stored_reply(row, are_votes_kept=self._run.cache) for row in before), None)
-        if known is not None:
-            return known
-        if self._run.recorded:
-            return Failed(NO_RECORDED_OUTPUT, f"no output of {payload.model} was recorded for this case")
-        try:
-            return await self._call(item, payload)
-        except ImageMissingError as error:
-            return Failed(IMAGE_MISSING, f"the image {error} of this case is not stored with the run")
-
-    async def _call(self, item: Item, payload: CasePayload) -> ModelReply | Failed | ParkedItem | EndRun:
-        """Asks the model.
+    async def _answer(self, case: OpenCase) -> ModelReply:
+        """Returns the answer that is recorded or already paid for, or asks the model.
 
         Raises:
+            NoVerdict: there is no answer, or it is too long.
             ImageMissingError: an image of the case is not there.
         """
-        history = decode_parked(item.claimed.parked_state).history._replace(attempts=item.claimed.attempts)
-        urls = [await self._in_thread(self._images.url, name) for name in payload.images]
-        asked = await self._ask(item, model_request(self._run, payload, urls), history)
-        match asked:
+        payload, are_votes_kept = case.payload, self._run.cache
+        reply = recorded_reply(payload) or next(
+            (stored_reply(row, are_votes_kept=are_votes_kept) for row in case.earlier), None
+        )
+        if reply is None:
+            if self._run.recorded:
+                text = f"no output of {payload.model} was recorded for this case"
+                raise NoVerdict(Failed(NO_RECORDED_OUTPUT, text))
+            reply = await self._ask_model(case)
+        if len(reply.text.encode(errors="replace")) > MAX_OUTPUT_BYTES:
+            text = f"the output has {len(reply.text):,} characters, more than {MAX_OUTPUT_BYTES:,} bytes"
+            raise NoVerdict(Failed(FailureReason.TOO_LARGE.model_code, text))
+        return reply
+
+    async def _ask_model(self, case: OpenCase) -> ModelReply:
+        """Asks the model of a case.
+
+        Raises:
+            NoVerdict: it has no answer, or none soon.
+            ImageMissingError: an image of the case is not there.
+        """
+        item = case.item
+        history = case.parked.history._replace(attempts=item.claimed.attempts)
+        urls = [await self._in_thread(self._images.url, name) for name in case.payload.images]
+        called = await self._call(item, model_request(self._run, case.payload, urls), history)
+        match called:
             case Answered(reply, history):
                 item.attempts = history.attempts
                 return reply
             case CallFailed(error, history):
                 item.attempts = history.attempts
-                return Failed(error.code, error.message, _end_after(error))
+                end = RunState.ABORTED if error.ends_run else ""
+                raise NoVerdict(Failed(error.code, error.message, end))
             case OverBudget():
-                return EndRun(RunState.INCOMPLETE)
-            case CallDeferred():
-                return _parked(asked)
+                raise NoVerdict(EndRun(RunState.INCOMPLETE))
+            case CallDeferred(due_ms, reason, history):
+                state = ParkedState(reason, history)
+                raise NoVerdict(ParkedItem(history.attempts, _wait_s(due_ms), state))
 
-    async def _with_judge(
-        self, item: Item, payload: CasePayload, answer: ModelReply, result: ValidationResult
-    ) -> Validated | ParkedItem | EndRun:
-        """Asks the judges whether an output means what was expected."""
-        parked = decode_parked(item.claimed.parked_state)
-        asked = await ask_judges(
-            judge_requests(self._run, payload, result),
-            lambda request, history: self._ask(item, request, history),
-            () if parked.check else parked.judges,
-            # The answer is in the cache, and will be found there.
-            may_park=self._may_park(payload, answer),
+    async def _validate(self, case: OpenCase, reply: ModelReply) -> Verdict:
+        """Takes an answer through stages 0 to 3 and free checks.
+
+        Raises:
+            ValidatorSecurityError, CheckUnusableError, SchemaError: no output could have been judged.
+        """
+        with tracing.span("validate"):
+            result = await self._in_thread(self._run_stages, case.payload, reply)
+        return Verdict(case.payload, reply, result)
+
+    async def _judge(self, case: OpenCase, verdict: Verdict) -> Verdict:
+        """Asks the judges, where they may still accept an output that is not equal to what was expected.
+
+        Raises:
+            NoVerdict: they cannot be asked soon.
+        """
+        if not verdict.result.awaits_judge or not self._run.judges:
+            return verdict
+        called = await ask_judges(
+            judge_requests(self._run, case.payload, verdict.result),
+            partial(self._call, case.item),
+            () if case.parked.check else case.parked.judges,
+            may_park=self._may_park(verdict),
         )
-        match asked:
+        match called:
             case OverBudget():
-                return EndRun(RunState.INCOMPLETE)
+                raise NoVerdict(EndRun(RunState.INCOMPLETE))
             case JudgesDeferred(due_ms, state):
-                return ParkedItem(item.attempts, _wait_s(due_ms), state)
+                raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
             case JudgeVotes(votes, replies):
-                judged = with_votes(result, votes)
-                is_unjudged = tally_of(votes).verdict is None
-                return Validated(answer, judged, replies, is_unjudged=is_unjudged, payload=payload)
+                return verdict._replace(
+                    result=with_votes(verdict.result, votes),
+                    replies=replies,
+                    is_unjudged=tally_of(votes).verdict is None,
+                )
 
-    async def _with_checks(
-        self, item: Item, payload: CasePayload, judged: Validated, before: Sequence[ItemRow]
-    ) -> Validated | Failed | ParkedItem | EndRun:
-        """Asks the checks that call a model, and lets all checks decide."""
-        rules, result = rules_of(payload), judged.result
+    async def _check(self, case: OpenCase, verdict: Verdict) -> Verdict:
+        """Asks the checks that call a model, while they matter, and lets all checks decide.
+
+        Raises:
+            NoVerdict: a model cannot be asked soon.
+            ValidatorSecurityError, CheckUnusableError: no output could have been judged.
+        """
+        rules, result = rules_of(case.payload), verdict.result
         rows: Sequence[CheckResult] = result.checks
         if not result.passed and not rules.is_always:
             rows = skip_open(rows, FAILED_BEFORE)
         if not any(map(is_open, rows)):
-            return judged._replace(result=with_checks(result, rules.at_least, rows))
-        rows, kept_usd = with_earlier_checks(before, rows)
-        try:
-            asked = await ask_checks(checks_of(payload), rows, self._desk(item, payload, judged.reply))
-        except (ValidatorSecurityError, CheckUnusableError) as error:
-            return _unjudged(error)
-        match asked:
+            return verdict._replace(result=with_checks(result, rules.at_least, rows))
+        rows, kept_usd = with_earlier_checks(case.earlier, rows)
+        called = await ask_checks(checks_of(case.payload), rows, self._desk(case, verdict, rules))
+        match called:
             case OverBudget():
-                return EndRun(RunState.INCOMPLETE)
+                raise NoVerdict(EndRun(RunState.INCOMPLETE))
             case ChecksDeferred(due_ms, state):
-                return ParkedItem(item.attempts, _wait_s(due_ms), state)
+                raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
             case ChecksAsked(all_rows, replies, unavailable):
-                return judged._replace(
+                return verdict._replace(
                     result=with_checks(result, rules.at_least, all_rows),
-                    judged=[*judged.judged, *replies],
-                    is_unjudged=judged.is_unjudged or bool(unavailable),
+                    replies=[*verdict.replies, *replies],
+                    is_unjudged=verdict.is_unjudged or bool(unavailable),
                     unavailable=unavailable,
                     kept_usd=kept_usd,
                 )
 
-    def _desk(self, item: Item, payload: CasePayload, reply: ModelReply) -> CheckDesk:
-        """How the checks of a case are evaluated and asked."""
+    def _desk(self, case: OpenCase, verdict: Verdict, rules: Rules) -> CheckDesk:
+        """How the checks of a case are scored and asked."""
         return CheckDesk(
             self._run,
-            rules_of(payload),
-            partial(self._in_thread, self._evaluate, payload, reply),
-            partial(self._ask, item),
-            partial(self._embed, item),
-            decode_parked(item.claimed.parked_state),
-            may_park=self._may_park(payload, reply),
+            rules,
+            partial(self._in_thread, self._score_check, case.payload, verdict.reply),
+            partial(self._call, case.item),
+            partial(self._embed, case.item),
+            case.parked,
+            may_park=self._may_park(verdict),
         )
 
-    async def _rows_before(self, item: Item) -> Sequence[ItemRow]:
-        """Reads the earlier result of an item that is retried; nothing of any other item."""
-        if not item.claimed.generation:
-            return ()
-        return await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
+    def _may_park(self, verdict: Verdict) -> bool:
+        """Whether the answer is in the cache, and will be found there after a wait."""
+        return self._run.cache and verdict.payload.recorded is None and is_kept(verdict.reply)
 
-    def _may_park(self, payload: CasePayload, answer: ModelReply) -> bool:
-        """Whether an answer is in the cache, and will be found there after a wait."""
-        return self._run.cache and payload.recorded is None and is_kept(answer)
-
-    async def _ask(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
-        """Asks a model on behalf of the run."""
+    async def _call(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
+        """Calls a model on behalf of the run."""
         models = self._process.upstream.models
         return await models.call(request, self._context(item), history, on_send=item.calling)
 
@@ -348,8 +370,8 @@ class CasesEngine:
         """Calls a function in a thread for validation."""
         return asyncio.get_running_loop().run_in_executor(self._validating, function, *arguments)
 
-    def _validate(self, payload: CasePayload, reply: ModelReply) -> ValidationResult:
-        """Takes an answer through stages 0 to 3 and free checks; in a thread for validation."""
+    def _run_stages(self, payload: CasePayload, reply: ModelReply) -> ValidationResult:
+        """Runs the stages and the checks that call no model; in a thread for validation."""
         case, checks = case_of(self._run, payload), checks_of(payload)
         answer = answer_of(payload, reply) if checks else NOTHING_RECORDED
         if not NEEDS_SANDBOX & payload.criteria.keys() and not needs_sandbox(checks):
@@ -358,10 +380,10 @@ class CasesEngine:
         with self._sandbox(has_functions=has_functions) as sandbox:
             return before_judge(case, reply.text, sandbox=sandbox, checks=checks, answer=answer)
 
-    def _evaluate(
+    def _score_check(
         self, payload: CasePayload, reply: ModelReply, check: Check, answers: Mapping[bytes, Score]
     ) -> tuple[Score, Sequence[Question]]:
-        """Evaluates a check that calls a model, with what is known so far; in a thread for validation."""
+        """Scores a check that calls a model, with the answers so far; in a thread for validation."""
         evaluation, has_functions = Evaluation(answers), bool(python_names([check]))
         with (
             self._sandbox(has_functions=has_functions) if needs_sandbox([check]) else nullcontext() as sandbox
@@ -373,6 +395,34 @@ class CasesEngine:
         """Opens a sandbox for what runs patterns, and functions of the validators file."""
         validators = self._run.validators if has_functions else None
         return self._sandboxes.batch(validators.source if validators else None)
+
+
+def result_of_verdict(verdict: Verdict, *, is_new: bool) -> ItemResult:
+    """Makes the result of a case with a verdict.
+
+    Args:
+        verdict: its answer and what was decided.
+        is_new: whether the answer was asked for now, and neither recorded nor paid for before.
+    """
+    payload, reply = verdict.payload, verdict.reply
+    document = case_document(payload, verdict.result, CallDetails.of(reply))
+    if verdict.unavailable:
+        outcome = Outcome.ERROR
+        line = case_line(document | NO_DECISION, CHECK_UNAVAILABLE, verdict.unavailable)
+    else:
+        outcome = Outcome.PASSED if verdict.result.passed else Outcome.FAILED
+        line = case_line(document)
+    costs = [verdict.kept_usd, reply.cost_usd, *(each.cost_usd for each in verdict.replies)]
+    calls = [reply, *verdict.replies] if is_new else verdict.replies
+    return ItemResult(
+        outcome,
+        line,
+        latency_ms=None if is_untimed(payload) else reply.latency_ms,
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        paid_usd=sum(each.cost_usd or 0.0 for each in calls if not each.is_cached),
+        flags=(CACHED if reply.is_cached else "") + (UNJUDGED if verdict.is_unjudged else ""),
+        code=CHECK_UNAVAILABLE if verdict.unavailable else "",
+    )
 
 
 def case_of(run: CaseRun, payload: CasePayload) -> dict[str, Any]:
@@ -405,46 +455,6 @@ def subject_of(run: CaseRun, payload: CasePayload, reply: ModelReply, sandbox: S
         sandbox,
         is_lenient=run.json_extraction == "lenient",
     )
-
-
-def with_earlier_checks(
-    before: Sequence[ItemRow], rows: Sequence[CheckResult]
-) -> tuple[Sequence[CheckResult], float]:
-    """Takes over the checks that were asked for a result that lacks others; also what they cost.
-
-    One that was not asked to the end stays open, with the votes that it has.
-    """
-    earlier = [each for row in before for each in stored_checks(row)]
-    if len(earlier) != len(rows):
-        return rows, 0.0
-    kept = [with_earlier(old, new) for old, new in zip(earlier, rows, strict=True)]
-    return kept, sum(row.cost_usd or 0.0 for row, new in zip(kept, rows, strict=True) if row is not new)
-
-
-def with_earlier(earlier: CheckResult, row: CheckResult) -> CheckResult:
-    """Takes over what an earlier result has of a check that is open."""
-    if not is_open(row) or (earlier.name, earlier.check) != (row.name, row.check):
-        return row
-    if earlier.score is None:
-        return row._replace(detail=earlier.detail, cost_usd=earlier.cost_usd)
-    return earlier._replace(weight=row.weight)
-
-
-def _unjudged(error: ProctorError) -> Failed:
-    """What is written down where no output could have been judged: the fault is not the model's."""
-    code = SCHEMA_REFUSED if isinstance(error, SchemaError) else error.code
-    return Failed(code, f"{error.message} ({error.hint})" if error.hint else error.message)
-
-
-def _end_after(error: UpstreamError) -> str:
-    """How a run is to end after a call that was given up."""
-    return RunState.ABORTED if error.ends_run else ""
-
-
-def _parked(parked: CallDeferred) -> ParkedItem:
-    """Parks an item until its model can be asked."""
-    state = ParkedState(parked.reason, parked.history)
-    return ParkedItem(parked.history.attempts, _wait_s(parked.due_ms), state)
 
 
 def _wait_s(due_ms: int) -> float:

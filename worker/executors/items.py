@@ -2,9 +2,9 @@
 
     the chunk's thread          the loop
     claim                  ──►  one task an item: work, wait, work
-    evaluate, commit       ◄──  what ended within a few milliseconds, together
+    make results, commit   ◄──  what ended within a few milliseconds, together
 
-Each kind supplies an **engine**: how an item gets its answer (on the loop), how the answer is evaluated (in
+Each kind supplies an **engine**: how an item is processed (on the loop), which result follows from that (in
 the chunk's thread), and what a result without an answer looks like. Everything else is implemented here,
 once:
 
@@ -130,8 +130,8 @@ class Finished(NamedTuple, Generic[T]):
 
     item: T
     """Which one."""
-    result: Any
-    """An answer to evaluate, or one of `ParkedItem`, `EndRun`, `EngineFailure`, `Released`."""
+    processed: Any
+    """What its engine made of it, or one of `ParkedItem`, `EndRun`, `EngineFailure`, `Released`."""
 
 
 class FinishedItems(NamedTuple, Generic[T]):
@@ -204,17 +204,17 @@ class ItemPool(Generic[T]):
         item.task = asyncio.get_running_loop().create_task(self._run(item))
 
     async def _run(self, item: T) -> None:
-        result: Any = Released()
+        processed: Any = Released()
         try:
             async with self._slots, self._in_flight.semaphore:
                 if not self._is_stopping:
                     item.started_ms = now_ms()
-                    result = await self._work(item)
+                    processed = await self._work(item)
         except asyncio.CancelledError:
-            result = Released()
+            processed = Released()
         except Exception as error:  # noqa: BLE001 - an item that breaks the engine must not stop the others
-            result = EngineFailure(error)
-        self._end(Finished(item, result))
+            processed = EngineFailure(error)
+        self._end(Finished(item, processed))
 
     def _end(self, finished: Finished[T]) -> None:
         self._ended.append(finished)
@@ -272,11 +272,11 @@ class Engine(Protocol):
     max_in_flight: int
     """Items of one chunk that may be in flight at a time."""
 
-    async def answer(self, item: Item) -> Any:
-        """Gets an answer, `ParkedItem` or `EndRun`; on the loop. Counts each attempt in `item.attempts`."""
+    async def process(self, item: Item) -> Any:
+        """Works on an item, on the loop: what `result_of` takes, `ParkedItem`, `EndRun`. Counts attempts."""
 
-    def evaluate(self, item: Item, answer: Any) -> ItemResult:
-        """Evaluates the answer; in the chunk's thread."""
+    def result_of(self, item: Item, processed: Any) -> ItemResult:
+        """Makes the result of an item of what `process` returned; in the chunk's thread."""
 
     def error_result(self, item: Item, code: str, message: str) -> ItemResult:
         """Makes the result of an item that has no answer for a reason of our own."""
@@ -343,7 +343,7 @@ class _ClaimedChunk:
             self._process.loop,
             self._process.in_flight,
             items,
-            self._answer,
+            self._process_item,
             max_in_flight=self._engine.max_in_flight,
         )
         pool.start()
@@ -352,7 +352,7 @@ class _ClaimedChunk:
             while not is_over and not self._lease.is_lost:
                 ended = pool.collect(POLL_S)
                 if ended is not None:
-                    self._commit(self._evaluated(ended), is_last=ended.is_last)
+                    self._commit(self._batch_of(ended), is_last=ended.is_last)
                     is_over = ended.is_last
                 if not is_over:
                     self._stop_if_requested(pool)
@@ -360,13 +360,13 @@ class _ClaimedChunk:
             if not is_over:
                 pool.stop(is_forced=True)
 
-    async def _answer(self, item: Item) -> Any:
-        """Gets an answer from the engine; logs and spans of whatever it calls carry the item's index."""
+    async def _process_item(self, item: Item) -> Any:
+        """Has the engine process an item; logs and spans of whatever it calls carry the item's index."""
         # Bound in the context of the item's own task.
         structlog.contextvars.bind_contextvars(item=item.claimed.index)
         item.span = tracing.span("item", {f"{PREFIX}item": item.claimed.index})
         with item.span.current():
-            return await self._engine.answer(item)
+            return await self._engine.process(item)
 
     def _stop_if_requested(self, pool: ItemPool[Item]) -> None:
         """Stops the items when the run or the process stops: once gracefully and once forced at most."""
@@ -377,26 +377,26 @@ class _ClaimedChunk:
             self._stopped = is_forced
             pool.stop(is_forced=is_forced)
 
-    def _evaluated(self, ended: FinishedItems[Item]) -> _CommitBatch:
-        """Evaluates what has ended."""
+    def _batch_of(self, ended: FinishedItems[Item]) -> _CommitBatch:
+        """Makes results of what has ended."""
         batch = _CommitBatch()
-        for item, answer in ended.items:
-            if isinstance(answer, Released):
+        for item, processed in ended.items:
+            if isinstance(processed, Released):
                 item.span.end()
                 continue
-            if isinstance(answer, EndRun):
+            if isinstance(processed, EndRun):
                 item.span.end()
-                batch.ends_run = batch.ends_run or answer.ends_run
+                batch.ends_run = batch.ends_run or processed.ends_run
                 continue
-            if isinstance(answer, ParkedItem):
-                item.span.set({f"{PREFIX}attempts": answer.attempts, f"{PREFIX}postponed_s": answer.wait_s})
+            if isinstance(processed, ParkedItem):
+                attempts, wait_s, state = processed
+                item.span.set({f"{PREFIX}attempts": attempts, f"{PREFIX}postponed_s": wait_s})
                 item.span.end()
-                due_ms = now_ms() + round(1000 * answer.wait_s)
+                due_ms = now_ms() + round(1000 * wait_s)
                 self._due_ms = min(self._due_ms or due_ms, due_ms)
-                stored = encode_parked(answer.state)
-                batch.tries.append(Try(item.claimed.index, answer.attempts, due_ms, stored))
+                batch.tries.append(Try(item.claimed.index, attempts, due_ms, encode_parked(state)))
                 continue
-            result = self._evaluate(item, answer)
+            result = self._result(item, processed)
             _end_span(item, result)
             batch.rows.append(_row(item, result))
             batch.tally[TALLY[result.outcome]] += 1
@@ -408,12 +408,12 @@ class _ClaimedChunk:
             batch.ends_run = batch.ends_run or result.ends_run
         return batch
 
-    def _evaluate(self, item: Item, answer: Any) -> ItemResult:
-        """Evaluates one answer; where the engine raises, the item becomes an error and the others go on."""
-        error = answer.error if isinstance(answer, EngineFailure) else None
+    def _result(self, item: Item, processed: Any) -> ItemResult:
+        """Makes one result; where the engine raises, the item becomes an error and the others go on."""
+        error = processed.error if isinstance(processed, EngineFailure) else None
         if error is None:
             try:
-                return self._engine.evaluate(item, answer)
+                return self._engine.result_of(item, processed)
             except MemoryError:
                 raise  # not this item's fault: another time, or another process
             except Exception as failure:  # noqa: BLE001 - whatever it is, it must not stop the other items

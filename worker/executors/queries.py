@@ -69,7 +69,7 @@ class QueriesEngine:
         self._loop = loop
         self._request: QueryRequest | None = None
 
-    async def answer(self, item: Item) -> Reply | ParkedItem | ConfigError:
+    async def process(self, item: Item) -> Reply | ParkedItem | ConfigError:
         """Sends a query, with retries by policy, until its reply is final or the next attempt is far away."""
         query = msgspec.json.decode(item.payload)["query"]
         failure = decode_parked(item.claimed.parked_state).history.code if item.claimed.parked_state else ""
@@ -127,16 +127,18 @@ class QueriesEngine:
         }
         log_failure(fields, wait_s)
 
-    def evaluate(self, item: Item, answer: Reply | ConfigError) -> ItemResult:
+    def result_of(self, item: Item, processed: Reply | ConfigError) -> ItemResult:
         """Runs the six checks; a failure to connect ends the run."""
-        if isinstance(answer, ConfigError):
-            return self.error_result(item, answer.code, answer.message)._replace(ends_run=RunState.ABORTED)
-        result = query_result(msgspec.json.decode(item.payload), answer)
+        if isinstance(processed, ConfigError):
+            return self.error_result(item, processed.code, processed.message)._replace(
+                ends_run=RunState.ABORTED
+            )
+        result = query_result(msgspec.json.decode(item.payload), processed)
         return ItemResult(
             outcome(result),
-            result_line(result, answer.code, answer.status_code),
-            latency_ms=answer.latency_ms,
-            ends_run=RunState.ABORTED if answer.ends_run else "",
+            result_line(result, processed.code, processed.status_code),
+            latency_ms=processed.latency_ms,
+            ends_run=RunState.ABORTED if processed.ends_run else "",
         )
 
     def error_result(self, item: Item, code: str, message: str) -> ItemResult:

@@ -66,13 +66,13 @@ class _PipelineState:
     stages: list[StageResult] = field(default_factory=list)
     checks: Sequence[Check] = ()
 
-    has_stage: bool = True
-    """Whether any stage can fail."""
+    can_fail: bool = True
+    """Whether any stage can fail; checks come on top."""
 
     @property
     def is_freeform(self) -> bool:
         """Whether nothing at all is required of the answer."""
-        return not (self.has_stage or self.checks or self.case.reference is not None)
+        return not (self.can_fail or self.checks or self.case.reference is not None)
 
 
 def validate(
@@ -143,8 +143,8 @@ def before_judge(
     """
     work = _PipelineState(_case(case), raw_output, sandbox)
     work.checks = _checks(work.case) if checks is None else checks
-    work.has_stage = work.case.has_checks
-    ended = "" if work.has_stage or work.checks else _why_no_stage(work)
+    work.can_fail = work.case.can_fail
+    ended = "" if work.can_fail or work.checks else _why_no_stage(work)
     for stage, run in STAGES:
         finding = skipped(ended) if ended else run(work)
         work.stages.append(StageResult(stage, *finding))

@@ -14,7 +14,7 @@ from shared.contracts.case_run import CaseRun, Endpoint
 from shared.contracts.checks import Check
 from shared.runs.waiting import describe_parked
 from shared.upstream.failure_reasons import FailureReason
-from worker.executors.cases import with_earlier
+from worker.executors.case_results import with_earlier
 from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
 from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest

@@ -48,7 +48,7 @@ def test_what_cannot_be_meant_is_refused_at_its_place(wrong: dict[str, Any], pla
 
 
 @pytest.mark.parametrize(
-    ("keys", "is_freeform", "has_checks"),
+    ("keys", "is_freeform", "can_fail"),
     [
         ({}, True, False),
         ({"expected": None, "regex_pattern": None}, True, False),
@@ -60,11 +60,11 @@ def test_what_cannot_be_meant_is_refused_at_its_place(wrong: dict[str, Any], pla
     ],
 )
 def test_a_case_is_freeform_when_nothing_is_said_about_the_answer(
-    keys: dict[str, Any], *, is_freeform: bool, has_checks: bool
+    keys: dict[str, Any], *, is_freeform: bool, can_fail: bool
 ) -> None:
     """Null is absent, an empty object is not, and a reference is said but decides nothing."""
     case = Case.model_validate({"input": "x", **keys})
-    assert (case.is_freeform, case.has_checks) == (is_freeform, has_checks)
+    assert (case.is_freeform, case.can_fail) == (is_freeform, can_fail)
 
 
 def test_a_case_is_written_as_it_is_read() -> None:
