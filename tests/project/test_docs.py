@@ -11,7 +11,10 @@ from typing import Final
 import pytest
 
 import shared
+from producer import kinds
+from producer.aggregate.queries import TARGETS
 from producer.cli.main import COMMANDS
+from shared.contracts.query_vocabulary import CHECKS
 from shared.names import FINAL_STATES, RunState
 from shared.settings import Settings, describe, variable_of
 from tests.chaos import reliability
@@ -101,6 +104,21 @@ def test_settings_table_is_the_settings() -> None:
     found = re.search(r"<!-- settings: .*? -->\n(.*?)\n<!-- end of settings -->", text, re.DOTALL)
     assert found
     assert found[1] == settings_table(), f"the table should be:\n{settings_table()}"
+
+
+def test_every_metric_of_gates_is_documented() -> None:
+    """docs/exports.md, or docs/judges.md for those of judges, names each number that --fail-on accepts."""
+    text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("exports.md", "judges.md"))
+    metrics = {name for each in kinds.declared() for name in each.metrics.load()}
+    assert not {name for name in metrics if f"`{name}" not in text}
+
+
+def test_checks_and_targets_of_queries_are_documented() -> None:
+    """The tutorial of queries lists the six checks and the five targets, in the order of reports."""
+    text = (ROOT / "docs" / "tutorial-queries.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == CHECKS
+    found = re.findall(r"^\| ([\w ]+) \| `(\w+)` \|.*\| `(.+)` \|$", text, re.MULTILINE)
+    assert found == [(target.label, target.metric, target.wanted()) for target in TARGETS]
 
 
 def test_reliability_shows_the_measured_matrix() -> None:
