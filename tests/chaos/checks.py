@@ -172,13 +172,13 @@ def remove_runs(cluster: Cluster) -> None:
 
 def _commands_end(fault: Fault, cluster: Cluster) -> None:
     for process in cluster.commands.values():
-        assert process.wait(60) == fault.exits, process.said()
+        assert process.wait(60) == fault.exits, process.output_text()
 
 
 def _workers_end(cluster: Cluster) -> None:
     for supervisor in cluster.supervisors:
         if supervisor.is_running():
-            assert supervisor.stop(40) == 0, supervisor.said()
+            assert supervisor.stop(40) == 0, supervisor.output_text()
     if cluster.is_embedded:
         cluster.client.close()  # the last client, without which the server ends
 

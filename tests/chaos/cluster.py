@@ -162,7 +162,7 @@ class Cluster:
         supervisor = self.processes.start(*command, env={**self.processes.env, **env})
 
         def are_ready() -> None:
-            assert supervisor.errors.count("ready ") >= WORKERS, supervisor.said()
+            assert supervisor.errors.count("ready ") >= WORKERS, supervisor.output_text()
 
         eventually(are_ready, READY_S)
         self.supervisors.append(supervisor)
@@ -172,7 +172,7 @@ class Cluster:
         """Ends what faults have left of supervisors beside the newest, and forgets past rounds."""
         running = [supervisor for supervisor in self.supervisors if supervisor.is_running()]
         for supervisor in running[:-1]:
-            assert supervisor.stop(40) == 0, supervisor.said()
+            assert supervisor.stop(40) == 0, supervisor.output_text()
         self.supervisors = running[-1:]
         self.upstreams.clear()
 
@@ -223,7 +223,7 @@ class Cluster:
             listed = {info.source + info.kind.name: info.run for info in self.store.list()}
             found = {name: listed[source] for source, name in known.items() if source in listed}
             missing = {workload.name for workload in self.workloads} - set(found)
-            assert not missing, "\n".join(each.said() for each in self.commands.values())
+            assert not missing, "\n".join(each.output_text() for each in self.commands.values())
             return found
 
         self.runs = eventually(are_there, READY_S)
@@ -284,14 +284,14 @@ class Cluster:
         process: list[Process] = []
         self.door.trap = Trap(script.sha.encode(), lambda: process[0].send(signal.SIGKILL), after=after)
         process.append(self._submit_command(workload))
-        assert process[0].wait() == -signal.SIGKILL, process[0].said()
+        assert process[0].wait() == -signal.SIGKILL, process[0].output_text()
         assert self.door.trap.sprung.is_set()
 
     def submit_again(self) -> None:
         """Submits everything once more, with the same keys."""
         started = {workload.name: self._submit_command(workload) for workload in self.workloads}
         for name, process in started.items():
-            assert process.wait(60) == 0, process.said()
+            assert process.wait(60) == 0, process.output_text()
             self.runs[name] = process.output.strip()
 
     def _submit_command(self, workload: Workload) -> Process:

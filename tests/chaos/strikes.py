@@ -113,7 +113,7 @@ def thawed(cluster: Cluster) -> None:
 def drained(cluster: Cluster) -> None:
     """Waits until the supervisors have ended in good order, and starts workers anew."""
     for supervisor in cluster.supervisors:
-        assert supervisor.wait() == 0, supervisor.said()
+        assert supervisor.wait() == 0, supervisor.output_text()
     cluster.start_workers()
 
 

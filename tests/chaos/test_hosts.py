@@ -183,7 +183,7 @@ def test_hosts_join_and_leave_a_run(fleet: Fleet) -> None:
     fleet.one.plug()
     fleet.works(fleet.one)
     first.terminate()
-    assert first.wait(30) == 0, first.said()
+    assert first.wait(30) == 0, first.output_text()
     assert not fleet.trial.info(run).is_final, "it was over before the host left"
     fleet.trial.finished(run)
     fleet.check(run, turns, asked_again=0)

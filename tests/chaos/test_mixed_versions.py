@@ -48,7 +48,7 @@ class Release(NamedTuple):
     def proctor(self, *arguments: str | Path) -> str:
         """Runs a command and returns what it printed."""
         done = self.processes.start(*PROCTOR, *arguments, env=self.env)
-        assert done.wait(40) == 0, done.said()
+        assert done.wait(40) == 0, done.output_text()
         return done.output.strip()
 
 
@@ -131,8 +131,8 @@ def test_workers_of_the_last_release_leave_runs_with_checks_alone(
 
     stays(is_untouched, 3)
     assert "of an earlier version and cannot work on it" in trial.store.wait_reason(checked)
-    said = releases["new"].proctor("submit", recorded_bench(tmp_path / "third.yaml", checks=CHECKS))
-    assert said in trial.store.ids()
+    submitted = releases["new"].proctor("submit", recorded_bench(tmp_path / "third.yaml", checks=CHECKS))
+    assert submitted in trial.store.ids()
     releases["new"].worker()
     # The old worker is still there, and takes its share of the wake-ups: others are sent after some seconds.
     trial.finished(checked)

@@ -27,7 +27,7 @@ def dies(trial: Trial, run: str, number: int) -> bool:
         if worker.is_running():
             assert trial.info(run).is_final
             return False
-        assert worker.popen.returncode == DEATH, worker.said()
+        assert worker.popen.returncode == DEATH, worker.output_text()
         return True
 
     return eventually(has_died, 30)

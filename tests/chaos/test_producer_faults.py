@@ -97,7 +97,7 @@ def test_the_same_key_takes_over_from_a_killed_submit(trial: Trial) -> None:
         second = trial.cli.start("submit", file, "--idempotency-key", "k")
         second.wait_for(f"another submit with this key is loading {run}")
         let_ledger_time_pass(trial.client, trial.times.loader_ms / 1000)
-        assert second.wait() == 0, second.said()
+        assert second.wait() == 0, second.output_text()
     [submitted] = second.output.split()
     trial.finished(submitted)
     trial.check(submitted, file)
@@ -116,8 +116,8 @@ def test_a_broken_off_stream_leaves_nothing(trial: Trial, how: str) -> None:
         else:
             pipe.close()
         assert process.wait() == (130 if how == "interrupted" else 2)
-    said = "interrupted" if how == "interrupted" else f"error: stdin:{TURNS + 1}: "
-    assert [line for line in process.errors.splitlines() if line.startswith(said)], process.said()
+    expected = "interrupted" if how == "interrupted" else f"error: stdin:{TURNS + 1}: "
+    assert [line for line in process.errors.splitlines() if line.startswith(expected)], process.output_text()
     assert "Traceback" not in process.errors
     assert process.output == ""
     nothing_was_submitted(trial, run)

@@ -1,4 +1,4 @@
-"""Workers are told to end, or stand still, in the middle of the work: nothing waits, nothing comes twice."""
+"""Workers are signalled to end, or stand still, during the work: nothing waits, nothing comes twice."""
 
 import signal
 from time import monotonic

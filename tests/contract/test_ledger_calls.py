@@ -213,7 +213,7 @@ def test_threads_share_a_ledger(redis_client: "redis.Redis") -> None:
     def work(queue: list[Any]) -> None:
         try:
             decide_all(ledger, queue)
-        except Exception as error:  # noqa: BLE001 - told by the assertion below
+        except Exception as error:  # noqa: BLE001 - reported by the assertion below
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(queue,)) for queue in queues]

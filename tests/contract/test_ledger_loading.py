@@ -51,7 +51,7 @@ def test_open_with_the_key_of_a_sealed_run_finds_that_run(ledger: TimedLedger) -
 
 
 def test_open_waits_for_a_loader_that_is_alive(ledger: TimedLedger) -> None:
-    """While a loader loads, another one with the same key is told to wait; each batch renews its lease."""
+    """While a loader loads, another one with the same key has to wait; each batch renews its lease."""
     open_run(ledger, "r1", "cases", key="k")
     ledger.live_ms(TIMES.loader_ms - 3000)
     ledger.load("r1", "load", {"0": b"x"}, {})

@@ -1,6 +1,6 @@
 """The contract of model clients, held by both of them against one scripted server.
 
-It is longer than 500 lines, because importing litellm costs seconds: all that is said of it is said here.
+It is longer than 500 lines, because importing litellm costs seconds: all that is tested of it is tested here.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ def test_an_answer_comes_with_its_figures(complete: Complete, server: ModelServe
     assert asked.body["temperature"] == 0.5
     assert asked.body["max_tokens"] == 9
     assert not asked.body.get("stream")
-    assert [(said["role"], said["content"]) for said in asked.body["messages"]] == [
+    assert [(message["role"], message["content"]) for message in asked.body["messages"]] == [
         ("system", "Be brief"),
         ("user", "Hi"),
     ]
@@ -144,7 +144,7 @@ def test_an_empty_system_prompt_is_left_out(complete: Complete, server: ModelSer
     """One message is sent, and no temperature."""
     complete("Hi")
     body = server.requests[0].body
-    assert [said["role"] for said in body["messages"]] == ["user"]
+    assert [message["role"] for message in body["messages"]] == ["user"]
     assert "temperature" not in body
 
 
@@ -311,7 +311,7 @@ def test_a_stream_may_begin_with_a_mark(complete: Complete, server: ModelServer)
 def test_a_certificate_that_is_not_trusted_is_named(
     complete: Complete, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """It is no refused connection: certificate, place and what helps are said, nothing is tried again."""
+    """It is no refused connection: certificate, place and what helps are named, nothing is tried again."""
     with https_server(make_certificates(tmp_path), b"{}") as url:
         monkeypatch.setenv("OPENAI_API_BASE", f"{url}/v1")
         monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
@@ -505,7 +505,7 @@ def test_messages_are_sent_as_they_are(complete: Complete, server: ModelServer) 
     )
     assert complete("not sent", "not sent", messages=messages).text == "Hello"
     sent = server.requests[0].body["messages"]
-    assert [said["role"] for said in sent] == ["system", "user", "assistant", "tool"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
     assert sent[1]["content"] == messages[1]["content"]
     assert sent[2]["tool_calls"] == messages[2]["tool_calls"]
     assert sent[3]["tool_call_id"] == "c1"
@@ -704,7 +704,7 @@ def test_a_long_error_is_cut(complete: Complete, server: ModelServer) -> None:
 
 
 def test_latency_is_the_exchange(complete: Complete, server: ModelServer) -> None:
-    """What a client does before it sends is not told as the model's latency."""
+    """What a client does before it sends is not counted as the model's latency."""
     server.script = lambda _prompt, _nth: Say(after_s=0.3)
     assert complete().latency_ms >= 300
 

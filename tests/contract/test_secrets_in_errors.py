@@ -57,8 +57,8 @@ def has_part(text: str, form: str) -> bool:
 @pytest.mark.parametrize("status", [400, 200])
 def test_a_long_error_with_the_key(server: ModelServer, name: str, before: int, status: int) -> None:
     """A refusal, or a reply that is no answer, is cut after the key is out of it, wherever the key stands."""
-    said = f"{'e' * before} {WRITTEN[name]} {'e' * 500}"
-    body = {"error": {"message": said}} if status != 200 else said
+    text = f"{'e' * before} {WRITTEN[name]} {'e' * 500}"
+    body = {"error": {"message": text}} if status != 200 else text
     server.script = lambda _prompt, _nth: Say(status=status, body=body)
     request = ModelRequest("m", "", "Hi", api_base=server.api_base, api_key_env="SOME_API_KEY")
 
@@ -97,8 +97,8 @@ def test_an_error_with_the_value_of_a_header(server: ModelServer, name: str) -> 
 def test_a_refusal_of_a_query_with_the_token(monkeypatch: pytest.MonkeyPatch, name: str, before: int) -> None:
     """The first 200 letters of an API's refusal are kept after its token is out of them."""
     monkeypatch.setenv("ASK_TOKEN", KEY)
-    said = f"{'e' * before} {WRITTEN[name]} {'e' * 500}"
-    with ScriptedApi(lambda _query, _nth: Step(403, said)) as api:
+    text = f"{'e' * before} {WRITTEN[name]} {'e' * 500}"
+    with ScriptedApi(lambda _query, _nth: Step(403, text)) as api:
         run = QueryRun(api_url=api.url, bearer_env="ASK_TOKEN")
 
         async def ask(session: aiohttp.ClientSession) -> query_client.SendResult:

@@ -139,7 +139,7 @@ def test_this_machine_can_run_an_embedded_server(tmp_path: Path) -> None:
 
 
 def test_a_data_folder_that_cannot_be_written_fails_and_ends_the_checks_on_it(tmp_path: Path) -> None:
-    """The folder's failure is told with its fix, and nothing else is tried on it."""
+    """The folder's failure is reported with its fix, and nothing else is tried on it."""
     (tmp_path / "file").touch()
     found = {check.name: check for check in diagnostics.check_machine(tmp_path / "file" / "x", embedded=True)}
     assert found["data folder"].status == "fail"

@@ -5,7 +5,7 @@
     skip  promtool             prometheus/prometheus.yml: needs promtool (Debian: prometheus)
 
 A tool that this machine lacks is a skip that names it; with PROCTOR_REQUIRE_TOOLS=1 it is a failure. What no
-tool here can check is said in deploy/README.md.
+tool here can check is listed in deploy/README.md.
 """
 
 import json
@@ -76,7 +76,7 @@ class Verdict:
     detail: str = ""
 
     def __str__(self) -> str:
-        """One line, and what the tool said below it."""
+        """One line, and the output of the tool below it."""
         head = f"{self.status:<4}  {self.check.tool:<19}  {self.check.what}"
         return f"{head}: {self.detail}" if self.detail else head
 
@@ -84,7 +84,7 @@ class Verdict:
 def call(
     *command: str | Path, stdin: str = "", silent: bool = False, env: dict[str, str] | None = None
 ) -> str:
-    """Runs a validator; returns its output when it failed, or with `silent` when it said anything."""
+    """Runs a validator; returns its output when it failed, or with `silent` when it printed anything."""
     done = subprocess.run(
         [str(word) for word in command],
         input=stdin,
@@ -93,10 +93,10 @@ def call(
         check=False,
         env={**os.environ, **(env or {})},
     )
-    said = (done.stdout + done.stderr).strip()
+    output = (done.stdout + done.stderr).strip()
     if done.returncode:
-        return said or f"exit code {done.returncode}"
-    return said if silent else ""
+        return output or f"exit code {done.returncode}"
+    return output if silent else ""
 
 
 def all_checks(deploy: Path = DEPLOY) -> list[Check]:

@@ -149,7 +149,7 @@ class Box:
 
         def is_healthy() -> None:
             done = self.run(*self.image.stage.healthcheck)
-            assert done.popen.returncode == 0, worker.said()
+            assert done.popen.returncode == 0, worker.output_text()
 
         eventually(is_healthy, READY_S)
 
@@ -219,7 +219,7 @@ def test_the_root_is_read_only_and_the_user_has_no_rights(box: Box) -> None:
     """As the image's user nothing can be written but the data folder and /tmp, and no capability is left."""
     for place, code in (("/opt/proctor/x", 1), ("/x", 1), ("/etc/x", 1), (f"{DATA}/x", 0), ("/tmp/x", 0)):  # noqa: S108 - the container's own
         done = box.run("sh", "-c", f"touch {place} || exit 1")
-        assert done.popen.returncode == code, f"{place}: {done.said()}"
+        assert done.popen.returncode == code, f"{place}: {done.output_text()}"
     status = box.run("cat", "/proc/self/status").output
     assert "Uid:\t10001\t10001\t10001\t10001" in status
     assert "CapBnd:\t0000000000000000" in status
@@ -237,7 +237,7 @@ def test_the_default_command_works_and_ends_in_order(box: Box, bench: Path) -> N
     (packages,) = (box.image.root / "opt" / "proctor").glob("lib/python*/site-packages")
     example = "/" + str((packages / "examples" / "turns.jsonl").relative_to(box.image.root))
     turns = box.run("proctor", "run", example, "-q", "-o", f"{FILES}/turns.jsonl")
-    assert turns.popen.returncode == 0, turns.said()
+    assert turns.popen.returncode == 0, turns.output_text()
     expected = len((ROOT / "examples" / "turns.jsonl").read_text().splitlines())
     assert len((box.files / "turns.jsonl").read_text().splitlines()) == expected
     code, rows = box.results(bench)
@@ -246,7 +246,7 @@ def test_the_default_command_works_and_ends_in_order(box: Box, bench: Path) -> N
     program = pid_1(worker)
     assert program.uids().effective == 10001
     program.send_signal(signal.Signals[box.image.stage.stop_signal])
-    assert worker.wait(40) == 0, worker.said()
+    assert worker.wait(40) == 0, worker.output_text()
     after = box.run(*box.image.stage.healthcheck)
     assert after.popen.returncode == 1, "its heartbeat is gone"
 
@@ -267,8 +267,8 @@ def test_validators_are_refused_where_nothing_can_be_locked(box: Box, bench: Pat
     assert code == 1
     for row in rows.values():
         assert row["outcome"] != "passed"
-        said = json.dumps(row)
-        assert "validators are not run here: seccomp: Operation not permitted" in said
+        text = json.dumps(row)
+        assert "validators are not run here: seccomp: Operation not permitted" in text
     assert (box.files / "out.jsonl").exists()
 
 
@@ -291,8 +291,8 @@ def test_other_programs_of_the_image_start(box: Box) -> None:
 
     def answers() -> None:
         probe = box.run("proctor", "health", "http", f"http://127.0.0.1:{port}/healthcheck")
-        assert probe.popen.returncode == 0, flower.said()
+        assert probe.popen.returncode == 0, flower.output_text()
 
     eventually(answers, READY_S)
     pid_1(flower).send_signal(signal.SIGTERM)
-    assert flower.wait(20) == 0, flower.said()
+    assert flower.wait(20) == 0, flower.output_text()

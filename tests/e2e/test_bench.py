@@ -15,7 +15,7 @@ def test_bench_prints_both_sides_and_their_ratio(processes: Processes) -> None:
     """Two sizes and the naive application give three rows, the cost of one more turn, and the ratio."""
     command = [sys.executable, "-m", "tests.benchmarks.bench_turns", "300", "600", "--naive", "50"]
     done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     rows = [line.split(" |")[0] for line in done.output.splitlines()]
     assert any(row.startswith("proctor 300 ") for row in rows)
     assert any(row.startswith("proctor 600 ") for row in rows)
@@ -29,7 +29,7 @@ def test_the_queries_bench_prints_each_row_beside_its_ideal(processes: Processes
     options = ["--seconds", "0.6", "--in-flight", "10", "--processes", "1", "--refused", "4"]
     command = [sys.executable, "-m", "tests.benchmarks.bench_queries", *options]
     done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     rows = [line.split("  ")[0] for line in done.output.splitlines()]
     assert rows[1:4] == ["1 process, 10 in flight", "1 processes, 50 in flight each", "10 % refused with 429"]
     assert "reference: " in done.output
@@ -40,7 +40,7 @@ def test_the_cases_bench_loses_no_case(processes: Processes) -> None:
     command = [sys.executable, "-m", "tests.benchmarks.bench_cases"]
     command += ["--recorded", "40", "--checked", "50", "--calls", "30", "--limited", "10"]
     done = processes.run(*command, within_s=110, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     rows = done.output.splitlines()[1:]
     assert "passed 36, failed 4, error 0, skipped 0" in rows[0]
     assert "passed 45, failed 5, error 0, skipped 0" in rows[1]

@@ -51,8 +51,8 @@ def test_a_run_that_ends_lets_its_workers_finish_what_they_do_for_another(cli: C
         second = cli.start("run", asking(tmp_path, "lent", 4), "--api-url", api.url, "-j", "4", "--json")
         cli.eventually(lambda: api.in_flight == 5, 30)
         cancelled(cli, first)
-        assert first.wait(40) == 4, first.said()
-        assert second.wait(40) == 0, second.said()
+        assert first.wait(40) == 4, first.output_text()
+        assert second.wait(40) == 0, second.output_text()
     assert {query: count for query, count in api.asked().items() if count > 1} == {}
     assert "for running items of other runs" in first.errors
 
@@ -70,6 +70,6 @@ def test_a_harness_goes_on_when_the_workers_it_used_leave(cli: Cli, tmp_path: Pa
         second = cli.processes.start(sys.executable, "-c", program, cwd=tmp_path, env=env, new_session=True)
         cli.eventually(lambda: api.asked()["lent 1"] == 1, 30)
         cancelled(cli, first)
-        assert first.wait(40) == 4, first.said()
-        assert second.wait(60) == 0, second.said()
+        assert first.wait(40) == 4, first.output_text()
+        assert second.wait(60) == 0, second.output_text()
     assert api.asked() == {"own 1": 1, "lent 1": 1, "lent 2": 1, "lent 3": 1}

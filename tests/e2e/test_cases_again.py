@@ -24,15 +24,15 @@ def test_a_judge_that_is_not_there_leaves_strict_equality(
 
     with ModelServer(script) as server:
         path = bench(tmp_path, server, [{"input": "one", "expected": {"n": 1}}], models=["alpha"])
-        told = document(cli("run", path, *more, *WORKERS))
-        run = told["run_id"]
+        finished = document(cli("run", path, *more, *WORKERS))
+        run = finished["run_id"]
         [row] = rows_of(cli, run)
         is_there = True
         retried = cli("retry", run, *WORKERS)
         assert [QUESTION in request.prompt for request in server.requests] == [False, True, True]
     assert (row["outcome"], row["error"], row["result"]["status"]) == ("failed", None, "failed_equality")
     assert "judge could not be asked" in row["result"]["message"]
-    assert told["summary"]["judge"]["unreached"] == 1
+    assert finished["summary"]["judge"]["unreached"] == 1
     assert (retried.code, document(retried)["counts"]["passed"]) == (0, 1), retried
 
 

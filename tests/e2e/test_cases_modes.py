@@ -30,7 +30,7 @@ def eats(output):
 
 def shouts(output):
     print("x" * 100_000)
-    return True, "said"
+    return True, "a note"
 
 def talks(output):
     return False, "y" * 100_000_000
@@ -64,14 +64,14 @@ def test_repeats_are_questions_of_their_own(cli: Cli, tmp_path: Path) -> None:
     cases = [{"input": "one", "regex_pattern": "yes"}, {"input": "two", "regex_pattern": "yes"}]
     with ModelServer(lambda _prompt, nth: Say("yes" if nth != 2 else "no")) as server:
         path = bench(tmp_path, server, cases, models=["alpha"], config={"judge_model": None})
-        told = document(cli("run", path, "--repeat", "3", *WORKERS))
+        finished = document(cli("run", path, "--repeat", "3", *WORKERS))
         assert Counter(request.prompt for request in server.requests) == {"one": 3, "two": 3}
         cli("run", path, "--repeat", "3", *WORKERS)
         assert len(server.requests) == 6
         cli("run", path, "--repeat", "3", "--no-cache", *WORKERS)
         assert len(server.requests) == 12
-    assert (told["counts"]["total"], told["counts"]["passed"]) == (6, 4)
-    rows = rows_of(cli, told["run_id"])
+    assert (finished["counts"]["total"], finished["counts"]["passed"]) == (6, 4)
+    rows = rows_of(cli, finished["run_id"])
     assert [(row["result"]["case_index"], row["result"]["repeat_index"]) for row in rows] == [
         (case, repeat) for case in (0, 1) for repeat in (0, 1, 2)
     ]
@@ -84,18 +84,18 @@ def test_a_judge_that_does_not_say_pass_first_does_not_pass(cli: Cli, tmp_path: 
     def script(prompt: str, _nth: int) -> Say:
         if QUESTION not in prompt:
             return Say(f'{{"n": {prompt}.5}}')
-        return Say(next(said for number, said in replies.items() if f'"n": {number}.5' in prompt))
+        return Say(next(reply for number, reply in replies.items() if f'"n": {number}.5' in prompt))
 
     cases = [{"id": number, "input": number, "expected": {"n": int(number)}} for number in replies]
     with ModelServer(script) as server:
-        told = document(cli("run", bench(tmp_path, server, cases, models=["alpha"]), *WORKERS))
-    rows = {row["result"]["case_id"]: row for row in rows_of(cli, told["run_id"])}
+        finished = document(cli("run", bench(tmp_path, server, cases, models=["alpha"]), *WORKERS))
+    rows = {row["result"]["case_id"]: row for row in rows_of(cli, finished["run_id"])}
     assert {name: row["result"]["status"] for name, row in rows.items()} == {
         **dict.fromkeys("123", "failed_fuzzy"),
         "4": "passed",
     }
     assert all(row["cost_usd"] > 0.0017 for row in rows.values()), "the judge's cost is part of the case's"
-    assert told["summary"]["judge"]["calls"] == 4
+    assert finished["summary"]["judge"]["calls"] == 4
 
 
 def test_odd_validators_cost_their_own_case_only(cli: Cli, tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_odd_validators_cost_their_own_case_only(cli: Cli, tmp_path: Path) -> No
             "validators_file": "validators.py",
             "config": {"judge_model": None, "concurrency": 1},
         }
-        told = document(cli("run", bench(tmp_path, server, cases, models=["alpha"], **more), *WORKERS))
-    rows = {row["result"]["case_id"]: row["result"] for row in rows_of(cli, told["run_id"])}
+        finished = document(cli("run", bench(tmp_path, server, cases, models=["alpha"], **more), *WORKERS))
+    rows = {row["result"]["case_id"]: row["result"] for row in rows_of(cli, finished["run_id"])}
     failed = {name for name, result in rows.items() if result["status"] == "failed_custom"}
     assert failed == {f"{name} itself" for name in odd}, rows
     assert all(rows[name]["message"] for name in failed)
@@ -128,11 +128,11 @@ def test_llm_bench_works_as_documented(cli: Cli, tmp_path: Path) -> None:
     with in_background() as url:
         place = ("--api-base", f"{url}/v1", "--no-progress")
         free = cli.processes.start(*command, "-c", "freeform.yaml", "--export", "html", *place, cwd=tmp_path)
-        assert free.wait(40) == 0, free.said()
-        told = cli.processes.start(*command, "--verbose", *place, cwd=tmp_path)
-        assert told.wait(40) == 1, told.said()
+        assert free.wait(40) == 0, free.output_text()
+        verbose = cli.processes.start(*command, "--verbose", *place, cwd=tmp_path)
+        assert verbose.wait(40) == 1, verbose.output_text()
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Freeform Mode" in page
     assert "Model Outputs by Prompt" in page
     assert "17 + 25 = 42" in page
-    assert "failed_equality" in told.output
+    assert "failed_equality" in verbose.output

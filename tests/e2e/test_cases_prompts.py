@@ -60,8 +60,8 @@ def test_prompts_and_checks_end_to_end(cli: Cli, tmp_path: Path) -> None:
         )
         done = cli("run", path, *WORKERS)
         assert done.code == 1, done
-        told = document(done)
-    rows = [row["result"] for row in rows_of(cli, told["run_id"])]
+        finished = document(done)
+    rows = [row["result"] for row in rows_of(cli, finished["run_id"])]
     assert [(row["model"], row["prompt_id"], row["case_id"]) for row in rows] == [
         (model, prompt, case)
         for model in ("alpha", "beta")
@@ -114,9 +114,9 @@ def test_items_are_found_by_case_and_prompt(cli: Cli, tmp_path: Path) -> None:
             prompts=[{"id": "a", "user": "A"}, {"id": "b", "user": "B"}],
             models=["alpha"],
         )
-        told = document(cli("run", path, "--outputs", str(outputs), *WORKERS))
-        assert told["counts"]["passed"] == 2
+        finished = document(cli("run", path, "--outputs", str(outputs), *WORKERS))
+        assert finished["counts"]["passed"] == 2
         assert server.requests == []
-    one = cli("results", told["run_id"], "--format", "jsonl", "--item", "fr · alpha · b")
+    one = cli("results", finished["run_id"], "--format", "jsonl", "--item", "fr · alpha · b")
     assert json.loads(one.out)["result"]["prompt_id"] == "b"
-    assert cli("results", told["run_id"], "--item", "fr").code == 2
+    assert cli("results", finished["run_id"], "--item", "fr").code == 2

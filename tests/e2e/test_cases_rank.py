@@ -19,7 +19,7 @@ CAPITALS: Final = [
 
 def comparing(tmp_path: Path, api_base: str, judge: str, models: list[str], **more: Any) -> Path:
     """Writes a bench whose answers are compared."""
-    said = {
+    bench = {
         "name": "capitals",
         "system_prompt": "Answer.",
         "models": models,
@@ -30,7 +30,7 @@ def comparing(tmp_path: Path, api_base: str, judge: str, models: list[str], **mo
         **more,
     }
     path = tmp_path / "capitals.yaml"
-    path.write_text(json.dumps(said), encoding="utf-8")
+    path.write_text(json.dumps(bench), encoding="utf-8")
     return path
 
 

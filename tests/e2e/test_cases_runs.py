@@ -39,11 +39,11 @@ def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
         path = bench(tmp_path, server, cases, validators_file="validators.py", schema_path="schema.json")
         done = cli("run", path, *WORKERS)
         assert done.code == 1, done
-        told = document(done)
+        finished = document(done)
         asked = len(server.requests)
         again = document(cli("run", path, *WORKERS))
         assert len(server.requests) == asked, "a second run is answered from the cache"
-    rows = rows_of(cli, told["run_id"])
+    rows = rows_of(cli, finished["run_id"])
     assert [(row["result"]["model"], row["result"]["case_id"]) for row in rows] == [
         (model, case["id"]) for model in ("alpha", "beta") for case in cases
     ]
@@ -53,14 +53,11 @@ def test_every_stage_has_its_status(cli: Cli, tmp_path: Path) -> None:
     assert fuzzy["stages"][-1]["detail"]["reply"] == "PASS"
     assert (fuzzy["reasoning"], fuzzy["raw_output"]) == ('{"n": 1}', '{"n": 1.0}')
     assert [row["cost_usd"] for row in rows[:2]] == pytest.approx([0.0017, 0.0034])
-    assert told["counts"] | {"decided": 0} == told["counts"]
-    assert (told["counts"]["passed"], told["counts"]["failed"], told["summary"]["judge"]["calls"]) == (
-        4,
-        10,
-        4,
-    )
+    counts, judge = finished["counts"], finished["summary"]["judge"]
+    assert counts | {"decided": 0} == counts
+    assert (counts["passed"], counts["failed"], judge["calls"]) == (4, 10, 4)
     assert [model["cached"] for model in again["summary"]["models"]] == [7, 7]
-    _check_github_report(cli, told["run_id"], tmp_path / "summary.md")
+    _check_github_report(cli, finished["run_id"], tmp_path / "summary.md")
 
 
 def _check_github_report(cli: Cli, run: str, path: Path) -> None:
@@ -112,11 +109,11 @@ def test_outputs_that_are_no_json_are_verdicts(cli: Cli, tmp_path: Path) -> None
     cases = [{"id": name, "input": name, "expected": {"n": 1}} for name in strange]
     with ModelServer(script) as server:
         path = bench(tmp_path, server, cases, config={"judge_model": None}, models=["alpha"])
-        told = document(cli("run", path, *WORKERS))
-    status = {row["result"]["case_id"]: row["result"]["status"] for row in rows_of(cli, told["run_id"])}
+        finished = document(cli("run", path, *WORKERS))
+    status = {row["result"]["case_id"]: row["result"]["status"] for row in rows_of(cli, finished["run_id"])}
     assert status.pop("twice") == "passed"
     assert set(status.values()) == {"failed_json_parse"}
-    assert told["counts"]["total"] == sum(told["counts"][word] for word in ("passed", "failed"))
+    assert finished["counts"]["total"] == sum(finished["counts"][word] for word in ("passed", "failed"))
 
 
 ERRORS: Final[dict[str, tuple[Say, str]]] = {
@@ -162,18 +159,18 @@ Check = Callable[[Done, dict[str, Any]], bool]
 @pytest.mark.parametrize(
     ("config", "say", "code", "check"),
     [
-        ({}, Say("bad key", 401), 3, lambda _, told: told["state"] == "aborted"),
+        ({}, Say("bad key", 401), 3, lambda _, finished: finished["state"] == "aborted"),
         (
             {"fail_fast": True, "concurrency": 1},
             Say("no"),
             1,
-            lambda _, told: told["state"] == "incomplete" and told["counts"]["skipped"] > 0,
+            lambda _, finished: finished["state"] == "incomplete" and finished["counts"]["skipped"] > 0,
         ),
         (
             {"max_cost": 0.004, "concurrency": 1},
             Say("ok"),
             4,
-            lambda _, told: 0 < told["counts"]["passed"] < told["counts"]["total"],
+            lambda _, finished: 0 < finished["counts"]["passed"] < finished["counts"]["total"],
         ),
     ],
     ids=["unauthorised", "fail fast", "cost cap"],
@@ -204,12 +201,12 @@ def test_what_hangs_costs_its_own_case_only(cli: Cli, tmp_path: Path) -> None:
     ]
     with ModelServer(echo) as server:
         path = bench(tmp_path, server, cases, validators_file="validators.py", models=["alpha"])
-        told = document(cli("run", path, *WORKERS))
-    rows = {row["result"]["case_id"]: row["result"] for row in rows_of(cli, told["run_id"])}
+        finished = document(cli("run", path, *WORKERS))
+    rows = {row["result"]["case_id"]: row["result"] for row in rows_of(cli, finished["run_id"])}
     assert (rows["bomb"]["status"], rows["loop"]["status"]) == ("failed_regex", "failed_custom")
     assert "1 s" in rows["bomb"]["message"]
     assert "5 s" in rows["loop"]["message"]
-    assert told["counts"]["passed"] == 10
+    assert finished["counts"]["passed"] == 10
 
 
 def test_recorded_outputs_need_no_model(cli: Cli, tmp_path: Path) -> None:
@@ -219,9 +216,9 @@ def test_recorded_outputs_need_no_model(cli: Cli, tmp_path: Path) -> None:
         rows = [{"case": "a", "model": "alpha", "output": ""}, {"case": 1, "model": "alpha", "output": "no"}]
         outputs = tmp_path / "outputs.jsonl"
         outputs.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-        told = document(cli("run", path, "-m", "alpha", "--outputs", outputs, *WORKERS))
+        finished = document(cli("run", path, "-m", "alpha", "--outputs", outputs, *WORKERS))
         assert not server.requests
-    found = rows_of(cli, told["run_id"])
+    found = rows_of(cli, finished["run_id"])
     assert [row["outcome"] for row in found] == ["passed", "failed", "error"]
     assert found[2]["error"]["code"] == "no_recorded_output"
     assert [row["latency_ms"] for row in found] == [None] * 3

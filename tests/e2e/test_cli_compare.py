@@ -71,7 +71,7 @@ def test_two_runs_are_compared_and_gated(cli: Cli, api: str, file: Path, tmp_pat
 
 
 def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: Path) -> None:
-    """One broken query of six is told and exits 0, six are a regression; files get both forms."""
+    """One broken query of six is listed and exits 0, six are a regression; files get both forms."""
     report = tmp_path / "a.jsonl"
     assert cli("run", file, "--api-url", api, "--concurrency", "6", "-q", "-o", report).code in {0, 1}
     good, one, every = changed(report, 0), changed(report, 1), changed(report, QUERIES)
@@ -93,7 +93,7 @@ def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("compare", "gone.jsonl", "bad.json"), "gone.jsonl: there is no such file"),
         (("compare", "bad.json", "bad.json"), "bad.json: no `results` in it"),
@@ -107,7 +107,7 @@ def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: P
     ],
 )
 def test_what_cannot_be_compared_or_judged_is_refused(
-    cli: Cli, tmp_path: Path, arguments: tuple[str, ...], told: str
+    cli: Cli, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     """Exit 2 with the file, the line or the number that is wrong; nothing is submitted."""
     line = {"kind": "turns", "outcome": "skipped", "result": None}
@@ -118,4 +118,4 @@ def test_what_cannot_be_compared_or_judged_is_refused(
     (tmp_path / "cases.jsonl").write_text(json.dumps(line | {"kind": "cases"}))
     (tmp_path / "chat.jsonl").write_text('{"threadId": "t", "message": "hello"}\n')
     done = cli(*arguments, cwd=tmp_path)
-    assert (done.code, told in done.err) == (2, True), done
+    assert (done.code, message in done.err) == (2, True), done

@@ -23,15 +23,15 @@ def test_run_and_watch_tell_events(cli: Cli) -> None:
     """First the submit, last the document with the exit code, the numbers between; people read stderr."""
     done = cli("run", EXAMPLE, "--jsonl", "--processes", "1")
     assert done.code == 0, done
-    told = events(done)
-    words = [event["event"] for event in told]
+    written = events(done)
+    words = [event["event"] for event in written]
     assert words[: words.index("submitted")] == ["loading"]
     assert words[-1] == "finished"
     assert set(words[2:-1]) <= {"progress", "waiting"}
-    assert told[-2]["done"] == told[-1]["counts"]["total"] == 61
-    assert told[-1]["exit"] == 0
+    assert written[-2]["done"] == written[-1]["counts"]["total"] == 61
+    assert written[-1]["exit"] == 0
     assert "finished: 61 turns" in done.err
-    again = cli("watch", told[1]["run_id"], "--jsonl", "-q", "--fail-on", "pass_rate>0.5")
+    again = cli("watch", written[1]["run_id"], "--jsonl", "-q", "--fail-on", "pass_rate>0.5")
     assert (again.code, again.err.count("\n")) == (1, 1), again
     assert [event["event"] for event in events(again)] == ["submitted", "progress", "finished"]
     assert events(again)[-1]["exit"] == 1
@@ -67,7 +67,7 @@ def test_the_fleet_is_watched_until_ctrl_c(cli: Cli) -> None:
     cli.eventually(lambda: looks.output.count("\n") > 1)
     for process in (lines, looks):
         process.send(signal.SIGINT)
-        assert process.wait() == 0, process.said
+        assert process.wait() == 0, process.output_text()
     assert "waiting: no worker is alive" in lines.output
     look = hold("status", looks.output.splitlines()[-1])
     assert look["runs"][0]["why"].startswith("no worker is alive")

@@ -60,7 +60,7 @@ def test_demo_leaves_nothing_where_reports_cannot_be_written(cli: Cli, tmp_path:
 
 
 def test_init_writes_a_file_that_runs(cli: Cli, tmp_path: Path) -> None:
-    """`init DIR` writes an example that is decided as its notes say, and overwrites only when told to."""
+    """`init DIR` writes an example that is decided as its notes say, and overwrites only with `--force`."""
     folder = tmp_path / "mine"
     done = cli("init", folder)
     assert done.code == 0, done

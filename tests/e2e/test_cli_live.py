@@ -1,4 +1,4 @@
-"""`proctor run` with a model: turns are answered live, and everything that was asked and saved is told."""
+"""`proctor run` with a model: turns are answered live, and calls made and avoided are counted."""
 
 import json
 from pathlib import Path
@@ -44,8 +44,8 @@ def test_run_answers_turns_and_tells_what_it_cost(cli: Cli, tmp_path: Path) -> N
 def test_what_would_be_sent_is_shown_before(cli: Cli, tmp_path: Path) -> None:
     """A dry run counts the calls and sends nothing; options that do not fit are exit code 2."""
     file = write_turns(tmp_path / "talks.jsonl", talks(2, 3, skips=1))
-    told = json.loads(cli("run", file, "--model", "m", "--live", "all", "--dry-run", "--json").out)
-    assert told["counts"]["calls"] == 8
+    plan = json.loads(cli("run", file, "--model", "m", "--live", "all", "--dry-run", "--json").out)
+    assert plan["counts"]["calls"] == 8
     assert "about 6 calls of the model" in cli("run", file, "--model", "m", "--dry-run").out
     refused = cli("run", file, "--live", "must", "--dry-run")
     assert (refused.code, refused.out) == (2, "")

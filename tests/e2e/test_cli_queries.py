@@ -86,7 +86,7 @@ def test_an_unreachable_api_is_exit_3_and_resumed_later(cli: Cli, few: Path) -> 
     with ScriptedApi(lambda _query, _nth: Step(after_s=0.2), port=port) as scripted:
         process = cli.start("run", few, "--api-url", scripted.url, "--json")
         cli.eventually(lambda: len(scripted.requests) == 3, 30)
-    assert process.wait(30) == 3, process.said()
+    assert process.wait(30) == 3, process.output_text()
     document = json.loads(process.output)
     assert document["state"] == "aborted"
     assert document["counts"]["passed"] >= 2
@@ -162,7 +162,7 @@ def test_ctrl_c_keeps_the_run_and_resume_continues_it(cli: Cli, few: Path) -> No
         so_far = re.search(
             r"^interrupted: 6 queries to \S+, (\d) done \((\d+) %\)$", process.output, re.MULTILINE
         )
-        assert so_far, process.said()
+        assert so_far, process.output_text()
         assert f"passed {so_far[1]} · failed 0" in process.output
         assert f"  interrupted {so_far[2]} %  " in cli("runs", "list").out
         command = process.errors.split("hint: `proctor ")[1].split("`")[0].split()
@@ -184,7 +184,7 @@ def test_ctrl_c_ends_a_run_whose_api_hangs_and_writes_its_reports(
         process.wait_for('"in_flight": 1', 30)
         cli.eventually(lambda: api.in_flight == 1, 30)
         process.send(signal.SIGINT)
-        assert process.wait(15) == 130, process.said()
+        assert process.wait(15) == 130, process.output_text()
         ended = json.loads(process.output.splitlines()[-1])
         [done] = [json.loads(line) for line in reports[0].read_text().splitlines()]
         assert (done["result"]["id"], done["outcome"]) == ("Q-001", "passed")

@@ -36,7 +36,7 @@ def test_watch_goes_on_when_redis_is_back(cli: Cli, server: RedisServer) -> None
     watching.wait_for("Redis does not answer; waiting for it")
     server.start()
     assert cli("worker", "--processes", "1", "-Q", "turns", "--burst").code == 0
-    assert watching.wait(20) == 0, watching.said()
+    assert watching.wait(20) == 0, watching.output_text()
     assert "finished: 61 turns" in watching.output
 
 
@@ -73,4 +73,4 @@ def test_killed_embedded_redis_is_started_again(cli: Cli, tmp_path: Path) -> Non
     os.kill(pid, signal.SIGKILL)
     cli.eventually(lambda: not is_running(pid))
     assert cli("worker", "--processes", "1", "-Q", "turns", "--burst").code == 0
-    assert watching.wait(20) == 0, watching.said()
+    assert watching.wait(20) == 0, watching.output_text()

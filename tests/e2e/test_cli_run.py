@@ -60,7 +60,7 @@ def test_run_json_is_one_document(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_quiet_run_says_nothing(cli: Cli, tmp_path: Path) -> None:
-    """`-q` leaves the exit code to speak, and `--no-text` leaves out of reports what was said."""
+    """`-q` leaves the exit code to speak, and `--no-text` leaves messages out of reports."""
     report = tmp_path / "bare.jsonl"
     done = cli("run", EXAMPLE, "-q", "--no-text", "-o", report)
     assert (done.code, done.out, done.err) == (0, "", "")

@@ -90,7 +90,7 @@ def test_a_shell_completes(shell: str, cli: Cli, bare_env: dict[str, str], folde
 
 
 def completed(env: dict[str, str], folder: Path, *words: str) -> tuple[str, str]:
-    """What a shell is told: stdout, and the modules that were imported for it."""
+    """What a shell gets: stdout, and the modules that were imported for it."""
     variables = {
         "_PROCTOR_COMPLETE": "bash_complete",
         "COMP_WORDS": "\n".join(words),

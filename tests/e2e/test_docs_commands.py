@@ -120,7 +120,7 @@ def test_commands_do_what_the_document_shows(
     path = f"{Path(sys.executable).parent}:{bare_env['PATH']}"
     env = {**bare_env, "PATH": path, "CHECKOUT": str(ROOT)}
     done = processes.start(require_tool("bash"), "-c", script, env=env, cwd=folder)
-    assert done.wait(BUDGET_S) == 0, done.said()
+    assert done.wait(BUDGET_S) == 0, done.output_text()
     for number, printed in enumerate(done.output.split(SEPARATOR)[1:]):
         if steps[number].text == SHOW_EXIT:
             assert steps[number].output[0] in printed.splitlines()[1:], f"another exit code\n{printed}"

@@ -69,7 +69,7 @@ def results(copilot: Path) -> dict[str, Any]:
 def test_a_full_run_prints_and_writes_what_the_document_says(cli: Cli, copilot: Path, api: str) -> None:
     """Header, estimate, a line per query in order, files and summary; three files at their places; exit 0."""
     done = harness(cli, copilot, EVAL_API_URL=api)
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     assert done.errors == ""
     lines = done.output.splitlines()
     assert lines[:3] == ["=" * 60, "  Waypoint Co-Pilot - Evaluation Harness", "=" * 60]
@@ -94,7 +94,7 @@ def test_a_full_run_prints_and_writes_what_the_document_says(cli: Cli, copilot: 
 def test_a_dry_run_sends_nothing_and_writes_nothing(cli: Cli, copilot: Path) -> None:
     """`--dry-run` needs no API: statistics, exit 0, no file."""
     done = harness(cli, copilot, "--dry-run", EVAL_API_URL="http://127.0.0.1:1")
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     assert "DRY RUN: baselines are valid, no queries sent" in done.output
     assert not [name for name in FILES if (copilot / name).exists()]
 
@@ -112,7 +112,7 @@ def test_a_dry_run_sends_nothing_and_writes_nothing(cli: Cli, copilot: Path) -> 
 def test_wrong_command_lines(cli: Cli, copilot: Path, arguments: list[str], code: int, words: str) -> None:
     """An unknown id is exit 1, anything else that is wrong exit 2, in a sentence."""
     done = harness(cli, copilot, *arguments)
-    assert done.popen.returncode == code, done.said()
+    assert done.popen.returncode == code, done.output_text()
     assert words in done.errors
     assert "Traceback" not in done.errors
 
@@ -134,7 +134,7 @@ def test_bad_baselines_are_exit_1(cli: Cli, copilot: Path) -> None:
 def test_an_api_that_is_not_there_is_exit_3_with_partial_files(cli: Cli, copilot: Path) -> None:
     """The first query is a failed result with the document's text, and the files hold it."""
     done = harness(cli, copilot, "--api-url", "http://127.0.0.1:1")
-    assert done.popen.returncode == 3, done.said()
+    assert done.popen.returncode == 3, done.output_text()
     assert "Connection refused - backend not running on http://127.0.0.1:1" in done.output
     assert [result["id"] for result in results(copilot)["results"]] == ["Q-01"]
 
@@ -145,12 +145,12 @@ def test_ctrl_c_keeps_what_is_there_and_start_from_adds_the_rest(cli: Cli, copil
         process = start(cli, copilot, EVAL_DELAY_SECONDS="0", EVAL_API_URL=scripted.url)
         process.wait_for("[05/50]", 30)
         process.send(signal.SIGINT)
-        assert process.wait(20) == 130, process.said()
+        assert process.wait(20) == 130, process.output_text()
         some = results(copilot)["results"]
         assert 5 <= len(some) < 50
         following = process.errors.split("--start-from ")[1].strip()
         done = harness(cli, copilot, "--start-from", following, EVAL_API_URL=scripted.url)
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     found = results(copilot)
     assert [result["id"] for result in found["results"]] == [f"Q-{number:02}" for number in range(1, 51)]
     assert found["results"][: len(some)] == some
@@ -163,7 +163,7 @@ def test_queued_runs_of_others_are_left_alone(cli: Cli, copilot: Path) -> None:
     with ScriptedApi() as scripted:
         queued = cli("submit", copilot / "data" / "evaluation_baselines.json", "--api-url", scripted.url)
         done = harness(cli, copilot, EVAL_API_URL=scripted.url)
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     assert "Ended" not in done.errors
     state = json.loads(cli("runs", "show", queued.out.strip(), "--json").out)["state"]
     assert state in {"running", "finished"}
@@ -180,9 +180,9 @@ def test_the_run_of_a_killed_evaluation_is_ended_and_its_answers_are_kept(cli: C
         )
         again.wait_for("[02/50]", 30)
         again.send(signal.SIGINT)
-        assert again.wait(20) == 130, again.said()
+        assert again.wait(20) == 130, again.output_text()
     answered = len({request.query for request in scripted.requests})  # its workers outlived it by a moment
-    assert again.errors.startswith("Ended eval-"), again.said()
+    assert again.errors.startswith("Ended eval-"), again.output_text()
     assert "which an earlier evaluation left when it was killed" in again.errors
     names = [result["id"] for result in results(copilot)["results"]]
     assert names == [f"Q-{number:02}" for number in range(1, len(names) + 1)]
@@ -199,12 +199,12 @@ def test_a_failed_query_is_a_result_that_resuming_keeps(cli: Cli, copilot: Path)
         process = start(cli, copilot, EVAL_DELAY_SECONDS="0", EVAL_API_URL=scripted.url)
         process.wait_for("[05/50]", 30)
         process.send(signal.SIGINT)
-        assert process.wait(20) == 130, process.said()
+        assert process.wait(20) == 130, process.output_text()
     count = len(results(copilot)["results"])
     assert results(copilot)["results"][1]["error"] == "boom"
     assert "ERROR: HTTP 500: boom\n" in process.output
     assert "| ERROR: HTTP 500: boom |" in (copilot / FILES[2]).read_text(encoding="utf-8")
-    assert process.errors.endswith(f"continue with --start-from Q-{count + 1:02}\n"), process.said()
+    assert process.errors.endswith(f"continue with --start-from Q-{count + 1:02}\n"), process.output_text()
 
 
 def test_a_place_that_cannot_be_written_is_found_before_anything_is_sent(cli: Cli, copilot: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_place_that_cannot_be_written_is_found_before_anything_is_sent(cli: Cl
     (copilot / "reports").write_text("in the way")
     with ScriptedApi() as scripted:
         done = harness(cli, copilot, EVAL_API_URL=scripted.url)
-    assert done.popen.returncode == 2, done.said()
+    assert done.popen.returncode == 2, done.output_text()
     assert "reports/evaluation_report.md: cannot be written" in done.errors
     assert scripted.requests == []
 
@@ -224,7 +224,7 @@ def test_a_file_that_cannot_be_written_at_the_end_loses_nothing(cli: Cli, copilo
         process.wait_for("[05/50]", 30)
         shutil.rmtree(copilot / "reports", ignore_errors=True)
         (copilot / "reports").write_text("in the way")
-        assert process.wait(40) == 2, process.said()
+        assert process.wait(40) == 2, process.output_text()
     assert len(results(copilot)["results"]) == 50
     command = process.errors.split("`proctor ")[1].split("`")[0].split()
     report = copilot / "report.md"
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_be_written_at_the_end_loses_nothing(cli: Cli, copilo
 def test_start_from_without_an_earlier_run_says_that_it_is_partial(cli: Cli, copilot: Path, api: str) -> None:
     """Only the tail is sent and written, numbered as in the whole file, and the report says so."""
     done = harness(cli, copilot, "--start-from", "Q-45", "--api-url", api)
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     assert "[45/50] Q-45" in done.output
     assert "[44/50]" not in done.output
     assert len(results(copilot)["results"]) == 6
@@ -278,7 +278,7 @@ def test_the_documents_live_examples_run_as_they_stand(
         )
         process.wait_for(first, 30)
         process.send(signal.SIGINT)
-        assert process.wait(20) == 130, process.said()
+        assert process.wait(20) == 130, process.output_text()
     assert f"  Delay:  {delay} between queries" in process.output
     assert [result["id"] for result in results(copilot)["results"]] == [first.split()[1]]
 

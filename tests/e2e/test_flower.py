@@ -40,7 +40,7 @@ class Shop:
     def rows(self, page: str) -> list[str]:
         """Rows of the page's table, read anew; the page fills itself by a second request.
 
-        The table remembers its search for the next visit, which may be another test's: it is told to forget.
+        The table remembers its search for the next visit, which may be another test's: it is cleared first.
         """
         self.browser.open(f"{self.address}/healthcheck")
         self.browser.evaluate("localStorage.clear()")
@@ -94,10 +94,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         runs = []
         for _ in range(2):
             done = processes.run(*proctor, "submit", ROOT / "examples" / "turns.jsonl")
-            assert done.popen.returncode == 0, done.said()
+            assert done.popen.returncode == 0, done.output_text()
             runs.append(done.output.strip())
             watched = processes.run(*proctor, "watch", runs[-1], within_s=60)
-            assert watched.popen.returncode == 0, watched.said()
+            assert watched.popen.returncode == 0, watched.output_text()
         with closing(Browser(processes, folder / "profile")) as browser:
             yield Shop(browser, f"http://{address}", flower, (runs[0], runs[1]))
     finally:
@@ -111,7 +111,7 @@ def test_tasks_page_tells_chunks_apart(shop: Shop) -> None:
         rows = shop.rows("/tasks")
         assert all(TASK in row and "SUCCESS" in row and "'chunk': " in row for row in rows)
         seen = {run for run in shop.runs for row in rows if f"'run': '{run}'" in row}
-        assert seen == set(shop.runs), [*rows, shop.flower.said()]
+        assert seen == set(shop.runs), [*rows, shop.flower.output_text()]
 
     eventually(all_listed, PAGE_BUDGET_S)
 
@@ -207,7 +207,7 @@ def test_up_starts_without_a_warning(cli: Cli) -> None:
             assert "@" in connection.getresponse().read().decode()
 
     eventually(workers_are_known, PAGE_BUDGET_S)
-    assert "[W " not in command.said(), command.said()
-    assert '"warning"' not in command.said()
+    assert "[W " not in command.output_text(), command.output_text()
+    assert '"warning"' not in command.output_text()
     command.popen.send_signal(signal.SIGINT)
     assert command.wait(30) == 130

@@ -52,8 +52,8 @@ def test_queries_are_filtered_and_opened(browser: Browser, queries: str, artifac
     assert browser.contents(f"{ROW} .lead b") == ["Q-02"]
     browser.click(f"{ROW} .cell > summary")
     eventually(partial(says, browser, "#panel h2", "Q-02"))
-    [told] = browser.texts("#panel .outcome")
-    assert told.endswith('failed: lacks "yes" (0 of 1 keyword found)')
+    [outcome] = browser.texts("#panel .outcome")
+    assert outcome.endswith('failed: lacks "yes" (0 of 1 keyword found)')
     assert browser.texts("#panel .checks code")[0] == "must_contain"
     assert browser.texts("#panel .sources b") == ["S"]
     assert browser.texts("#panel .cmd pre")[0].startswith("proctor run baselines.json --start-from Q-02")

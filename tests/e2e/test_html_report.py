@@ -116,8 +116,8 @@ def test_closed_cells_are_searched_as_text(browser: Browser, page: str) -> None:
     ):
         opened(browser, page)
         browser.type("[data-q]", words)
-        told = "40 cases" if number == 40 else f"{number} of 40 cases"
-        eventually(partial(says, browser, SHOWN, told))
+        shown = "40 cases" if number == 40 else f"{number} of 40 cases"
+        eventually(partial(says, browser, SHOWN, shown))
     assert browser.texts("[data-rows] > .none") == ["No case matches. Clear filters"]
 
 
@@ -262,8 +262,8 @@ def _filled(texts: list[str]) -> list[str]:
     return texts
 
 
-def _fewer(said: str, most: int) -> int:
+def _fewer(text: str, most: int) -> int:
     """Asserts that fewer are shown than before, and returns their number."""
-    number = int(said.split(maxsplit=1)[0])
+    number = int(text.split(maxsplit=1)[0])
     assert 0 < number < most
     return number

@@ -181,7 +181,7 @@ def test_paper_has_conversations_without_controls(browser: Browser, turns: str) 
 
 def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
     """Markup, script addresses and template braces are shown, and nothing runs."""
-    said = {
+    sent = {
         "messageId": HOSTILE,
         "signals": signals("pivot"),
         "modelShape": shape(HOSTILE, active=[HOSTILE]),
@@ -190,7 +190,7 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
     found = [
         each._replace(payload=each.payload.replace(b"What about", b"</p><img src=x>"))
         for at in range(120)
-        for each in with_messages(thread_rows(f"{at} {HOSTILE}", [said], at), f"{at} {HOSTILE}")
+        for each in with_messages(thread_rows(f"{at} {HOSTILE}", [sent], at), f"{at} {HOSTILE}")
     ]
     path = write_page(tmp_path / "hostile.html", turns_run(120, threads=120), found)
     opened(browser, path.as_uri())

@@ -83,8 +83,8 @@ def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: st
     ):
         opened(browser, page)
         browser.type("[data-q]", words)
-        told = "2,000 cases" if number is None else f"{number} of 2,000 cases"
-        eventually(partial(says, browser, SHOWN, told))
+        shown = "2,000 cases" if number is None else f"{number} of 2,000 cases"
+        eventually(partial(says, browser, SHOWN, shown))
     opened(browser, page)
     browser.type("[data-q]", "needle-1999")
     eventually(partial(says, browser, SHOWN, "1 of 2,000 cases"))

@@ -18,13 +18,13 @@ Judge = Callable[[str, str], Say]
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    """Models that say what they are told to, and judges that a test plays."""
+    """Models that repeat their prompt, and judges that a test plays."""
     with ModelServer() as server:
         yield server
 
 
 def play(server: ModelServer, judge: Judge) -> None:
-    """Plays the judges: told their name and what they are asked."""
+    """Plays the judges, each with its name and its prompt."""
 
     def script(prompt: str, _nth: int) -> Say:
         asked = server.requests[-1]
@@ -53,8 +53,8 @@ def test_the_majority_decides_and_the_dissenter_is_on_record(
         {"id": "far", "input": '{"n": 2}', "expected": {"n": 1}},
     ]
     path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
-    told = document(cli("run", path, *WORKERS))
-    rows = {row["result"]["case_id"]: row for row in rows_of(cli, told["run_id"])}
+    finished = document(cli("run", path, *WORKERS))
+    rows = {row["result"]["case_id"]: row for row in rows_of(cli, finished["run_id"])}
     assert asked_of(server) == {"alpha": 3, **dict.fromkeys(PANEL, 2)}
     assert {name: row["result"]["status"] for name, row in rows.items()} == {
         "equal": "passed",
@@ -71,8 +71,8 @@ def test_the_majority_decides_and_the_dissenter_is_on_record(
     ]
     assert {vote["cost_usd"] for vote in detail["votes"]} == {0.0017}
     assert rows["near"]["cost_usd"] == pytest.approx(4 * 0.0017)
-    assert (told["summary"]["judge"]["calls"], told["summary"]["judge"]["unreached"]) == (6, 0)
-    assert told["summary"]["judge"]["cost_usd"] == pytest.approx(6 * 0.0017)
+    assert (finished["summary"]["judge"]["calls"], finished["summary"]["judge"]["unreached"]) == (6, 0)
+    assert finished["summary"]["judge"]["cost_usd"] == pytest.approx(6 * 0.0017)
 
 
 def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
@@ -89,20 +89,20 @@ def test_a_judge_that_is_down_is_asked_again_and_the_others_are_not(
     play(server, judge)
     cases = [{"id": text, "input": f'{{"n": {text}}}', "expected": {"n": 1}} for text in ("1.0", "2")]
     path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
-    told = document(cli("run", path, *WORKERS))
-    first = {row["result"]["case_id"]: row for row in rows_of(cli, told["run_id"])}
+    finished = document(cli("run", path, *WORKERS))
+    first = {row["result"]["case_id"]: row for row in rows_of(cli, finished["run_id"])}
     assert (first["1.0"]["result"]["status"], first["2"]["result"]["status"]) == ("passed", "failed_equality")
     assert "1 of 3 judges could not be asked" in first["2"]["result"]["message"]
     assert first["2"]["cost_usd"] == pytest.approx(3 * 0.0017), "the two votes that came are paid for"
-    assert (told["summary"]["judge"]["calls"], told["summary"]["judge"]["unreached"]) == (4, 1)
+    assert (finished["summary"]["judge"]["calls"], finished["summary"]["judge"]["unreached"]) == (4, 1)
     is_there, before = True, asked_of(server)
-    retried = document(cli("retry", told["run_id"], *WORKERS))
+    retried = document(cli("retry", finished["run_id"], *WORKERS))
     assert asked_of(server) - before == {"kind": 1}
     assert (retried["exit"], retried["counts"]["passed"]) == (0, 2)
     assert retried["summary"]["judge"]["unreached"] == 0
-    again = {row["result"]["case_id"]: row["cost_usd"] for row in rows_of(cli, told["run_id"])}
+    again = {row["result"]["case_id"]: row["cost_usd"] for row in rows_of(cli, finished["run_id"])}
     assert again["2"] == pytest.approx(4 * 0.0017), "votes that are found again are paid for once"
-    looks = [json.loads(line) for line in cli("watch", told["run_id"], "--jsonl").out.splitlines()]
+    looks = [json.loads(line) for line in cli("watch", finished["run_id"], "--jsonl").out.splitlines()]
     [cost] = [look["cost_usd"] for look in looks if look["event"] == "progress"]
     assert cost == pytest.approx(7 * 0.0017), "progress counts each call once too"
 
@@ -131,15 +131,15 @@ def test_labels_and_repeats_say_how_far_judges_can_be_trusted(
 ) -> None:
     """Recorded answers with labels, judged twice: what was counted stands in the document and the reports."""
     play(server, moody())
-    said = (("1.0", "pass"), ("1.5", "fail"), ("2", "fail"), ("1", "pass"))
-    cases = [labelled(text, label) for text, label in said]
+    labels = (("1.0", "pass"), ("1.5", "fail"), ("2", "fail"), ("1", "pass"))
+    cases = [labelled(text, label) for text, label in labels]
     path = bench(tmp_path, server, cases, panel=PANEL, models=["alpha"])
     report = tmp_path / "report.md"
     gate = ("--fail-on", "judge_accuracy<0.6")
-    told = document(cli("run", path, "--repeat", "2", "-o", report, *gate, *WORKERS))
-    assert [(judged["value"], judged["met"]) for judged in told["gates"]] == [(0.5, False)]
+    finished = document(cli("run", path, "--repeat", "2", "-o", report, *gate, *WORKERS))
+    assert [(judged["value"], judged["met"]) for judged in finished["gates"]] == [(0.5, False)]
     assert asked_of(server) == dict.fromkeys(PANEL, 6)
-    found = told["summary"]["judge"]
+    found = finished["summary"]["judge"]
     assert (found["calls"], found["judged"], found["labelled"]) == (18, 6, 8)
     assert (found["consistency"]["n"], found["consistency"]["same"]["value"]) == (3, 0.6667)
     confusion = [found["calibration"][f"{word}_passed"] for word in ("true", "false")]
@@ -152,10 +152,10 @@ def test_labels_and_repeats_say_how_far_judges_can_be_trusted(
         "kind": 0.8333,
     }
     text = report.read_text(encoding="utf-8")
-    shown = cli("report", told["run_id"]).out
+    shown = cli("report", finished["run_id"]).out
     for words in ("agrees with human labels: 3 of 6 (50.0%", "recall 2 of 2 (100.0%", "only 3 labelled"):
         assert words in text, words
         assert words in shown, words
-    rescored = document(cli("rescore", told["run_id"], *WORKERS))["summary"]["judge"]
+    rescored = document(cli("rescore", finished["run_id"], *WORKERS))["summary"]["judge"]
     assert asked_of(server) == dict.fromkeys(PANEL, 6), "the same questions are answered from the cache"
     assert rescored == found, "labels and the panel go with the answers"

@@ -21,7 +21,7 @@ def judge(score: float) -> Say:
 
 
 def polite(prompt: str, _nth: int) -> Say:
-    """Answers what it is told to; as a judge it finds "please" polite."""
+    """Answers as its prompt says; as a judge it finds "please" polite."""
     if "Criterion:" in prompt:
         return judge(0.9 if "please" in prompt.split("Output:")[1] else 0.2)
     return Say(prompt)
@@ -40,8 +40,8 @@ def kinds_of(requests: list[Request]) -> list[str]:
 
 
 def run(cli: Cli, path: Path, *more: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    told = document(cli("run", path, *more, *WORKERS))
-    return told, rows_of(cli, told["run_id"])
+    finished = document(cli("run", path, *more, *WORKERS))
+    return finished, rows_of(cli, finished["run_id"])
 
 
 def paid_bench(folder: Path, server: ModelServer, cases: list[dict[str, Any]], **more: Any) -> Path:
@@ -49,9 +49,9 @@ def paid_bench(folder: Path, server: ModelServer, cases: list[dict[str, Any]], *
     config = {"embedding_model": "openai/embedder", **more.pop("config", {})}
     place = {"api_base": server.api_base, "prices": {"prompt_per_million": 1, "completion_per_million": 1}}
     path = bench(folder, server, cases, models=["alpha"], config=config, **more)
-    said = path.read_text(encoding="utf-8")
+    bench_text = path.read_text(encoding="utf-8")
     path.write_text(
-        said.replace("model_configs:\n", f"model_configs:\n  openai/embedder: {json.dumps(place)}\n")
+        bench_text.replace("model_configs:\n", f"model_configs:\n  openai/embedder: {json.dumps(place)}\n")
     )
     return path
 
@@ -123,12 +123,12 @@ def test_retry_asks_only_the_check_that_was_away(more: tuple[str, ...], cli: Cli
     with ModelServer(script) as server:
         path = paid_bench(tmp_path, server, [{"input": "please stop", "checks": checks}])
         done = cli("run", path, *more, *WORKERS)
-        told = document(done)
-        [row] = rows_of(cli, told["run_id"])
+        finished = document(done)
+        [row] = rows_of(cli, finished["run_id"])
         is_there = True
-        retried = cli("retry", told["run_id"], *WORKERS)
+        retried = cli("retry", finished["run_id"], *WORKERS)
         assert kinds_of(server.requests) == ["answer", "embeddings", "rubric", "rubric"]
-        [after] = rows_of(cli, told["run_id"])
+        [after] = rows_of(cli, finished["run_id"])
     assert row["error"]["code"] == "check_unavailable"
     assert "no such model" in row["error"]["message"]
     assert row["result"]["raw_output"] == "please stop"
@@ -267,9 +267,9 @@ def test_a_check_that_is_asked_for_a_pause_parks_the_case(cli: Cli, tmp_path: Pa
 
     with ModelServer(script) as server:
         path = paid_bench(tmp_path, server, [{"input": "please", "checks": [{"rubric": RUBRIC}]}])
-        told, _ = run(cli, path)
+        finished, _ = run(cli, path)
         assert kinds_of(server.requests) == ["answer", "rubric", "rubric"]
-    assert told["counts"]["passed"] == 1
+    assert finished["counts"]["passed"] == 1
 
 
 def test_a_panel_and_combinations_decide_as_they_say(cli: Cli, tmp_path: Path) -> None:
@@ -294,6 +294,6 @@ def test_the_cost_limit_holds_for_checks(cli: Cli, tmp_path: Path) -> None:
     """A run whose money is spent ends as incomplete, without asking."""
     with ModelServer(polite) as server:
         path = paid_bench(tmp_path, server, [{"input": "please", "checks": [{"rubric": RUBRIC}]}])
-        told = document(cli("run", path, "--max-cost", "0.01", *WORKERS))
+        finished = document(cli("run", path, "--max-cost", "0.01", *WORKERS))
         assert kinds_of(server.requests) == ["answer"]
-    assert told["state"] == "incomplete"
+    assert finished["state"] == "incomplete"

@@ -66,9 +66,9 @@ def test_prompts_and_checks_reach_every_output(cli: Cli, server: ModelServer, tm
     """Summary, rows, CSV, a gate on a check, a comparison within the run, and the checks evaluated again."""
     table = tmp_path / "all.csv"
     gates = ("--fail-on", "check:short.pass_rate<0.9", "--fail-on", "prompt:terse.score_mean<0.9")
-    told = cli("run", bench(tmp_path, server), *WORKERS, "-o", table, *gates)
-    found = document(told)
-    assert told.code == 1
+    done = cli("run", bench(tmp_path, server), *WORKERS, "-o", table, *gates)
+    found = document(done)
+    assert done.code == 1
     assert [gate["met"] for gate in found["gates"]] == [False, True]
     prompts = {each["prompt"]: each for each in found["summary"]["prompts"]}
     assert (prompts["terse"]["passed"], prompts["long"]["failed"]) == (2, 2)

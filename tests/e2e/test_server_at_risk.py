@@ -1,4 +1,4 @@
-"""A server that may lose runs is said to, also with `-q`; one that takes no writes names the cause."""
+"""A server that may lose runs causes a warning, also with `-q`; one that takes no writes names the cause."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -19,9 +19,9 @@ def test_commands_say_what_a_server_may_lose_and_why_it_refuses(
     cli.processes.env |= {"PROCTOR_REDIS_URL": server.url, "PROCTOR_PATIENCE_S": "1"}
     submitted = cli("-q", "submit", EXAMPLE)
     assert submitted.code == 0, submitted
-    said = [line for line in submitted.err.splitlines() if "append-only" in line]
-    assert len(said) == 1
-    assert said[0].startswith("warning: Redis keeps no append-only file (appendonly no)")
+    warnings = [line for line in submitted.err.splitlines() if "append-only" in line]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("warning: Redis keeps no append-only file (appendonly no)")
     with closing(server.client()) as client:
         break_snapshots(server, client)
     refused = cli("-q", "cancel", submitted.out.strip())

@@ -24,8 +24,8 @@ def env(bare_env: dict[str, str]) -> dict[str, str]:
 def line_of(*commands: str) -> str:
     """Commands of ours as one line of shell, with a last word."""
     program = shlex.join(PROCTOR)
-    said = "; ".join(f"{program} {command}" for command in commands)
-    return f"{said}; echo {END} $?"
+    script = "; ".join(f"{program} {command}" for command in commands)
+    return f"{script}; echo {END} $?"
 
 
 @pytest.mark.parametrize("columns", [80, 140])

@@ -158,7 +158,7 @@ def test_a_run_waits_for_redis_and_goes_on(server: RedisServer, own_trial: Trial
     server.kill()
     command.wait_for("Redis")
     server.start()
-    assert command.wait(90) == 0, command.said()
+    assert command.wait(90) == 0, command.output_text()
     assert "Traceback" not in command.errors
     trial.check(run, file)
 
@@ -171,6 +171,6 @@ def test_a_run_whose_redis_stays_away_ends_in_time(server: RedisServer, own_tria
     command = trial.cli.start("run", trial.file(woven_turns(600, 100)))
     trial.middle(trial.only_run(), 0.05)
     server.kill()
-    assert command.wait(30) == 3, command.said()
+    assert command.wait(30) == 3, command.output_text()
     assert len([line for line in command.errors.splitlines() if line.startswith("error: ")]) == 1
     assert "Traceback" not in command.errors

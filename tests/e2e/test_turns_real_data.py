@@ -38,6 +38,6 @@ def test_recorded_conversations_are_decided_as_a_replay_says(cli: Cli, tmp_path:
     assert summary["summaries_updated"] == sum(result["summaryUpdated"] for result in results)
     rules = Counter(str(result["rule"]) for result in results)
     assert summary["rules"] == {rule: rules[rule] for rule in summary["rules"]}
-    told = (summary["threads"], summary["freezes"], summary["summaries_updated"])
-    for number in (*told, *summary["decisions"].values(), *rules.values()):
+    totals = (summary["threads"], summary["freezes"], summary["summaries_updated"])
+    for number in (*totals, *summary["decisions"].values(), *rules.values()):
         assert f"{number:,}" in done.out, done

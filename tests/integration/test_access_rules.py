@@ -1,4 +1,4 @@
-"""A Redis user with the rights that `proctor doctor --acl` prints runs everything; a missing one is told."""
+"""A Redis user with the rights that `proctor doctor --acl` prints runs everything; a missing one is named."""
 
 import re
 import sys
@@ -83,7 +83,7 @@ def test_the_rights_are_enough_and_none_is_left_over(admin: Any, url: str, proce
         ("worker", "--burst", "--processes", "1"),
     ):
         command = smoke.start(*arguments)
-        assert command.wait(40) == 0, command.said()
+        assert command.wait(40) == 0, command.output_text()
     assert worker.stop() == 0
     assert denials(admin) == []
     known = set(commands(server_version(admin.info())))
@@ -126,8 +126,10 @@ def test_a_worker_without_its_rights_ends_in_one_line(
     """Rights taken away under a worker: exit code 3 and one line that names the right, no traceback."""
     worker = Smoke(processes, url).worker()
     admin.execute_command("ACL", "SETUSER", "proctor", *(f"-{right}" for right in rights))
-    assert worker.wait(20) == 3, worker.said()
-    assert re.search(f"denies our user a right: .*{rights[0]}", worker.errors, re.IGNORECASE), worker.said()
+    assert worker.wait(20) == 3, worker.output_text()
+    assert re.search(f"denies our user a right: .*{rights[0]}", worker.errors, re.IGNORECASE), (
+        worker.output_text()
+    )
     assert "Traceback" not in worker.errors
 
 
@@ -135,7 +137,7 @@ def test_a_worker_that_may_not_listen_does_not_start(admin: Any, url: str, proce
     """Redis compares patterns of PSUBSCRIBE literally, so a wider one is not enough: one line says so."""
     admin.execute_command("ACL", "SETUSER", "proctor", "resetchannels", "&proctor:*")
     worker = processes.start(sys.executable, "-m", "worker", env={**processes.env, "PROCTOR_REDIS_URL": url})
-    assert worker.wait(20) == 3, worker.said()
+    assert worker.wait(20) == 3, worker.output_text()
     assert "error: Redis at unix://" in worker.errors
     assert "denies our user a right" in worker.errors
     assert "Traceback" not in worker.errors
@@ -152,6 +154,6 @@ def test_a_database_that_is_not_there_is_named(server: RedisServer, tmp_path: "P
 def test_doctor_prints_the_line(admin: Any, url: str, processes: Processes) -> None:
     """The line fits the server's version and the URL's database, and is all that is printed."""
     command = Smoke(processes, f"{url}?db=2").start("doctor", "--acl")
-    assert command.wait(20) == 0, command.said()
+    assert command.wait(20) == 0, command.output_text()
     assert command.output.strip() == acl_line(server_version(admin.info()), database=2)
     assert not command.errors

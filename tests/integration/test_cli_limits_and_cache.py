@@ -58,8 +58,8 @@ def test_limits_are_set_shown_and_removed(proctor: Proctor) -> None:
     """Limits that are not named again stay, a URL has one name, and what is removed is gone."""
     assert proctor("limits", "show")[2].startswith("no limit is set")
     assert proctor("limits", "set", "openai/gpt-4o", "--rpm", "500")[0] == 0
-    told = document(proctor, "limits", "set", "openai/gpt-4o", "--concurrency", "8")
-    assert (told["key"], told["set"]) == ("openai/gpt-4o", {"rpm": 500, "concurrency": 8})
+    shown = document(proctor, "limits", "set", "openai/gpt-4o", "--concurrency", "8")
+    assert (shown["key"], shown["set"]) == ("openai/gpt-4o", {"rpm": 500, "concurrency": 8})
     proctor("limits", "set", "HTTP://LocalHost:80/", "--tpm", "90000", "--pace", "0.5")
     rows = document(proctor, "limits", "show")["limits"]
     assert [row["key"] for row in rows] == ["http://localhost", "openai/gpt-4o"]

@@ -188,7 +188,7 @@ def test_own_hosts_are_always_called(tmp_path: Path, server: ModelServer, variab
 def test_a_name_is_judged_by_its_addresses(
     tmp_path: Path, found: list[str], settings: dict[str, str]
 ) -> None:
-    """A harmless name that resolves to such an address is not called; name and address are both said."""
+    """A harmless name that resolves to such an address is not called; name and address are both reported."""
     error = why_not(policy_of(tmp_path, **settings), "http://llm.test/v1", llm_test=found)
     assert error.reason is FailureReason.FORBIDDEN
     assert error.message.startswith("llm.test (")

@@ -65,7 +65,7 @@ def test_eight_racing_starters_get_one_server(
 
     def all_in() -> list[dict[str, object]]:
         lines = race.output.splitlines()
-        assert len(lines) == 8, race.said()
+        assert len(lines) == 8, race.output_text()
         return [json.loads(line) for line in lines]
 
     clients = eventually(all_in, 30)

@@ -113,7 +113,7 @@ def test_no_orphan_after_every_client_was_killed(
 
     def all_in() -> int:
         lines = clients.output.splitlines()
-        assert len(lines) == 3, clients.said()
+        assert len(lines) == 3, clients.output_text()
         return int(json.loads(lines[0])["server"])
 
     server_id = eventually(all_in, 20)

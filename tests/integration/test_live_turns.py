@@ -204,7 +204,7 @@ def test_pause_resume_and_cancel_act_within_seconds(desk: LiveDesk, processes: P
 
 
 def test_sigterm_keeps_the_answer_that_is_under_way(desk: LiveDesk, processes: Processes) -> None:
-    """A worker that is told to stop commits what it waits for, asks no further, and gives the rest back."""
+    """A worker that gets SIGTERM commits what it waits for, asks no further, and gives the rest back."""
     worker = start_worker(processes, "-Q", "turns")
     with LiveModel(lambda _message, _nth: Say(reply("yes"), after_s=0.6)) as model:
         run = desk.submit_live(talks(2, 2), api_base=model.api_base)

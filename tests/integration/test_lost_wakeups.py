@@ -103,15 +103,15 @@ def test_messages_of_strangers_cost_one_line_each(desk: Desk, processes: Process
     desk.client.publish(f"{keys.PREFIX}/0.celery.pidbox", b"{}")
     desk.submit("r1", conversation(4, 2))
     assert len(desk.finished("r1")) == 8
-    said = '"event": "message rejected"'
-    eventually(lambda: _assert(worker.errors.count(said) == len(STRANGE) + 1, worker.said()))
+    event = '"event": "message rejected"'
+    eventually(lambda: _assert(worker.errors.count(event) == len(STRANGE) + 1, worker.output_text()))
     assert worker.is_running()
     assert "Traceback" not in worker.errors
     eventually(lambda: _assert(not desk.client.hlen(UNACKED_KEY), desk.client.hkeys(UNACKED_KEY)))
 
 
-def _assert(is_true: bool, told: object) -> None:  # noqa: FBT001 - a statement for a lambda
-    assert is_true, told
+def _assert(is_true: bool, message: object) -> None:  # noqa: FBT001 - a statement for a lambda
+    assert is_true, message
 
 
 def test_lost_wake_ups_are_found_by_an_idle_worker(desk: Desk, processes: Processes) -> None:
@@ -184,7 +184,7 @@ def test_half_open_connections_in_the_middle_of_a_run_cost_seconds(
     before, began_s = desk.info("r1").done, monotonic()
     wanted = min(60_000, before + 20_000)
     eventually(lambda: _assert(desk.info("r1").done >= wanted, desk.info("r1")), 60)
-    assert monotonic() - began_s < HALF_OPEN_S, worker.said()
+    assert monotonic() - began_s < HALF_OPEN_S, worker.output_text()
     assert len(desk.finished("r1", 60)) == 60_000
     assert "lease lost" not in worker.errors
 

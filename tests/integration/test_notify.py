@@ -175,16 +175,16 @@ def test_a_run_notifies(cli: Cli) -> None:
         assert watched.code == 0, watched
     first, second = posts
     assert first.line == "POST /hook/geheim HTTP/1.1"
-    said = hold("notify", first.body)
-    assert said["text"].splitlines()[0].startswith(run)
-    assert "61 turns" in said["text"]
-    assert (said["event"], said["run_id"], said["exit"]) == ("run.finished", run, 0)
-    assert said["counts"]["total"] == 61
-    assert said["summary"]
+    posted = hold("notify", first.body)
+    assert posted["text"].splitlines()[0].startswith(run)
+    assert "61 turns" in posted["text"]
+    assert (posted["event"], posted["run_id"], posted["exit"]) == ("run.finished", run, 0)
+    assert posted["counts"]["total"] == 61
+    assert posted["summary"]
     signed = f"{first.headers['x-proctor-timestamp']}.".encode() + first.body
     assert first.headers["x-proctor-signature"] == f"v1={hmac.new(b's3cret', signed, 'sha256').hexdigest()}"
     assert "x-proctor-signature" not in second.headers
-    assert hold("notify", second.body)["text"] == said["text"]
+    assert hold("notify", second.body)["text"] == posted["text"]
     for text in (done.out, done.err, watched.err):
         assert "geheim" not in text
         assert "s3cret" not in text

@@ -136,7 +136,7 @@ def test_rules_hold_through_a_proxy(
 
 
 def test_listed_hosts_are_called_where_private_ones_are_blocked(tmp_path: Path, proxy: HttpProxy) -> None:
-    """Somebody has said that the host is good, so the proxy may look it up."""
+    """The host is on the list of allowed ones, so the proxy may look it up."""
     with ScriptedApi() as api:
         url = f"http://api.test:{urlsplit(api.url).port}"
         listed = {**BLOCKED, "HTTP_PROXY": proxy.url, "PROCTOR_ALLOWED_HOSTS": "*.test"}

@@ -126,7 +126,7 @@ def test_no_connection_has_the_documented_text(resolver: type[AbstractResolver] 
 
 
 def test_a_server_without_tls_is_named() -> None:
-    """An https:// address of a plain HTTP server is no refused connection; the way to call it is said."""
+    """An https:// address of a plain HTTP server is no refused connection; the error names the right URL."""
     with raw(answered(b"{}")) as url:
         reply = put(url.replace("http://", "https://")).reply
     assert (reply.failure, reply.ends_run, reply.status_code) == (FailureReason.INSECURE, True, 0)

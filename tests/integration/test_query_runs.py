@@ -132,7 +132,7 @@ def test_pause_and_cancel_act_within_seconds(desk: QueryDesk, processes: Process
 
 
 def test_sigterm_lets_what_is_under_way_end(desk: QueryDesk, processes: Processes) -> None:
-    """A worker that is told to stop keeps the answer it waits for, and gives back the rest."""
+    """A worker that gets SIGTERM keeps the answer it waits for, and gives back the rest."""
     worker = start_worker(processes, "-Q", "queries")
     with ScriptedApi(lambda _query, _nth: Step(after_s=1.5)) as api:
         run = desk.submit_queries(numbered(3), api_url=api.url)

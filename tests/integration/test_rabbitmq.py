@@ -108,11 +108,11 @@ def test_a_broker_that_goes_and_comes_back(smoke: Smoke, rabbit: RabbitServer) -
     worker.wait_for("the connection to the broker is lost")
     refused, status = smoke.start("submit", smoke.turns_file("refused")), smoke.start("status")
     for command in (refused, smoke.start("health", "broker"), smoke.start("doctor")):
-        assert command.wait() == 3, command.said()
+        assert command.wait() == 3, command.output_text()
         assert f"the broker at amqp://guest:***@127.0.0.1:{rabbit.port} does not answer" in " ".join(
-            command.said().split()
+            command.output_text().split()
         )
-    assert status.wait() == 0, status.said()
+    assert status.wait() == 0, status.output_text()
     assert "does not answer" in status.errors
     assert "?" in status.output
     rabbit.start()
@@ -146,7 +146,7 @@ def test_queues_of_another_type_are_reported(rabbit: RabbitServer) -> None:
 
 @pytest.mark.parametrize("change", [("guest:guest", "guest:wrong"), ("/", "/nowhere")])
 def test_a_refusal_is_no_outage(rabbit: RabbitServer, change: tuple[str, str]) -> None:
-    """A wrong password and an unknown virtual host are told at once, as what they are."""
+    """A wrong password and an unknown virtual host are reported at once, as what they are."""
     url = f"amqp://guest:guest@127.0.0.1:{rabbit.port}/"
     wrong = url.replace(*change) if change[0] != "/" else f"{url}nowhere"
     with pytest.raises(BrokerUnreachableError, match="refuses us") as caught:

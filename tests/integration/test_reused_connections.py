@@ -48,9 +48,9 @@ class Server:
                 size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
                 self.requests.append(await reader.readexactly(size))
                 nth += 1
-                said = self._script(connection, nth)
-                writer.write(said)
-                if said == ANSWER:
+                reply = self._script(connection, nth)
+                writer.write(reply)
+                if reply == ANSWER:
                     continue
                 await writer.drain()
                 await asyncio.sleep(self._after_s)

@@ -174,7 +174,7 @@ def test_its_models_misbehave_as_configured() -> None:
     """What a behaviour does to queries it does to models too."""
 
     async def asked() -> None:
-        """Asks a model that is told to be too busy."""
+        """Asks a model that is set to be too busy."""
         async with running(Behaviour("429", retry_after=7)) as url, aiohttp.ClientSession() as session:
             request = ModelRequest("mine", "", "What is 17 + 25?", api_base=f"{url}/v1")
             with pytest.raises(UpstreamError) as refused:

@@ -44,7 +44,7 @@ def test_each_misbehaviour_has_its_documented_end(
 
 
 def test_retry_after_is_sent_as_seconds_or_as_a_date() -> None:
-    """Neither without being told."""
+    """Neither unless configured."""
 
     async def headers(at: Client) -> str | None:
         """The Retry-After header of a refusal."""

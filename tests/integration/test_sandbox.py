@@ -191,7 +191,7 @@ def test_bad_patterns_are_distinguished_from_slow_ones(sandbox: Sandbox) -> None
 
 
 def test_the_pipeline_takes_it(sandbox: Sandbox) -> None:
-    """Stages 0 and 0.5 of the pipeline ask the sandbox and tell what it said."""
+    """Stages 0 and 0.5 of the pipeline call the sandbox and report its reply."""
     case = {"regex_pattern": "^b", "validator": "with_text"}
     assert validate(case, "a\nb", sandbox=sandbox).passed
     slow = validate({"validator": "loops"}, "loop", sandbox=sandbox)
@@ -207,9 +207,9 @@ def test_what_the_policy_takes_the_sandbox_runs(boxes: Sandboxes, name: str) -> 
             sandbox.call("is_valid_python" if "document" in name else "v", "x")
         except SandboxError as error:
             failure = error
-    said = "" if failure is None else failure.message
-    assert failure is None or failure.reason is Reason.EXCEPTION, said
-    assert not said.startswith(("Import", "ModuleNotFound", "Permission", "OSError", "Lookup"))
+    message = "" if failure is None else failure.message
+    assert failure is None or failure.reason is Reason.EXCEPTION, message
+    assert not message.startswith(("Import", "ModuleNotFound", "Permission", "OSError", "Lookup"))
 
 
 @pytest.mark.parametrize(

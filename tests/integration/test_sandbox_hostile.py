@@ -37,10 +37,10 @@ for name, text in (("v", sys.argv[1]), ("honest", "ok")):
     names = {"__name__": "validators", "__builtins__": builtins}
     try:
         exec(code, names)
-        said = names[name](text)
+        verdict = names[name](text)
     except Exception:
-        said = None
-sys.stdout.write("spoilt" if said is not True else "honest")
+        verdict = None
+sys.stdout.write("spoilt" if verdict is not True else "honest")
 """
 """Runs two calls as they must not be run: one after the other in one process."""
 SECRET: Final = "geheim-4711"  # noqa: S105 - planted, so that it can be looked for
@@ -51,7 +51,7 @@ class Targets(NamedTuple):
     """What hostile validators go for."""
 
     text: str
-    """As validators are told of them."""
+    """As validators get them."""
     file: Path
     tcp: socket.socket
     udp: socket.socket
@@ -153,7 +153,7 @@ def test_the_static_policy_refuses_nearly_all_of_them() -> None:
     let_through = {name for name, source in CORPUS.items() if _is_accepted(source)}
     harmless = {"at load: a loop at the top", "at load: an exception at the top", "next case: BaseException"}
     harmless |= {name for name in CORPUS if name.startswith("uses up")}
-    harmless |= {"next case: an exception that cannot be told", *STATE_CHANGERS}
+    harmless |= {"next case: an exception that cannot be printed", *STATE_CHANGERS}
     assert let_through <= harmless
 
 

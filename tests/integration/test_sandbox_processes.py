@@ -163,14 +163,14 @@ except OSError:
 
 
 @pytest.mark.parametrize(
-    ("listed", "limit", "said"),
+    ("listed", "limit", "printed"),
     [("listed", "-", "closed"), ("none", "bounded", "closed"), ("none", "-", "refused")],
 )
-def test_descriptors_are_closed_on_older_kernels(listed: str, limit: str, said: str) -> None:
+def test_descriptors_are_closed_on_older_kernels(listed: str, limit: str, printed: str) -> None:
     """Without `close_range` they are listed; without a list all numbers are tried; else nothing is run."""
     command = [sys.executable, "-c", CLOSE, listed, limit]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
-    assert (ran.stdout + ran.stderr).strip() == said
+    assert (ran.stdout + ran.stderr).strip() == printed
 
 
 def test_what_a_call_forked_ends_with_it(boxes: Sandboxes) -> None:
@@ -193,16 +193,16 @@ def test_every_call_has_its_own_process(boxes: Sandboxes) -> None:
     source = "import re\ndef v(o): return False, str(id(o)) + str(re.enum.sys.modules['posix'].getpid())\n"
     unchecked = Sandboxes(check=None, call_s=5)
     with unchecked.batch(source) as sandbox:
-        said = [sandbox.call("v", "x") for _ in range(5)]
+        answers = [sandbox.call("v", "x") for _ in range(5)]
         (child,) = sandbox._children.values()
         assert child.uses == 5
     unchecked.close()
-    assert len(set(said)) == 5
+    assert len(set(answers)) == 5
     assert boxes.why_unlocked == ""
 
 
 def test_without_a_lock_validators_are_refused_and_patterns_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where processes cannot be locked, a validator fails closed, unless the worker was told otherwise."""
+    """Where processes cannot be locked, a validator fails closed, unless an option allows it."""
 
     class Unlocked(Zygote):
         """A zygote on a machine that locks nothing."""
@@ -245,7 +245,7 @@ print(len(probes), ",".join(reached))
 def test_the_self_test_has_teeth(boxes: Sandboxes) -> None:
     """Without the lock most of its calls reach the kernel, so that none with it means something."""
     assert boxes.why_unlocked == ""
-    said = {
+    reached_by = {
         each: subprocess.run(
             [sys.executable, "-c", PROBE, each],
             capture_output=True,
@@ -258,8 +258,8 @@ def test_the_self_test_has_teeth(boxes: Sandboxes) -> None:
         .partition(" ")[2]
         for each in ("open", "locked")
     }
-    assert said["locked"] == ""
-    reached = said["open"].split(",")
+    assert reached_by["locked"] == ""
+    reached = reached_by["open"].split(",")
     assert {"openat", "newfstatat", "memfd_create", "clone", "kill", "ptrace", "mprotect (execute)"} <= set(
         reached
     )
@@ -296,5 +296,5 @@ def _open_below(zygote: psutil.Process) -> list[list[int]]:
     return sorted(found)
 
 
-def _assert(holds: bool) -> None:  # noqa: FBT001 - the one thing it is told
+def _assert(holds: bool) -> None:  # noqa: FBT001 - its only argument
     assert holds

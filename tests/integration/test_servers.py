@@ -77,11 +77,11 @@ def test_every_kind_runs_behind_a_sentinel(
     smoke = Smoke(processes, group.url)
     refused = smoke.start("doctor")
     smoke.check_all_kinds(with_worker=True)
-    assert refused.wait(20) == 3, refused.said()
+    assert refused.wait(20) == 3, refused.output_text()
     assert "min-replicas-to-write is 0" in refused.output
     assert "set `min-replicas-to-write 1` and `min-replicas-max-lag 10`" in refused.output
     with closing(as_admin(group.master)) as client:
         client.config_set("min-replicas-to-write", 1)
     well = smoke.start("doctor")
-    assert well.wait(20) == 0, well.said()
+    assert well.wait(20) == 0, well.output_text()
     assert "1 replicas, 1 of them up to date" in well.output

@@ -157,15 +157,15 @@ def test_a_live_loader_of_the_same_key_is_waited_for(inline_worker: InlineWorker
     inline_worker.ledger.open(
         "run-other", kind="turns", namespace="", key="k", token=loader, snapshot=b"{}", ttl_s=60
     )
-    told = list[str]()
+    reasons = list[str]()
 
     def give_up(why: str) -> None:
-        told.append(why)
+        reasons.append(why)
         inline_worker.ledger.discard("run-other", loader)
 
     options = SubmitOptions(idempotency_key="k", on_wait=give_up)
     run = submit(inline_worker.ledger, inline_worker, stdin(turn_lines(1, 2)), options=options)
-    assert told == ["another submit with this key is loading run-other"]
+    assert reasons == ["another submit with this key is loading run-other"]
     assert inline_worker.store.info(run.run).state == RunState.RUNNING
 
 

@@ -115,12 +115,12 @@ def test_a_full_ledger_refuses_in_time(inline_worker: InlineWorker, redis_client
     """With too much unfinished work and nobody who works, a submit ends with exit 3 and leaves nothing."""
     first = submit(inline_worker.ledger, inline_worker, stdin(turn_lines(5, 4)))
     before = left(redis_client)
-    told = list[str]()
-    options = SubmitOptions(max_backlog_items=20, patience_s=0.3, on_wait=told.append)
+    reasons = list[str]()
+    options = SubmitOptions(max_backlog_items=20, patience_s=0.3, on_wait=reasons.append)
     with pytest.raises(NoRoomError, match="20 items wait for workers, and 20 is the limit") as caught:
         submit(inline_worker.ledger, inline_worker, stdin(turn_lines(1, 1)), options=options)
     assert caught.value.exit_code == 3
-    assert len(told) == 1
+    assert len(reasons) == 1
     assert left(redis_client) == before
     assert [info.run for info in inline_worker.store.list()] == [first.run]
 
@@ -147,11 +147,11 @@ def test_what_redis_loses_is_loaded_again(
         for key in redis_client.keys("proctor:run:*:plan") if next(losses, False) else ():
             redis_client.hdel(key, "0")
 
-    told = list[str]()
-    options = SubmitOptions(chunk_turns=100, on_progress=lose, on_wait=told.append)
+    reasons = list[str]()
+    options = SubmitOptions(chunk_turns=100, on_progress=lose, on_wait=reasons.append)
     run = submit(inline_worker.ledger, inline_worker, Source(path), options=options)
     assert run.total == 300
-    assert told == ["Redis lost a part of the load; loading again"]
+    assert reasons == ["Redis lost a part of the load; loading again"]
     inline_worker.work()
     assert inline_worker.store.info(run.run).state == RunState.FINISHED
     assert len(inline_worker.store.list()) == 1
@@ -178,7 +178,7 @@ def test_a_lost_stream_is_an_error(inline_worker: InlineWorker, redis_client: "r
 def test_a_run_that_a_crash_took_back_is_loaded_again(
     inline_worker: InlineWorker, redis_client: "redis.Redis", tmp_path: Path
 ) -> None:
-    """A sealed run that is gone when the disk is looked at is loaded again before its id is told."""
+    """A sealed run that is gone when the disk is looked at is loaded again before its id is returned."""
     path = write_turns(tmp_path / "a.jsonl", turn_lines(3, 3))
     run = submit(inline_worker.ledger, Hook(inline_worker, redis_client.flushall), Source(path))
     inline_worker.work()

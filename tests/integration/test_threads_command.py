@@ -47,7 +47,7 @@ def view(store: ThreadStore, namespace: str, thread: str) -> "ThreadView":
     return view_of(namespace, thread, store.state(namespace, thread))
 
 
-def told(last: "list[LastTurn]") -> list[tuple[Any, ...]]:
+def columns_of(last: "list[LastTurn]") -> list[tuple[Any, ...]]:
     """Etag, decision, rule and message of turns."""
     found = [each.as_dict() for each in last]
     return [(each["etag"], each["decision"], each["rule"], each["message"]) for each in found]
@@ -94,7 +94,7 @@ def test_the_last_turns_come_from_every_run_of_the_namespace(
     late = [turn("late", thread_memento_etag="0"), turn("two", signals=signals("pivot")), turn("ok")]
     decided([first[1], *late], namespace="shared")
     shown = last_turns(inline_worker.store, view(store, "shared", "t"), 4)
-    assert told(shown) == [
+    assert columns_of(shown) == [
         ("3", "should", 6, "one 2"),
         ("3", None, None, "late"),
         ("4", "must", 2, "two"),
@@ -127,7 +127,7 @@ def test_a_removed_thread_begins_anew(
     assert [row.code for row in inline_worker.store.rows(run)] == ["s6u", "s6d"]
     found = view(store, "shared", "t")
     assert found.turns == 1
-    assert told(last_turns(inline_worker.store, found, 5)) == [("1", "should", 6, "new")]
+    assert columns_of(last_turns(inline_worker.store, found, 5)) == [("1", "should", 6, "new")]
 
 
 def test_threads_of_an_open_run_are_kept(

@@ -85,7 +85,7 @@ class Provider(ModelServer):
 def submitted(processes: Processes, path: Path, env: dict[str, str]) -> str:
     """Submits a file as a person does, and returns the run's id."""
     done = processes.run(*PROCTOR, "submit", path, env=env)
-    assert done.popen.returncode == 0, done.said()
+    assert done.popen.returncode == 0, done.output_text()
     return done.output.strip()
 
 

@@ -148,7 +148,7 @@ def test_four_processes_never_exceed_a_shared_limit(
     ]
     spans: list[tuple[float, float]] = []
     for process in fleet:
-        assert process.wait(60) == 0, process.said()
+        assert process.wait(60) == 0, process.output_text()
         spans += map(tuple, json.loads(process.output.splitlines()[-1]))
     assert len(spans) == 300
     assert overlap(spans) <= 6
@@ -476,7 +476,7 @@ def test_tokens_are_charged_by_estimate_and_settled(redis_client: "redis.Redis")
 
 
 def test_nothing_is_sent_for_an_item_that_another_worker_has(redis_client: "redis.Redis") -> None:
-    """The caller is told to come again, no call is made, and its permit is free."""
+    """The call is deferred, no call is made, and its permit is free."""
     calls = Calls()
 
     async def work() -> None:

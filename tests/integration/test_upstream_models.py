@@ -188,11 +188,11 @@ def test_processes_share_answers(
     fleet = [
         processes.start(python, "-m", "tests.support.asking", url, json.dumps(options)) for _ in range(3)
     ]
-    told: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for process in fleet:
-        assert process.wait(60) == 0, process.said()
-        told.update(json.loads(process.output.splitlines()[-1]))
-    assert told == {"Answered": 40, "cached": 80, "calls": 40}
+        assert process.wait(60) == 0, process.output_text()
+        totals.update(json.loads(process.output.splitlines()[-1]))
+    assert totals == {"Answered": 40, "cached": 80, "calls": 40}
     assert not list(redis_client.scan_iter(keys.flight_key("*")))
 
 
@@ -250,11 +250,11 @@ def test_processes_share_a_budget(
         )
         for number in range(3)
     ]
-    told: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for process in fleet:
-        assert process.wait(60) == 0, process.said()
-        told.update(json.loads(process.output.splitlines()[-1]))
-    assert told == {"Answered": 40, "OverBudget": 50, "calls": 40}
+        assert process.wait(60) == 0, process.output_text()
+        totals.update(json.loads(process.output.splitlines()[-1]))
+    assert totals == {"Answered": 40, "OverBudget": 50, "calls": 40}
     assert book_of(redis_client).read("r1").spent_usd == pytest.approx(40 * CALL_USD)
 
 

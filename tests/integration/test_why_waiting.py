@@ -136,11 +136,11 @@ def test_a_further_kind_declares_what_its_runs_call(redis_client: "redis.Redis",
 
 
 def test_breaker_and_pause_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:
-    """An open breaker and a pause are told with the scope and the time that is left."""
+    """An open breaker and a pause are reported with the scope and the time that is left."""
     assert why(redis_client, asking) == ""
     use(redis_client, SCOPE, pause=now_ms(redis_client) + 30_500)
-    told = why(redis_client, asking)
-    assert told.startswith(f"{MODEL} asked for a pause: all workers send nothing for ")
+    sentence = why(redis_client, asking)
+    assert sentence.startswith(f"{MODEL} asked for a pause: all workers send nothing for ")
     use(redis_client, SCOPE, open=now_ms(redis_client) + 90_000)
     assert f"calls to {MODEL} failed: its circuit breaker is open for 1:" in why(redis_client, asking)
 
@@ -158,8 +158,8 @@ def test_limits_are_named_while_nothing_is_under_way(redis_client: "redis.Redis"
     LimitBook(Ledger(redis_client).caller).set("openai", Limits(rpm=6, concurrency=2))
     use(redis_client, "openai 1f2e3d4c", rl=now_ms(redis_client) + 9_500)
     use(redis_client, SCOPE, n=3)
-    told = why(redis_client, asking)
-    assert told.startswith("limit of openai (6 req/min, 2 at a time): the next call may go in ")
+    sentence = why(redis_client, asking)
+    assert sentence.startswith("limit of openai (6 req/min, 2 at a time): the next call may go in ")
     use(redis_client, f"run:{asking.run}")
     redis_client.zadd(keys.permits_key(f"run:{asking.run}"), {"call": 9e15})
     assert why(redis_client, asking) == ""
@@ -171,7 +171,7 @@ def test_limits_are_named_while_nothing_is_under_way(redis_client: "redis.Redis"
 
 
 def test_spent_budget_and_others_answers_are_named(redis_client: "redis.Redis", asking: RunInfo) -> None:
-    """A cap that is reached is told with its amount, also of the run it ended; a parked cache wait too."""
+    """A cap that is reached is shown with its amount, also of the run it ended; a parked cache wait too."""
     park(redis_client, asking, encode_parked(ParkedState(WaitReason.IDENTICAL_CALL)))
     assert why(redis_client, asking).endswith(": an identical call is in flight; its answer will be reused")
     redis_client.hset(keys.cost_key(asking.run), mapping={"spent": 999_000_000, "over": 1})
@@ -206,7 +206,7 @@ def test_parked_items_keep_their_reason(
 
 
 def test_what_others_wait_for_has_not_ended_a_run(redis_client: "redis.Redis", asking: RunInfo) -> None:
-    """A run that ran out of time is not said to have ended for a pause that its model asks for now."""
+    """A run that ran out of time is not reported as ended by a pause that its model asks for now."""
     ended = replace(asking, state=RunState.INCOMPLETE)
     use(redis_client, SCOPE, pause=now_ms(redis_client) + 30_500)
     assert why(redis_client, ended) == ""

@@ -114,7 +114,7 @@ def test_a_paused_upstream_and_an_aborted_run_are_logged(
 
 
 def _has(process: Process, event: str) -> None:
-    assert of(process, event), process.said()
+    assert of(process, event), process.output_text()
 
 
 def test_the_supervisor_tells_of_a_worker_that_died(processes: Processes) -> None:

@@ -26,7 +26,7 @@ def begin(server: RedisServer, run: str) -> Desk:
     """Publishes a run that is safely on disk, and waits until a part of it is decided."""
     desk = Desk(server.client(), server.url)
     wakes = desk.load(run, conversation(THREADS, TURNS))
-    assert desk.ledger.wait_durable(10)  # as a producer does, before anybody is told of the run
+    assert desk.ledger.wait_durable(10)  # as a producer does, before it returns the run's id
     desk.publisher.publish(wakes)
 
     def is_partly_done() -> None:
@@ -120,4 +120,4 @@ def test_a_redis_that_refuses_writes_is_waited_for(
 
 
 def _assert_running(process: Process) -> None:
-    assert process.is_running(), process.said()
+    assert process.is_running(), process.output_text()

@@ -124,4 +124,4 @@ def test_only_a_second_ctrl_c_cuts_the_grace_period(
 
 
 def _assert_running(worker: Process) -> None:
-    assert worker.is_running(), worker.said()
+    assert worker.is_running(), worker.output_text()

@@ -201,7 +201,7 @@ def test_an_unreachable_redis_is_exit_3_within_seconds(processes: Processes, tmp
 def test_a_wrong_command_line_is_exit_2(
     processes: Processes, options: tuple[str, ...], complaint: str
 ) -> None:
-    """What cannot be understood is said in one line."""
+    """What cannot be understood is reported in one line."""
     worker = processes.run(*WORKER, *options)
     assert worker.popen.returncode == 2
     assert worker.errors.startswith("error: ")

@@ -68,7 +68,7 @@ def run(installed: Path, foreign: Path, *args: str | Path) -> subprocess.Complet
 
 
 def locked(name: str) -> set[tuple[str, str]]:
-    """Packages and versions of a lock file; every one has at least one hash, and nothing else is said."""
+    """Packages and versions of a lock file; every one has at least one hash, and nothing else is there."""
     versions = set()
     text = (ROOT / name).read_text(encoding="utf-8")
     for block in re.split(r"\n(?=\S)", text):

@@ -43,14 +43,16 @@ def pruned(value: Any) -> Any:
 
 def by_the_door(turn: Turn) -> dict[str, Any]:
     """What the door read, as plain values; free metadata apart."""
-    said = turn.model_dump(mode="json")
-    return {**pruned({**said, "meta": None}), "free": said["meta"]}
+    document = turn.model_dump(mode="json")
+    return {**pruned({**document, "meta": None}), "free": document["meta"]}
 
 
 def by_the_worker(turn: turn_wire.Turn) -> dict[str, Any]:
     """What the worker read, as plain values; free metadata apart."""
-    said = msgspec.json.decode(msgspec.json.encode(msgspec.structs.replace(turn, meta=msgspec.Raw(b"null"))))
-    return {**pruned(said), "free": json.loads(bytes(turn.meta)) if turn.meta else None}
+    document = msgspec.json.decode(
+        msgspec.json.encode(msgspec.structs.replace(turn, meta=msgspec.Raw(b"null")))
+    )
+    return {**pruned(document), "free": json.loads(bytes(turn.meta)) if turn.meta else None}
 
 
 def read_by_both(line: bytes) -> bool:

@@ -92,11 +92,11 @@ def yaml_or_error(text: str) -> Any:
 
 @given(BENCH)
 def test_a_good_configuration_reads_back(bench: dict[str, Any]) -> None:
-    """As JSON and as the model writes it, everything that was said is there, with its type."""
+    """As JSON and as the model writes it, everything that was written is there, with its type."""
     found = read(json.dumps(bench).encode())
-    said = found.model_dump(mode="python", by_alias=True, exclude_unset=True)
-    assert json.dumps(said, sort_keys=True) == json.dumps(bench, sort_keys=True)
-    assert read(json.dumps(said).encode()) == found
+    written = found.model_dump(mode="python", by_alias=True, exclude_unset=True)
+    assert json.dumps(written, sort_keys=True) == json.dumps(bench, sort_keys=True)
+    assert read(json.dumps(written).encode()) == found
 
 
 @given(JSON)

@@ -33,8 +33,8 @@ def answer_to(prompt: str) -> str:
 class AtOnce:
     """A model that answers while the flow waits."""
 
-    def __init__(self, worth: frozenset[str], said: Sequence[RecentMessage]) -> None:
-        self.worth, self.said = worth, said
+    def __init__(self, worth: frozenset[str], recent: Sequence[RecentMessage]) -> None:
+        self.worth, self.recent = worth, recent
 
     def is_worth_a_call(self, turn: Turn, decision: BreakpointDecision) -> bool:
         """As the run says."""
@@ -42,7 +42,7 @@ class AtOnce:
 
     def retrieve_context(self, _thread: str, _message: str, memento: Memento) -> Sequence[str]:
         """Memento and last turns."""
-        return retrieve_context(memento, self.said)
+        return retrieve_context(memento, self.recent)
 
     def generate(self, turn: Turn, context: Sequence[str], closure: str) -> Reply:
         """Answers."""
@@ -52,18 +52,18 @@ class AtOnce:
 
 def at_once(turns: Sequence[dict[str, Any]], policy: RunPolicy) -> list[tuple[str, bool, str | None, str]]:
     """Decision, summary updated, response and arc of each turn, without a stop."""
-    thread, said, told = Conversation("t"), list[RecentMessage](), []
+    thread, recent, decided = Conversation("t"), list[RecentMessage](), []
     lines = b"\n".join(json.dumps(one).encode() for one in turns)
     for index, one in enumerate(decode_turns(lines)):
         assert one is not None
         result = run_turn(
-            one, thread, policy, f"t#{index}", model=AtOnce(CALLED_DECISIONS[policy.live], said)
+            one, thread, policy, f"t#{index}", model=AtOnce(CALLED_DECISIONS[policy.live], recent)
         )
         assert isinstance(result, TurnResult)
-        said = append_recent(said, (one.role.value, one.message), *_answer(result))
+        recent = append_recent(recent, (one.role.value, one.message), *_answer(result))
         arc = result.latest.shape.arc
-        told.append((str(result.verdict.decision), result.summary_updated, result.response, arc))
-    return told
+        decided.append((str(result.verdict.decision), result.summary_updated, result.response, arc))
+    return decided
 
 
 def _answer(result: TurnResult) -> list[tuple[str, str]]:
@@ -89,7 +89,7 @@ def test_stopping_at_each_question_changes_nothing(
 ) -> None:
     """Also where an answer is forgotten and the same question asked again, as after a crash."""
     policy = replace(POLICY, live=live)
-    thread, step, told, asked = Thread([batch(turns, policy)]), None, [], 0
+    thread, step, decided, asked = Thread([batch(turns, policy)]), None, [], 0
     while step is None or step.question is not None:
         if step is None or (forgotten and forgotten.pop()):
             again = thread.step()
@@ -100,6 +100,6 @@ def test_stopping_at_each_question_changes_nothing(
             asked += 1
             step = thread.step(ModelAnswer(answer_to(step.question.prompt.user), CALL))
         for code, row in zip(codes(step), rows(step), strict=True):
-            told.append((row["decision"], "u" in code, row["response"], row["memento"]["arc"]))
-    assert told == at_once(turns, policy)
-    assert asked == sum(row[2] is not None for row in told)
+            decided.append((row["decision"], "u" in code, row["response"], row["memento"]["arc"]))
+    assert decided == at_once(turns, policy)
+    assert asked == sum(row[2] is not None for row in decided)

@@ -27,7 +27,7 @@ def test_levels_are_merged_one_after_the_other(
 
 @given(OPTIONS, OPTIONS)
 def test_the_later_level_wins(below: dict[str, Any], above: dict[str, Any]) -> None:
-    """What is said above is taken, what is only said below stays, and nothing else is there."""
+    """What stands above is taken, what stands only below stays, and nothing else is there."""
     found = merge(below, above)
     assert found.keys() == below.keys() | above.keys()
     for name, value in found.items():

@@ -75,7 +75,7 @@ def test_a_line_says_only_what_is_new() -> None:
 
 
 def test_points_that_fall_out_of_the_middle_are_written_whole() -> None:
-    """Times may go backwards, so that the oldest point is not the first: then nothing is said in short."""
+    """Times may go backwards, so that the oldest point is not the first: then nothing is shortened."""
     writer, why, latest = LineWriter(), ("s6", "r", "s"), seed("t", NOON)
     lines, plain = [], []
     for count, clock in enumerate(("12:00", "11:00", "12:10", "12:20"), 1):

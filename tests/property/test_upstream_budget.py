@@ -48,11 +48,11 @@ class BudgetMachine(RuleBasedStateMachine):
             self.client.close()
 
     def run(self, name: str, *arguments: Any, times: int = 1) -> tuple[Any, ...]:
-        """Runs a script, again when its reply was lost; what is said last counts."""
-        said: list[Any] = []
+        """Runs a script, again when its reply was lost; the last reply counts."""
+        reply: list[Any] = []
         for _ in range(times):
-            said = self.caller.run(name, *arguments)
-        return tuple(each.decode() for each in said)
+            reply = self.caller.run(name, *arguments)
+        return tuple(each.decode() for each in reply)
 
     @rule(passed=st.sampled_from([0, 1, 5_000, 14_999, 15_001]))
     def pass_time(self, passed: int) -> None:

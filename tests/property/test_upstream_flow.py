@@ -1,7 +1,7 @@
 """What the limiter's rules come to over time: limits hold, nobody starves, no herd, and no time is wasted.
 
 The callers behave as `worker.upstream.limiter` and the ledger do: they wait with their tickets, come late,
-are parked and come back up to 1.5 s after they were told to, or never. The limiter is the model that the
+are parked and come back up to 1.5 s after they are due, or never. The limiter is the model that the
 scripts are held against, on a clock of its own, so that an hour takes a second.
 """
 
@@ -63,7 +63,7 @@ class Flow:
         return self.model.now - START_MS
 
     def ask(self, item: str, ticket: float, patience_until: float) -> None:
-        """One item asks for leave, and does what it is told."""
+        """One item asks for a permit, and follows the answer."""
         self.asks += 1
         now = self.model.now
         answer = self.model.begin(item, ticket, self.bounds, may_wait=now < patience_until)
@@ -112,7 +112,7 @@ def test_a_limit_is_used_up_and_never_exceeded(rate_s: float, items: int) -> Non
 
 
 def test_a_long_queue_does_not_ask_again_and_again() -> None:
-    """Eight thousand items behind a slow limit are told when to come, not to keep asking."""
+    """Eight thousand items behind a slow limit get a time at which to ask, and do not keep asking."""
     flow = Flow((paced(40),), 2)
     flow.arrive(8_000)
     took_s = flow.run() / 1_000

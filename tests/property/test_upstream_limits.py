@@ -116,10 +116,10 @@ class LimiterMachine(RuleBasedStateMachine):
             permit, ticket, bounds, may_wait=may_wait, has_breaker=has_breaker, tokens=tokens
         )
         text = f"{ticket:.3f}" if ticket else "0"
-        said = self.caller.run(
+        reply = self.caller.run(
             "acquire", permit, text, int(may_wait), int(has_breaker), *acquire_arguments(bounds, tokens)
         )
-        answer = tuple(each.decode() if isinstance(each, bytes) else each for each in said)
+        answer = tuple(each.decode() if isinstance(each, bytes) else each for each in reply)
         if answer[0] == "wait":
             answer = (*answer[:2], float(answer[2]), answer[3])
             expected = (*expected[:2], pytest.approx(expected[2], abs=0.01), expected[3])
@@ -148,8 +148,8 @@ class LimiterMachine(RuleBasedStateMachine):
                 flat += (bound.name, more * bound.token_ms)
             for _ in range(1 + (place + number) % 2):
                 expected = self.model.end(permit, health, latency, era, bounds, pause=pause, more=more)
-                said = self.caller.run("release", permit, health, latency, era, pause, *flat)
-                assert said == [expected.encode()]
+                reply = self.caller.run("release", permit, health, latency, era, pause, *flat)
+                assert reply == [expected.encode()]
         self.compare()
 
     @rule()

@@ -88,9 +88,9 @@ def test_equality_knows_no_order_and_no_side(value: Any, rng: random.Random) -> 
     other = changed(value, rng)
     verdict = unordered_equal(value, other)
     assert unordered_equal(shuffled(other, rng), value) is verdict
-    told = explain(value, other)
-    assert bool(told) is not verdict
-    json.dumps(told.as_document())
+    explained = explain(value, other)
+    assert bool(explained) is not verdict
+    json.dumps(explained.as_document())
 
 
 def test_rouge_l_is_the_packages_number_bit_for_bit() -> None:
@@ -194,7 +194,7 @@ FRAGMENTS = st.sampled_from(
 def test_every_output_gets_one_of_the_seven_statuses(
     output: str, case: dict[str, Any], reply: str | Exception | None
 ) -> None:
-    """Whatever the model said and whatever is asked of it, there is a verdict that can be stored."""
+    """Whatever the answer and whatever is required of it, there is a verdict that can be stored."""
 
     def judge(_expected: Any, _actual: Any) -> str:
         if isinstance(reply, str):

@@ -124,7 +124,7 @@ def ask(
 
 
 async def ask_at_last(models: ModelCaller, request: ModelRequest, on_behalf: CallContext) -> CallOutcome:
-    """Asks, and comes back when it is told to, as parked items do."""
+    """Asks, and comes back when it is due, as parked items do."""
     history = History()
     while True:
         asked = await ask(models, request, on_behalf, history=history)
@@ -146,10 +146,10 @@ async def _work(url: str, options: dict[str, Any]) -> None:
                 for number in range(options["questions"])
             )
         )
-    told = Counter(
+    ended = Counter(
         "cached" if isinstance(end, Answered) and end.reply.is_cached else type(end).__name__ for end in ends
     )
-    print(json.dumps({**told, "calls": len(client.asked)}), flush=True)  # noqa: T201 - what the test reads
+    print(json.dumps({**ended, "calls": len(client.asked)}), flush=True)  # noqa: T201 - what the test reads
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def _listens(process: Process) -> bool:
     """Whether it listens, or else has ended for want of a port; an assertion fails while neither is known."""
     if STARTED in process.output:
         return True
-    assert TAKEN in process.output, process.said()
+    assert TAKEN in process.output, process.output_text()
     return False
 
 

@@ -21,7 +21,7 @@ class BudgetModel:
     lapsed: dict[str, int] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
     is_over: bool = False
-    """Whether the last call that asked was told so."""
+    """Whether that was the answer to the last call."""
     overrun: int = 0
     """What calls have cost beyond what they had reserved."""
 

@@ -60,7 +60,7 @@ def rows_of(cli: Cli, run: str) -> list[dict[str, Any]]:
 
 
 def echo(prompt: str, _nth: int) -> Say:
-    """Says what it is told to; as a judge it passes numbers that only differ in type."""
+    """Answers as its prompt says; as a judge it passes numbers that only differ in type."""
     if QUESTION in prompt:
         return Say("PASS" if '"n": 1.0' in prompt else "I cannot PASS this")
     return Say(prompt)

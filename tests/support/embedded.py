@@ -66,13 +66,13 @@ def end_servers_of(folder: Path) -> None:
 def _client(data_dir: Path, idle_s: float) -> None:
     server = ensure(data_dir, idle_s=idle_s)
     old = server.client.get("old")
-    said = {
+    facts = {
         "client": os.getpid(),
         "server": server_pid(server),
         "started": server.started,
         "old": old.decode() if isinstance(old, bytes) else None,
     }
-    os.write(1, json.dumps(said).encode() + b"\n")
+    os.write(1, json.dumps(facts).encode() + b"\n")
     signal.pause()
 
 

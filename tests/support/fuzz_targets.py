@@ -1,6 +1,6 @@
 """The loaders and parsers that are fuzzed: good documents to start from, and what reading bytes may end in.
 
-tests/property/test_parsers.py tries each for a bounded number of examples, `make fuzz` as long as it is told.
+tests/property/test_parsers.py tries each for a bounded number of examples, `make fuzz` for a given time.
 Longer than 300 lines, because it is a table of all parsers with their documents.
 """
 
@@ -168,10 +168,10 @@ def _urls(text: str) -> None:
 def _reply_body(data: bytes) -> None:
     reply = decoded(data)
     error_text(reply)
-    said = read_completion(reply)
-    said.text.encode()
-    said.reasoning.encode()
-    json.dumps([said.tool_calls, said.refusal], ensure_ascii=False).encode()
+    completion = read_completion(reply)
+    completion.text.encode()
+    completion.reasoning.encode()
+    json.dumps([completion.tool_calls, completion.refusal], ensure_ascii=False).encode()
 
 
 def _embeddings(data: bytes) -> None:
@@ -196,10 +196,10 @@ def _stream(data: bytes) -> None:
     for start in range(0, len(data), 1 + len(data) // 7):
         parts.feed(data[start : start + 1 + len(data) // 7])
     parts.feed(b"\n")
-    said = whole.finish()
-    said.text.encode()
-    json.dumps([said.tool_calls, said.refusal], ensure_ascii=False).encode()
-    assert parts.finish() == said
+    completion = whole.finish()
+    completion.text.encode()
+    json.dumps([completion.tool_calls, completion.refusal], ensure_ascii=False).encode()
+    assert parts.finish() == completion
 
 
 def _wait(text: str) -> None:

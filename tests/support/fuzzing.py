@@ -71,9 +71,9 @@ def _is_sound(atheris: Any, fuzzed: Any, name: str, seconds: int) -> bool:
                 os.dup2(out.fileno(), 2)
             _fuzz(atheris, fuzzed, name, Path(folder), seconds)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        told = log.read_text(errors="replace")
-    runs = next((line.split()[1] for line in told.splitlines() if line.startswith("Done ")), "")
-    ended = f"FOUND\n{told[-4_000:]}" if code else f"{runs} documents in {seconds} s"
+        text = log.read_text(errors="replace")
+    runs = next((line.split()[1] for line in text.splitlines() if line.startswith("Done ")), "")
+    ended = f"FOUND\n{text[-4_000:]}" if code else f"{runs} documents in {seconds} s"
     sys.stdout.write(f"{name:<20} {ended}\n")
     sys.stdout.flush()
     return not code

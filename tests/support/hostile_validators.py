@@ -199,7 +199,9 @@ NEXT_CASE: Final = {
     "recursion limit": "import sys\nsys.setrecursionlimit(10)\nreturn False",
     "a deep stack": "import sys\nsys.setrecursionlimit(10 ** 8)\ndef f(): f()\nf()\nreturn True",
     "BaseException": "raise BaseException('end')",
-    "an exception that cannot be told": ("class E(Exception):\n    def __str__(self): raise self\nraise E"),
+    "an exception that cannot be printed": (
+        "class E(Exception):\n    def __str__(self): raise self\nraise E"
+    ),
     "os.abort": "import os\nos.abort()",
     "a decoder's method replaced": "type(json.JSONDecoder()).decode = lambda self, text: 'x'\nreturn False",
     "an escape of JSON changed": "json.encoder.ESCAPE_DCT['\"'] = 'x'\nreturn False",

@@ -48,7 +48,7 @@ class Host:
         return (require_tool("ip", package="iproute2"), "netns", "exec", self.namespace, *map(str, command))
 
     def unplug(self) -> None:
-        """Cuts it off: packets are lost in both directions, and no connection is told."""
+        """Cuts it off: packets are lost in both directions, and no connection gets an end."""
         ip("-n", self.switch, "link", "set", self.port, "down")
 
     def plug(self) -> None:

@@ -243,21 +243,21 @@ class Actors(World):
             indexes, body = unpack_batch(batch.payload)
             lines = body.split(b"\n")
             end = offset + 1 if stop else batch.count
-            codes, dead, told = [], [], []
+            codes, dead, answers = [], [], []
             for at in range(offset, end):
                 yield self.later([0, 0, 10, 10, 10, 500, 10_000])
                 if (batch.run, indexes[at]) in self.poison:
                     raise Killed
                 request = lines[at].decode().split(" ")[1]
                 codes.append("s6d" if request in known else "m2")
-                told.append(b"first" if request and request not in known else b"{}")
+                answers.append(b"first" if request and request not in known else b"{}")
                 if request and request not in known:
                     known.add(request)
                     requests.append((request, f"{batch.run}/{indexes[at]}".encode()))
                 if indexes[at] % 7 == 6 and (batch.run, str(at)) not in self.flaky:
                     dead.append(at)
                 memento += f"{batch.run}/{indexes[at]},".encode()
-            block = Block(offset, self.now_ms, self.now_ms, indexes[offset:end], codes, told)
+            block = Block(offset, self.now_ms, self.now_ms, indexes[offset:end], codes, answers)
             parts.append(PartCommit(offset, end - offset, pack_block(block), dead))
             if end < batch.count:
                 break

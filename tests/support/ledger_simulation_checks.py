@@ -98,8 +98,8 @@ def _check_locks(model: LedgerModel) -> None:
                 assert record, f"{key} is held by a chunk that ended"
                 assert record.token == thread.owner.token, f"{key} outlives its lease"
             log = model.log.get((name, key), [])
-            told = "".join(f"{run}/{index}," for run, index, poisoned in log if not poisoned).encode()
-            assert (thread.memento or b"") == told, f"the state of {key} is not its log"
+            expected = "".join(f"{run}/{index}," for run, index, poisoned in log if not poisoned).encode()
+            assert (thread.memento or b"") == expected, f"the state of {key} is not its log"
     for worker, lease in model.state.suspects.items():
         record = model.record(lease.run, lease.chunk)
         assert record, f"{worker} is marked for a chunk that ended"

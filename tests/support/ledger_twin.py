@@ -39,13 +39,13 @@ class Twin:
         """Does on the server what was just done on the model; both have to say the same."""
         self.now_ms = model.state.now_ms
         self.client.set(TEST_CLOCK_KEY, self.now_ms)
-        said: Any
+        returned: Any
         try:
-            said = getattr(self.ledger, name)(*args, **keywords)
+            returned = getattr(self.ledger, name)(*args, **keywords)
         except ProctorError as error:
-            said, answer = type(error), type(answer)
+            returned, answer = type(error), type(answer)
         call = f"{name}{args}{keywords}"
-        assert said == answer, f"{call}:\n scripts {said}\n model   {answer}"
+        assert returned == answer, f"{call}:\n scripts {returned}\n model   {answer}"
         self.calls += 1
         if self.calls % self.compare_each == 0:
             self.compare(model, call)
@@ -55,7 +55,7 @@ class Twin:
         there, wanted = read_redis(self.client), as_redis(model)
         if there != wanted:
             wrong = sorted(key for key in there.keys() | wanted.keys() if there.get(key) != wanted.get(key))
-            told = "\n".join(
+            differences = "\n".join(
                 f"  {key}\n    scripts {there.get(key)}\n    model   {wanted.get(key)}" for key in wrong
             )
-            raise AssertionError(f"after {call}:\n{told}")
+            raise AssertionError(f"after {call}:\n{differences}")

@@ -1,4 +1,4 @@
-"""A producer of turns runs that a model answers, and the model: an endpoint that says what it is told."""
+"""A producer of turns runs that a model answers, and the model: an endpoint that answers by a script."""
 
 import json
 from collections import Counter

@@ -21,10 +21,10 @@ CACHED: Final = Call("m", cached=True, latency_ms=40, cost_usd=0.25, prompt_toke
 def rows_of(*steps: tuple[dict[str, Any], Call | ModelAnswer | Refusal | None]) -> list[TurnRow]:
     """Rows of turns, with what was answered to each that is asked."""
     rows, state, known = list[TurnRow](), b"", dict[str, bytes]()
-    for at, (said, answer) in enumerate(steps):
+    for at, (sent, answer) in enumerate(steps):
         heard = ModelAnswer('{"response": "<b>Yes</b>"}', answer) if isinstance(answer, Call) else answer
         outcome = decide_live(
-            thread="t", state=state, batches=[batch([said], LIVE, at)], known=known, answer=heard
+            thread="t", state=state, batches=[batch([sent], LIVE, at)], known=known, answer=heard
         ).outcome
         [block] = outcome.blocks
         [line] = expand(block.codes, block.lines)
@@ -45,5 +45,5 @@ ROWS: Final = rows_of(
 
 def live_info(total: int) -> RunInfo:
     """A finished run with a model."""
-    told = info(state=RunState.FINISHED, total=total)
-    return replace(told, snapshot={**told.snapshot, "asking": {"model": "m", "live": "should"}})
+    finished = info(state=RunState.FINISHED, total=total)
+    return replace(finished, snapshot={**finished.snapshot, "asking": {"model": "m", "live": "should"}})

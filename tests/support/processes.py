@@ -88,7 +88,7 @@ class Process:
         """What it wrote to standard error so far."""
         return self.err.read_text(errors="replace")
 
-    def said(self) -> str:
+    def output_text(self) -> str:
         """Both outputs, for messages of failing tests."""
         return f"--- stdout\n{self.output}\n--- stderr\n{self.errors}"
 
@@ -105,16 +105,18 @@ class Process:
                 return True
             if ended:
                 return False
-            raise AssertionError(f"{text!r} was not written within {within_s} s\n{self.said()}")
+            raise AssertionError(f"{text!r} was not written within {within_s} s\n{self.output_text()}")
 
-        assert eventually(seen, within_s), f"ended ({self.popen.returncode}) before {text!r}\n{self.said()}"
+        assert eventually(seen, within_s), (
+            f"ended ({self.popen.returncode}) before {text!r}\n{self.output_text()}"
+        )
 
     def wait(self, within_s: float = 30.0) -> int:
         """Waits for its end and returns its exit code (negative: the signal that ended it)."""
         try:
             return self.popen.wait(within_s)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {within_s} s\n{self.said()}") from None
+            raise AssertionError(f"still running after {within_s} s\n{self.output_text()}") from None
 
     def tree(self) -> list[psutil.Process]:
         """Lists its running descendants, those included that have lost their parent since we last looked."""
@@ -162,7 +164,9 @@ class Process:
             return self.popen.wait(within_s)
         except subprocess.TimeoutExpired:
             self.kill_tree()
-            raise AssertionError(f"did not end within {within_s} s of SIGTERM\n{self.said()}") from None
+            raise AssertionError(
+                f"did not end within {within_s} s of SIGTERM\n{self.output_text()}"
+            ) from None
 
 
 def kill_all(processes: Sequence[psutil.Process]) -> None:

@@ -50,7 +50,7 @@ class Prometheus:
         )
         self.process.wait_for("Server is ready to receive web requests", within_s=30)
         found = LISTENING.search(self.process.errors + self.process.output)
-        assert found, self.process.said()
+        assert found, self.process.output_text()
         self.url = f"http://{found[1]}"
 
     def _get(self, path: str, **parameters: str) -> Any:
@@ -96,7 +96,7 @@ def start_fleet(cli: Cli) -> tuple[Process, str]:
     up = cli.start("up", "--processes", "1", "--no-flower", "--metrics-port", "0")
     up.wait_for("ready", within_s=60)
     found = METRICS.search(up.errors)
-    assert found, up.said()
+    assert found, up.output_text()
     return up, found[1]
 
 

@@ -40,7 +40,7 @@ class Trap:
 
 
 class Door:
-    """Forwards everything, until told otherwise.
+    """Forwards everything, until a method changes that.
 
     Args:
         server: the server's unix socket.
@@ -108,7 +108,7 @@ class Door:
         self.flows.set()
 
     def fall_silent(self) -> None:
-        """Swallows whatever is said on the connections there are, both ways; new ones work."""
+        """Swallows all data on the connections there are, both ways; new ones work."""
         self.silences += 1
 
     def _accept(self) -> None:

@@ -86,15 +86,15 @@ class RabbitServer:
     def ping(self) -> None:
         """Raises unless the node takes connections."""
         assert self._node is not None, "the node was never started"
-        assert self._node.poll() is None, f"the node ended\n{self.said()}"
+        assert self._node.poll() is None, f"the node ended\n{self.output_text()}"
         with Connection(self.url, connect_timeout=2) as connection:
             found: Any = connection
             try:
                 found.ensure_connection(max_retries=1, interval_start=0)
             except Exception as error:  # kombu's and amqp's errors have no common base
-                raise AssertionError(f"{error!r}\n{self.said()}") from error
+                raise AssertionError(f"{error!r}\n{self.output_text()}") from error
 
-    def said(self) -> str:
+    def output_text(self) -> str:
         """The end of what the node wrote, for messages of failing tests."""
         return (self.folder / "out").read_text(errors="replace")[-3000:]
 

@@ -53,8 +53,8 @@ def queries_run(total: int, *, source: str = "baselines.json", **changes: Any) -
 
 def thread_rows(thread: str, turns: Sequence[dict[str, Any]], first: int = 0) -> list[TurnRow]:
     """Rows of one thread, decided by the worker's own code."""
-    said = [{"threadId": thread, "message": "Let us begin.", **each} for each in turns]
-    waiting = [batch(said, POLICY, first)]
+    lines_in = [{"threadId": thread, "message": "Let us begin.", **each} for each in turns]
+    waiting = [batch(lines_in, POLICY, first)]
     [block] = decide_thread(thread=thread, state=b"", batches=waiting, known={}).blocks
     lines = expand(block.codes, block.lines)
     return [

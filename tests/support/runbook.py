@@ -31,5 +31,5 @@ def follow(processes: Processes, title: str, step: int, **variables: str | Path)
     script = entries()[title][step]
     env = {**processes.env, **{name: str(value) for name, value in variables.items()}}
     done = processes.start(require_tool("bash"), "-euo", "pipefail", "-c", script, env=env)
-    assert done.wait(30) == 0, f"{script}\n{done.said()}"
+    assert done.wait(30) == 0, f"{script}\n{done.output_text()}"
     return done

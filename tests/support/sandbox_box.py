@@ -1,4 +1,4 @@
-"""A sandbox for tests of the engine: it answers what it was told to, and runs nothing."""
+"""A sandbox for tests of the engine: it gives fixed answers, and runs nothing."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class StoppedError(Exception):
 
 
 class Box:
-    """A sandbox that answers what it was told to, and remembers what it was asked."""
+    """A sandbox that gives fixed answers, and records its calls."""
 
     def __init__(self, found: Any = None, returned: Any = None) -> None:
         self.found = found

@@ -86,8 +86,8 @@ class ScriptedApi:
         body = json.loads(await request.text() or "{}")
         query = request.query.get("query") or str(body.get("query", body))
         nth = self.asked()[query] + 1
-        told = Request(monotonic(), query, nth, dict(request.headers), request.method, request.path, body)
-        self.requests.append(told)
+        received = Request(monotonic(), query, nth, dict(request.headers), request.method, request.path, body)
+        self.requests.append(received)
         step = self.script(query, nth)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)

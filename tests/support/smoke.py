@@ -102,7 +102,7 @@ class Smoke:
         assert runs["queries"].tally["passed"] == QUERIES
 
     def _submitted(self, command: Process) -> str:
-        assert command.wait(30) == 0, command.said()
+        assert command.wait(30) == 0, command.output_text()
         return command.output.strip()
 
     def _said(self) -> str:

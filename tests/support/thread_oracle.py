@@ -119,7 +119,7 @@ def policy_of(rows: Sequence[Row], *, summary_policy: str = "guardrail") -> RunP
 
     Args:
         rows: of a run whose first decided turn has no time of its own.
-        summary_policy: as the run was told.
+        summary_policy: as the run was configured.
     """
     decided = next(row for row in rows if row["outcome"] == "decided" and not row["cached"])
     submitted_ms = parse_iso_ms(decided["result"]["memento"]["updatedAt"])

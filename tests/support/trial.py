@@ -243,7 +243,7 @@ class Trial:
 
 def _lines(command: Process) -> list[Row]:
     """The objects that a command prints, one a line."""
-    assert command.wait(60) == 0, command.said()
+    assert command.wait(60) == 0, command.output_text()
     return [json.loads(line) for line in command.output.splitlines()]
 
 

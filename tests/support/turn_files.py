@@ -10,7 +10,7 @@ from producer.load.source import Source
 
 
 def turn_lines(threads: int, turns: int, *, interleaved: bool = False, **keys: Any) -> list[dict[str, Any]]:
-    """Turns of several threads, one thread after the other or all by turns; `said` tells their order."""
+    """Turns of several threads, one thread after the other, or interleaved."""
     pairs = [(thread, turn) for thread in range(threads) for turn in range(turns)]
     if interleaved:
         pairs.sort(key=lambda pair: pair[1])

@@ -46,7 +46,7 @@ async def discipline(
     confirm: Callable[[str], Awaitable[bool]] = always,
 ) -> AsyncIterator[UpstreamStack]:
     """The discipline of one process, on the running loop."""
-    told: list[RedisUnreachableError] = [] if away is None else away
+    reports: list[RedisUnreachableError] = [] if away is None else away
     sessions: list[aiohttp.ClientSession] = []
 
     def session() -> aiohttp.ClientSession:
@@ -56,7 +56,7 @@ async def discipline(
         return sessions[0]
 
     ledger = Ledger(client, patience_s=patience_s, times=TIMES)
-    upstream = UpstreamStack(ledger, on_unreachable=told.append, session=session, confirm=confirm)
+    upstream = UpstreamStack(ledger, on_unreachable=reports.append, session=session, confirm=confirm)
     try:
         yield upstream
     finally:
@@ -66,7 +66,7 @@ async def discipline(
 
 
 async def at_last(upstream: UpstreamStack, endpoint: Endpoint, send: Any, **options: Any) -> Any:
-    """Calls, and comes back when it is told to, as parked items do."""
+    """Calls, and comes back when it is due, as parked items do."""
     while True:
         outcome = await upstream.gate.call(endpoint, send, **options)
         if not isinstance(outcome, Deferred):

@@ -132,12 +132,12 @@ def start_supervisor(
 
 
 def ready(process: Process, times: int) -> None:
-    """Waits until worker processes have said so often that they are ready."""
+    """Waits until worker processes have written `ready` so often."""
 
-    def said() -> None:
-        assert process.errors.count("ready ") >= times, process.said()
+    def are_ready() -> None:
+        assert process.errors.count("ready ") >= times, process.output_text()
 
-    eventually(said, READY_S)
+    eventually(are_ready, READY_S)
 
 
 def heartbeat_folder(env: Mapping[str, str]) -> Path:

@@ -1,4 +1,4 @@
-"""AMQP URLs: what kombu and people get of them, and the mistakes that are told without the password."""
+"""AMQP URLs: what kombu and people get of them, and the mistakes that are reported without the password."""
 
 import ssl
 

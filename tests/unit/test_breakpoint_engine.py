@@ -195,6 +195,6 @@ def test_signals_of_another_threads_memento_are_ignored() -> None:
 
 def test_an_explanation_says_everything() -> None:
     """`explain` gives decision, rule, reason, ack and freeze for one message."""
-    said = explain("ok thanks", ["open_loop_created"], intensity_bucket="high")
-    assert (said.decision, said.rule, said.ack, said.freeze) == ("should", 3, True, True)
-    assert said.reason == "SHOULD signal open_loop_created"
+    explained = explain("ok thanks", ["open_loop_created"], intensity_bucket="high")
+    assert (explained.decision, explained.rule, explained.ack, explained.freeze) == ("should", 3, True, True)
+    assert explained.reason == "SHOULD signal open_loop_created"

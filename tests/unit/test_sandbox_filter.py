@@ -28,7 +28,7 @@ MOST_CALLS: Final = 700
 def verdict(
     machine: Machine, audit: int, number: int, third: int = 0, *, first: int = 0, is_template: bool = False
 ) -> int:
-    """What the kernel would be told of a system call: follows the instructions as the kernel does."""
+    """The verdict on a system call: follows the instructions as the kernel does."""
     seccomp_data = struct.pack("IIQ6Q", number, audit, 0, first, 0, third, 0, 0, 0)
     instructions = (template_program if is_template else filter_program)(machine)
     program = list(struct.iter_unpack("HBBI", instructions))
@@ -52,10 +52,10 @@ def verdict(
 @BOTH
 def test_only_calls_of_the_list_are_made(machine: Machine) -> None:
     """Of all numbers, those of the list and the two that ask for memory are allowed, the others denied."""
-    said = {number: verdict(machine, machine.audit, number) for number in range(MOST_CALLS)}
-    allowed = {number for number, what in said.items() if what == ALLOW}
+    verdicts = {number: verdict(machine, machine.audit, number) for number in range(MOST_CALLS)}
+    allowed = {number for number, what in verdicts.items() if what == ALLOW}
     assert allowed == {*machine.allowed, machine.mmap, machine.mprotect}
-    assert {what for number, what in said.items() if number not in allowed} == {DENY}
+    assert {what for number, what in verdicts.items() if number not in allowed} == {DENY}
 
 
 @BOTH
@@ -85,8 +85,10 @@ def test_other_ways_of_calling_end_the_process(machine: Machine) -> None:
 @BOTH
 def test_a_template_can_fork_and_little_else(machine: Machine) -> None:
     """Beside the strict list it has pipes, the end of a case and its own lock."""
-    said = {number: verdict(machine, machine.audit, number, is_template=True) for number in range(MOST_CALLS)}
-    allowed = {number for number, what in said.items() if what == ALLOW}
+    verdicts = {
+        number: verdict(machine, machine.audit, number, is_template=True) for number in range(MOST_CALLS)
+    }
+    allowed = {number for number, what in verdicts.items() if what == ALLOW}
     strict = {*machine.allowed, machine.mmap, machine.mprotect}
     assert allowed == strict | {*machine.template, machine.clone, machine.limits}
     reached = {name for name, number in machine.probes.items() if number in allowed}

@@ -65,10 +65,10 @@ def left(text: str, form: str) -> str:
 def test_a_secret_is_found_before_the_text_is_cut(name: str, place: int) -> None:
     """Wherever it stands, also across the end of what is kept, no five letters of it are left."""
     form = FORMS[name](SECRET)
-    said = kept(f"{'.' * place} {form} {'.' * 400}", ENVIRONMENT)
+    scrubbed_text = kept(f"{'.' * place} {form} {'.' * 400}", ENVIRONMENT)
     core = form[8:] if "login" in name else form  # what stands before it is no secret
-    assert len(left(said, core)) < 5
-    assert len(said) <= MESSAGE_CHARS
+    assert len(left(scrubbed_text, core)) < 5
+    assert len(scrubbed_text) <= MESSAGE_CHARS
 
 
 @pytest.mark.parametrize("cut", range(12, len(SECRET)))

@@ -58,13 +58,13 @@ def test_a_child_gets_the_settings_of_its_supervisor() -> None:
 
 @pytest.mark.parametrize("flags", [[], ["--allow-unsandboxed-validators"]])
 def test_only_the_option_makes_a_worker_trust_validators(flags: list[str]) -> None:
-    """Where the sandbox looks, it finds what the command line said, and no trust without it."""
+    """Where the sandbox looks, it finds what the command line allows, and no trust without it."""
     program = (
         "import sys\nfrom shared.settings import Settings\nfrom worker.start import start\n"
         "code = start(['-Q', 'cases', *sys.argv[1:]])\n"
         "print(code, Settings.from_environment().unsafe_validators)\n"
     )
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", program, *flags],
         env={"PROCTOR_REDIS_URL": "redis://127.0.0.1:1/0", "PROCTOR_CONNECT_PATIENCE_S": "0.1"},
         cwd=ROOT,
@@ -73,7 +73,7 @@ def test_only_the_option_makes_a_worker_trust_validators(flags: list[str]) -> No
         check=True,
         timeout=60,
     )
-    assert said.stdout.split() == ["3", str(bool(flags))]
+    assert done.stdout.split() == ["3", str(bool(flags))]
 
 
 def test_a_child_is_started_as_its_supervisor_was() -> None:

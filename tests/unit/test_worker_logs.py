@@ -90,8 +90,8 @@ def test_a_librarys_line_names_its_logger(logger: logging.Logger, written: Writt
         ("cannot reach rediss://me:it's-me@db", "it's-me"),
         ("cannot reach redis://only-a-word@db", "only-a-word"),
         ("the server at db.example wants of-the-file", "of-the-file"),
-        ("proxy said pass@word", "pass@word"),
-        ("proxy said pass%40word", "pass%40word"),
+        ("proxy sent pass@word", "pass@word"),
+        ("proxy sent pass%40word", "pass%40word"),
         ("Authorization: Bearer abc.def-123", "abc.def-123"),
         ("authorization=Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA"),
         ("Incorrect API key provided: sk-proj-4f9aB2c8", "sk-proj-4f9aB2c8"),
@@ -136,7 +136,7 @@ def test_a_field_that_holds_content_is_withheld(name: str, logger: logging.Logge
 def test_an_exception_is_written_without_words_that_may_quote_content(
     logger: logging.Logger, written: Written
 ) -> None:
-    """Type and place are there, also of its cause; what a parser or an upstream said is not."""
+    """Type and place are there, also of its cause; the words of a parser or an upstream are not."""
     try:
         try:
             json.loads(PROMPT)

@@ -48,7 +48,7 @@ def compared(worse: int, total: int = 40, **options: Any) -> Comparison:
 
 
 def test_items_meet_whatever_their_order() -> None:
-    """Fixed, broken, unchanged, changed, only in one of the runs, skipped: each item is told once."""
+    """Fixed, broken, unchanged, changed, only in one of the runs, skipped: each item is counted once."""
     a = cases(
         case(0), case(1, "failed"), case(2), case(3, "failed"), case(4, name="four"), case(9, "skipped")
     )
@@ -71,10 +71,10 @@ def test_items_meet_whatever_their_order() -> None:
     assert found["transitions"] == {"passed → failed": 1, "failed → passed": 1, "failed → error": 1}
 
 
-@pytest.mark.parametrize(("worse", "told"), [(0, []), (1, []), (4, []), (5, ["outcomes"])])
-def test_only_more_than_chance_is_a_regression(worse: int, told: list[str]) -> None:
+@pytest.mark.parametrize(("worse", "regressions"), [(0, []), (1, []), (4, []), (5, ["outcomes"])])
+def test_only_more_than_chance_is_a_regression(worse: int, regressions: list[str]) -> None:
     """One lone broken case is none, nor are four of forty; five are."""
-    assert compared(worse).regressions == told
+    assert compared(worse).regressions == regressions
 
 
 def test_the_other_way_round_it_is_better() -> None:
@@ -102,7 +102,7 @@ def test_two_models_are_compared_case_by_case() -> None:
 
 
 def test_scores_decide_only_when_they_are_asked_to() -> None:
-    """Slower and longer answers are told with their intervals; `judged` makes them a regression."""
+    """Slower and longer answers are reported with their intervals; `judged` makes them a regression."""
     a = cases(*[case(number, ms=100 + number) for number in range(30)])
     b = cases(*[case(number, ms=150 + 2 * number, rouge=0.5) for number in range(30)])
     assert compare(CASES, a, b).regressions == []
@@ -115,7 +115,7 @@ def test_scores_decide_only_when_they_are_asked_to() -> None:
 
 
 def test_turns_are_paired_by_thread_and_message() -> None:
-    """Other decisions are changes, errors are breaks, and a message id that comes twice is told apart."""
+    """Other decisions are changes, errors are breaks, and a message id that comes twice makes two items."""
     a = items_of(TURNS, [turn("t", "1"), turn("t", "1", "skip"), turn("t", "2"), turn("u", "1")])
     b = items_of(TURNS, [turn("t", "1"), turn("t", "1", "must"), turn("t", "2", None), turn("u", "1")])
     found = compare(TURNS, a, b).as_document()

@@ -55,7 +55,7 @@ def test_a_gate_without_a_number_is_missed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("pass_rate", "no metric, relation"),
         ("pass_rate==1", "no metric, relation"),
@@ -65,9 +65,9 @@ def test_a_gate_without_a_number_is_missed() -> None:
         ("pass_rat<0.9", "no metric is called 'pass_rat'"),
     ],
 )
-def test_a_gate_that_makes_no_sense_is_refused(text: str, told: str) -> None:
+def test_a_gate_that_makes_no_sense_is_refused(text: str, message: str) -> None:
     """The error says what is wrong, and its hint how to write it."""
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         parse_gate(text)
     assert caught.value.hint
 

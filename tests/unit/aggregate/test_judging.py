@@ -96,7 +96,7 @@ def test_a_panel_is_summarized_with_its_agreement() -> None:
 
 
 def test_a_judge_that_always_says_the_same_has_no_alpha() -> None:
-    """Chance alone would agree: there is no coefficient, and the share of unanimous cases is told."""
+    """Chance alone would agree: there is no coefficient, and the share of unanimous cases is given."""
     found = summary([judged(case, ["PASS", "PASS"]) for case in range(3)])["agreement"]
     assert (found["krippendorff_alpha"], found["unanimous"]["value"]) == (None, 1.0)
 
@@ -129,16 +129,18 @@ def test_labels_measure_the_judges() -> None:
         judged(6, ["PASS", "PASS", "PASS"]),
     ]
     found = summary(rows)
-    told = found["calibration"]
+    calibration = found["calibration"]
     assert found["labelled"] == 6
-    assert [told[f"{word}"] for word in ("true_passed", "false_passed", "true_failed", "false_failed")] == [
+    assert [
+        calibration[f"{word}"] for word in ("true_passed", "false_passed", "true_failed", "false_failed")
+    ] == [
         1,
         1,
         2,
         1,
     ]
-    assert (told["n"], told["answers"], told["few"]) == (5, 5, True)
-    assert [told[name]["value"] for name in ("accuracy", "precision", "recall")] == [0.6, 0.5, 0.5]
+    assert (calibration["n"], calibration["answers"], calibration["few"]) == (5, 5, True)
+    assert [calibration[name]["value"] for name in ("accuracy", "precision", "recall")] == [0.6, 0.5, 0.5]
     assert found["judges"][2]["calibration"]["accuracy"] == {
         "value": 0.0,
         "low": 0.0,
@@ -151,8 +153,13 @@ def test_labels_measure_the_judges() -> None:
 def test_repeats_of_an_answer_are_no_new_labels() -> None:
     """Thirty verdicts on one answer are still one answer, so the figures stay rough."""
     rows = [judged(0, ["PASS"], label="pass", repeat=repeat) for repeat in range(40)]
-    told = summary(rows)["calibration"]
-    assert (told["n"], told["answers"], told["few"], told["specificity"]) == (40, 1, True, None)
+    calibration = summary(rows)["calibration"]
+    assert (calibration["n"], calibration["answers"], calibration["few"], calibration["specificity"]) == (
+        40,
+        1,
+        True,
+        None,
+    )
 
 
 def test_with_enough_labels_the_rate_is_corrected() -> None:

@@ -67,7 +67,7 @@ def test_a_percentile_is_a_seen_value_that_enough_values_do_not_exceed(
 
 
 def test_percentiles_tell_of_how_many_values_they_are() -> None:
-    """Few values are told as few, and none as nothing."""
+    """Few values are marked as few, and none as nothing."""
     assert percentiles(range(1, 101), (50, 99)) == {"p50": 50, "p99": 99, "n": 100}
     assert percentiles([]) == {}
 

@@ -153,10 +153,10 @@ def test_nothing_is_decided_for_an_empty_inbox() -> None:
 def test_deciding_needs_no_pydantic() -> None:
     """The engine starts without the contracts of the door, which cost a worker time and memory."""
     program = "import sys, worker.breakpoint.codec; print('pydantic' in sys.modules)"
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    assert said.stdout == "False\n"
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize("state", [b"", decide(turn(modelShape=shape("one"))).outcome.state])

@@ -29,10 +29,12 @@ Where is it?"""
 
 def test_the_prompt_in_full() -> None:
     """Memento, closure and message stand in the prompt in this order and form."""
-    said = signals("open_loop_resolved", "pivot", summary="Table\nbooked")
+    given_signals = signals("open_loop_resolved", "pivot", summary="Table\nbooked")
     thread = live(
         turn(
-            'And the "hotel"?\nWhere is it?', signals=said, context=with_memento(phase="rising", bucket="med")
+            'And the "hotel"?\nWhere is it?',
+            signals=given_signals,
+            context=with_memento(phase="rising", bucket="med"),
         )
     )
     question = thread.step().question
@@ -73,7 +75,7 @@ def test_the_context_holds_the_last_turns() -> None:
 
 
 def test_the_context_is_bounded() -> None:
-    """However much was said, the last turns stay within their bounds, and the state with them."""
+    """However long the messages, the last turns stay within their bounds, and the state with them."""
     many = live(*(turn(f"{number} " + "x" * 300) for number in range(40)))
     step = many.step()
     while step.question is not None:

@@ -68,9 +68,9 @@ def test_answers_keep_the_stored_form() -> None:
 
 
 @given(turns())
-def test_an_answered_memento_can_be_sent_back(said: dict[str, Any]) -> None:
+def test_an_answered_memento_can_be_sent_back(sent: dict[str, Any]) -> None:
     """Input takes what output gives: the memento is the baseline, and the next answer says the same again."""
-    first = decide(said).rows[0]
+    first = decide(sent).rows[0]
     answered = first["result"]["memento"] if "error" in first else first["memento"]
     line = turn("And then?", context={"thread_memento": answered}, ts=answered["updatedAt"])
     [read] = read_turns(stdin([line]))

@@ -82,7 +82,7 @@ def test_the_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: s
 
 @pytest.mark.parametrize("columns", ["40", "60"])
 def test_a_narrow_terminal_loses_no_figure(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
-    """Where a table has no room, its rows are told in words: names and figures are there in full."""
+    """Where a table does not fit, its rows are written in words: names and figures are there in full."""
     monkeypatch.setenv("COLUMNS", columns)
     name = "anthropic/claude-haiku-4-5"
     rows = [row(0, CasePayload(0, name, "Hi", 0, criteria={"expected": {"n": 1}}), '{"n": 1}', ms=100)]

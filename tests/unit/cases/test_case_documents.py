@@ -72,7 +72,7 @@ def test_the_validators_are_taken_under_their_names(text: str) -> None:
 
 @pytest.mark.parametrize("text", [text for text in PYTHONS if REFUSED in text] or ["import os\n"])
 def test_what_the_document_refuses_is_refused(tmp_path: Path, text: str) -> None:
-    """Blocked imports and calls are told at submit, and nothing of the file is executed."""
+    """Blocked imports and calls are reported at submit, and nothing of the file is executed."""
     write(tmp_path, f"{text}\nopen({str(tmp_path / 'trace')!r}, 'w')\n", "validators.py")
     path = write(tmp_path, yaml.safe_dump(whole({"validators_file": "validators.py"})))
     with pytest.raises(ProctorError) as caught:

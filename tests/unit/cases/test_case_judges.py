@@ -25,7 +25,7 @@ Judge = Callable[[History], CallOutcome]
 def asked(
     *judges: Judge, earlier: Sequence[History] = (), may_park: bool = True
 ) -> JudgeVotes | JudgesDeferred | OverBudget:
-    """Asks judges that answer as they are told; all of them must be under way before the first answers."""
+    """Asks judges that give fixed answers; all of them must be under way before the first answers."""
 
     async def together() -> JudgeVotes | JudgesDeferred | OverBudget:
         """Asks on a loop."""

@@ -122,8 +122,8 @@ def test_a_page_says_that_texts_are_cut_only_if_one_is(tmp_path: Path, mode: Any
     """The notice names the command that prints whole results; a page that has everything has no notice."""
     row = item_row(0, CasePayload(0, MODELS[0], "ask"), "a" * (20_000 + left), ms=5, cost=None)
     text = page(tmp_path, [row], mode=mode)
-    told = "Texts longer than 20,000 characters are cut. Full results: <code>proctor results run-1"
-    assert (told in text) == bool(left)
+    note = "Texts longer than 20,000 characters are cut. Full results: <code>proctor results run-1"
+    assert (note in text) == bool(left)
     assert ("Full results:" in text) == bool(left)
 
 
@@ -282,7 +282,7 @@ def test_charts_stand_where_they_say_something(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["standard", "freeform"])
 def test_outputs_wait_on_disk(tmp_path: Path, mode: Mode) -> None:
-    """Memory does not grow with what models said: 16 MB of shown outputs pass through an eighth of that."""
+    """Memory does not grow with the outputs: 16 MB of shown outputs pass through an eighth of that."""
     info = run_info(MODELS[:1], 1_200, mode=mode)
     output = "all work and no play " * 1_000
     with (tmp_path / "report.html").open("wb") as out:

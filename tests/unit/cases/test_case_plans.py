@@ -128,7 +128,7 @@ def test_cases_can_be_chosen(full: Path, choice: dict[str, Any], positions: list
 
 
 def test_a_choice_of_nothing_is_refused(full: Path) -> None:
-    """A name that is none, and a word that is nowhere, are told."""
+    """A name that is none, and a word that is nowhere, are reported."""
     assert "no case is called 'secnd' | did you mean 'second'?" in refusal(full, cases=("secnd",))
     assert "no case is left to run" in refusal(full, containing="zebra")
 

@@ -126,7 +126,7 @@ def test_reasons_of_each_model_are_bounded() -> None:
 
 
 def test_outputs_stand_prompt_by_prompt() -> None:
-    """A freeform run shows the document's panel and, for each prompt, what each model said."""
+    """A freeform run shows the document's panel and, for each prompt, the output of each model."""
     rows = [
         row(at * 2 + case, CasePayload(case, model, f"prompt {case}"), f"{model} says {case}", ms=450)
         for at, model in enumerate(("slow", "good"))

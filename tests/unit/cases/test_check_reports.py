@@ -201,9 +201,9 @@ def judged_row(at: int, verdicts: Sequence[str | None], *, label: str | None = N
     """A case whose rubric was answered by a panel."""
     passed = verdicts.count("pass") > len(verdicts) / 2
     votes = [{"model": f"j{n}", "verdict": word, "cost_usd": 0.01} for n, word in enumerate(verdicts)]
-    said = check("polite", 1.0 if passed else 0.0, check="rubric", cost_usd=0.03, detail={"votes": votes})
+    checked = check("polite", 1.0 if passed else 0.0, check="rubric", cost_usd=0.03, detail={"votes": votes})
     item = CasePayload(at, "alpha", "Hi", criteria={"label": label} if label else {})
-    return row(at, item, said)
+    return row(at, item, checked)
 
 
 def test_rates_of_rubrics_have_the_trust_in_their_judges_beside_them() -> None:
@@ -228,8 +228,8 @@ def test_rubrics_inside_of_other_checks_have_the_same_figures() -> None:
     polite = {"name": "polite", "question": "5f", "passed": False, "negated": False, "votes": votes}
     rude = {**polite, "name": "rude", "question": "60", "negated": True}
     item = CasePayload(0, "alpha", "Hi", criteria={"label": "fail"})
-    said = check("both", 0.0, check="all", cost_usd=0.02, detail={"judged": [polite, rude]})
-    [found] = document([row(0, item, said)], run_info((), ["alpha"]))["summary"]["checks"]
+    checked = check("both", 0.0, check="all", cost_usd=0.02, detail={"judged": [polite, rude]})
+    [found] = document([row(0, item, checked)], run_info((), ["alpha"]))["summary"]["checks"]
     judge = found["judge"]
     assert (judge["judged"], judge["calls"], judge["labelled"]) == (2, 2, 1)
     assert judge["calibration"]["true_failed"] == 1

@@ -21,7 +21,7 @@ def test_a_panel_stands_under_the_rates_it_made() -> None:
         judged(3, ["PASS", "hm", None]),
     ]
     text, page = summary_text(document(rows, INFO)), written("md", rows, INFO)
-    for told in (
+    for sentence in (
         "a panel of 3 judges accepted 3 of 4 non-identical outputs (75.0%, 95% interval 30.1-95.4%)",
         "panel agreement: Krippendorff's alpha 0.",
         "; unanimous 3 of 5 (60.0%,",
@@ -32,8 +32,8 @@ def test_a_panel_stands_under_the_rates_it_made() -> None:
         "PASS correct 1, wrong 2; not PASS correct 1, wrong 0",
         "only 3 labelled answers: the figures against labels are imprecise",
     ):
-        assert told in text, told
-        assert told in page, told
+        assert sentence in text, sentence
+        assert sentence in page, sentence
     assert "judged 4 by 14 votes · judge unreachable 1" in text
     assert (
         "  c: PASS 2 · FAIL 2 · unreachable 1 · agrees with panel 75.0% of 4 · consistent 100.0% of 1" in text
@@ -52,7 +52,7 @@ def test_a_single_judge_without_labels_adds_nothing() -> None:
 
 
 def test_a_single_judge_has_no_table_of_judges() -> None:
-    """What repeats and labels say of it is told in lines."""
+    """What repeats and labels show of it is written in lines."""
     rows = [judged(0, ["PASS"], label="pass"), judged(0, ["FAIL"], label="pass", repeat=1)]
     text = summary_text(document(rows, INFO))
     assert "a accepted 1 of 2 non-identical outputs (50.0%," in text

@@ -1,4 +1,4 @@
-"""Who judges is said once: a single judge, a panel, or nobody; labels come from every kind of file."""
+"""Judges are configured in one place: one, a panel, or nobody; labels come from any file."""
 
 import json
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_an_even_panel_is_warned_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "printed"),
     [
         ([], "judges    a, b, c, at most 3 calls"),
         (["--judge", "x"], "judge     x, at most 1 call"),
@@ -87,14 +87,14 @@ def test_an_even_panel_is_warned_about(tmp_path: Path) -> None:
     ],
 )
 def test_the_command_line_names_judges(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], printed: str
 ) -> None:
     """`--judge` may be repeated, and replaces the configured panel."""
     path = write(tmp_path, HEAD + EXPECTS + "judge_models: [a, b, c]\n")
     code = run(["run", str(path), "--dry-run", *arguments])
     captured = capsys.readouterr()
-    assert said in captured.out + captured.err
-    assert code == (2 if said.startswith("--") else 0)
+    assert printed in captured.out + captured.err
+    assert code == (2 if printed.startswith("--") else 0)
 
 
 def test_nobody_judges_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
 
 def items(folder: Path, **bench: Any) -> list[CasePayload]:
-    """The items of a bench; what is not said is minimal."""
+    """The items of a bench; what is not given is minimal."""
     return list(plan(write(folder, yaml.safe_dump({**MINIMAL, **bench}, allow_unicode=True))).items())
 
 
@@ -41,17 +41,17 @@ def test_items_are_models_by_prompts_by_cases_by_repeats(tmp_path: Path) -> None
 
 def test_the_nearest_system_message_is_sent(tmp_path: Path) -> None:
     """A case's messages go before its system_prompt, that before the prompt's, that before the bench's."""
-    said = [{"role": "system", "content": "of messages"}, {"role": "user", "content": "Hi"}]
+    messages = [{"role": "system", "content": "of messages"}, {"role": "user", "content": "Hi"}]
     cases = [
-        {"messages": said, "system_prompt": "of case"},
+        {"messages": messages, "system_prompt": "of case"},
         {"system_prompt": "of case"},
         {"input": "Hi"},
-        {"messages": said[1:]},
+        {"messages": messages[1:]},
     ]
     prompts = [{"system": "of {{ input | default('prompt') }}", "user": "Hi"}, {"user": "Hi"}]
     found = items(tmp_path, system_prompt="of bench", prompts=prompts, test_cases=cases)
     assert [item.system for item in found] == ["", "of case", "of Hi", "of prompt", "", "of case", None, None]
-    assert found[0].messages == said
+    assert found[0].messages == messages
     assert found[3].messages is None
     assert (found[3].input, found[3].prompt_id) == ("Hi", "prompt-1")
 

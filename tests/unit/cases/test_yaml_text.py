@@ -108,8 +108,8 @@ def test_anchors_and_merges_are_understood() -> None:
 )
 def test_what_is_refused_has_a_line_and_a_reason(text: str, line: int, words: str) -> None:
     """Broken YAML, lost values and foreign types are errors of one sentence."""
-    at, said = refused(text)
-    assert (at, words in said) == (line, True), said
+    at, message = refused(text)
+    assert (at, words in message) == (line, True), message
 
 
 def test_a_bomb_of_anchors_is_refused() -> None:

@@ -23,7 +23,7 @@ def bench(tmp_path: Path) -> Path:
     return write(tmp_path, f"{HEAD}test_cases:\n  - {{input: {'x' * 100}, expected: {{a: 1}}}}{PRICED}")
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+def result_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """Runs a command: exit code, stdout, stderr."""
     code = run([str(each) for each in arguments])
     captured = capsys.readouterr()
@@ -31,8 +31,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[in
 
 
 def test_a_dry_run_counts_and_estimates(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Cases, models and repeats multiply; calls, the judge's at most, and cost are told; nothing is sent."""
-    code, out, _ = said(capsys, "run", bench, "--dry-run")
+    """Cases, models and repeats multiply; calls, the judge's at most, and cost are shown; nothing is sent."""
+    code, out, _ = result_of(capsys, "run", bench, "--dry-run")
     assert code == 0
     lines = out.splitlines()
     assert lines[0].endswith("1 case × 1 model × 2 repeats = 2 items; nothing was sent")  # noqa: RUF001 - a product
@@ -55,28 +55,28 @@ def test_the_document_of_a_dry_run(bench: Path, capsys: pytest.CaptureFixture[st
         "judge_model": None,
         "exit": 0,
     }
-    code, out, _ = said(
+    code, out, _ = result_of(
         capsys, "run", "-c", bench, "--dry-run", "--json", "-m", "m", "-m", "n", "--judge", "null"
     )
     found = json.loads(out)
     assert code == 0
     assert {key: found[key] for key in expected} == expected
     assert found["estimate"]["cost_usd"] is None
-    assert json.loads(said(capsys, "validate", "--config", bench, "--json")[1])["counts"]["total"] == 2
+    assert json.loads(result_of(capsys, "validate", "--config", bench, "--json")[1])["counts"]["total"] == 2
 
 
 def test_a_recorded_run_asks_nobody(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With recorded outputs only the judge may be called."""
     write(tmp_path, '{"case": 0, "model": "any", "output": ""}', "o.jsonl")
     assert estimated(plan(bench, outputs=str(tmp_path / "o.jsonl"))) == Estimate(0, 2, 0, 0.0)
-    code, out, _ = said(capsys, "run", bench, "--outputs", tmp_path / "o.jsonl", "--dry-run")
+    code, out, _ = result_of(capsys, "run", bench, "--outputs", tmp_path / "o.jsonl", "--dry-run")
     assert code == 0
     assert out.splitlines()[-1] == "outputs   1 recorded; no model under test is called"
 
 
 def test_freeform_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bench without criteria says so before it is run; the default judge has nothing to judge."""
-    out = said(capsys, "validate", write(tmp_path, HEAD + CASES))[1]
+    out = result_of(capsys, "validate", write(tmp_path, HEAD + CASES))[1]
     assert "mode      freeform: outputs are shown, nothing is checked" in out
     assert "judge" not in out
 
@@ -97,7 +97,7 @@ def test_options_that_do_not_fit(
     bench: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     """An option of another kind, or with a value that is none, is a usage error."""
-    code, _, err = said(capsys, "run", bench, "--dry-run", *arguments)
+    code, _, err = result_of(capsys, "run", bench, "--dry-run", *arguments)
     assert code == 2
     assert words in err
 
@@ -105,14 +105,14 @@ def test_options_that_do_not_fit(
 def test_options_of_cases_are_refused_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Turns and queries have no recorded outputs, no judge and no validators."""
     turns = write(tmp_path, '{"threadId": "t", "message": "ok"}\n', "turns.jsonl")
-    code, _, err = said(capsys, "run", turns, "--dry-run", "--judge", "x")
+    code, _, err = result_of(capsys, "run", turns, "--dry-run", "--judge", "x")
     assert code == 2
     assert "--judge is for cases, and this file describes turns" in err
 
 
 def test_init_writes_a_bench_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The packaged bench, its validators and the freeform comparison are good as they are."""
-    code, out, _ = said(capsys, "init", tmp_path / "new", "--kind", "cases")
+    code, out, _ = result_of(capsys, "init", tmp_path / "new", "--kind", "cases")
     assert code == 0
     assert [Path(line).name for line in out.splitlines()] == [
         "bench.config.yaml",
@@ -120,17 +120,17 @@ def test_init_writes_a_bench_that_is_valid(tmp_path: Path, capsys: pytest.Captur
         "freeform.yaml",
         "prompts.yaml",
     ]
-    assert said(capsys, "validate", tmp_path / "new" / "bench.config.yaml")[0] == 0
-    assert said(capsys, "validate", tmp_path / "new" / "freeform.yaml")[0] == 0
-    assert said(capsys, "validate", tmp_path / "new" / "prompts.yaml")[0] == 0
-    again = said(capsys, "init", tmp_path / "new", "--kind", "cases")
+    assert result_of(capsys, "validate", tmp_path / "new" / "bench.config.yaml")[0] == 0
+    assert result_of(capsys, "validate", tmp_path / "new" / "freeform.yaml")[0] == 0
+    assert result_of(capsys, "validate", tmp_path / "new" / "prompts.yaml")[0] == 0
+    again = result_of(capsys, "init", tmp_path / "new", "--kind", "cases")
     assert again[0] == 2
     assert "exists already" in again[2]
 
 
 def test_init_names_the_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`-o` names the file to run; the others go beside it."""
-    code, out, _ = said(capsys, "init", "--kind", "cases", "-o", tmp_path / "sub" / "mine.yaml")
+    code, out, _ = result_of(capsys, "init", "--kind", "cases", "-o", tmp_path / "sub" / "mine.yaml")
     assert code == 0
     assert [Path(line).name for line in out.splitlines()] == [
         "mine.yaml",
@@ -161,7 +161,7 @@ config: {judge_model: nobody/knows}
 test_cases: [{input: Hi}]
 """,
     )
-    code, out, _ = said(capsys, "models", path, "--json")
+    code, out, _ = result_of(capsys, "models", path, "--json")
     found = hold("models", out)["models"]
     assert code == 0
     assert [(each["model"], each["role"], each["provider"]) for each in found] == [
@@ -177,8 +177,8 @@ test_cases: [{input: Hi}]
     assert found[0]["price"]["completion_per_million"] > 0
     assert found[1]["price"] == {"prompt_per_million": 1, "completion_per_million": 2}
     assert found[2]["price"] is None
-    lines = said(capsys, "models", "--config", path, "-p", "openai")[1].splitlines()
+    lines = result_of(capsys, "models", "--config", path, "-p", "openai")[1].splitlines()
     assert [line.split("  ")[0] for line in lines] == ["MODEL", "openai/gpt-4o"]
     assert "OPENAI_API_KEY not set" in lines[1]
     assert "kept-for-me" not in out
-    assert said(capsys, "models")[0] == 2
+    assert result_of(capsys, "models")[0] == 2

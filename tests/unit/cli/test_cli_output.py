@@ -108,17 +108,17 @@ def test_full_standard_output_is_one_line(
         with named_stdout():
             code = command()
         full.flush()
-    told = capsys.readouterr().err.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert code in {2, 3}
-    assert told[0].lower().startswith("error: ")
+    assert lines[0].lower().startswith("error: ")
     if code == 3:
-        assert told == [told[0]]
-        assert told[0].endswith("standard output: No space left on device")
+        assert lines == [lines[0]]
+        assert lines[0].endswith("standard output: No space left on device")
 
 
 @needs_full
 def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told beside the data is lost without a word, and the command goes on."""
+    """What is printed beside the data is lost without a word, and the command goes on."""
     with os.fdopen(os.open(FULL, os.O_WRONLY), "w") as full:
         monkeypatch.setattr(sys, "stderr", full)
         Output(GlobalOptions()).warn("careful")

@@ -25,7 +25,7 @@ test_cases:
 """
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+def result_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """Runs a command: exit code, stdout, stderr."""
     code = run([str(each) for each in arguments])
     captured = capsys.readouterr()
@@ -35,7 +35,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[in
 def test_validate_lists_every_problem_of_a_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Keys, values, ids, prompts, functions, schema and checks: one line each, with how to fix it."""
     write(tmp_path, "def is_x(output):\n    return True\n", "v.py")
-    code, out, err = said(capsys, "validate", write(tmp_path, BROKEN))
+    code, out, err = result_of(capsys, "validate", write(tmp_path, BROKEN))
     assert (code, out) == (2, "")
     lines = err.replace(f"{tmp_path}/bench.config.yaml", "b").splitlines()
     assert lines[0].endswith("error: 12 problems"), err
@@ -56,7 +56,7 @@ def test_validate_lists_every_problem_of_a_bench(tmp_path: Path, capsys: pytest.
 
 def test_a_run_names_the_first_problem_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`run` ends at the first problem, with its hint, and says how many more that place has."""
-    code, _, err = said(capsys, "run", write(tmp_path, HEAD + "test_cases: [{input: 5, idd: 1}]\n"))
+    code, _, err = result_of(capsys, "run", write(tmp_path, HEAD + "test_cases: [{input: 5, idd: 1}]\n"))
     assert code == 2
     assert "test_cases[0].idd: unknown key (and 1 more problem)" in err
     assert "hint: did you mean 'id'?" in err
@@ -66,14 +66,14 @@ def test_equal_problems_share_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Of turns and queries too: the first in full, of the others the lines."""
     bad = '{"threadId": "t", "message": "x", "role": "bot"}\n'
     turns = write(tmp_path, bad + '{"threadId": "t", "message": "ok"}\n' + bad * 5 + "x\n", "turns.jsonl")
-    err = said(capsys, "validate", turns)[2]
+    err = result_of(capsys, "validate", turns)[2]
     assert "error: 7 problems\n" in err
     assert f"{turns}:1: role: unknown value 'bot' (and 5 more: lines 3, 4, 5, …); one of: " in err
     assert f"{turns}:8: not a JSON object" in err
     query = '{"id": "Q-%d", "qury": "x", "category": "sla", "is_oos": false, "expected_docs": [], %s}\n'
     lists = '"must_contain": [], "must_not_contain": []'
     queries = write(tmp_path, "".join(query % (at, lists) for at in (1, 2, 2)) + "{\n", "queries.jsonl")
-    err = said(capsys, "validate", queries)[2]
+    err = result_of(capsys, "validate", queries)[2]
     assert f"{queries}:1 (Q-1): query: is missing (and 2 more: lines 2, 3); this key is required" in err
     assert f"{queries}:4: not valid JSON" in err
 
@@ -84,13 +84,13 @@ def test_recorded_outputs_are_checked_to_their_end(
     """Each line of recorded outputs that is wrong is listed by a dry run."""
     bench = write(tmp_path, HEAD + "test_cases: [{input: Hi, id: a}]\n")
     lines = '{"case": "a", "model": "m"}\nx\n{"case": "b", "model": "m", "output": ""}\n'
-    err = said(capsys, "run", bench, "--dry-run", "--outputs", write(tmp_path, lines, "o.jsonl"))[2]
+    err = result_of(capsys, "run", bench, "--dry-run", "--outputs", write(tmp_path, lines, "o.jsonl"))[2]
     assert "error: 3 problems" in err
     assert [line.split(":")[1] for line in err.splitlines() if "o.jsonl:" in line] == ["1", "2", "3"]
 
 
 def test_a_dry_run_prices_judges_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What judges and checks cost at most is told beside the models; a price that is not known is named."""
+    """What judges and checks cost at most stands beside the models; a price that is not known is named."""
     prices = "{prices: {prompt_per_million: 1000, completion_per_million: 2000}}"
     bench = write(
         tmp_path,
@@ -98,14 +98,14 @@ def test_a_dry_run_prices_judges_and_checks(tmp_path: Path, capsys: pytest.Captu
         "test_cases: [{input: Hi, expected: {a: 1}, "
         "checks: [{similar: Ho, model: e, at_least: 0.5}, {rubric: kind, model: r, at_least: 1}]}]\n",
     )
-    out = said(capsys, "run", bench, "--dry-run")[1]
+    out = result_of(capsys, "run", bench, "--dry-run")[1]
     assert out.splitlines()[-1].startswith("cost      about $0.00"), out
     assert "judge at most $0.1" in out
     assert "checks not counted" in out
-    estimate = json.loads(said(capsys, "run", bench, "--dry-run", "--json")[1])["estimate"]
+    estimate = json.loads(result_of(capsys, "run", bench, "--dry-run", "--json")[1])["estimate"]
     assert estimate["judge_cost_usd"] > 0
     assert estimate["check_cost_usd"] is None
-    out = said(capsys, "run", bench, "--dry-run", "--price", "1/1")[1]
+    out = result_of(capsys, "run", bench, "--dry-run", "--price", "1/1")[1]
     assert "checks not counted" in out
 
 
@@ -121,14 +121,14 @@ def test_variables_that_calls_will_lack_are_warned_of(
         'model_configs: {mine: {headers: {X-Secret: "env:MY_SECRET"}}}\n'
         'test_cases: [{input: "Hi {{ you }}"}]\n',
     )
-    err = said(capsys, "run", bench, "--dry-run")[2]
+    err = result_of(capsys, "run", bench, "--dry-run")[2]
     assert "OPENAI_API_KEY is not set here: calls of openai/gpt-4o, openai/o3 fail unless" in err
     assert "calls of mine fail unless the workers may send it: MY_SECRET is not sent by workers" in err
     assert "{{ }} is sent as it is: only prompts are templates" in err
     monkeypatch.setenv("OPENAI_API_KEY", "kept-for-me")
     monkeypatch.setenv("MY_SECRET", "kept-too")
     monkeypatch.setenv("PROCTOR_KEY_VARIABLES", "MY_SECRET")
-    err = said(capsys, "run", bench, "--dry-run")[2]
+    err = result_of(capsys, "run", bench, "--dry-run")[2]
     assert "OPENAI_API_KEY" not in err
     assert "MY_SECRET" not in err
     assert "kept" not in err
@@ -143,7 +143,7 @@ def test_variables_of_requests_are_warned_of(
     query = '{"id": "Q-1", "query": "{{ x }}", "category": "sla", "is_oos": false, "expected_docs": [], '
     file = write(tmp_path, query + '"must_contain": [], "must_not_contain": []}\n', "q.jsonl")
     options = ["--header", "X-Tenant=a-$TENANT", "--bearer-env", "MY_BEARER_TOKEN"]
-    code, _, err = said(capsys, "run", file, *options)
+    code, _, err = result_of(capsys, "run", file, *options)
     assert code == 3
     assert "requests fail unless the workers may send it: TENANT is not sent by workers" in err
     assert "MY_BEARER_TOKEN is not set here: requests fail unless the workers have it" in err
@@ -156,10 +156,10 @@ def test_a_report_that_cannot_be_written_is_refused(
 ) -> None:
     """A place beside which nothing can be written is refused before the run, whatever its own rights are."""
     bench = write(tmp_path, HEAD + "test_cases: [{input: Hi}]\n")
-    code, _, err = said(capsys, "run", bench, "-o", Path("/proc/self/report.md"))
+    code, _, err = result_of(capsys, "run", bench, "-o", Path("/proc/self/report.md"))
     assert code == 2
     assert "/proc/self/report.md: cannot be written: " in err
-    code, _, err = said(capsys, "run", bench, "-o", tmp_path / f"{'x' * 250}.md")
+    code, _, err = result_of(capsys, "run", bench, "-o", tmp_path / f"{'x' * 250}.md")
     assert code == 2
     assert "File name too long" in err
 

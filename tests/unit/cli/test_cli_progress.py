@@ -37,7 +37,7 @@ def progress(**changes: object) -> Progress:
 
 
 def test_time_left() -> None:
-    """The time left follows from the rate of late, and is not told while nobody knows it."""
+    """The time left follows from the rate of late, and is not shown while it is unknown."""
     assert ("left", "1.3 s") in figures(progress())
     assert "left" not in dict(figures(progress(rate_s=None)))
     assert "left" not in dict(figures(progress(rate_s=0.0)))

@@ -23,7 +23,7 @@ from worker.command_line import read_options
 
 
 def test_worker_command_says_everything() -> None:
-    """The supervisor is told kinds, processes and items in flight, also those that are defaults."""
+    """The supervisor gets kinds, processes and items in flight, also those that are defaults."""
     settings = Settings.from_environment({"PROCTOR_PROCESSES": "3", "PROCTOR_IN_FLIGHT": "7"})
     command = worker_command(settings, kinds=[TURNS], burst=True)
     assert command[:4] == [sys.executable, "-P", "-m", "worker"]
@@ -134,6 +134,6 @@ def test_second_ctrl_c_of_up_gives_items_back(capfd: pytest.CaptureFixture[str])
         reader.join(5)
         assert child.process.stdout is not None
         child.process.stdout.close()
-    told = capfd.readouterr().err
-    assert "workers | gives back" in told
-    assert "running items go back to the queue" in told
+    printed = capfd.readouterr().err
+    assert "workers | gives back" in printed
+    assert "running items go back to the queue" in printed

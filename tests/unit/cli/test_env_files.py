@@ -84,21 +84,22 @@ def test_commands_read_it(folder: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
     environment = {**environment, "PYTHONPATH": str(ROOT)}
 
-    def said(*words: str, module: str = "producer") -> str:
+    def stdout_of(*words: str, module: str = "producer") -> str:
         """Stdout of a command in a process of its own."""
         command = [sys.executable, "-P", "-m", module, *words]
         done = call(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
         assert "kept" not in done.stdout + done.stderr
         return done.stdout
 
-    rows = {row["name"]: row for row in json.loads(said("config", "show", "--json"))["settings"]}
+    rows = {row["name"]: row for row in json.loads(stdout_of("config", "show", "--json"))["settings"]}
     assert (rows["grace_s"]["value"], rows["grace_s"]["origin"]) == (7.0, ".env")
     rows = {
-        row["name"]: row for row in json.loads(said("config", "--json", "--env-file", "none"))["settings"]
+        row["name"]: row
+        for row in json.loads(stdout_of("config", "--json", "--env-file", "none"))["settings"]
     }
     assert rows["grace_s"]["origin"] == "default"
-    assert json.loads(said("models", str(bench), "--json"))["models"][0]["key_present"]
-    assert json.loads(said("models", "--json", module="producer.bench"))["models"][0]["key_present"]
+    assert json.loads(stdout_of("models", str(bench), "--json"))["models"][0]["key_present"]
+    assert json.loads(stdout_of("models", "--json", module="producer.bench"))["models"][0]["key_present"]
 
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from tests.support.benches import CASES, HEAD, write
 
 
 @pytest.mark.parametrize(
-    ("said", "means"),
+    ("words", "means"),
     [
         ("run", "run --config bench.config.yaml"),
         ("run --config bench.config.yaml --verbose", "run --config bench.config.yaml --verbose"),
@@ -44,9 +44,9 @@ from tests.support.benches import CASES, HEAD, write
         ("--version", "--version"),
     ],
 )
-def test_words_are_translated(said: str, means: str) -> None:
+def test_words_are_translated(words: str, means: str) -> None:
     """Each documented command line becomes one of Proctor's."""
-    assert translated(said.split()) == means.split()
+    assert translated(words.split()) == means.split()
 
 
 def options(name: str) -> Iterator[tuple[str, str, bool]]:

@@ -199,7 +199,7 @@ def test_a_file_that_is_no_turns_file_is_named(content: bytes, what: str) -> Non
 
 
 def test_several_problems_of_a_line_are_counted() -> None:
-    """The first problem is told in full, the others are counted."""
+    """The first problem is reported in full, the others are counted."""
     with pytest.raises(InputError, match=r"\(and 3 more problems in this line\)$"):
         read(b'{"thread": "t", "role": "bot"}')
 

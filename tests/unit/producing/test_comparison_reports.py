@@ -45,7 +45,7 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "sentence"),
     [
         (None, None, "The reports do not say how the runs were configured"),
         ({"temperature": 0.1}, {"temperature": 0.1}, "No setting differs: what changed is chance"),
@@ -62,11 +62,11 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
         ),
     ],
 )
-def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, told: str) -> None:
+def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, sentence: str) -> None:
     """Settings by their names; long ones by their lines; what reports do not contain is not claimed."""
     lines = [[case_line(1, "yes", is_good=is_good)] for is_good in (True, False)]
     with comparison(*lines, configurations=(before, after)) as contents:
-        assert told in contents.differences()
+        assert sentence in contents.differences()
     with comparison(lines[0], lines[0], configurations=({}, {})) as contents:
         assert contents.differences() == "No setting differs."
 

@@ -1,4 +1,4 @@
-"""The kind of a file is told by its content; kinds that this version does not run are refused by name."""
+"""The kind of a file follows from its content; kinds that this version does not run are refused by name."""
 
 import io
 from dataclasses import replace

@@ -115,10 +115,10 @@ def test_a_wrong_format_is_reported_before_anything_is_started(
     report = tmp_path / "report.xml"
     for more in ((), ("--dry-run",)):
         assert run(["run", str(turns), "-o", str(report), *more]) == 2
-        told = capsys.readouterr()
-        assert told.err.splitlines()[0] == f"error: {report}: turns cannot be written as junit"
-        assert told.err.splitlines()[1].startswith("hint: one of jsonl, json, csv, md")
-        assert "traces" not in told.err
+        printed = capsys.readouterr()
+        assert printed.err.splitlines()[0] == f"error: {report}: turns cannot be written as junit"
+        assert printed.err.splitlines()[1].startswith("hint: one of jsonl, json, csv, md")
+        assert "traces" not in printed.err
     assert not (tmp_path / "data").exists()
     with pytest.raises(UsageError):
         check_formats([ReportFile("md", report), ReportFile("junit", report)], TURNS)

@@ -143,8 +143,8 @@ def test_hostile_text_stays_text() -> None:
     root = read_junit(out.getvalue())
     [test], [failure] = root.iter("testcase"), root.iter("failure")
     safe = f"{UNKNOWN}{UNKNOWN}[31m]]><b>&amp;\"'{UNKNOWN}\u2028{UNKNOWN}\r\n\U0001f600"
-    told = (root[0].attrib["name"], test.attrib["name"], test.attrib["classname"])
-    assert told == (safe, safe, safe)
+    written = (root[0].attrib["name"], test.attrib["name"], test.attrib["classname"])
+    assert written == (safe, safe, safe)
     assert (failure.attrib["message"], failure.attrib["type"], failure.text) == (safe, safe, safe)
 
 
@@ -152,10 +152,10 @@ def test_hostile_text_stays_text() -> None:
 def test_every_text_comes_back(text: str) -> None:
     """Whatever it says, a parser reads it; what XML can hold comes back as it was."""
     root = ET.fromstring(xml_of(JunitTest("c", text, "error", 0, "t", text, text)))  # noqa: S314 - our own file
-    told = (root.attrib["name"], root[0].attrib["message"], root[0].text or "")
-    assert all(len(each) == len(text) for each in told)
-    assert set(told) == {
-        "".join(new if new == UNKNOWN else old for new, old in zip(told[0], text, strict=True))
+    written = (root.attrib["name"], root[0].attrib["message"], root[0].text or "")
+    assert all(len(each) == len(text) for each in written)
+    assert set(written) == {
+        "".join(new if new == UNKNOWN else old for new, old in zip(written[0], text, strict=True))
     }
 
 

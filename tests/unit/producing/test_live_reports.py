@@ -103,7 +103,7 @@ def test_traces_of_all_phases_keep_the_order_of_the_flow() -> None:
     assert [event for event in events if event["phase"] == "breakpoint"] == plain
 
 
-@pytest.mark.parametrize("write", [summary_text, lambda told: written("md", ROWS) if told else ""])
+@pytest.mark.parametrize("write", [summary_text, lambda summary: written("md", ROWS) if summary else ""])
 def test_people_read_what_it_cost(write: Any) -> None:
     """Summary and Markdown name calls made and avoided, and what is not known of the cost."""
     text = write(document(ROWS))

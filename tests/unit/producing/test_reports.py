@@ -108,8 +108,8 @@ def test_json_lines_have_the_agreed_envelope(rows: list[TurnRow]) -> None:
     assert found[1]["result"]["decision"] is None
 
 
-def said(rows: list[TurnRow], *messages: str) -> list[TurnRow]:
-    """The same rows with what was said in them, as the store reads them for reports."""
+def with_messages(rows: list[TurnRow], *messages: str) -> list[TurnRow]:
+    """The same rows with their messages, as the store reads them for reports."""
     return [
         row._replace(payload=json.dumps(turn(message)).encode())
         for row, message in zip(rows, messages, strict=True)
@@ -119,17 +119,17 @@ def said(rows: list[TurnRow], *messages: str) -> list[TurnRow]:
 def test_reports_show_what_was_said(rows: list[TurnRow]) -> None:
     """Every format has the message of each turn, also of those in error and those never decided."""
     messages = ["Rome?", "Ça va\u2009?", "boom", "never"]
-    told = said(rows, *messages)
-    lines = [json.loads(line) for line in written("jsonl", told).splitlines()]
+    shown = with_messages(rows, *messages)
+    lines = [json.loads(line) for line in written("jsonl", shown).splitlines()]
     assert all(list(line) == [*ENVELOPE, "message"] for line in lines)
     assert [line["message"] for line in lines] == messages
-    header, *cells = csv.reader(io.StringIO(written("csv", told).decode()))
+    header, *cells = csv.reader(io.StringIO(written("csv", shown).decode()))
     assert header[-1] == "message"
     assert [line[-1] for line in cells] == messages
-    text = written("md", told).decode()
+    text = written("md", shown).decode()
     assert text.count("| Rome? |") == 1
     assert text.count("| boom |") == 2
-    page = written("html", told).decode()
+    page = written("html", shown).decode()
     assert page.count(">Rome?</p>") == 1
     assert page.count(">never</p>") == 1
 
@@ -145,14 +145,14 @@ def test_reports_without_text_have_none_of_it(rows: list[TurnRow]) -> None:
 def test_withheld_messages_are_named_by_their_length(rows: list[TurnRow]) -> None:
     """With `--no-text` every format says how long a message was, and has no word of it."""
     messages = ["x" * 84, "Ça va\u2009?", "boom", "never"]
-    told = [without_text(row) for row in said(rows, *messages)]
-    lines = [json.loads(line) for line in written("jsonl", told).splitlines()]
+    shown = [without_text(row) for row in with_messages(rows, *messages)]
+    lines = [json.loads(line) for line in written("jsonl", shown).splitlines()]
     assert all(list(line) == [*ENVELOPE, "message_chars"] for line in lines)
     assert [line["message_chars"] for line in lines] == [84, 7, 4, 5]
-    header, *cells = csv.reader(io.StringIO(written("csv", told).decode()))
+    header, *cells = csv.reader(io.StringIO(written("csv", shown).decode()))
     assert header[-1] == "message"
     assert [line[-1] for line in cells] == [f"text withheld, {len(text)} characters" for text in messages]
-    texts = [written(form, told).decode() for form in ("md", "html", "jsonl", "csv")]
+    texts = [written(form, shown).decode() for form in ("md", "html", "jsonl", "csv")]
     assert texts[0].count("text withheld, 84 characters") == 1
     assert texts[1].count("text withheld, 84 characters") >= 1
     assert not any(word in text for text in texts for word in ("xxxx", "Ça va", "never decided it", "boom"))
@@ -169,17 +169,17 @@ def test_markdown_begins_with_the_verdict(rows: list[TurnRow]) -> None:
 def test_long_and_hostile_messages_do_no_harm(rows: list[TurnRow]) -> None:
     """A message is cut after 2,000 characters, stays one cell, and is nothing but text."""
     long = "\u20ac" * 20_000
-    told = said(rows, HOSTILE, long, "\\u003c\u2028", "=1")
-    lines = [json.loads(line)["message"] for line in written("jsonl", told).splitlines()]
+    shown = with_messages(rows, HOSTILE, long, "\\u003c\u2028", "=1")
+    lines = [json.loads(line)["message"] for line in written("jsonl", shown).splitlines()]
     assert lines[0] == HOSTILE
     assert lines[1] == long[:1_999] + "…"
-    cells = [line[-1] for line in csv.reader(io.StringIO(written("csv", told).decode()))]
+    cells = [line[-1] for line in csv.reader(io.StringIO(written("csv", shown).decode()))]
     assert cells[1].startswith("'=cmd")
     assert cells[4] == "'=1"
-    text = written("md", told).decode()
+    text = written("md", shown).decode()
     assert "<script>" not in text
     assert max(map(len, text.splitlines())) < 600
-    page = written("html", told).decode()
+    page = written("html", shown).decode()
     assert "<script>|" not in page
     assert 1_000 <= page.count("\u20ac") <= 2_000
 

@@ -46,9 +46,9 @@ def with_input(rows: list[TurnRow], *turns: dict[str, Any]) -> list[TurnRow]:
     """Rows with their lines of the input, as the store reads them for reports."""
     return [
         row._replace(
-            payload=json.dumps({"threadId": "boats", "message": f"text {row.index}", **said}).encode()
+            payload=json.dumps({"threadId": "boats", "message": f"text {row.index}", **sent}).encode()
         )
-        for row, said in zip(rows, turns, strict=True)
+        for row, sent in zip(rows, turns, strict=True)
     ]
 
 
@@ -85,12 +85,12 @@ def threads(text: str) -> list[str]:
 
 def decided(policy: RunPolicy, *turns: dict[str, Any], state: bytes = b"", first: int = 0) -> list[TurnRow]:
     """Rows of one thread with their input."""
-    said = [{"threadId": "boats", "message": f"text {at}", **each} for at, each in enumerate(turns)]
-    batches = [batch(said, policy, first)]
+    sent = [{"threadId": "boats", "message": f"text {at}", **each} for at, each in enumerate(turns)]
+    batches = [batch(sent, policy, first)]
     [block] = decide_thread(thread="boats", state=state, batches=batches, known={}).blocks
     lines = expand(block.codes, block.lines)
     return [
-        TurnRow(first + at, code, line, 1_000, 1_004, 1, json.dumps(said[at]).encode())
+        TurnRow(first + at, code, line, 1_000, 1_004, 1, json.dumps(sent[at]).encode())
         for at, (code, line) in enumerate(zip(block.codes, lines, strict=True))
     ]
 
@@ -143,12 +143,12 @@ def test_threads_with_the_most_freezes_come_first(tmp_path: Path) -> None:
 
 
 def test_a_thread_is_drawn_by_height_and_described_in_words(tmp_path: Path) -> None:
-    """Each decision has a height and a weight of its own, freezes are shaded, and all of it is said."""
+    """Each decision has a height and a weight of its own, freezes are shaded, all is described."""
     levels = ((0.1, 3, 0), (0.9, 2, 1), (0.9, 1, 1), (0.2, 4, 0))
     points = [Point(level, strength, bool(frozen)) for level, strength, frozen in levels]
     heights = dict(re.findall(r'class="(d-\w+)"[^>]* height="(\d+)"', strip(points)))
     assert heights == {"d-must": "14", "d-should": "9", "d-skip": "4", "d-error": "14", "d-cold": "2"}
-    drawn = chart(points, "told")
+    drawn = chart(points, "described")
     assert re.findall(r'class="zone" x="(\d+)" y="0" width="(\d+)"', drawn) == [("187", "627")]
     text = page(tmp_path, conversation("boats"))
     assert 'aria-label="Affect and decisions of the thread: 7 turns, 1 must' in text
@@ -199,10 +199,10 @@ def test_every_turn_has_a_row(tmp_path: Path) -> None:
 
 def test_messages_stand_beside_their_decisions(tmp_path: Path) -> None:
     """Text, role, time and affect of a turn; one that was never decided has its thread and its text too."""
-    said = [
+    sent = [
         {"role": role, "ts": f"2026-03-02T09:0{at}:00Z"} for at, role in enumerate(["user", "assistant"] * 4)
     ]
-    rows = articles(page(tmp_path, with_input(conversation("boats"), *said)))
+    rows = articles(page(tmp_path, with_input(conversation("boats"), *sent)))
     assert list(rows) == [f"turn-{at}" for at in (0, 1, 2, 3, 4, 5, 6, 7)]
     assert read(rows["turn-0"]).startswith("1 must · 3 should · 2 skip · 1 not decided · 3 frozen · 1 failed")
     assert 'title="affect 0.10, settled, overwhelm"' in rows["turn-0"]

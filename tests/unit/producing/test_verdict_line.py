@@ -47,7 +47,7 @@ def test_each_kind_has_a_verdict_and_a_next_command(kind: Kind) -> None:
 def test_states_have_marks_of_their_own(
     changes: Mapping[str, object], mark: str, command: tuple[str, ...]
 ) -> None:
-    """What goes on, what was cut short and what failed are told apart without colours."""
+    """What goes on, what was cut short and what failed differ without colours."""
     found = document(CASES, run_id="r", **changes)
     assert verdict_of(found).mark == mark
     assert next_command(found) == command

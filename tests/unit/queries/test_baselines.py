@@ -110,7 +110,7 @@ def test_unknown_keys_are_kept() -> None:
 
 @pytest.mark.parametrize("key", ["mustContain", "must_contains", "should-contain", "oos_signals_decline"])
 def test_a_key_near_a_known_one_is_kept_with_a_warning(key: str) -> None:
-    """What is probably a slip is said, not refused."""
+    """What is probably a slip is a warning, not an error."""
     found = read([{**baseline(), key: []}])
     assert key in found.queries[0]
     assert all("did you mean" in warning and key in warning for warning in found.warnings)
@@ -158,7 +158,7 @@ def test_wrong_types_and_values_are_refused(changes: dict[str, Any], words: str)
 
 
 def test_several_problems_of_a_query_are_counted() -> None:
-    """The first is told, and that there are more."""
+    """The first is reported, and that there are more."""
     assert "(and 1 more problem in this query)" in refusal([baseline(is_oos="no", must_contain="x")])
 
 

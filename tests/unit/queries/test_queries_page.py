@@ -80,7 +80,7 @@ def card(text: str, name: str) -> str:
         words(each).partition(" ")[0]: words(each)
         for each in re.findall(r'<li class="metric">.*?</li>', text, re.DOTALL)
     }
-    return next(told for told in cards.values() if told.startswith(name))
+    return next(card_text for card_text in cards.values() if card_text.startswith(name))
 
 
 def test_filters_show_the_queries_that_the_document_lists(tmp_path: Path) -> None:
@@ -281,9 +281,9 @@ def test_sources_are_readable(tmp_path: Path) -> None:
     [row] = details(page(tmp_path, query_rows([query_result(baseline("Q-1"), Reply(response, 5, 200))])))
     closed, body = row.split('<div class="body">')
     assert '<span class="src"><span dir="auto">LCL guide, Cut-off</span></span>' in closed
-    told = words(body)
-    assert "1 cited LCL guide Cut-off · BK-02 · score 0.91 4 working days before." in told
-    assert "Retrieved, not cited Tariffs CU-01" in told
+    card_text = words(body)
+    assert "1 cited LCL guide Cut-off · BK-02 · score 0.91 4 working days before." in card_text
+    assert "Retrieved, not cited Tariffs CU-01" in card_text
     assert "href" not in row, "addresses of hostile replies are text"
 
 

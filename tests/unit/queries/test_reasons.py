@@ -47,7 +47,7 @@ def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_failure_without_a_reply_has_no_status() -> None:
-    """Nothing is shown where there was none, and a status that the text names is not said twice."""
+    """Nothing is shown where there was none, and a status that the text names is not written twice."""
     lost = Reply(None, 5, 0, "Timeout after 30s", REFUSED.failure)
     assert "status" not in json.loads(row_of(lost).line)["error"]
     assert "HTTP" not in table_rows([row_of(lost)])[0][-1]
@@ -97,5 +97,5 @@ def test_a_dry_run_counts_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureF
     assert run(["run", str(path), "--first", "4", "-k", "query", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["counts"]["total"] == 4
     assert run(["run", "--help"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "(booking, customs, carrier, sla, edge_case, or your own)" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "(booking, customs, carrier, sla, edge_case, or your own)" in printed

@@ -170,13 +170,13 @@ def test_queries_without_chunks_are_distinguished_from_missing_citations() -> No
 
 
 def test_answers_that_needed_no_keyword_are_counted() -> None:
-    """A vacuous pass is said."""
+    """A vacuous pass is marked."""
     lines = section(report(one_of_each()), "must_contain Failures")
     assert lines[0] == "In-scope queries that require no keyword, and so count as deflected: 1."
 
 
 def test_sections_without_rows_say_none() -> None:
-    """Nothing found is told from not looked at."""
+    """Nothing found differs from not looked at."""
     text = report([answered("Q-01")])
     for title in ("must_contain Failures", "Hallucination Detections", "OOS Handling Failures"):
         assert section(text, title) == ["None"]

@@ -101,7 +101,7 @@ def test_the_doubt_is_said_and_only_where_there_is_one() -> None:
 
 
 def test_failed_gates_are_named() -> None:
-    """A gate that failed is the verdict where no target was missed, and it is said which."""
+    """A gate that failed is the verdict where no target was missed, and it is named."""
     rows = query_rows(MIXED)
     info, totals = queries_run(2), totals_of(queries_run(2).kind)
     totals.add(rows)

@@ -62,7 +62,7 @@ def test_what_cannot_be_meant_is_refused_at_its_place(wrong: dict[str, Any], pla
 def test_a_case_is_freeform_when_nothing_is_said_about_the_answer(
     keys: dict[str, Any], *, is_freeform: bool, can_fail: bool
 ) -> None:
-    """Null is absent, an empty object is not, and a reference is said but decides nothing."""
+    """Null is absent, an empty object is not, and a reference is stored but decides nothing."""
     case = Case.model_validate({"input": "x", **keys})
     assert (case.is_freeform, case.can_fail) == (is_freeform, can_fail)
 

@@ -47,7 +47,7 @@ def test_a_message_names_what_failed() -> None:
 
 
 def test_a_case_with_only_checks_is_not_freeform() -> None:
-    """Something is said about the answer; only a case without stage and check is freeform."""
+    """Something is required of the answer; only a case without stage and check is freeform."""
     assert not validate({"checks": [PARIS]}, "").freeform
     assert validate({"checks": []}, "").freeform
 

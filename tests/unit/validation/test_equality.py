@@ -1,4 +1,4 @@
-"""Tests the verdict on two JSON values, and how their differences are told."""
+"""Tests the verdict on two JSON values, and how their differences are listed."""
 
 import json
 from copy import deepcopy
@@ -109,24 +109,24 @@ def test_a_changed_field_of_an_item_that_moved_is_reported_as_changed() -> None:
     """Items of short lists are paired, so that old and new value stand side by side."""
     expected = {"items": [{"id": 1, "name": "x", "qty": 2}, {"id": 2, "name": "y", "qty": 2}]}
     actual = {"items": [{"id": 2, "name": "y", "qty": 5}, {"id": 1, "name": "x", "qty": 3}]}
-    told = explain(expected, actual)
-    assert [(entry.path, entry.expected, entry.actual) for entry in told.changed] == [
+    explained = explain(expected, actual)
+    assert [(entry.path, entry.expected, entry.actual) for entry in explained.changed] == [
         (("items", 0, "qty"), 2, 3),
         (("items", 1, "qty"), 2, 5),
     ]
-    assert (told.method, told.note, len(told.entries)) == ("paired", "", 2)
+    assert (explained.method, explained.note, len(explained.entries)) == ("paired", "", 2)
 
 
 def test_each_kind_of_difference_is_reported_with_its_place() -> None:
     """Changed, missing, unexpected and repeated, with JSON pointers, in words and as a document."""
     expected = {"a/b": 1, "kept": 0, "gone": [True], "t": "4", "r": ["x", "x", "y"]}
     actual = {"a/b": 2, "kept": 0, "new": None, "t": 4, "r": ["y", "x"]}
-    told = explain(expected, actual)
-    assert str(told) == (
+    explained = explain(expected, actual)
+    assert str(explained) == (
         '5 differences: /a~1b: expected 1, found 2; /t: expected "4", found 4 (another type); '
         '/gone: missing, expected [true]; /new: unexpected, found null; /r/0: "x" expected twice, found once'
     )
-    document = told.as_document()
+    document = explained.as_document()
     assert document["changed"][1] == {"path": "/t", "expected": "4", "actual": 4, "type_changed": True}
     assert document["missing"] == [{"path": "/gone", "expected": [True]}]
     assert document["unexpected"] == [{"path": "/new", "actual": None}]
@@ -136,18 +136,18 @@ def test_each_kind_of_difference_is_reported_with_its_place() -> None:
 
 @pytest.mark.parametrize("size", [30, 3_000])
 def test_long_lists_are_compared_item_by_item_and_it_says_so(size: int) -> None:
-    """Missing and unexpected items are told as wholes, with a note on how they were found."""
+    """Missing and unexpected items are listed as wholes, with a note on how they were found."""
     expected = [{"id": index, "qty": 1} for index in range(size)]
     actual = deepcopy(expected)[::-1]
     actual[0]["qty"] = actual[1]["qty"] = 2
     actual.append({"id": 5, "qty": 1})
-    told = explain(expected, actual)
-    assert {entry.path for entry in told.missing} == {(size - 1,), (size - 2,)}
-    assert {entry.path for entry in told.unexpected} == {(0,), (1,)}
-    assert [(entry.path, entry.times) for entry in told.repetitions] == [((5,), (1, 2))]
-    assert told.method == ("unpaired" if size == 30 else "walk")
-    assert told.note in str(told)
-    assert told.note
+    explained = explain(expected, actual)
+    assert {entry.path for entry in explained.missing} == {(size - 1,), (size - 2,)}
+    assert {entry.path for entry in explained.unexpected} == {(0,), (1,)}
+    assert [(entry.path, entry.times) for entry in explained.repetitions] == [((5,), (1, 2))]
+    assert explained.method == ("unpaired" if size == 30 else "walk")
+    assert explained.note in str(explained)
+    assert explained.note
 
 
 def test_the_one_different_item_of_a_long_list_is_opened() -> None:
@@ -161,31 +161,31 @@ def test_the_one_different_item_of_a_long_list_is_opened() -> None:
 
 def test_what_deepdiff_takes_for_equal_our_own_walk_explains() -> None:
     """A collision of its hashes leaves no gap in the explanation."""
-    told = explain({"x": [None, 1]}, {"x": ["NONE", 1]})
-    assert (told.method, [entry.kind for entry in told.entries]) == ("walk", ["changed"])
+    explained = explain({"x": [None, 1]}, {"x": ["NONE", 1]})
+    assert (explained.method, [entry.kind for entry in explained.entries]) == ("walk", ["changed"])
 
 
 def test_deepdiff_gets_a_number_of_steps() -> None:
     """Short lists whose pairing takes too many steps together are compared without it, and it says so."""
     items = [{"id": index, "name": f"n{index}", "tags": ["a", str(index)], "qty": 1} for index in range(20)]
     other = [{**item, "qty": 2, "tags": ["b"]} for item in reversed(items)]
-    told = explain(dict.fromkeys("abcd", items), dict.fromkeys("abcd", other))
-    assert told.method == "unpaired"
-    assert len(told.entries) + told.omitted == 4 * 2 * 20
+    explained = explain(dict.fromkeys("abcd", items), dict.fromkeys("abcd", other))
+    assert explained.method == "unpaired"
+    assert len(explained.entries) + explained.omitted == 4 * 2 * 20
 
 
 def test_many_and_long_differences_are_bounded() -> None:
     """Fifty are kept and the others counted; a message names five; long values are cut."""
-    told = explain({}, {f"k{index}": "x" * 10_000 for index in range(200)})
-    assert (len(told.entries), told.omitted) == (differences.MAX_ENTRIES, 150)
-    assert len(str(told)) < 1_500
-    assert "and 195 more" in str(told)
-    assert len(json.dumps(told.as_document())) < 150_000
-    assert told.as_document()["unexpected"][0]["actual"].endswith("(10,002 characters)")
+    explained = explain({}, {f"k{index}": "x" * 10_000 for index in range(200)})
+    assert (len(explained.entries), explained.omitted) == (differences.MAX_ENTRIES, 150)
+    assert len(str(explained)) < 1_500
+    assert "and 195 more" in str(explained)
+    assert len(json.dumps(explained.as_document())) < 150_000
+    assert explained.as_document()["unexpected"][0]["actual"].endswith("(10,002 characters)")
 
 
 def test_deep_documents_are_explained() -> None:
-    """Five hundred levels down, one value is different, and its place is told."""
+    """Five hundred levels down, one value is different, and its place is named."""
     expected: dict[str, Any] = {"v": 1}
     actual: dict[str, Any] = {"v": 2}
     for _ in range(499):

@@ -1,4 +1,4 @@
-"""Tests where JSON is found in what a model said, and what is no JSON however much it looks like it."""
+"""Tests where JSON is found in the output of a model, and what is no JSON however much it looks like it."""
 
 import json
 from time import process_time

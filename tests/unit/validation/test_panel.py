@@ -65,13 +65,13 @@ def test_more_than_half_of_the_whole_panel_decides(
 
 
 def test_a_missing_judge_never_changes_what_is_decided() -> None:
-    """Whatever the missing ones would have said, a panel that decided without them decides the same."""
+    """Whatever the votes of the missing ones, a panel that decided without them decides the same."""
     words = ("PASS", "FAIL", "hm", GONE)
     for replies in product(words, repeat=3):
         if GONE not in replies or (early := tally_of(votes_of(replies)).verdict) is None:
             continue
-        for said in product(words[:3], repeat=3):
-            whole = [said[at] if reply is None else reply for at, reply in enumerate(replies)]
+        for complete in product(words[:3], repeat=3):
+            whole = [complete[at] if reply is None else reply for at, reply in enumerate(replies)]
             late = tally_of(votes_of(whole)).verdict
             assert (early == "pass") == (late == "pass"), (replies, whole)
 

@@ -101,7 +101,7 @@ def test_failed_cases_are_measured_too() -> None:
 
 
 def test_lines_count_in_patterns() -> None:
-    """`^` and `$` match at every line, as with MULTILINE, and the place is told."""
+    """`^` and `$` match at every line, as with MULTILINE, and the place is named."""
     result = validate({"regex_pattern": "^b$"}, "a\nb\nc")
     assert result.stages[0].detail == {"match": "b", "span": [2, 3]}
 
@@ -158,7 +158,7 @@ def test_a_judge_is_asked_only_when_equality_fails() -> None:
 
 
 def test_a_judge_can_let_it_pass() -> None:
-    """PASS passes, is flagged and noted, and what differs is still told."""
+    """PASS passes, is flagged and noted, and the differences are still listed."""
     result = validate({"expected": PARIS}, '{"capital": "Paris"}', judge=lambda *_: "PASS")
     assert (result.status, result.used_fuzzy_match, result.decided_by) == ("passed", True, "fuzzy")
     assert outcomes(result) == "--P-FP"
@@ -169,7 +169,7 @@ def test_a_judge_can_let_it_pass() -> None:
 
 @pytest.mark.parametrize("reply", ["FAIL", "I cannot PASS this", "Passed.", "", "PASS/FAIL", "not PASS"])
 def test_nothing_but_pass_passes(reply: str) -> None:
-    """Any other first word is `failed_fuzzy`, with the reply kept and the differences told."""
+    """Any other first word is `failed_fuzzy`, with the reply kept and the differences listed."""
     result = validate({"expected": PARIS}, '{"capital": "Rome"}', judge=lambda *_: reply)
     assert (result.status, result.used_fuzzy_match, result.decided_by) == ("failed_fuzzy", False, "fuzzy")
     assert result.stages[5].detail["reply"] == reply

@@ -46,7 +46,7 @@ def test_ascii_words_are_scored_as_the_package_scores_them(
 def test_other_letters_are_cut_into_words_by_unicodes_rules(
     prediction: str, reference: str, score: float
 ) -> None:
-    """Texts that the package scores 0 get a score, and it is said whose words were counted."""
+    """Texts that the package scores 0 get a score, and the reason names whose words were counted."""
     result = rouge_l(prediction, reference)
     assert result.fmeasure == pytest.approx(score)
     assert result.tokenizer == "unicode"

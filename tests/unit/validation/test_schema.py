@@ -93,7 +93,7 @@ def test_true_and_the_empty_schema_accept_everything() -> None:
     ],
 )
 def test_an_unusable_schema_is_a_configuration_error(schema: Any, reason: str) -> None:
-    """It is said when the schema is read, with the place inside of it."""
+    """It is reported when the schema is read, with the place inside of it."""
     with pytest.raises(SchemaError, match=reason) as caught:
         SchemaValidator(schema)
     assert isinstance(caught.value, ConfigError)
@@ -205,7 +205,7 @@ def test_what_is_no_json_breaks_every_schema(instance: Any) -> None:
 
 
 def test_errors_are_bounded() -> None:
-    """Ten thousand errors are told as fifty, each short."""
+    """Ten thousand errors are listed as fifty, each short."""
     errors = SchemaValidator({"items": {"type": "string", "maxLength": 2}}).errors(["x" * 9_000] * 10_000)
     assert len(errors) == MAX_PROBLEMS
     assert max(len(error.message) for error in errors) < 400
