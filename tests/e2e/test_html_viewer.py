@@ -92,6 +92,30 @@ def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: st
     is_clean(browser)
 
 
+def test_a_search_has_conditions(browser: Browser, page: str) -> None:
+    """Bounds of numbers, with units, and values of facets hold together with words; others are words."""
+    slow = sum(at * 7 % 101 > 50 for at in range(NUMBER))
+    for query, number in (
+        ("latency>50", slow),
+        ("latency>0.05s", slow),
+        ("latency<=50ms", NUMBER - slow),
+        ("tag:ODD", NUMBER // 2),
+        ("tag:odd case-13 latency>=0", sum("13" in f"{at}"[:2] and at % 2 for at in range(NUMBER))),
+        ("reason:14", NUMBER // 5),
+        ("case>1998", 1),
+        ("price>1", 0),
+        ("outcome:5", 0),
+    ):
+        opened(browser, page)
+        browser.type("[data-q]", query)
+        shown = f"{number:,} of 2,000 cases"
+        eventually(partial(says, browser, SHOWN, shown))
+    opened(browser, page)
+    press(browser, "?")
+    assert "search for words; also latency>2s, show:failed, tag:even" in browser.texts("dialog")[0]
+    is_clean(browser)
+
+
 def number_with(words: str) -> int:
     """How many of the rows have these words in their texts."""
     return sum(words in f"case-{at} What is {at}? answer {at} of model" for at in range(NUMBER))

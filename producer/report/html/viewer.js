@@ -151,6 +151,33 @@
     return marks;
   }
 
+  /* What is searched for: words, and conditions such as latency>2s, cost>0.01 and tag:json, all of which must hold. */
+
+  const HOLDS = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b };
+  const CONDITION = /(?:^|\s)(\w+)(?:([<>]=?)(\d+(?:\.\d+)?)(ms|s)?|:(\S+))(?=\s|$)/g;
+
+  function parse(text) {
+    const conditions = [];
+    const words = text.replace(CONDITION, (token, name, sign, number, unit, value) => {
+      const order = index.orders.indexOf(name), facet = facets.indexOf(name);
+      if (sign && order >= 0) {
+        const bound = Number(number) * (unit === "s" ? 1000 : 1); // times are in milliseconds
+        conditions.push((row) => row[ORDER + order] !== null && HOLDS[sign](row[ORDER + order], bound));
+      } else if (value && facet >= 0) {
+        const fitting = new Set(index.names[facet].flatMap((each, at) => (each.toLowerCase().includes(value) ? [at] : [])));
+        conditions.push((row) => row[FACET + facet].some((each) => fitting.has(each)));
+      } else return token;
+      return "";
+    });
+    return { words: words.trim(), conditions };
+  }
+
+  function examples() {
+    const numbers = ["latency>2s", "cost>0.01", "affect>0.8"].filter((each) => index.orders.includes(each.split(">")[0]));
+    const values = facets.flatMap((facet, at) => index.names[at].filter((name) => /^\S+$/.test(name)).slice(0, 1).map((name) => `${facet}:${name}`));
+    return [...numbers, ...values.slice(0, 2)].flatMap((each, at) => [at ? ", " : "; also ", make("code", {}, each)]);
+  }
+
   /* ---- Filters: every chip counts what it would show beside what else is chosen. */
 
   const chips = all("[data-facet]").map((element) => ({ element, facet: facets.indexOf(element.dataset.facet), value: element.dataset.value }));
@@ -161,7 +188,7 @@
   }
 
   function choose() {
-    const words = get("q").trim().toLowerCase();
+    const { words, conditions } = parse(get("q").trim().toLowerCase());
     if (words !== lastWords) marks = words ? found(words) : null;
     lastWords = words;
     const want = wanted(), active = want.flatMap((each, at) => (each === null ? [] : [at]));
@@ -171,6 +198,7 @@
     for (let at = 0; at < rows.length; at++) {
       if (marks && !marks[at]) continue;
       const row = rows[at];
+      if (!conditions.every((holds) => holds(row))) continue;
       let missing = -1, misses = 0;
       for (const facet of active) if (!row[FACET + facet].includes(want[facet])) { missing = facet; misses++; }
       if (!misses) view.push(at);
@@ -562,6 +590,7 @@
   }
 
   document.documentElement.classList.add("script");
+  for (const each of list ? all("[data-examples]", help) : []) each.append(...examples());
   if (list) {
     for (const each of [...held, ...all(":scope > .group", list), ...first]) each.remove();
     list.append(above, below, nothing);
