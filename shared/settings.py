@@ -196,53 +196,53 @@ class Settings:
     data_dir: Path = field(metadata={"read": _folder})
     """Folder of the embedded server's data, worker heartbeats and logs."""
     redis_url: str | None = _setting(None, _text, mask=mask_password)
-    """The ledger's server; without one, an embedded server is started."""
+    """Redis server of the ledger; without it, an embedded server is started."""
     broker_url: str | None = _setting(None, _text, mask=mask_password)
-    """The broker, if it is not the ledger's server: Redis, Valkey or RabbitMQ."""
+    """Broker, if it is not the server of the ledger: Redis, Valkey or RabbitMQ."""
     env_file: str | None = _setting(None, _text)
-    """File of variables that commands read; `none`: no file; without it, `.env` in the working directory."""
+    """File with variables for commands; `none`: no file; by default `.env` in the working directory."""
     grace_s: float = _setting(25.0, _seconds)
-    """How long a stopping worker lets its running items finish."""
+    """Seconds for which a stopping worker lets its running items finish."""
     results_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
-    """How long a run is kept after its end."""
+    """Seconds for which a run is kept after its end."""
     namespace_ttl_s: int = _setting(30 * DAY_S, _positive_whole)
-    """How long a named namespace's threads are kept after their last commit."""
+    """Seconds for which the threads of a named namespace are kept after their last commit."""
     cache_ttl_s: int = _setting(CACHE_TTL_S, _positive_whole)
-    """How long a model's answer to an identical request is used again."""
+    """Seconds for which a model's answer is reused for identical requests."""
     confirm_calls: int = _setting(1_000, _whole)
-    """Calls of a run, judges and checks included, from which a terminal is asked first; 0: never."""
+    """Number of calls, judges and checks included, from which a terminal asks for confirmation; 0: never."""
     max_backlog_items: int = _setting(5_000_000, _positive_whole)
-    """Unfinished items in the ledger above which `submit` waits."""
+    """Number of unfinished items in the ledger above which `submit` waits."""
     processes: int = field(default_factory=default_processes, metadata={"read": _positive_whole})
-    """Worker processes to start: the cores, at most 4."""
+    """Number of worker processes to start."""
     in_flight: int = _setting(100, _positive_whole)
-    """Items at work at once in one worker process."""
+    """Maximum number of items in flight in one worker process."""
     lease_s: float = _setting(LEASE_S, _lease_seconds)
-    """How long a worker may be silent before others take its work; renewals and repeated wake-ups follow."""
+    """Seconds for which a worker may be silent before others take over; other intervals scale with it."""
     patience_s: float = _setting(60.0, _positive_seconds)
-    """How long running work waits for a Redis that has gone away."""
+    """Seconds for which running work waits for a Redis server that has become unavailable."""
     connect_patience_s: float = _setting(5.0, _positive_seconds)
-    """How long a start waits for a Redis that does not answer."""
+    """Seconds for which commands and workers wait for Redis when they start."""
     embedded_idle_s: float = _setting(15.0, _positive_seconds)
-    """How long an embedded server waits for a client before it stops."""
+    """Seconds without a client after which an embedded server stops."""
     unsafe_validators: bool = _setting(default=False, read=_yes_or_no)
-    """Whether this worker runs validators where their process cannot be locked down."""
+    """Whether this worker runs validators even if their process cannot be sandboxed."""
     key_variables: str | None = _setting(None, _variables)
-    """Variables that may also be sent as keys, beside `*_API_KEY`, `*_TOKEN` and known providers' ones."""
+    """Further variables that may be sent as keys, in addition to `*_API_KEY`, `*_TOKEN` and known ones."""
     allowed_hosts: str | None = _setting(None, _hosts)
-    """The only hosts that this worker calls, such as `api.openai.com, *.example.com`; without it, all."""
+    """The only hosts that this worker may call, such as `api.openai.com, *.example.com`; by default all."""
     block_private: bool = _setting(default=False, read=_yes_or_no)
-    """Whether private and loopback addresses are only called where this worker's own variables name them."""
+    """Whether private and loopback addresses are called only if a variable of this worker names them."""
     trust_env: bool = _setting(default=False, read=_yes_or_no)
-    """Whether this worker calls through the proxies that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name."""
+    """Whether this worker uses the proxies in `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`."""
     log_format: str = _setting("auto", _one_of("auto", "console", "json"))
-    """How workers log: `console`, `json`, or `auto`: console on a terminal, JSON elsewhere."""
+    """Format of worker logs: `console`, `json`, or `auto` for console on a terminal and JSON elsewhere."""
     log_level: str = _setting("info", _one_of("debug", "info", "warning", "error"))
-    """The least level that workers log."""
+    """Minimum level of worker logs."""
     flower_auth: str | None = _setting(None, _login, mask=mask_login)
-    """Flower's login as `USER:PASSWORD`; without one, whoever reaches Flower's port sees it."""
+    """Login of Flower as `USER:PASSWORD`; without it, anyone who can reach its port can use it."""
     notify_secret: str | None = _setting(None, _text, mask=mask_secret)
-    """Signs what `--notify` posts; without one, nothing does."""
+    """Secret that signs what `--notify` posts; without it, nothing is signed."""
     origins: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({}), compare=False, repr=False
     )
