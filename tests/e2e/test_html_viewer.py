@@ -68,6 +68,7 @@ def test_chips_count_what_they_show(browser: Browser, page: str) -> None:
 
 def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: str) -> None:
     """Words in closed cells of rows far away are found, with their signs; labels and tags are not."""
+    opened(browser, page)
     for words, number in (
         ("NEEDLE-1999", "1"),
         ('"quote"', None),
@@ -81,10 +82,9 @@ def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: st
         ("34", f"{number_with('34')}"),  # also in each `&#34;`
         ("7?", f"{number_with('7?')}"),
     ):
-        opened(browser, page)
         browser.type("[data-q]", words)
         shown = "2,000 cases" if number is None else f"{number} of 2,000 cases"
-        eventually(partial(says, browser, SHOWN, shown))
+        eventually(partial(_has_found, browser, words, shown))
     opened(browser, page)
     browser.type("[data-q]", "needle-1999")
     eventually(partial(says, browser, SHOWN, "1 of 2,000 cases"))
@@ -94,6 +94,7 @@ def test_search_finds_what_is_not_drawn_and_no_markup(browser: Browser, page: st
 
 def test_a_search_has_conditions(browser: Browser, page: str) -> None:
     """Bounds of numbers, with units, and values of facets hold together with words; others are words."""
+    opened(browser, page)
     slow = sum(at * 7 % 101 > 50 for at in range(NUMBER))
     for query, number in (
         ("latency>50", slow),
@@ -106,14 +107,18 @@ def test_a_search_has_conditions(browser: Browser, page: str) -> None:
         ("price>1", 0),
         ("outcome:5", 0),
     ):
-        opened(browser, page)
         browser.type("[data-q]", query)
-        shown = f"{number:,} of 2,000 cases"
-        eventually(partial(says, browser, SHOWN, shown))
+        eventually(partial(_has_found, browser, query, f"{number:,} of 2,000 cases"))
     opened(browser, page)
     press(browser, "?")
     assert "search for words; also latency>2s, show:failed, tag:even" in browser.texts("dialog")[0]
     is_clean(browser)
+
+
+def _has_found(browser: Browser, words: str, shown: str) -> None:
+    """Asserts that the page has searched for these words, and what it then shows."""
+    assert browser.evaluate("new URLSearchParams(location.hash.slice(1)).get('q')") == words
+    says(browser, SHOWN, shown)
 
 
 def number_with(words: str) -> int:
