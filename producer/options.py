@@ -14,7 +14,7 @@ from shared.ledger.bounds import FIRST_LAYOUT
 
 if TYPE_CHECKING:
     from producer.load.baselines import Baselines
-    from producer.load.case_load import PlannedRun
+    from producer.load.cases import PlannedRun
 
 
 class CaseItem(NamedTuple):

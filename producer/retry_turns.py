@@ -156,9 +156,9 @@ def _plan(
     for chunk in chunked([lines], turns=turns):
         parts = list[tuple[str, str, int, str]]()
         for batch, thread, count in chunk.plan.parts:
-            indexes, _ = unpack_batch(chunk.items[batch])
+            indexes, _ = unpack_batch(chunk.payloads[batch])
             marks = "".join("1" if index in again else "0" for index in indexes)
             parts.append((batch, thread, count, marks))
         chunks.append(ChunkPlan(chunk.plan.first, parts))
-        items |= chunk.items
+        items |= chunk.payloads
     return chunks, items

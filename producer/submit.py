@@ -152,7 +152,7 @@ class _Submit:
                 token=self._token,
                 snapshot=snapshot,
                 ttl_s=options.results_ttl_s,
-                wide=load.wide,
+                wide=load.max_open_chunks,
                 layout=load.layout,
             )
             if opened.status in ("ok", "sealed"):
@@ -190,11 +190,11 @@ class _Submit:
         """Loads all chunks and returns the digest of the input; reading and sending overlap."""
         with _quick_switches(), ThreadPoolExecutor(1, "load") as sender:
             sent: Future[int] | None = None
-            for items, plan, turns in grouped(chunks, digest.update):
+            for payloads, plan, items in grouped(chunks, digest.update):
                 self._arrived(sent)
                 self._await_backlog()
-                sent = sender.submit(self._ledger.load, self._run, self._token, items, plan)
-                self._total += turns
+                sent = sender.submit(self._ledger.load, self._run, self._token, payloads, plan)
+                self._total += items
             self._arrived(sent)
         return digest.hexdigest()
 

@@ -91,7 +91,7 @@ def redo_key(run: str) -> str:
 
 
 def tries_key(run: str) -> str:
-    """Hash: index to `attempts|not before|error` of an item that will be tried again."""
+    """Hash: index to `attempts|not before|parked state` of an item that will be tried again."""
     return f"{PREFIX}run:{run}:try"
 
 

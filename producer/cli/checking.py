@@ -52,7 +52,7 @@ def _print_counts(session: Session, submission: Submission) -> int:
     has_threads = kind.storage is Storage.MAILBOXES
     for chunk in handled.loader.load()(source, options).chunks:
         chunks += 1
-        items += chunk.turns
+        items += chunk.item_count
         if options.live is not None:
             calls += calls_of(chunk.content, options.live.live)
         if has_threads:

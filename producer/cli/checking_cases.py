@@ -11,9 +11,9 @@ import msgspec
 
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.preflight import Endpoint, Forecast, model_warnings
+from producer.load.bench_config import check_models
 from producer.load.case_checks import RUBRIC, models_of, walk
-from producer.load.case_load import PlannedRun, plan_run
-from producer.load.cases import check_models
+from producer.load.cases import PlannedRun, plan_run
 from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM
 from shared.upstream.prices import cost_of
@@ -77,7 +77,7 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
 
     Raises:
         InputError: it breaks the contract.
-        ProctorError: see `producer.load.case_load.plan_run`.
+        ProctorError: see `producer.load.cases.plan_run`.
     """
     plan = plan_run(source, options.cases)
     for warning in (*plan.warnings, *model_warnings(_endpoints(plan), os.environ)):
@@ -94,7 +94,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
     """Returns what a run of cases is going to send.
 
     Raises:
-        ProctorError: see `producer.load.case_load.plan_run`.
+        ProctorError: see `producer.load.cases.plan_run`.
     """
     plan = plan_run(source, options.cases)
     found = estimated(plan)

@@ -39,7 +39,7 @@ def forecast_turns(source: Source, options: SubmitOptions) -> Forecast | None:
         for message in called_messages(chunk.content, live.live):
             calls += 1
             chars += len(message)
-        turns += chunk.turns
+        turns += chunk.item_count
     prompts = calls * PROMPT_TOKENS + chars // CHARS_A_TOKEN
     usd = cost_of(live.model, prompts, calls * ANSWER_TOKENS, live.prices)
     return Forecast(
@@ -59,7 +59,8 @@ def forecast_queries(source: Source, options: SubmitOptions) -> Forecast | None:
     """
     if not source.repeatable:
         return None
-    from producer.load.baselines import choose, read_baselines, start_at  # noqa: PLC0415 - pydantic
+    from producer.load.baselines import read_baselines  # noqa: PLC0415 - pydantic
+    from producer.load.queries import choose, start_at  # noqa: PLC0415 - same
 
     run = options.queries
     baselines = read_baselines(source)

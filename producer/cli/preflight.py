@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from producer.cli.session import Session
     from producer.load.baselines import Baselines
-    from producer.load.case_load import PlannedRun
+    from producer.load.cases import PlannedRun
 
 SHOWN: Final = 3
 _AUTHORIZATION: Final = "authorization"

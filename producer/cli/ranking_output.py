@@ -15,7 +15,7 @@ from producer.cli.session import Session
 from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, submit_and_follow
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD
-from producer.load.case_load import plan_run
+from producer.load.cases import plan_run
 from producer.options import CaseChoice
 from producer.ranking_run import FEWEST, HINT, By, comparison_of, is_ranking, ranking_of, write_comparisons
 from producer.text import plural

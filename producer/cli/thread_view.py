@@ -14,10 +14,10 @@ from shared.clock import now_ms, parse_iso_ms
 from shared.codecs.turn_batches import DUPLICATE
 from shared.kinds import TURNS
 from shared.runs.pages import POISONED
-from worker.breakpoint.codec import public_state
 from worker.breakpoint.engine import BreakpointDecision
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.orchestrator import is_summary_frozen
+from worker.breakpoint.thread_decider import public_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

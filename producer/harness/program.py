@@ -21,7 +21,8 @@ from producer.cli.output import is_lost, named_stdout
 from producer.cli.session import Session
 from producer.harness.earlier import NOTHING, earlier_results, owner_of, unfinished_runs
 from producer.harness.query_progress import Lines, queries_of
-from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit, start_at
+from producer.load.baselines import BASELINES_PATH, Baselines, baselines_or_exit
+from producer.load.queries import start_at
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from producer.report.queries import console

@@ -8,7 +8,7 @@ from shared.lazy import Lazy
 
 CASE_RUNS: Final = ProducerKind(
     kind=CASES,
-    loader=Lazy("producer.load.case_load", "load_cases"),
+    loader=Lazy("producer.load.cases", "load_cases"),
     read_options=Lazy("producer.cli.submission", "read_cases"),
     keys=frozenset(
         {

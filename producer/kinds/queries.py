@@ -8,7 +8,7 @@ from shared.lazy import Lazy
 
 QUERY_RUNS: Final = ProducerKind(
     kind=QUERIES,
-    loader=Lazy("producer.load.baselines", "load_queries"),
+    loader=Lazy("producer.load.queries", "load_queries"),
     read_options=Lazy("producer.cli.submission", "read_queries"),
     keys=frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
     suffixes=(".json",),

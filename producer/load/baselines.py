@@ -1,14 +1,14 @@
 """Reads the baselines of an evaluation: one object with its queries, a bare list, or JSON Lines.
 
 All or nothing, as every input; sorted by id in natural order; unknown keys are kept with their query.
-`load_queries` makes the chunks of a run, `read_baselines` reads a file, and `load_baselines` is the function
-of the harness document, which exits on errors.
+`read_baselines` reads a file, `load_baselines` is the function of the harness document, which exits on
+errors; `producer.load.queries` makes a run of them.
 """
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,11 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from pydantic import ValidationError
 
-from producer.load.chunks import Load, item_chunks, shape_of
-from producer.load.picking import pick_items
 from producer.load.problems import Problems, describe, input_error, shown
 from producer.load.source import Source
 from producer.load.strict_json import parse_json, why_broken
-from producer.options import QueryChoice, SubmitOptions
 from shared.contracts.queries import Baseline
-from shared.contracts.query_run import SNAPSHOT_KEY
-from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order, run_id_at
+from shared.contracts.query_vocabulary import CATEGORIES, EXPECTED_QUERIES, id_order
 from shared.errors import InputError
 
 BASELINES_PATH: Final = Path("data/evaluation_baselines.json")
@@ -56,50 +52,6 @@ class _Entry(NamedTuple):
     """File and place, for errors."""
     value: Any
     """What is there."""
-
-
-def load_queries(source: Source, options: SubmitOptions) -> Load:
-    """Loads the baselines of an evaluation; all are read at once, to be sorted, if they were not read before.
-
-    Raises:
-        InputError: the source breaks its contract, or no query has the id to start from.
-    """
-    baselines, query_run = options.baselines or read_baselines(source), options.queries
-    for warning in baselines.warnings:
-        options.on_warning(warning)
-    following = start_at(baselines.queries, query_run.start_from or None)
-    queries = choose(following, options.query_choice)
-    items = [
-        (f"{query['id']} #{again + 1}" if again else query["id"], encode_baseline(query))
-        for query in queries
-        for again in range(query_run.repeat)
-    ]
-    size, wide = shape_of(len(items), query_run.concurrency)
-    run = replace(
-        query_run,
-        version=baselines.version,
-        start_from=queries[0]["id"],
-        chosen=_describe_choice(options.query_choice, len(queries), len(baselines.queries)),
-        offset=len(baselines.queries) - len(following),
-        together=min(query_run.concurrency, size),
-    )
-    settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
-    return Load(
-        item_chunks(items, size),
-        {SNAPSHOT_KEY: run.as_snapshot()},
-        [f"{key}={value}" for key, value in settings.items()],
-        wide=wide,
-        run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
-    )
-
-
-def _describe_choice(choice: QueryChoice, chosen: int, of: int) -> str:
-    """Describes the selection of queries; empty for all.
-
-    >>> _describe_choice(QueryChoice(first=3), 3, 50), _describe_choice(QueryChoice(), 50, 50)
-    ('3 of 50 queries, chosen with --first 3', '')
-    """
-    return f"{chosen} of {of} queries, chosen with {choice}" if str(choice) else ""
 
 
 def load_baselines(path: str | None = None) -> list[dict[str, Any]]:
@@ -172,48 +124,6 @@ def encode_baseline(query: dict[str, Any]) -> bytes:
     b'{"id":"Q-1"}'
     """
     return json.dumps(query, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def start_at(queries: Sequence[dict[str, Any]], identifier: str | None) -> list[dict[str, Any]]:
-    """Returns the queries from the one with this id on; all of them when no id is given.
-
-    Raises:
-        InputError: no query has this id.
-
-    >>> start_at([{"id": "Q-1"}, {"id": "Q-2"}], "Q-2")
-    [{'id': 'Q-2'}]
-    """
-    if identifier is None:
-        return list(queries)
-    ids = [query["id"] for query in queries]
-    if identifier in ids:
-        return list(queries[ids.index(identifier) :])
-    close = get_close_matches(identifier, ids, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the ids go from {ids[0]} to {ids[-1]}" if ids else ""
-    raise InputError(f"--start-from: no query has the id {shown(identifier)}", hint=hint)
-
-
-def choose(queries: Sequence[dict[str, Any]], choice: QueryChoice) -> list[dict[str, Any]]:
-    """Returns the queries selected on the command line.
-
-    Raises:
-        InputError: no query has such a category, or none is left.
-
-    >>> choose([{"id": "Q-1", "category": "sla", "query": "Late?"}], QueryChoice(["sla"], "q-1"))[0]["id"]
-    'Q-1'
-    """
-    categories = list(dict.fromkeys(query["category"] for query in queries))
-    for name in choice.categories:
-        if name not in categories:
-            close = get_close_matches(name, categories, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its categories: {', '.join(categories)}"
-            raise InputError(f"--category: no query has the category {shown(name)}", hint=hint)
-    found = [query for query in queries if not choice.categories or query["category"] in choice.categories]
-    found = [query for query in found if choice.ids is None or query["id"] in choice.ids]
-    left = pick_items(found, choice, lambda query: f"{query['id']}\n{query['query']}")
-    if not left:
-        raise InputError("no query is left to ask", hint=f"{choice} leaves none")
-    return left
 
 
 def _text(source: Source) -> str:

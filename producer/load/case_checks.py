@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer.load.case_rows import nearest
+from producer.load.case_contract import nearest
 from producer.load.places import Place
 from producer.load.problems import Problems, shown
 from producer.load.templates import TemplateProblem, is_template, render

@@ -10,8 +10,8 @@ from io import StringIO
 from pathlib import PurePath
 from typing import Any, Final
 
+from producer.load.case_contract import MOST_CASES, Row, checked, nearest
 from producer.load.case_files import DATA_BYTES, TextFile
-from producer.load.case_rows import MOST_CASES, Row, checked, nearest
 from producer.load.problems import Problems, shown
 from producer.load.strict_json import parse_json, why_broken
 from shared.contracts.case_config import CaseEntry

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from producer.load.case_rows import MOST_CASES
+from producer.load.case_contract import MOST_CASES
 from producer.load.places import Place
 from shared.contracts.case_config import CaseEntry
 from shared.contracts.cases import MAX_ID_CHARS

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
+from producer.load.case_contract import checked, refuse_twice
 from producer.load.case_files import TextFile
-from producer.load.case_rows import checked, refuse_twice
 from producer.load.places import Path, Place
 from producer.load.problems import Problems, shown
 from producer.load.templates import TemplateProblem, compiled, is_template

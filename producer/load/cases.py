@@ -1,392 +1,424 @@
-"""Reads `bench.config.yaml` with all it names: cases, validators, schema; all is checked before it is used.
+"""Makes a run of a configuration: what the command line changes, its items in order, and how they are cut."""
 
-read, bounded  →  YAML or JSON  →  the contract  →  files it names  →  what only the whole can tell
-"""
-
-import ast
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from pathlib import Path, PurePath
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import Final, TypeAlias
 
-from producer.load.bench_cases import BenchCase
-from producer.load.case_checks import CheckModels, CheckReader, models_of
-from producer.load.case_data import read_case_data
-from producer.load.case_expansion import expanded
-from producer.load.case_files import (
-    CONFIG_BYTES,
-    DATA_BYTES,
-    SCHEMA_BYTES,
-    VALIDATORS_BYTES,
-    TextFile,
-    read_beside,
-    read_bytes_beside,
-    read_source,
-)
-from producer.load.case_gates import check_schema, check_validators
-from producer.load.case_prompts import BenchPrompt, read_prompts
-from producer.load.case_rows import MOST_CASES, broken_members, checked, nearest, refuse_twice
-from producer.load.images import Images
-from producer.load.places import Place
-from producer.load.problems import Problems, path_text, shown
+import msgspec
+
+from producer.load.bench_cases import CHECKS_LAYOUT, BenchCase, layout_of
+from producer.load.bench_config import Bench, check_models, outputs_of, read_bench
+from producer.load.call_params import headers_of, merged_calls
+from producer.load.case_contract import nearest
+from producer.load.case_files import DATA_BYTES, read_source
+from producer.load.case_preconditions import check_prices
+from producer.load.case_prompts import BenchPrompt
+from producer.load.chunks import Chunk, Load, chunk_size, name_of, shape_of
+from producer.load.conversations import Conversation, conversation
+from producer.load.picking import pick_items
+from producer.load.problems import Problems, shown
+from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
-from producer.load.strict_json import parse_json, why_broken
-from producer.load.yaml_events import YamlError, line_of
-from producer.load.yaml_text import parse_yaml
-from shared.contracts.case_config import BenchConfig, CaseEntry
-from shared.contracts.case_run import Validators
-from shared.errors import InputError
+from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key
+from shared.contracts.call_options import merge_headers, sent
+from shared.contracts.case_config import BenchConfig
+from shared.contracts.case_run import (
+    DEFAULT_TEMPERATURE,
+    FREEFORM,
+    GIT_KEY,
+    SNAPSHOT_KEY,
+    STANDARD,
+    WRITTEN_IF_USED,
+    CasePayload,
+    CaseRun,
+    Endpoint,
+    Recorded,
+    encode_case,
+)
+from shared.errors import InputError, UsageError
+from shared.ledger import ChunkPlan
+from shared.ledger.bounds import FIRST_LAYOUT
 
-T = TypeVar("T")
+CHUNK_BYTES_MOST: Final = 2 << 20
+"""A chunk closes here whatever it holds, unless one item alone is larger."""
+OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache")
+"""Settings that change how a run is worked on, and not what comes out."""
+NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models"}
+"""Settings that the first workers ignore and that change results; models of checks come with checks."""
+RENDERED_CHARS_MOST: Final = 16 << 20
+"""Characters of rendered prompts that are kept for the second and further models."""
+GIT_PATIENCE_S: Final = 2.0
+"""How long git is waited for; a report can do without it."""
+_GIT_COMMAND: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+_DETACHED: Final = "HEAD"
 
-SPELLINGS: Final[Mapping[tuple[str | int, ...], str]] = {("schema",): "schema_path"}
-"""Keys that errors name otherwise than they are written."""
-_STAND_IN: Final[Mapping[str, str]] = {"input": "-"}
-"""A case in the place of a broken one, so that the others keep their positions."""
-_SHAPE: Final = "write name, system_prompt, models and test_cases, each at the start of a line"
+
+def load_cases(source: Source, options: SubmitOptions) -> Load:
+    """Begins to load the cases of a configuration.
+
+    Raises:
+        InputError: it breaks the contract.
+        ConfigError, UsageError: as `plan_run`.
+    """
+    plan = options.plan or plan_run(source, options.cases)
+    for warning in plan.warnings:
+        options.on_warning(warning)
+    if plan.run.recorded:  # nothing waits for anybody: whole chunks at a time, as many as there are workers
+        size, open_chunks = chunk_size(plan.total), 0
+    else:
+        size, open_chunks = shape_of(plan.total, plan.run.concurrency)
+    together = size if plan.run.recorded else min(plan.run.concurrency, size)
+    run = replace(plan.run, together=together)
+    return Load(
+        case_chunks(plan.items(), size),
+        {SNAPSHOT_KEY: run.as_snapshot(), GIT_KEY: git_info(source.path.parent if source.path else Path())},
+        [f"cases={settings_digest(run)}"],
+        max_open_chunks=open_chunks,
+        files=plan.images,
+        layout=plan.layout,
+    )
+
+
+Rendered: TypeAlias = tuple[BenchPrompt | None, int, BenchCase, Conversation]
+"""A prompt, the position of a case, the case, and what a model is sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """A configuration with everything it names."""
+class PlannedRun:
+    """A run, ready to be loaded."""
 
-    config: BenchConfig
-    """As it is written."""
-    cases: Sequence[BenchCase]
-    """Those of the file first."""
-    prompts: Sequence[BenchPrompt] = ()
+    run: CaseRun
+    """Its settings."""
+    cases: Sequence[tuple[int, BenchCase]]
+    """The chosen cases with their positions among all."""
+    prompts: Sequence[BenchPrompt]
     """Templates of what is sent; empty: cases are sent as they are."""
-    images: Mapping[str, bytes] = field(default_factory=dict)
-    """The images of the cases by their hashes, as workers read them."""
-    schema: Any = None
-    """The JSON schema; None for none."""
-    validators: Validators | None = None
-    """The validators' source, checked."""
-    warnings: Sequence[str] = field(default_factory=tuple)
+    images: Mapping[str, bytes]
+    """The images of the chosen cases by their hashes."""
+    outputs: Mapping[Key, Recorded]
+    """Recorded outputs, if any."""
+    warnings: Sequence[str]
     """What is probably not meant."""
-
-
-def read_bench(
-    source: Source, *, validators_file: str | None = None, judges: Sequence[str] | None = None
-) -> Bench:
-    """Reads a configuration.
-
-    Args:
-        source: its file, or standard input.
-        validators_file: another one than the configuration names.
-        judges: others than the configuration names, for checks that name no model.
-
-    Raises:
-        InputError: it, or a file that it names, breaks the contract.
-        ConfigError: the schema is none.
-        ValidatorSecurityError: the validators file does what validators may not.
-    """
-    file = read_source(source, CONFIG_BYTES)
-    problems = Problems()
-    config, broken = _config(file, _document(file), problems)
-    beside = _Beside(file, source.path)
-    prompts = (
-        problems.attempt(partial(read_prompts, config.prompts or [], beside.root.at("prompts"), beside.text))
-        or []
-    )
-    entries = problems.attempt(partial(_entries, file, config, beside, broken, problems)) or []
-    validators = _validators(beside, config, validators_file, problems)
-    problems.attempt(partial(_check_names, entries, validators))
-    schema = problems.attempt(partial(_schema_of, config, beside))
-    functions = sorted(validator_names(validators.source)) if validators else None
-    checks = CheckReader(CheckModels.of(config, judges), functions, beside.schema)
-    images = Images(beside.binary)
-    found = [
-        problems.attempt(partial(_resolved, place, entry, config, beside.root, checks, images))
-        for place, entry in entries
-    ]
-    problems.raise_found()
-    cases = [case for case in found if case is not None]
-    warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
-    return Bench(config, cases, prompts, images.files, schema, validators, warnings)
-
-
-def _config(
-    file: TextFile, document: dict[str, Any], problems: Problems
-) -> tuple[BenchConfig, frozenset[int]]:
-    """Checks a configuration against the contract.
-
-    Problems of single cases do not keep the rest from being read: they are added, and the positions of these
-    cases are returned with the configuration.
-
-    Raises:
-        InputError: something else than cases breaks the contract.
-    """
-
-    def place(path: tuple[str | int, ...]) -> str:
-        return f"{file.name}:{line_of(file.text, path)}"
-
-    try:
-        return checked(BenchConfig, document, place), frozenset()
-    except InputError as error:
-        problems.add(error)
-    broken = broken_members(BenchConfig, document, "test_cases")
-    if not broken:
-        problems.raise_found()
-    written = [_STAND_IN if at in broken else case for at, case in enumerate(document["test_cases"])]
-    return checked(BenchConfig, {**document, "test_cases": written}, place), broken
-
-
-def _schema_of(config: BenchConfig, beside: "_Beside") -> Any:
-    """Reads the schema that a configuration names; None for none."""
-    if config.schema_file is None:
-        return None
-    key = "schema_path" if config.schema_path else "schema"
-    return beside.schema(beside.root.at(key), config.schema_file)
-
-
-def _resolved(  # noqa: PLR0917 - one call, above
-    place: Place, entry: CaseEntry, config: BenchConfig, root: Place, checks: CheckReader, images: Images
-) -> BenchCase:
-    """Gives a case what it takes from the bench."""
-    case = BenchCase(entry, place, {**config.vars, **(entry.vars or {})})
-    values = case.values
-    of_bench = [] if entry.default_checks is False else config.default_checks
-    defaults = Place(root.where, root.text, ("default_checks",), place.case)
-    problems = Problems()
-    found = problems.attempt(partial(checks.read, of_bench, defaults, values)) or ()
-    if entry.checks:
-        found += problems.attempt(partial(checks.read, entry.checks, place.at("checks"), values)) or ()
-    resolved = BenchCase(
-        entry,
-        place,
-        case.vars,
-        checks=found,
-        paid_checks=entry.paid_checks or config.paid_checks,
-        images=problems.attempt(partial(images.add, entry.images, place.at("images"))) or (),
-    )
-    problems.raise_found()
-    return resolved
-
-
-def _document(file: TextFile) -> dict[str, Any]:
-    """Reads YAML or JSON, and proves that it is a mapping."""
-    if not file.text.strip():
-        raise InputError(f"{file.name}: is empty", hint=_SHAPE)
-    try:
-        document = parse_yaml(file.text)
-    except YamlError as error:
-        raise InputError(f"{file.name}:{error.line}: {error.message}", hint=error.hint) from None
-    if not isinstance(document, dict):
-        raise InputError(f"{file.name}: not a configuration ({shown(document)})", hint=_SHAPE)
-    return document
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """Reads the files that a configuration names; errors begin with the place of their name."""
-
-    file: TextFile
-    config: Path | None
+    only: frozenset[CaseItem] | None = None
+    """The only combinations of case, model and prompt that are run; None: all."""
+    rendered: Sequence[Rendered] | None = None
+    """What each model is sent, if that is little; None: it is rendered again for each."""
 
     @property
-    def root(self) -> Place:
-        """The configuration."""
-        return Place(self.file.name, self.file.text)
+    def total(self) -> int:
+        """How many items there are."""
+        if self.only is None:
+            return len(self.cases) * len(self.run.models) * max(1, len(self.prompts)) * self.run.repeat
+        pairs = [(at, case, prompt) for prompt in self.prompts or (None,) for at, case in self.cases]
+        return sum(len(self.models_of(*pair)) for pair in pairs) * self.run.repeat
 
-    def text(self, place: Place, written: str, most: int) -> TextFile:
-        """Reads a text."""
-        return self._read(read_beside, place, written, most)
+    def models_of(self, at: int, case: BenchCase, prompt: BenchPrompt | None) -> list[str]:
+        """Returns the models that a case is put to by a prompt."""
+        if self.only is None:
+            return list(self.run.models)
+        name, by = case_key(at, case.entry.id), prompt.id if prompt else ""
+        return [model for model in self.run.models if CaseItem(name, model, by) in self.only]
 
-    def binary(self, place: Place, written: str, most: int) -> bytes:
-        """Reads bytes."""
-        return self._read(read_bytes_beside, place, written, most)
+    @property
+    def layout(self) -> int:
+        """The layout that workers have to know: the first ones would ignore checks, prompts and options."""
+        has_new_settings = bool(self.run.as_snapshot().keys() & NEW_SETTINGS)
+        has_new_outputs = any(output.tool_calls or output.refusal for output in self.outputs.values())
+        of_run = CHECKS_LAYOUT if has_new_settings or has_new_outputs else FIRST_LAYOUT
+        return max([of_run, *(layout_of(case) for _, case in self.cases)])
 
-    def schema(self, place: Place, written: str) -> Any:
-        """Reads and compiles a JSON schema."""
-        return _schema(self.text(place, written, SCHEMA_BYTES))
+    def items(self) -> Iterator[CasePayload]:
+        """Yields the items in the order of results: by model, by prompt, by case, by repetition."""
+        for model in self.run.models:
+            for prompt, at, case, filled in self.conversations():
+                if self.only is not None and model not in self.models_of(at, case, prompt):
+                    continue
+                payload = _payload(at, model, case, prompt, filled, self.run.system_prompt)
+                for repeat in range(self.run.repeat):
+                    recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
+                    yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
 
-    def _read(
-        self, read: Callable[[Path | None, str, str, int], T], place: Place, written: str, most: int
-    ) -> T:
-        key = SPELLINGS.get(place.path, path_text(place.path))
-        try:
-            return read(self.config, key, written, most)
-        except InputError as error:
-            case = f" (case {place.case!r})" if place.case else ""
-            message = error.message.replace(key, f"{key}{case}", 1) if case else error.message
-            raise InputError(f"{place}: {message}", hint=error.hint) from None
+    def conversations(self) -> Iterator[Rendered]:
+        """Yields what each model is sent: by prompt, by case.
+
+        Raises:
+            InputError: a template cannot be rendered, or a case has no input.
+        """
+        if self.rendered is not None:
+            yield from self.rendered
+            return
+        for prompt in self.prompts or (None,):
+            for at, case in self.cases:
+                yield prompt, at, case, conversation(case, prompt, self.run.system_prompt)
 
 
-def _entries(
-    file: TextFile, config: BenchConfig, beside: _Beside, broken: Collection[int], problems: Problems
-) -> list[tuple[Place, CaseEntry]]:
-    """Merges the cases: those of the file come first; combinations of variables are cases of their own.
+def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
+    """Reads a configuration and applies what the command line says.
 
-    Args:
-        file: the configuration.
-        config: its content.
-        beside: reads the file of cases.
-        broken: positions of cases that are left out.
-        problems: what is wrong with single cases is added here.
+    Raises:
+        InputError: it, or a file that it names, breaks the contract; or no case is left.
+        ConfigError: as `read_bench`, or a cost cap cannot be kept.
+        UsageError: an option does not fit.
     """
-    written, before = list[tuple[Place, CaseEntry]](), len(problems.found)
-    if config.test_cases_file is not None:
-        read = partial(_of_data_file, beside, config.test_cases_file, problems)
-        written += problems.attempt(read) or []
-    written += [
-        (beside.root.at("test_cases", at), case)
-        for at, case in enumerate(config.test_cases)
-        if at not in broken
-    ]
-    if not (written or broken or len(problems.found) > before):
-        raise InputError(
-            f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
+    bench = read_bench(source, validators_file=choice.validators_file, judges=choice.judges)
+    outputs = _outputs(bench, choice)
+    models = _models(bench.config, choice, outputs)
+    cases = _chosen(bench.cases, choice)
+    if choice.only is not None:
+        models = [model for model in models if any(item.model == model for item in choice.only)]
+    settings = _settings(bench, choice)
+    asked_by_checks = check_models([case for _, case in cases])
+    if bench.config.pairwise is not None:
+        asked_by_checks = [*asked_by_checks, bench.config.pairwise.model]
+    fixed = choice.temperature is not None
+    run = replace(
+        settings,
+        models={model: _endpoint(bench.config, model, choice) for model in models},
+        prompts=[prompt.id for prompt in bench.prompts],
+        calls=merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed),
+        model_headers=_judge_headers(bench.config, [*settings.judges, *asked_by_checks]),
+        check_models={model: _endpoint(bench.config, model, CaseChoice()) for model in asked_by_checks},
+        mode=FREEFORM if settings.schema is None and all(c.is_freeform for _, c in cases) else STANDARD,
+        recorded=outputs is not None,
+        cases=len(cases),
+        prices=_prices(bench.config, models, choice),
+    )
+    check_prices(run, has_expected=any(case.entry.expected is not None for _, case in cases))
+    warnings = list(bench.warnings)
+    if any(case.entry.label for _, case in cases) and (outputs is None or len(models) > 1):
+        warnings.append(
+            "label: people's word is about one answer: give it with the recorded output of one model"
         )
-    found = list[tuple[Place, CaseEntry]]()
-    for number, (place, entry) in enumerate(written, 1):
-        named = replace(place, case=entry.id or "")
-        for case in problems.attempt(partial(expanded, entry, named, number)) or []:
-            found.append((replace(place, case=case.id or ""), case))
-        if len(found) > MOST_CASES:
-            raise InputError(
-                f"{file.name}: {max(len(found), len(written)):,} cases, at most {MOST_CASES:,} are allowed",
-                hint="split them into several runs",
-            )
-    problems.attempt(partial(refuse_twice, [(place, case.id) for place, case in found], "case"))
+    used = {name for _, case in cases for name in case.images}
+    images = {name: data for name, data in bench.images.items() if name in used}
+    plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings, choice.only)
+    rendered = _rendered(plan)
+    if not plan.total:
+        raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
+    return replace(plan, rendered=rendered)
+
+
+def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
+    """Renders every template, before anything is sent; None when the result is too long to be kept.
+
+    Raises:
+        InputError: one cannot be rendered, or a case has no input.
+    """
+    problems, kept, size = Problems(), list[Rendered](), 0
+    for prompt in plan.prompts or (None,):
+        for at, case in plan.cases:
+            filled = problems.attempt(partial(conversation, case, prompt, plan.run.system_prompt))
+            if filled is not None and size <= RENDERED_CHARS_MOST:
+                size += len(filled.input) + sum(len(str(turn)) for turn in filled.messages or ())
+                kept.append((prompt, at, case, filled))
+    problems.raise_found()
+    return kept if size <= RENDERED_CHARS_MOST else None
+
+
+def _payload(  # noqa: PLR0917 - one call, above
+    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, filled: Conversation, system_prompt: str
+) -> CasePayload:
+    """Makes the item of a case, without repetition and recorded output."""
+    entry = case.entry
+    return CasePayload(
+        at,
+        model,
+        filled.input,
+        id=entry.id,
+        prompt_id=prompt.id if prompt else None,
+        system=None if filled.system == system_prompt else filled.system,
+        messages=None if filled.messages is None else [dict(each) for each in filled.messages],
+        images=list(case.images),
+        vars=dict(case.vars),
+        tags=list(entry.tags),
+        metadata=entry.metadata or {},
+        weight=1.0 if entry.weight is None else entry.weight,
+        criteria=case.criteria,
+    )
+
+
+def settings_digest(run: CaseRun) -> str:
+    """What decides about a run's results, for its idempotency key."""
+    settings = {key: value for key, value in run.as_snapshot().items() if key not in OPTIONS_OF_RUN}
+    return sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()
+
+
+def case_chunks(items: Iterator[CasePayload], size: int) -> Iterator[Chunk]:
+    """Cuts a run's items into chunks, smaller ones where the items are heavy.
+
+    >>> plans = [chunk.plan for chunk in case_chunks(iter([CasePayload(0, "m", "Hi")] * 3), 2)]
+    >>> [(plan.first, list(plan.parts)) for plan in plans]
+    [('case 1 · m', ['0', '1']), ('case 1 · m', ['2'])]
+    """
+    number, weight, first = 0, 0, ""
+    held = dict[str, bytes]()
+    for index, item in enumerate(items):
+        payload = encode_case(item)
+        if held and (len(held) == size or weight + len(payload) > CHUNK_BYTES_MOST):
+            yield _chunk(number, first, held)
+            number, weight, held = number + 1, 0, {}
+        if not held:
+            first = item.first
+        held[str(index)] = payload
+        weight += len(payload)
+    if held:
+        yield _chunk(number, first, held)
+
+
+def _chunk(number: int, first: str, held: dict[str, bytes]) -> Chunk:
+    """Packs the items of a chunk."""
+    plan = ChunkPlan(name_of(first), list(held))
+    return Chunk(str(number), plan, held, b"\n".join(held.values()), len(held))
+
+
+def _settings(bench: Bench, choice: CaseChoice) -> CaseRun:
+    """The configuration's settings; what the command line says goes before them."""
+    config, written = bench.config, bench.config.settings
+    temperature = written.temperature if choice.temperature is None else choice.temperature
+    judges = config.judges if choice.judges is None else choice.judges
+    panel = {judge: _endpoint(config, judge, CaseChoice()) for judge in judges}
+    alone = next(iter(panel)) if len(panel) == 1 else None
+    return CaseRun(
+        name=config.name,
+        system_prompt=config.system_prompt or "",
+        judge=panel.pop(alone) if alone is not None else Endpoint(),
+        schema=bench.schema,
+        validators=bench.validators,
+        judge_model=alone,
+        panel=panel,
+        judge_params=sent(config.judge_params.given),
+        pairwise={} if config.pairwise is None else config.pairwise.model_dump(),
+        temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
+        concurrency=choice.concurrency or written.concurrency,
+        max_cost=written.max_cost if choice.max_cost is None else choice.max_cost,
+        timeout_s=written.timeout_s,
+        stream=written.stream or choice.stream,
+        cache=written.cache and choice.cache,
+        repeat=choice.repeat or written.repeat,
+        json_extraction=written.json_extraction,
+        fail_fast=written.fail_fast or choice.fail_fast,
+    )
+
+
+def _endpoint(config: BenchConfig, model: str, choice: CaseChoice) -> Endpoint:
+    """Where a model is asked; an `--api-base` goes for all models under test."""
+    own = config.model_configs.get(model)
+    api_base = choice.api_base or (own.api_base if own else "") or ""
+    return Endpoint(api_base, choice.api_key_env or (own.api_key_env if own else "") or "")
+
+
+def _judge_headers(config: BenchConfig, models: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Headers of those who judge: of `judge_params`, above them those of the model."""
+    of_judges = config.judge_params.headers or {}
+    own = {model: config.model_configs.get(model) for model in models}
+    found = {
+        model: merge_headers(of_judges, headers_of(each.params, each.headers) if each else {})
+        for model, each in own.items()
+    }
+    return {model: headers for model, headers in found.items() if headers}
+
+
+def _prices(config: BenchConfig, models: Sequence[str], choice: CaseChoice) -> dict[str, dict[str, float]]:
+    """The prices that were given; the one of the command line is that of all models under test."""
+    given = {
+        model: own.prices.model_dump()
+        for model, own in config.model_configs.items()
+        if own.prices is not None
+    }
+    return given | ({model: dict(choice.price) for model in models} if choice.price else {})
+
+
+def _outputs(bench: Bench, choice: CaseChoice) -> dict[Key, Recorded] | None:
+    """Recorded outputs: of `--outputs`, else those that stand with the cases; None: models are asked."""
+    if choice.outputs is not None:
+        file = read_source(Source(choice.outputs), DATA_BYTES)
+        ids, prompts = [case.entry.id for case in bench.cases], [prompt.id for prompt in bench.prompts]
+        return read_recorded(file, ids, prompts)
+    written = outputs_of(bench.cases)
+    if not written:
+        return None
+    return {
+        Key(at, model): Recorded(readable(text))
+        for at, texts in written.items()
+        for model, text in texts.items()
+    }
+
+
+def _models(config: BenchConfig, choice: CaseChoice, outputs: Mapping[Key, Recorded] | None) -> list[str]:
+    """The models of the run, each once.
+
+    Of recorded outputs: the configured models, as soon as one of them has an output, and then all others that
+    have one; outputs of other models only stand for themselves.
+    """
+    named = list(dict.fromkeys(choice.models or config.models))
+    if outputs is None:
+        return named
+    recorded = list(dict.fromkeys(key.model for key in outputs))
+    if choice.models:
+        return named
+    return list(dict.fromkeys([*named, *recorded])) if set(named) & set(recorded) else recorded
+
+
+def _chosen(cases: Sequence[BenchCase], choice: CaseChoice) -> list[tuple[int, BenchCase]]:
+    """The cases that the command line leaves, in their order.
+
+    Raises:
+        UsageError: a name stands for no case.
+        InputError: none is left.
+    """
+    found = list(enumerate(cases))
+    if choice.only is not None:
+        names = {item.case for item in choice.only}
+        found = [(at, case) for at, case in found if case_key(at, case.entry.id) in names]
+    if choice.cases:
+        wanted = {_position(name, cases) for name in choice.cases}
+        found = [(at, case) for at, case in found if at in wanted]
+    found = pick_items(found, choice, lambda each: _text_of(each[1]))
+    if not found:
+        raise InputError(
+            "no case is left to run", hint="--case, -k, --first, --sample or --last-failed leave none"
+        )
     return found
 
 
-def _of_data_file(beside: _Beside, written: str, problems: Problems) -> list[tuple[Place, CaseEntry]]:
-    """Reads the cases of a file of their own."""
-    data = beside.text(beside.root.at("test_cases_file"), written, DATA_BYTES)
-    return [(Place(where), case) for where, case in read_case_data(data, problems)]
+def _text_of(case: BenchCase) -> str:
+    """The text of a case in which `-k` looks for words."""
+    entry = case.entry
+    texts = [entry.id, entry.input, *map(str, case.vars.values())]
+    texts += [message.content for message in entry.messages or () if isinstance(message.content, str)]
+    return "\n".join(each or "" for each in texts)
 
 
-def _validators(
-    beside: _Beside, config: BenchConfig, override: str | None, problems: Problems
-) -> Validators | None:
-    """Reads and checks the validators file; workers get its text, since they may share no disk.
+def _position(name: str, cases: Sequence[BenchCase]) -> int:
+    """Finds a case by its id, else by its number as it is shown, from 1."""
+    ids = {case.entry.id: at for at, case in enumerate(cases) if case.entry.id is not None}
+    if name in ids:
+        return ids[name]
+    if name.isascii() and name.isdigit() and 1 <= int(name[:9]) <= len(cases):
+        return int(name[:9]) - 1
+    hint = nearest(name, list(ids)) if ids else f"cases go from 1 to {len(cases)}"
+    raise UsageError(f"--case: no case is called {shown(name)}", hint=hint)
 
-    Raises:
-        UsageError: the file is no Python, or cannot be read, so that its names are not known.
+
+def git_info(folder: Path) -> dict[str, str | None] | None:
+    """Returns commit and branch of the repository that a folder is in.
+
+    Args:
+        folder: of the configuration.
+
+    Returns:
+        `commit_hash` and `branch`, which is None where no branch is checked out; None where there is no
+        repository, no commit or no git.
     """
-    source = problems.attempt(partial(_validators_source, beside, config, override))
-    if source is None:
-        if override is not None or config.validators_file is not None:
-            problems.raise_found()
+    try:
+        found = subprocess.run(
+            _GIT_COMMAND, cwd=folder, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    problems.attempt(partial(check_validators, source))
-    try:
-        ast.parse(source.text)
-    except (SyntaxError, RecursionError, MemoryError, ValueError):
-        problems.raise_found()
-    return Validators(source.text, sha256(source.text.encode()).hexdigest())
-
-
-def _validators_source(beside: _Beside, config: BenchConfig, override: str | None) -> TextFile | None:
-    """Reads the validators file; None where none is named."""
-    if override is not None:
-        path = beside.config
-        return read_beside(path, "--validators-file", _from_folder(path, override), VALIDATORS_BYTES)
-    if config.validators_file is None:
-        return None
-    return beside.text(beside.root.at("validators_file"), config.validators_file, VALIDATORS_BYTES)
-
-
-def _from_folder(config: Path | None, written: str) -> str:
-    """A path of the command line: counted from the configuration's folder, else from the current one."""
-    folder = config.parent if config is not None else Path()
-    try:
-        is_here = not (folder / written).exists() and Path(written).exists()
-    except (OSError, ValueError):
-        return written
-    return str(Path(written).resolve()) if is_here else written
-
-
-def _check_names(cases: Iterable[tuple[Place, CaseEntry]], validators: Validators | None) -> None:
-    """Refuses validators that nobody wrote."""
-    known, problems = sorted(validator_names(validators.source)) if validators else [], Problems()
-    for place, case in cases:
-        if case.validator is None:
-            continue
-        at = place.at("validator")
-        if validators is None:
-            what = f"{shown(case.validator)} is asked for, and there is no validators_file"
-            problems.add(at.error(what, 'add validators_file: "validators.py"'))
-        elif case.validator not in known:
-            what = f"the validators file has no function {shown(case.validator)}"
-            problems.add(at.error(what, nearest(case.validator, known)))
-    problems.raise_found()
-
-
-def validator_names(source: str) -> set[str]:
-    r"""Names what may be called as a validator: functions, and whatever a name was given to.
-
-    >>> sorted(validator_names("import re\ndef is_code(text): return True\nis_text = lambda text: True"))
-    ['is_code', 'is_text']
-    """
-    names = set[str]()
-    waiting: list[ast.AST] = list(ast.parse(source).body)
-    while waiting:
-        node = waiting.pop()
-        match node:
-            case ast.FunctionDef(name=name):
-                names.add(name)
-            case ast.Assign(targets=targets):
-                names.update(each.id for each in targets if isinstance(each, ast.Name))
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names.add(name)
-            case ast.If() | ast.Try() | ast.With() | ast.ExceptHandler():
-                waiting += ast.iter_child_nodes(node)
-            case _:
-                pass
-    return {name for name in names if not name.startswith("_")}
-
-
-def _schema(file: TextFile) -> Any:
-    """Reads a schema, in JSON or YAML, and compiles it."""
-    try:
-        is_yaml = PurePath(file.name).suffix.lower() in (".yaml", ".yml")
-        schema = parse_yaml(file.text) if is_yaml else parse_json(file.text)
-    except YamlError as error:
-        raise InputError(f"{file.name}:{error.line}: {error.message}", hint=error.hint) from None
-    except (ValueError, RecursionError) as error:
-        where = f"{file.name}:{getattr(error, 'lineno', 1)}"
-        raise InputError(f"{where}: {why_broken(error)}", hint="a schema is one JSON document") from None
-    check_schema(file.name, schema)
-    return schema
-
-
-def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Iterable[str]:
-    """Names what the contract allows and nobody wants."""
-    for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
-        yield f"{name}: models: {shown(model)} stands twice and is asked once"
-    asked = {*config.models, *config.judges, *check_models(cases), config.settings.embedding_model}
-    asked |= {config.pairwise.model} if config.pairwise else set()
-    if len(config.judges) % 2 == 0 and config.judges:
-        yield f"{name}: judge_models: {len(config.judges)} judges can be of two minds, and a tie is no PASS"
-    for model in config.model_configs:
-        if model not in asked:
-            meant = nearest(model, config.models)
-            yield f"{name}: model_configs: {shown(model)} is none of the models; {meant}"
-
-
-def _literal_marks(config: BenchConfig, cases: Sequence[BenchCase], root: Place) -> Iterable[str]:
-    """Names the first text that looks like a template, and is sent as it is."""
-    if config.prompts is not None:
-        return
-    texts = [(root, "system_prompt", config.system_prompt)]
-    texts += [(case.place, "input", case.entry.input) for case in cases]
-    found = next(((place, key) for place, key, text in texts if text and "{{" in text and "}}" in text), None)
-    if found is not None:
-        place = found[0].at(found[1])
-        yield place.error("{{ }} is sent as it is: only prompts are templates").message
-
-
-def check_models(cases: Sequence[BenchCase]) -> list[str]:
-    """Names the models that the checks of some cases ask, each once."""
-    lists = {id(case.checks): case.checks for case in cases}
-    return list(dict.fromkeys(model for checks in lists.values() for model in models_of(checks)))
-
-
-def outputs_of(cases: Sequence[BenchCase]) -> Mapping[int, Mapping[str, str]]:
-    """Collects the outputs that stand with their cases."""
-    return {at: case.entry.outputs for at, case in enumerate(cases) if case.entry.outputs is not None}
+    commit, _, branch = found.stdout.strip().partition("\n")
+    return {"commit_hash": commit, "branch": None if branch in ("", _DETACHED) else branch}

@@ -15,7 +15,7 @@ from shared.ledger.bounds import FIRST_LAYOUT
 CHUNK_TURNS: Final = 1_000
 """A chunk closes at this many turns, when the thread changes: about 10 ms of work."""
 LOAD_ITEMS: Final = 1_000
-"""Batches in one call of the ledger, at most."""
+"""Payloads in one call of the ledger, at most."""
 LOAD_BYTES: Final = 1 << 20
 """A call of the ledger is sent when it holds this much."""
 MOST_CHUNKS: Final = 200
@@ -25,22 +25,22 @@ CHUNK_ITEMS_MOST: Final = 100
 SPARE_SHARE: Final = 2
 """One chunk in so many more is open than there are places for."""
 FIRST_CHARS: Final = 80
-"""Longest thread name shown in a task's arguments."""
+"""Longest name of a thread, case or query shown in a task's arguments."""
 
 
 class Chunk(NamedTuple):
-    """Consecutive turns, ready for the ledger."""
+    """Turns, cases or queries that one message is about, ready for the ledger."""
 
     id: str
     """Position among the chunks, from 0, as text."""
     plan: ChunkPlan
-    """The plan of its batches for the ledger."""
-    items: dict[str, bytes]
-    """Batch id to batch."""
+    """What the ledger schedules: the batches of threads, or the indexes of cases or queries."""
+    payloads: dict[str, bytes]
+    """What is stored, by the id of a batch or the index of an item."""
     content: bytes
-    """The lines in input order, for the digest."""
-    turns: int
-    """How many."""
+    """The input in its order, for the digest."""
+    item_count: int
+    """How many turns, cases or queries it contains."""
 
 
 class Load(NamedTuple):
@@ -54,7 +54,7 @@ class Load(NamedTuple):
     """Settings that affect results: another value is another content for an idempotency key."""
     files: Mapping[str, bytes] = MappingProxyType({})
     """Texts that items share, by name, stored once with the run."""
-    wide: int = 0
+    max_open_chunks: int = 0
     """Maximum concurrent chunks, across all workers; 0 for no limit."""
     layout: int = FIRST_LAYOUT
     """Workers that do not know this layout leave the run alone."""
@@ -62,13 +62,13 @@ class Load(NamedTuple):
     """Makes the run's id from the time and, counted from 1, how often ids of this time were taken."""
 
 
-def name_of(thread: str) -> str:
-    r"""Names a chunk after its first thread, for Flower.
+def name_of(first: str) -> str:
+    r"""Names a chunk after its first thread, case or query, for Flower.
 
     >>> name_of("1_00042"), name_of("a\nb")
     ('1_00042', "'a\\nb'")
     """
-    return (thread if thread.isprintable() else ascii(thread))[:FIRST_CHARS]
+    return (first if first.isprintable() else ascii(first))[:FIRST_CHARS]
 
 
 def chunk_size(items: int) -> int:
@@ -93,8 +93,8 @@ def shape_of(items: int, concurrency: int) -> tuple[int, int]:
     if concurrency < most:
         return most, 1
     size = max(range(most, most // 2, -1), key=lambda size: (concurrency // size * size, size))
-    wide = concurrency // size
-    return size, wide + wide // SPARE_SHARE
+    filled = concurrency // size
+    return size, filled + filled // SPARE_SHARE
 
 
 def item_chunks(items: Sequence[tuple[str, bytes]], size: int) -> Iterator[Chunk]:
@@ -126,18 +126,19 @@ def grouped(
         update: receives the lines of the input, each with its line end, for the digest.
 
     Yields:
-        Batches, plan and number of turns.
+        Payloads, plan and number of items.
     """
-    items, plan, turns, size = dict[str, bytes](), dict[str, ChunkPlan](), 0, 0
+    payloads, plan, items, size = dict[str, bytes](), dict[str, ChunkPlan](), 0, 0
     for chunk in chunks:
         update(chunk.content)
         update(b"\n")
-        if plan and (len(items) + len(chunk.items) > LOAD_ITEMS or size + len(chunk.content) > LOAD_BYTES):
-            yield items, plan, turns
-            items, plan, turns, size = {}, {}, 0, 0
-        items |= chunk.items
+        is_full = len(payloads) + len(chunk.payloads) > LOAD_ITEMS or size + len(chunk.content) > LOAD_BYTES
+        if plan and is_full:
+            yield payloads, plan, items
+            payloads, plan, items, size = {}, {}, 0, 0
+        payloads |= chunk.payloads
         plan[chunk.id] = chunk.plan
-        turns += chunk.turns
+        items += chunk.item_count
         size += len(chunk.content)
     if plan:
-        yield items, plan, turns
+        yield payloads, plan, items

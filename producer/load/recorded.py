@@ -8,9 +8,9 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from producer.load.case_contract import Row, checked, nearest
 from producer.load.case_data import json_rows
 from producer.load.case_files import TextFile
-from producer.load.case_rows import Row, checked, nearest
 from producer.load.problems import Problems, shown
 from shared.contracts.case_run import Recorded
 from shared.contracts.case_vocabulary import MAX_OUTPUT_CHARS

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from producer.load.case_rows import nearest
+from producer.load.case_contract import nearest
 from producer.load.problems import shown
 from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
 

@@ -145,7 +145,7 @@ def chunked(groups: Iterable[Sequence[TurnLine]], *, turns: int = CHUNK_TURNS) -
 
     >>> lines = [TurnLine(0, 1, "a", b"A"), TurnLine(1, 2, "b", b"B"), TurnLine(2, 3, "a", b"C")]
     >>> [chunk] = chunked([lines])
-    >>> chunk.items
+    >>> chunk.payloads
     {'0.0': b'0,2\nA\nC', '0.1': b'1\nB'}
     """
     number, taken, size, before = 0, list[TurnLine](), 0, 0
@@ -203,12 +203,13 @@ def _chunk(number: int, lines: list[TurnLine]) -> Chunk:
         indexes, some = by_thread.setdefault(lines[start].thread, ([], []))
         indexes += numbers[start:end]
         some += raws[start:end]
-    items, parts = dict[str, bytes](), list[tuple[str, str, int]]()
+    payloads, parts = dict[str, bytes](), list[tuple[str, str, int]]()
     for position, (thread, (indexes, some)) in enumerate(by_thread.items()):
         batch = f"{number}.{position}"
-        items[batch] = pack_batch(indexes, some)
+        payloads[batch] = pack_batch(indexes, some)
         parts.append((batch, thread, len(indexes)))
-    return Chunk(str(number), ChunkPlan(name_of(lines[0].thread), parts), items, b"\n".join(raws), len(lines))
+    plan = ChunkPlan(name_of(lines[0].thread), parts)
+    return Chunk(str(number), plan, payloads, b"\n".join(raws), len(lines))
 
 
 def _validated(name: str, index: int, line_no: int, lines: list[bytes]) -> list[TurnLine]:

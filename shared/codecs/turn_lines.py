@@ -5,10 +5,10 @@ any. Each stored byte is copied by worker, server, append-only file and reader. 
 array of what is new, 150 bytes on average. The reader composes the result from it without parsing, byte by
 byte the one that a plain encoding gives.
 
-    ["m1",["MUST signal pivot","stored_latest"],[1,"memento_latest_t","t",…]]
-    ["m2",["no other rule matched","stored_latest"]]
-    ["m3",0,{"shape":{…},"affect":[0,{…},{…}]}]
-    {"error":{"code":…,"message":…},"result":{…}}
+    ["m1",["MUST signal pivot","stored_latest"],[1,"memento_latest_t","t",…]]   a whole memento, with etag 1
+    ["m2",["no other rule matched","stored_latest"]]                            the memento stays as it is
+    ["m3",0,{"shape":{…},"affect":[0,{…},{…}]}]                                 reasoning of m1, changed parts
+    {"error":{"code":…,"message":…},"result":{…}}                               stored in full
 
 The columns of a line: messageId; reason and source, or the number of an earlier line of the same code; and
 what is new: nothing, the parts of the memento that the turn changed, or, if the lines before it do not
@@ -25,8 +25,8 @@ import msgspec
 
 from shared.codecs.turn_batches import DECISION_OF_CODE
 
-Why = tuple[str, str, str]
-"""Code of a decision, its reason and the source of its baseline."""
+Reasoning = tuple[str, str, str]
+"""Code of a decision, its reason and the source of its baseline; most turns repeat one of a few."""
 
 
 class AffectParts(Protocol):
@@ -76,34 +76,36 @@ class MementoParts(Protocol):
 class LineWriter:
     """Writes the lines of one block."""
 
-    __slots__ = ("_left", "_whys")
+    __slots__ = ("_last", "_numbers")
 
     def __init__(self) -> None:
-        self._left: MementoParts | None = None
-        self._whys: dict[Why, int] = {}
+        self._last: MementoParts | None = None
+        self._numbers: dict[Reasoning, int] = {}
 
     def reset(self) -> None:
         """Makes the next line independent of the lines before it."""
-        self._left = None
+        self._last = None
 
-    def line(self, message_id: str, why: Why, count: int, before: MementoParts, after: MementoParts) -> bytes:
+    def line(
+        self, message_id: str, reasoning: Reasoning, count: int, before: MementoParts, after: MementoParts
+    ) -> bytes:
         """Writes the line of a decided turn.
 
         Args:
             message_id: which turn.
-            why: code, reason and source.
+            reasoning: code, reason and source.
             count: the thread's turns so far, this one included: its etag.
             before: the baseline memento of the turn.
             after: the memento after it, with the same identity.
         """
         new: object = None
-        if before is not self._left or (before is not after and (new := _change(before, after)) is None):
-            self._left, self._whys = after, {why: 0}
-            return _encode((message_id, why[1:], _whole(count, after)))
-        self._left = after
-        number: object = self._whys.get(why)
+        if before is not self._last or (before is not after and (new := _change(before, after)) is None):
+            self._last, self._numbers = after, {reasoning: 0}
+            return _encode((message_id, reasoning[1:], _whole(count, after)))
+        self._last = after
+        number: object = self._numbers.get(reasoning)
         if number is None:
-            self._whys[why], number = len(self._whys), why[1:]
+            self._numbers[reasoning], number = len(self._numbers), reasoning[1:]
         return _encode((message_id, number) if new is None else (message_id, number, new))
 
 
@@ -114,27 +116,27 @@ def expand(codes: Sequence[str], lines: Sequence[bytes]) -> list[bytes]:
         codes: of the turns, as in `shared.codecs.turn_batches`.
         lines: as they are stored.
     """
-    known, full, verdicts, count = _Known(), list[bytes](), list[bytes](), 0
+    memento, full, verdicts, count = _MementoText(), list[bytes](), list[bytes](), 0
     for code, stored in zip(codes, lines, strict=True):
         if stored[:1] != b"[":
             full.append(stored)
             continue
         line = _decode(stored)
-        new, why = line.new, line.why
+        new, reasoning = line.new, line.reasoning
         count += 1
         if new is None:
             pass
         elif isinstance(new, _Change):
-            known.change(new)
+            memento.change(new)
         else:
-            count, verdicts = known.begin(new), []
-        if isinstance(why, int):
-            verdict = verdicts[why]
+            count, verdicts = memento.begin(new), []
+        if isinstance(reasoning, int):
+            verdict = verdicts[reasoning]
         else:
-            verdict = _verdict(code, *map(bytes, why))
+            verdict = _verdict(code, *map(bytes, reasoning))
             verdicts.append(verdict)
         etag = _ETAGS[count] if count < _MANY else b"%d" % count
-        full.append(b"".join((known.head, line.message_id, verdict, etag, known.memento)))
+        full.append(b"".join((memento.head, line.message_id, verdict, etag, memento.text)))
     return full
 
 
@@ -155,7 +157,7 @@ class _Line(msgspec.Struct, array_like=True, gc=False):
     """A stored line."""
 
     message_id: _Raw
-    why: int | tuple[_Raw, _Raw]
+    reasoning: int | tuple[_Raw, _Raw]
     new: _Change | _Whole | None = None
 
 
@@ -188,19 +190,19 @@ def _change(before: MementoParts, after: MementoParts) -> dict[str, object] | No
         new["shape"] = after.shape
     if after.affect is not before.affect:
         old, points = before.affect.points, after.affect.points
-        fell = len(old) + 1 - len(points)
-        if not points or points[:-1] != old[fell:]:
+        dropped = len(old) + 1 - len(points)
+        if not points or points[:-1] != old[dropped:]:
             return None
-        new["affect"] = fell, points[-1], after.affect.rollup
+        new["affect"] = dropped, points[-1], after.affect.rollup
     if after.updated_at != before.updated_at:
         new["updatedAt"] = after.updated_at
     return new
 
 
-class _Known:
-    """The memento after the lines so far: the text around the changing parts."""
+class _MementoText:
+    """The memento after the lines so far, as text, with the text around the parts that change."""
 
-    __slots__ = ("_affect", "_identity", "_points", "_shape", "_stamp", "_version", "head", "memento")
+    __slots__ = ("_affect", "_identity", "_points", "_shape", "_stamp", "_version", "head", "text")
 
     def begin(self, whole: _Whole) -> int:
         """Sets a whole memento; returns the etag."""
@@ -211,8 +213,8 @@ class _Known:
         self._version = b',"version":%b,' % version
         self._stamp = b"".join((self._identity, updated_at, self._version))
         self._shape = bytes(shape)[1:-1]
-        self._feel(points, rollup)
-        self.memento = b"".join((self._stamp, self._shape, self._affect))
+        self._set_affect(points, rollup)
+        self.text = b"".join((self._stamp, self._shape, self._affect))
         return count
 
     def change(self, new: _Change) -> None:
@@ -220,13 +222,13 @@ class _Known:
         if new.shape is not _ABSENT:
             self._shape = bytes(new.shape)[1:-1]
         if new.affect is not None:
-            fell, point, rollup = new.affect
-            self._feel([*self._points[fell:], point], rollup)
+            dropped, point, rollup = new.affect
+            self._set_affect([*self._points[dropped:], point], rollup)
         if new.updated_at is not _ABSENT:
             self._stamp = b"".join((self._identity, new.updated_at, self._version))
-        self.memento = b"".join((self._stamp, self._shape, self._affect))
+        self.text = b"".join((self._stamp, self._shape, self._affect))
 
-    def _feel(self, points: list[_Raw], rollup: _Raw) -> None:
+    def _set_affect(self, points: list[_Raw], rollup: _Raw) -> None:
         """Writes the affect and the end of a result."""
         self._points = points
         joined = b",".join(points)

@@ -18,8 +18,8 @@ from typing import Final
 from shared.codecs.turn_batches import pack_batch
 from shared.contracts.turns import Turn
 from tests.benchmarks.make_turns import made_turns, repeated
-from worker.breakpoint.codec import Batch, RunPolicy, decide_thread, request_ids
 from worker.breakpoint.engine import decide_breakpoint_action, extract_breakpoint_signal_kinds
+from worker.breakpoint.thread_decider import Batch, RunPolicy, decide_thread, request_ids
 from worker.breakpoint.turn_wire import decode_turns
 
 ROUNDS: Final = 15

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.support.conversations import decide, memento, shape, signals, turn
-from worker.breakpoint.codec import public_state
+from worker.breakpoint.thread_decider import public_state
 from worker.breakpoint.trace import BreakpointEvent, breakpoint_event
 
 AFTER = shape("after", active=["A"], parked=["P"], decisions=["D"], next=["N"])

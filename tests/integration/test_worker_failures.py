@@ -16,7 +16,7 @@ from shared.ledger.times import Times
 from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.workers import Desk, conversation
-from worker.breakpoint.codec import decide_thread
+from worker.breakpoint.thread_decider import decide_thread
 from worker.executors import turns
 from worker.executors.chunk import MOST_FAILURES, ChunkRunner
 from worker.executors.turns import TurnsExecutor

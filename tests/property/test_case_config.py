@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producer.load.bench_config import read_bench
+from producer.load.case_contract import checked
 from producer.load.case_data import csv_rows, json_rows
 from producer.load.case_files import TextFile
-from producer.load.case_rows import checked
-from producer.load.cases import read_bench
 from producer.load.problems import Problems
 from producer.load.source import Source
 from producer.load.yaml_events import YamlError, line_of

@@ -27,7 +27,7 @@ def groups_of(lines: list[TurnLine], size: int) -> list[list[TurnLine]]:
 def opened(chunk: Chunk) -> dict[str, list[tuple[int, bytes]]]:
     """Index and line of each turn, by batch."""
     found = {}
-    for batch, payload in chunk.items.items():
+    for batch, payload in chunk.payloads.items():
         indexes, body = unpack_batch(payload)
         found[batch] = list(zip(indexes, body.split(b"\n"), strict=True))
     return found
@@ -47,9 +47,9 @@ def test_every_line_is_in_one_chunk_once(threads: list[str], group: int) -> None
     for number, chunk in enumerate(chunked(groups_of(lines, group), turns=TURNS)):
         assert chunk.id == str(number)
         rows = sorted(row for batch in opened(chunk).values() for row in batch)
-        assert rows == [(line.index, line.raw) for line in lines[at : at + chunk.turns]]
+        assert rows == [(line.index, line.raw) for line in lines[at : at + chunk.item_count]]
         assert chunk.content == b"\n".join(raw for _, raw in rows)
-        at += chunk.turns
+        at += chunk.item_count
     assert at == len(lines)
 
 
@@ -73,8 +73,8 @@ def test_a_batch_is_one_thread_in_input_order(threads: list[str], group: int) ->
 def test_chunks_have_the_usual_size(threads: list[str], group: int) -> None:
     """All chunks but the last hold the usual number of turns, and at most half as many more."""
     *whole, last = chunked(groups_of(lines_of(threads), group), turns=TURNS)
-    assert all(TURNS <= chunk.turns <= MOST for chunk in whole)
-    assert 1 <= last.turns <= MOST
+    assert all(TURNS <= chunk.item_count <= MOST for chunk in whole)
+    assert 1 <= last.item_count <= MOST
 
 
 @given(grouped_threads, st.integers(1, 40))
@@ -99,7 +99,7 @@ def test_chunks_of_a_long_input_grow(length: int) -> None:
     """A million turns are some hundred messages, and what scripts read at once stays bounded."""
     lines = lines_of([f"t{at // length}" for at in range(60_000)])
     chunks = list(chunked([lines]))
-    sizes = [chunk.turns for chunk in chunks[:-1]]
+    sizes = [chunk.item_count for chunk in chunks[:-1]]
     assert sizes[0] < 1_500
     assert sizes == sorted(sizes) or length > 1
     assert max(sizes) == 1_500 if length == 1 else max(sizes) >= 2_000
@@ -110,7 +110,7 @@ def test_long_lines_close_a_chunk_early() -> None:
     """A chunk ends soon after two megabytes, so that a worker can hold several."""
     size = CHUNK_BYTES_MOST // 4 + 1
     chunks = list(chunked([lines_of(["a"] * 9, size)]))
-    assert [chunk.turns for chunk in chunks] == [4, 4, 1]
+    assert [chunk.item_count for chunk in chunks] == [4, 4, 1]
 
 
 def test_calls_of_the_ledger_are_bounded() -> None:

@@ -10,10 +10,10 @@ from shared.codecs.turn_batches import Block, pack_block, unpack_block
 from shared.codecs.turn_lines import LineWriter, expand
 from tests.support.conversations import BREAKPOINTS_ONLY, POLICY, batch
 from tests.support.turn_strategies import turns
-from worker.breakpoint.codec import Batch, decide_thread
 from worker.breakpoint.lines import ResultLine, encode
 from worker.breakpoint.memento import seed, updated
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
+from worker.breakpoint.thread_decider import Batch, decide_thread
 from worker.breakpoint.turn_wire import AffectSignal, decode_turns
 
 conversations = st.lists(turns(), min_size=1, max_size=8)

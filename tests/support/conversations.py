@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from shared.codecs.turn_batches import pack_batch
 from shared.codecs.turn_lines import expand
-from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread
+from worker.breakpoint.thread_decider import Batch, RunPolicy, ThreadOutcome, decide_thread
 
 SUBMITTED_MS: Final = 1_767_225_600_000
 SUBMITTED_AT: Final = "2026-01-01T00:00:00.000Z"

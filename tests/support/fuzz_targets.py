@@ -18,8 +18,8 @@ from producer.load.baselines import encode_baseline, read_baselines
 from producer.load.case_data import read_case_data
 from producer.load.case_files import TextFile
 from producer.load.case_files import decoded as text_of
-from producer.load.case_gates import check_schema, check_validators
-from producer.load.case_load import plan_run
+from producer.load.case_preconditions import check_schema, check_validators
+from producer.load.cases import plan_run
 from producer.load.detect import detect_kind
 from producer.load.problems import Problems
 from producer.load.recorded import read_recorded

@@ -13,7 +13,7 @@ from shared.clock import now_ms
 from shared.codecs.turn_batches import Block, pack_block
 from shared.ledger import Claim, ClaimedThread, Committed, Ledger, PartCommit, ThreadCommit, Wake
 from shared.runs import RunStore
-from worker.breakpoint.codec import Batch, RunPolicy, ThreadOutcome, decide_thread, request_ids
+from worker.breakpoint.thread_decider import Batch, RunPolicy, ThreadOutcome, decide_thread, request_ids
 
 if TYPE_CHECKING:
     import redis

@@ -8,8 +8,8 @@ from shared.names import RunState
 from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import POLICY, batch, turn
 from tests.support.run_infos import info
-from worker.breakpoint.codec import Refusal
 from worker.breakpoint.live_decisions import ModelAnswer, decide_live
+from worker.breakpoint.thread_decider import Refusal
 from worker.breakpoint.trace import Call
 
 LIVE: Final = replace(POLICY, live="should")

@@ -7,8 +7,8 @@ from typing import Any
 
 from shared.codecs.turn_lines import expand
 from tests.support.conversations import POLICY, batch
-from worker.breakpoint.codec import Batch, Refusal
 from worker.breakpoint.live_decisions import LiveOutcome, ModelAnswer, decide_live
+from worker.breakpoint.thread_decider import Batch, Refusal
 from worker.breakpoint.trace import Call
 
 SHOULD = replace(POLICY, live="should")

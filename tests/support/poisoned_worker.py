@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, Final
 
-from worker.breakpoint import codec
+from worker.breakpoint import thread_decider
 from worker.breakpoint.orchestrator import run_turn
 from worker.start import start
 
@@ -25,5 +25,5 @@ def run_poisoned_turn(turn: Any, *arguments: Any, **options: Any) -> Any:
 
 
 if __name__ == "__main__":
-    vars(codec)["run_turn"] = run_poisoned_turn
+    vars(thread_decider)["run_turn"] = run_poisoned_turn
     sys.exit(start(sys.argv[1:]))

@@ -18,7 +18,7 @@ from shared.runs import RunInfo, TurnRow
 from tests.support.conversations import POLICY, batch, felt, shape, signals
 from tests.support.query_results import baseline
 from tests.support.run_infos import info as turns_info
-from worker.breakpoint.codec import decide_thread
+from worker.breakpoint.thread_decider import decide_thread
 from worker.queries.verdict import outcome
 
 PAGE: Final = 500

@@ -18,16 +18,6 @@ import msgspec
 from shared.codecs.turn_batches import ASKED, AVOIDED, CACHED, DUPLICATE, unpack_batch
 from shared.codecs.turn_lines import LineWriter
 from shared.contracts.turn_vocabulary import Live, Role
-from worker.breakpoint.codec import (
-    CODES,
-    ERROR_CODE,
-    TALLY_COUNTERS,
-    Batch,
-    DecidedBlock,
-    ThreadDecider,
-    ThreadOutcome,
-    load_thread,
-)
 from worker.breakpoint.context import (
     RecentMessage,
     append_recent,
@@ -42,6 +32,16 @@ from worker.breakpoint.memento import Memento
 from worker.breakpoint.model_reply import ReadReply, read_reply
 from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, TurnResult, run_turn
 from worker.breakpoint.prompt import Prompt, prompt_of
+from worker.breakpoint.thread_decider import (
+    CODES,
+    ERROR_CODE,
+    TALLY_COUNTERS,
+    Batch,
+    DecidedBlock,
+    ThreadDecider,
+    ThreadOutcome,
+    load_thread,
+)
 from worker.breakpoint.trace import Call, Event, call_event, retrieval_events
 from worker.breakpoint.turn_wire import Turn, decode_turns
 
@@ -103,7 +103,7 @@ def decide_live(
         thread: which conversation.
         state: its stored state; empty for a new thread.
         batches: its inbox, oldest first; it may also contain turns of runs without a model.
-        known: as in `worker.breakpoint.codec.decide_thread`.
+        known: as in `worker.breakpoint.thread_decider.decide_thread`.
         answer: to the question returned for the same state and batches; a refusal becomes the turn's error.
     """
     plain = ThreadDecider(load_thread(thread, state), Requests(known))

@@ -3,7 +3,7 @@
     request -> extract -> decide -> guardrail -> trace -> retrieve -> generate -> update -> respond
 
 It is pure: the caller loads and stores the thread, the time comes with the turn, and the model is an
-interface. `worker.breakpoint.codec` passes it whole batches; every turn takes this path.
+interface. `worker.breakpoint.thread_decider` passes it whole batches; every turn takes this path.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ class Thread:
     thread_id: str
     """Which conversation."""
     count: int = 0
-    """How many of its turns are committed."""
+    """How many of its turns are decided."""
     latest: Latest | None = None
     """Its memento, once it has one."""
     recent: msgspec.Raw | None = None
@@ -71,8 +71,8 @@ class Thread:
         """The concurrency token of the thread's state."""
         return str(self.count)
 
-    def commit(self, latest: Latest) -> Latest:
-        """Stores the state after a decided turn."""
+    def advance(self, latest: Latest) -> Latest:
+        """Takes over the state after a decided turn; it is committed to the ledger with its batch."""
         self.latest = latest
         self.count += 1
         return latest
@@ -189,7 +189,7 @@ def run_turn(
     # 8. The summary is updated, unless it is frozen. Affect is the user's, and is updated at a peak too.
     shape = None if peak_guardrail_active or policy.blocks_summary(verdict.decision) else reply.shape
     affect_signal = reply.affect_signal if turn.role is USER else None
-    latest = thread.commit(updated(previous, shape, affect_signal, message_id, now))
+    latest = thread.advance(updated(previous, shape, affect_signal, message_id, now))
 
     # 9. The response contains the decision and the thread's new state.
     return TurnResult(

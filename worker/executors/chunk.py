@@ -176,7 +176,7 @@ def _describe(span: tracing.Span, summary: Summary) -> None:
 
 
 def claim_chunk(process: WorkerProcess, lease: Lease) -> Claim:
-    """Claims a chunk, publishes wake-ups that follow, and adds the lease to the lease table."""
+    """Claims a chunk, publishes wake-ups that follow, and marks the lease as held if the claim succeeds."""
     with tracing.span("claim") as span:
         claim = process.ledger.claim(lease.run, lease.chunk, lease.token, process.name)
         span.set({f"{PREFIX}status": claim.status})

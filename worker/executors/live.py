@@ -23,9 +23,9 @@ from shared.contracts.live_turns import LiveRun
 from shared.errors import RedisUnreachableError
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
 from shared.names import RunState
-from worker.breakpoint.codec import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer, Question, decide_live
 from worker.breakpoint.prompt import Prompt
+from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
 from worker.breakpoint.trace import Call
 from worker.executors.items import (
     GRACEFUL_STATES,
@@ -142,7 +142,7 @@ class DecidedThread(NamedTuple):
     """When the work on it began, epoch milliseconds."""
 
 
-class CommitThreads(Protocol):
+class CommitInBatches(Protocol):
     """Commits decided threads."""
 
     def __call__(self, decided: Sequence[DecidedThread], *, hold: bool) -> Sequence[bool]:
@@ -161,7 +161,7 @@ class LiveClaim:
         process: whose ledger, loop, in-flight limit and upstreams are used.
         settings_of: finds the settings of a run with a model.
         lease: of the chunk.
-        commit_threads: writes what is decided.
+        commit_in_batches: writes what is decided.
     """
 
     def __init__(
@@ -169,10 +169,10 @@ class LiveClaim:
         process: WorkerProcess,
         settings_of: Callable[[str], LiveRun | None],
         lease: Lease,
-        commit_threads: CommitThreads,
+        commit_in_batches: CommitInBatches,
     ) -> None:
         self._process, self._settings_of = process, settings_of
-        self._lease, self._commit_threads = lease, commit_threads
+        self._lease, self._commit_in_batches = lease, commit_in_batches
         own = settings_of(lease.run)
         self._max_in_flight = min(
             process.in_flight.size, (own.concurrency if own else None) or process.in_flight.size
@@ -227,7 +227,7 @@ class LiveClaim:
             raise LookupError(f"run {run} has no model")
         return await self._process.upstream.models.call(
             request_of(settings, thread.question.prompt),
-            scope_of(settings, run, self._lease.token),
+            context_of(settings, run, self._lease.token),
             thread.history,
             on_send=thread.calling,
         )
@@ -296,7 +296,7 @@ class LiveClaim:
         self._run_ends.clear()
 
     def _write(self, some: Sequence[tuple[LiveThread, LiveOutcome]], *, hold: bool) -> Sequence[bool]:
-        return self._commit_threads(
+        return self._commit_in_batches(
             [
                 DecidedThread(
                     thread.name, thread.pos, thread.refs, step.outcome, thread.started_ms or now_ms()
@@ -364,7 +364,7 @@ def request_of(settings: LiveRun, prompt: Prompt) -> ModelRequest:
     )
 
 
-def scope_of(settings: LiveRun, run: str, owner: str) -> CallContext:
+def context_of(settings: LiveRun, run: str, owner: str) -> CallContext:
     """Names the run and the lease on whose account the model is called.
 
     Args:

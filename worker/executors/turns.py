@@ -22,7 +22,8 @@ from shared.contracts.live_turns import LiveRun
 from shared.ledger import Claim, ClaimedThread, PartCommit, ThreadCommit
 from shared.observability import tracing
 from shared.runs import RunStore
-from worker.breakpoint.codec import (
+from worker.breakpoint.live_decisions import INTERNAL
+from worker.breakpoint.thread_decider import (
     ERROR_CODE,
     Batch,
     DecidedBlock,
@@ -33,7 +34,6 @@ from worker.breakpoint.codec import (
     refused_line,
     request_ids,
 )
-from worker.breakpoint.live_decisions import INTERNAL
 from worker.breakpoint.turn_wire import decode_turns
 from worker.executors.chunk import PREFIX, Summary, claim_chunk
 from worker.executors.live import DecidedThread, LiveClaim, open_live_thread
@@ -107,18 +107,18 @@ class TurnsExecutor:
             outcome = self._decide(claimed, batches, known)
             batch.add(DecidedThread(claimed.thread, claimed.pos, claimed.batches, outcome, started_ms))
             if batch.is_full:
-                commit(self._process, lease, batch, summary)
+                commit_batch(self._process, lease, batch, summary)
                 batch = CommitBatch()
         has_decided, due_ms = bool(batch.threads), 0
         if live and not self._process.leases.should_stop(lease):
-            commit(self._process, lease, batch, summary)
+            commit_batch(self._process, lease, batch, summary)
             batch = CommitBatch()
             due_ms, has_committed = self._execute_live(lease, claim, live, known, summary)
             has_decided = has_decided or has_committed
         # A suspect is claimed again for its next turn, under the same lease, until nothing is left of it.
         is_over = not (claim.suspect and has_decided) or self._process.leases.should_stop(lease)
         delays_ms = [BUSY_MS] * bool(claim.busy) + [max(1, due_ms - now_ms())] * bool(due_ms)
-        commit(self._process, lease, batch, summary, back=is_over, delay_ms=min(delays_ms, default=0))
+        commit_batch(self._process, lease, batch, summary, back=is_over, delay_ms=min(delays_ms, default=0))
         return is_over or lease.is_lost
 
     def _execute_live(
@@ -130,7 +130,7 @@ class TurnsExecutor:
         summary: Summary,
     ) -> tuple[int, bool]:
         """Executes live threads; returns the earliest due time, and whether any turn was committed."""
-        write = partial(commit_threads, self._process, lease, summary)
+        write = partial(commit_in_batches, self._process, lease, summary)
         live_claim = LiveClaim(self._process, self._live_settings, lease, write)
         threads = [
             open_live_thread(lease, claimed, batches, known, is_suspect=claim.suspect)
@@ -269,7 +269,7 @@ class CommitBatch:
             self.tally[batch.run].update(block.tally)
 
 
-def commit(
+def commit_batch(
     process: WorkerProcess,
     lease: Lease,
     batch: CommitBatch,
@@ -321,18 +321,18 @@ def commit(
     return committed.accepted
 
 
-def commit_threads(
+def commit_in_batches(
     process: WorkerProcess, lease: Lease, summary: Summary, decided: Iterable[DecidedThread], *, hold: bool
 ) -> Sequence[bool]:
-    """Commits decided threads in as many batches as they need; see `CommitThreads`."""
+    """Commits decided threads in as many batches as they need; see `CommitInBatches`."""
     accepted, batch = list[bool](), CommitBatch()
     for each in decided:
         batch.add(each)
         if batch.is_full:
-            accepted += commit(process, lease, batch, summary, hold=hold)
+            accepted += commit_batch(process, lease, batch, summary, hold=hold)
             batch = CommitBatch()
     if batch.threads:
-        accepted += commit(process, lease, batch, summary, hold=hold)
+        accepted += commit_batch(process, lease, batch, summary, hold=hold)
     return accepted
 
 

@@ -34,7 +34,7 @@ def command(session: Session, *, file: str | None, config: str | None, provider:
 
     KEY refers to the environment of this command. Workers on other machines have their own.
     """
-    from producer.load.cases import check_models, read_bench  # noqa: PLC0415 - start-up: `--help` must not load pydantic
+    from producer.load.bench_config import check_models, read_bench  # noqa: PLC0415 - start-up: `--help` must not load pydantic
     from producer.load.source import Source  # noqa: PLC0415 - same
 
     named = one_file(file, config)

@@ -15,8 +15,8 @@ from shared.clock import iso_utc
 from shared.names import Outcome
 from shared.runs import TurnRow
 from shared.runs.pages import POISONED
-from worker.breakpoint.codec import refused_line
 from worker.breakpoint.orchestrator import Refusal
+from worker.breakpoint.thread_decider import refused_line
 from worker.breakpoint.turn_wire import decode_turns
 
 ORDINARY: Final = frozenset("msk")

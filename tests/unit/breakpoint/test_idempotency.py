@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.conversations import batch, decide, felt, shape, signals, turn
-from worker.breakpoint.codec import Batch, decide_thread, request_ids
+from worker.breakpoint.thread_decider import Batch, decide_thread, request_ids
 
 PROPOSED = turn("Friday then.", clientRequestId="c1", modelShape=shape("one"), affectSignal=felt(0.4))
 

@@ -9,8 +9,8 @@ import pytest
 from shared.codecs.turn_batches import pack_batch
 from tests.support.conversations import POLICY, batch, felt, shape, turn, with_memento
 from tests.support.live_thread import ALL, MUST, SHOULD, Thread, codes, heard, live, prompt, rows
-from worker.breakpoint.codec import Batch, Refusal
 from worker.breakpoint.live_decisions import INTERNAL
+from worker.breakpoint.thread_decider import Batch, Refusal
 
 
 def test_a_thread_is_decided_as_far_as_its_first_question() -> None:

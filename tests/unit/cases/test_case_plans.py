@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from producer.load.bench_cases import CHECKS_LAYOUT, KEYS_OF_LAYOUT
-from producer.load.case_load import CHUNK_BYTES_MOST, load_cases, settings_digest
+from producer.load.cases import CHUNK_BYTES_MOST, load_cases, settings_digest
 from producer.load.source import Source
 from producer.options import CaseChoice, SubmitOptions
 from shared.contracts.case_config import CaseEntry
@@ -81,12 +81,12 @@ def test_the_loader_makes_chunks_and_a_snapshot(full: Path) -> None:
     load = load_cases(Source(full), SubmitOptions())
     chunks = list(load.chunks)
     assert [chunk.plan.first for chunk in islice(chunks, 3)] == ["case 1 · a", "case 1 · a #2", "case 2 · a"]
-    payloads = [decode_case(payload) for chunk in chunks for payload in chunk.items.values()]
+    payloads = [decode_case(payload) for chunk in chunks for payload in chunk.payloads.values()]
     assert payloads == list(plan(full).items())
-    assert [name for chunk in chunks for name in chunk.items] == [str(at) for at in range(8)]
+    assert [name for chunk in chunks for name in chunk.payloads] == [str(at) for at in range(8)]
     stored = CaseRun.from_snapshot(json.loads(json.dumps(load.snapshot)))
     assert (stored.models, stored.schema, stored.together) == (plan(full).run.models, {"type": "object"}, 1)
-    assert load.wide == 7 + 3
+    assert load.max_open_chunks == 7 + 3
 
 
 def test_the_command_line_goes_before_the_configuration(full: Path) -> None:
@@ -244,7 +244,7 @@ def test_heavy_cases_make_small_chunks(tmp_path: Path) -> None:
     write(tmp_path, "\n".join([row] * 20), "c.jsonl")
     bench = write(tmp_path, HEAD + "repeat: 40\ntest_cases_file: c.jsonl\n")
     chunks = list(load_cases(Source(bench), SubmitOptions()).chunks)
-    assert sum(chunk.turns for chunk in chunks) == 800
+    assert sum(chunk.item_count for chunk in chunks) == 800
     assert max(len(chunk.content) for chunk in chunks) <= CHUNK_BYTES_MOST
 
 
@@ -282,7 +282,7 @@ def test_a_configuration_comes_over_stdin_too(tmp_path: Path) -> None:
     path = write(tmp_path, json.dumps({**MINIMAL, "test_cases": [{"input": "Hi"}]}), "bench.json")
     with path.open("rb") as stream:
         load = load_cases(Source("-", stdin=stream), SubmitOptions(cases=CaseChoice()))
-        assert sum(chunk.turns for chunk in load.chunks) == 1
+        assert sum(chunk.item_count for chunk in load.chunks) == 1
 
 
 @pytest.mark.parametrize(

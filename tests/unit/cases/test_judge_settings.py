@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from producer.cli.main import run
-from producer.load.case_load import load_cases
+from producer.load.cases import load_cases
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.contracts.case_run import CaseRun, Endpoint, decode_case
@@ -120,7 +120,7 @@ def test_labels_come_from_every_kind_of_file(tmp_path: Path, name: str, text: st
     bench = write(tmp_path, f"{HEAD}test_cases_file: {name}\ntest_cases: [{{input: x, label: fail}}]\n")
     assert [item.label for item in plan(bench).items()] == ["pass", None, "fail", "fail"]
     chunks = load_cases(Source(bench), SubmitOptions()).chunks
-    stored = [decode_case(item).label for chunk in chunks for item in chunk.items.values()]
+    stored = [decode_case(item).label for chunk in chunks for item in chunk.payloads.values()]
     assert stored == ["pass", None, "fail", "fail"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from producer.load import case_load
+from producer.load import cases
 from shared.contracts.case_run import CasePayload
 from tests.support.benches import MINIMAL, plan, refusal, write
 
@@ -222,6 +222,6 @@ def test_long_prompts_are_rendered_again_for_each_model(
         "test_cases": [{"vars": {"city": "Rome"}}, {"vars": {"city": "Oslo"}}],
     }
     kept = items(tmp_path, **bench)
-    monkeypatch.setattr(case_load, "RENDERED_CHARS_MOST", 6)
+    monkeypatch.setattr(cases, "RENDERED_CHARS_MOST", 6)
     assert plan(tmp_path / "bench.config.yaml").rendered is None
     assert items(tmp_path, **bench) == kept

@@ -11,7 +11,7 @@ import pytest
 from producer.bench import help_text, read_environment, run, translated
 from producer.cli.main import proctor
 from producer.env_files import variables, variables_in
-from producer.load.case_load import git_info, load_cases
+from producer.load.cases import git_info, load_cases
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.errors import InputError, UsageError

@@ -28,8 +28,8 @@ from tests.support.conversations import (
 from tests.support.live_rows import ROWS as LIVE_ROWS
 from tests.support.live_rows import live_info, rows_of
 from tests.support.run_pages import conversation, thread_rows, turns_run, write_page
-from worker.breakpoint.codec import RunPolicy, decide_thread
 from worker.breakpoint.live_decisions import ModelAnswer
+from worker.breakpoint.thread_decider import RunPolicy, decide_thread
 from worker.breakpoint.trace import Call
 
 HOSTILE: Final = "<img src=x onerror=alert(1)></noscript></script><script>alert(1)</script>\u2028\"'`{{ 7 }}"

@@ -10,7 +10,8 @@ import pytest
 
 from producer.cli.forecasts import forecast_queries
 from producer.load import baselines as loader
-from producer.load.baselines import Baselines, load_baselines, read_baselines, start_at
+from producer.load.baselines import Baselines, load_baselines, read_baselines
+from producer.load.queries import load_queries, start_at
 from producer.load.source import Source
 from producer.options import SubmitOptions
 from shared.errors import InputError
@@ -62,8 +63,8 @@ def test_a_file_is_read_once_for_forecast_and_submit(tmp_path: Path) -> None:
     found = forecast_queries(source, options)
     assert found is not None
     path.unlink()
-    load = loader.load_queries(source, replace(options, baselines=found.baselines))
-    assert [list(chunk.items.values()) for chunk in load.chunks] == [
+    load = load_queries(source, replace(options, baselines=found.baselines))
+    assert [list(chunk.payloads.values()) for chunk in load.chunks] == [
         [loader.encode_baseline(query)] for query in read([baseline("Q-01"), baseline("Q-02")]).queries
     ]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from producer.load.baselines import choose, load_queries
+from producer.load.queries import choose, load_queries
 from producer.load.source import Source
 from producer.options import QueryChoice, SubmitOptions
 from shared.errors import InputError
@@ -68,5 +68,5 @@ def test_a_run_remembers_what_was_chosen() -> None:
     whole, some = loads
     assert whole.snapshot["queries"]["chosen"] == ""
     assert some.snapshot["queries"]["chosen"] == "1 of 2 queries, chosen with --first 1"
-    assert sum(chunk.turns for chunk in some.chunks) == 1
+    assert sum(chunk.item_count for chunk in some.chunks) == 1
     assert whole.settings != some.settings

@@ -9,12 +9,12 @@ local function give_items(run, left)
   local tries = run.tried and call('HMGET', tries_key(run.id), unpack(left)) or {}
   local items, earliest = {}, nil
   for at, index in ipairs(left) do
-    local attempts, due, failure = string.match(tries[at] or '0|0|', '^(%d+)|(%d+)|(.*)$')
+    local attempts, due, parked_state = string.match(tries[at] or '0|0|', '^(%d+)|(%d+)|(.*)$')
     due = tonumber(due)
     if due <= steady() then
       local size = #items
       items[size + 1], items[size + 2], items[size + 3] = index, redo[at] or 0, payloads[at] or ''
-      items[size + 4], items[size + 5] = attempts, failure
+      items[size + 4], items[size + 5] = attempts, parked_state
     elseif not earliest or due < earliest then
       earliest = due
     end

@@ -10,7 +10,14 @@ from shared.codecs.turn_batches import Block, pack_block, unpack_block
 from shared.codecs.turn_lines import expand
 from tests.support.conversations import POLICY, batch, decide, felt, shape, signals, turn
 from tests.support.tree import ROOT
-from worker.breakpoint.codec import Batch, Refusal, RunPolicy, decide_thread, public_state, refused_line
+from worker.breakpoint.thread_decider import (
+    Batch,
+    Refusal,
+    RunPolicy,
+    decide_thread,
+    public_state,
+    refused_line,
+)
 
 KEYS = [
     "threadId",
@@ -152,7 +159,7 @@ def test_nothing_is_decided_for_an_empty_inbox() -> None:
 
 def test_deciding_needs_no_pydantic() -> None:
     """The engine starts without the contracts of the door, which cost a worker time and memory."""
-    program = "import sys, worker.breakpoint.codec; print('pydantic' in sys.modules)"
+    program = "import sys, worker.breakpoint.thread_decider; print('pydantic' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )

@@ -256,8 +256,8 @@ class ThreadDecider:
         frozen, applied = result.peak_guardrail_active, result.summary_updated
         code = CODES[4 * rule + 2 * frozen + applied]
         if not in_full and result.response is None:
-            why = code, reason, result.source
-            return code, self.lines.line(message_id, why, thread.count, result.previous, result.latest)
+            reasoning = code, reason, result.source
+            return code, self.lines.line(message_id, reasoning, thread.count, result.previous, result.latest)
         self.lines.reset()
         line = ResultLine(
             thread.thread_id,

@@ -1,0 +1,392 @@
+"""Reads `bench.config.yaml` with all it names: cases, validators, schema; all is checked before it is used.
+
+read, bounded  →  YAML or JSON  →  the contract  →  files it names  →  what only the whole can tell
+"""
+
+import ast
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path, PurePath
+from typing import Any, Final, TypeVar
+
+from producer.load.bench_cases import BenchCase
+from producer.load.case_checks import CheckModels, CheckReader, models_of
+from producer.load.case_contract import MOST_CASES, broken_members, checked, nearest, refuse_twice
+from producer.load.case_data import read_case_data
+from producer.load.case_expansion import expanded
+from producer.load.case_files import (
+    CONFIG_BYTES,
+    DATA_BYTES,
+    SCHEMA_BYTES,
+    VALIDATORS_BYTES,
+    TextFile,
+    read_beside,
+    read_bytes_beside,
+    read_source,
+)
+from producer.load.case_preconditions import check_schema, check_validators
+from producer.load.case_prompts import BenchPrompt, read_prompts
+from producer.load.images import Images
+from producer.load.places import Place
+from producer.load.problems import Problems, path_text, shown
+from producer.load.source import Source
+from producer.load.strict_json import parse_json, why_broken
+from producer.load.yaml_events import YamlError, line_of
+from producer.load.yaml_text import parse_yaml
+from shared.contracts.case_config import BenchConfig, CaseEntry
+from shared.contracts.case_run import Validators
+from shared.errors import InputError
+
+T = TypeVar("T")
+
+SPELLINGS: Final[Mapping[tuple[str | int, ...], str]] = {("schema",): "schema_path"}
+"""Keys that errors name otherwise than they are written."""
+_STAND_IN: Final[Mapping[str, str]] = {"input": "-"}
+"""A case in the place of a broken one, so that the others keep their positions."""
+_SHAPE: Final = "write name, system_prompt, models and test_cases, each at the start of a line"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A configuration with everything it names."""
+
+    config: BenchConfig
+    """As it is written."""
+    cases: Sequence[BenchCase]
+    """Those of the file first."""
+    prompts: Sequence[BenchPrompt] = ()
+    """Templates of what is sent; empty: cases are sent as they are."""
+    images: Mapping[str, bytes] = field(default_factory=dict)
+    """The images of the cases by their hashes, as workers read them."""
+    schema: Any = None
+    """The JSON schema; None for none."""
+    validators: Validators | None = None
+    """The validators' source, checked."""
+    warnings: Sequence[str] = field(default_factory=tuple)
+    """What is probably not meant."""
+
+
+def read_bench(
+    source: Source, *, validators_file: str | None = None, judges: Sequence[str] | None = None
+) -> Bench:
+    """Reads a configuration.
+
+    Args:
+        source: its file, or standard input.
+        validators_file: another one than the configuration names.
+        judges: others than the configuration names, for checks that name no model.
+
+    Raises:
+        InputError: it, or a file that it names, breaks the contract.
+        ConfigError: the schema is none.
+        ValidatorSecurityError: the validators file does what validators may not.
+    """
+    file = read_source(source, CONFIG_BYTES)
+    problems = Problems()
+    config, broken = _config(file, _document(file), problems)
+    beside = _Beside(file, source.path)
+    prompts = (
+        problems.attempt(partial(read_prompts, config.prompts or [], beside.root.at("prompts"), beside.text))
+        or []
+    )
+    entries = problems.attempt(partial(_entries, file, config, beside, broken, problems)) or []
+    validators = _validators(beside, config, validators_file, problems)
+    problems.attempt(partial(_check_names, entries, validators))
+    schema = problems.attempt(partial(_schema_of, config, beside))
+    functions = sorted(validator_names(validators.source)) if validators else None
+    checks = CheckReader(CheckModels.of(config, judges), functions, beside.schema)
+    images = Images(beside.binary)
+    found = [
+        problems.attempt(partial(_resolved, place, entry, config, beside.root, checks, images))
+        for place, entry in entries
+    ]
+    problems.raise_found()
+    cases = [case for case in found if case is not None]
+    warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
+    return Bench(config, cases, prompts, images.files, schema, validators, warnings)
+
+
+def _config(
+    file: TextFile, document: dict[str, Any], problems: Problems
+) -> tuple[BenchConfig, frozenset[int]]:
+    """Checks a configuration against the contract.
+
+    Problems of single cases do not keep the rest from being read: they are added, and the positions of these
+    cases are returned with the configuration.
+
+    Raises:
+        InputError: something else than cases breaks the contract.
+    """
+
+    def place(path: tuple[str | int, ...]) -> str:
+        return f"{file.name}:{line_of(file.text, path)}"
+
+    try:
+        return checked(BenchConfig, document, place), frozenset()
+    except InputError as error:
+        problems.add(error)
+    broken = broken_members(BenchConfig, document, "test_cases")
+    if not broken:
+        problems.raise_found()
+    written = [_STAND_IN if at in broken else case for at, case in enumerate(document["test_cases"])]
+    return checked(BenchConfig, {**document, "test_cases": written}, place), broken
+
+
+def _schema_of(config: BenchConfig, beside: "_Beside") -> Any:
+    """Reads the schema that a configuration names; None for none."""
+    if config.schema_file is None:
+        return None
+    key = "schema_path" if config.schema_path else "schema"
+    return beside.schema(beside.root.at(key), config.schema_file)
+
+
+def _resolved(  # noqa: PLR0917 - one call, above
+    place: Place, entry: CaseEntry, config: BenchConfig, root: Place, checks: CheckReader, images: Images
+) -> BenchCase:
+    """Gives a case what it takes from the bench."""
+    case = BenchCase(entry, place, {**config.vars, **(entry.vars or {})})
+    values = case.values
+    of_bench = [] if entry.default_checks is False else config.default_checks
+    defaults = Place(root.where, root.text, ("default_checks",), place.case)
+    problems = Problems()
+    found = problems.attempt(partial(checks.read, of_bench, defaults, values)) or ()
+    if entry.checks:
+        found += problems.attempt(partial(checks.read, entry.checks, place.at("checks"), values)) or ()
+    resolved = BenchCase(
+        entry,
+        place,
+        case.vars,
+        checks=found,
+        paid_checks=entry.paid_checks or config.paid_checks,
+        images=problems.attempt(partial(images.add, entry.images, place.at("images"))) or (),
+    )
+    problems.raise_found()
+    return resolved
+
+
+def _document(file: TextFile) -> dict[str, Any]:
+    """Reads YAML or JSON, and proves that it is a mapping."""
+    if not file.text.strip():
+        raise InputError(f"{file.name}: is empty", hint=_SHAPE)
+    try:
+        document = parse_yaml(file.text)
+    except YamlError as error:
+        raise InputError(f"{file.name}:{error.line}: {error.message}", hint=error.hint) from None
+    if not isinstance(document, dict):
+        raise InputError(f"{file.name}: not a configuration ({shown(document)})", hint=_SHAPE)
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Reads the files that a configuration names; errors begin with the place of their name."""
+
+    file: TextFile
+    config: Path | None
+
+    @property
+    def root(self) -> Place:
+        """The configuration."""
+        return Place(self.file.name, self.file.text)
+
+    def text(self, place: Place, written: str, most: int) -> TextFile:
+        """Reads a text."""
+        return self._read(read_beside, place, written, most)
+
+    def binary(self, place: Place, written: str, most: int) -> bytes:
+        """Reads bytes."""
+        return self._read(read_bytes_beside, place, written, most)
+
+    def schema(self, place: Place, written: str) -> Any:
+        """Reads and compiles a JSON schema."""
+        return _schema(self.text(place, written, SCHEMA_BYTES))
+
+    def _read(
+        self, read: Callable[[Path | None, str, str, int], T], place: Place, written: str, most: int
+    ) -> T:
+        key = SPELLINGS.get(place.path, path_text(place.path))
+        try:
+            return read(self.config, key, written, most)
+        except InputError as error:
+            case = f" (case {place.case!r})" if place.case else ""
+            message = error.message.replace(key, f"{key}{case}", 1) if case else error.message
+            raise InputError(f"{place}: {message}", hint=error.hint) from None
+
+
+def _entries(
+    file: TextFile, config: BenchConfig, beside: _Beside, broken: Collection[int], problems: Problems
+) -> list[tuple[Place, CaseEntry]]:
+    """Merges the cases: those of the file come first; combinations of variables are cases of their own.
+
+    Args:
+        file: the configuration.
+        config: its content.
+        beside: reads the file of cases.
+        broken: positions of cases that are left out.
+        problems: what is wrong with single cases is added here.
+    """
+    written, before = list[tuple[Place, CaseEntry]](), len(problems.found)
+    if config.test_cases_file is not None:
+        read = partial(_of_data_file, beside, config.test_cases_file, problems)
+        written += problems.attempt(read) or []
+    written += [
+        (beside.root.at("test_cases", at), case)
+        for at, case in enumerate(config.test_cases)
+        if at not in broken
+    ]
+    if not (written or broken or len(problems.found) > before):
+        raise InputError(
+            f"{file.name}: no test cases in it", hint="write test_cases, or name a test_cases_file"
+        )
+    found = list[tuple[Place, CaseEntry]]()
+    for number, (place, entry) in enumerate(written, 1):
+        named = replace(place, case=entry.id or "")
+        for case in problems.attempt(partial(expanded, entry, named, number)) or []:
+            found.append((replace(place, case=case.id or ""), case))
+        if len(found) > MOST_CASES:
+            raise InputError(
+                f"{file.name}: {max(len(found), len(written)):,} cases, at most {MOST_CASES:,} are allowed",
+                hint="split them into several runs",
+            )
+    problems.attempt(partial(refuse_twice, [(place, case.id) for place, case in found], "case"))
+    return found
+
+
+def _of_data_file(beside: _Beside, written: str, problems: Problems) -> list[tuple[Place, CaseEntry]]:
+    """Reads the cases of a file of their own."""
+    data = beside.text(beside.root.at("test_cases_file"), written, DATA_BYTES)
+    return [(Place(where), case) for where, case in read_case_data(data, problems)]
+
+
+def _validators(
+    beside: _Beside, config: BenchConfig, override: str | None, problems: Problems
+) -> Validators | None:
+    """Reads and checks the validators file; workers get its text, since they may share no disk.
+
+    Raises:
+        UsageError: the file is no Python, or cannot be read, so that its names are not known.
+    """
+    source = problems.attempt(partial(_validators_source, beside, config, override))
+    if source is None:
+        if override is not None or config.validators_file is not None:
+            problems.raise_found()
+        return None
+    problems.attempt(partial(check_validators, source))
+    try:
+        ast.parse(source.text)
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        problems.raise_found()
+    return Validators(source.text, sha256(source.text.encode()).hexdigest())
+
+
+def _validators_source(beside: _Beside, config: BenchConfig, override: str | None) -> TextFile | None:
+    """Reads the validators file; None where none is named."""
+    if override is not None:
+        path = beside.config
+        return read_beside(path, "--validators-file", _from_folder(path, override), VALIDATORS_BYTES)
+    if config.validators_file is None:
+        return None
+    return beside.text(beside.root.at("validators_file"), config.validators_file, VALIDATORS_BYTES)
+
+
+def _from_folder(config: Path | None, written: str) -> str:
+    """A path of the command line: counted from the configuration's folder, else from the current one."""
+    folder = config.parent if config is not None else Path()
+    try:
+        is_here = not (folder / written).exists() and Path(written).exists()
+    except (OSError, ValueError):
+        return written
+    return str(Path(written).resolve()) if is_here else written
+
+
+def _check_names(cases: Iterable[tuple[Place, CaseEntry]], validators: Validators | None) -> None:
+    """Refuses validators that nobody wrote."""
+    known, problems = sorted(validator_names(validators.source)) if validators else [], Problems()
+    for place, case in cases:
+        if case.validator is None:
+            continue
+        at = place.at("validator")
+        if validators is None:
+            what = f"{shown(case.validator)} is asked for, and there is no validators_file"
+            problems.add(at.error(what, 'add validators_file: "validators.py"'))
+        elif case.validator not in known:
+            what = f"the validators file has no function {shown(case.validator)}"
+            problems.add(at.error(what, nearest(case.validator, known)))
+    problems.raise_found()
+
+
+def validator_names(source: str) -> set[str]:
+    r"""Names what may be called as a validator: functions, and whatever a name was given to.
+
+    >>> sorted(validator_names("import re\ndef is_code(text): return True\nis_text = lambda text: True"))
+    ['is_code', 'is_text']
+    """
+    names = set[str]()
+    waiting: list[ast.AST] = list(ast.parse(source).body)
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.FunctionDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names.update(each.id for each in targets if isinstance(each, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.If() | ast.Try() | ast.With() | ast.ExceptHandler():
+                waiting += ast.iter_child_nodes(node)
+            case _:
+                pass
+    return {name for name in names if not name.startswith("_")}
+
+
+def _schema(file: TextFile) -> Any:
+    """Reads a schema, in JSON or YAML, and compiles it."""
+    try:
+        is_yaml = PurePath(file.name).suffix.lower() in (".yaml", ".yml")
+        schema = parse_yaml(file.text) if is_yaml else parse_json(file.text)
+    except YamlError as error:
+        raise InputError(f"{file.name}:{error.line}: {error.message}", hint=error.hint) from None
+    except (ValueError, RecursionError) as error:
+        where = f"{file.name}:{getattr(error, 'lineno', 1)}"
+        raise InputError(f"{where}: {why_broken(error)}", hint="a schema is one JSON document") from None
+    check_schema(file.name, schema)
+    return schema
+
+
+def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Iterable[str]:
+    """Names what the contract allows and nobody wants."""
+    for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
+        yield f"{name}: models: {shown(model)} stands twice and is asked once"
+    asked = {*config.models, *config.judges, *check_models(cases), config.settings.embedding_model}
+    asked |= {config.pairwise.model} if config.pairwise else set()
+    if len(config.judges) % 2 == 0 and config.judges:
+        yield f"{name}: judge_models: {len(config.judges)} judges can be of two minds, and a tie is no PASS"
+    for model in config.model_configs:
+        if model not in asked:
+            meant = nearest(model, config.models)
+            yield f"{name}: model_configs: {shown(model)} is none of the models; {meant}"
+
+
+def _literal_marks(config: BenchConfig, cases: Sequence[BenchCase], root: Place) -> Iterable[str]:
+    """Names the first text that looks like a template, and is sent as it is."""
+    if config.prompts is not None:
+        return
+    texts = [(root, "system_prompt", config.system_prompt)]
+    texts += [(case.place, "input", case.entry.input) for case in cases]
+    found = next(((place, key) for place, key, text in texts if text and "{{" in text and "}}" in text), None)
+    if found is not None:
+        place = found[0].at(found[1])
+        yield place.error("{{ }} is sent as it is: only prompts are templates").message
+
+
+def check_models(cases: Sequence[BenchCase]) -> list[str]:
+    """Names the models that the checks of some cases ask, each once."""
+    lists = {id(case.checks): case.checks for case in cases}
+    return list(dict.fromkeys(model for checks in lists.values() for model in models_of(checks)))
+
+
+def outputs_of(cases: Sequence[BenchCase]) -> Mapping[int, Mapping[str, str]]:
+    """Collects the outputs that stand with their cases."""
+    return {at: case.entry.outputs for at, case in enumerate(cases) if case.entry.outputs is not None}
