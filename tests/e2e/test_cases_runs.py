@@ -3,13 +3,18 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from shared.keys import items_key
 from tests.support.case_runs import VALIDATORS, WORKERS, bench, document, echo, rows_of
 from tests.support.cli import Cli, Done
 from tests.support.model_server import ModelServer, Say
+from tests.support.processes import Processes
+
+if TYPE_CHECKING:
+    import redis
 
 STATUSES: Final = {
     "equal": "passed",
@@ -222,3 +227,21 @@ def test_recorded_outputs_need_no_model(cli: Cli, tmp_path: Path) -> None:
     assert [row["outcome"] for row in found] == ["passed", "failed", "error"]
     assert found[2]["error"]["code"] == "no_recorded_output"
     assert [row["latency_ms"] for row in found] == [None] * 3
+
+
+def test_a_criterion_that_a_worker_lacks_is_no_pass(
+    processes: Processes, redis_client: "redis.Redis", tmp_path: Path
+) -> None:
+    """An item with a criterion of a later version is an error that names it; nothing is called for it."""
+    cli = Cli(processes)
+    with ModelServer(echo) as server:
+        path = bench(tmp_path, server, [{"input": "x", "regex_pattern": "x"}])
+        run = cli("submit", path, "-m", "alpha").out.strip()
+        item = json.loads(redis_client.hget(items_key(run), "0") or b"")
+        redis_client.hset(items_key(run), "0", json.dumps({**item, "max_words": 5}))
+        done = cli("resume", run, *WORKERS)
+        assert done.code == 1, done
+        assert not server.requests
+    [row] = rows_of(cli, run)
+    assert row["error"]["code"] == "unknown_criterion"
+    assert "cannot check max_words; update all workers, then `proctor retry`" in row["error"]["message"]

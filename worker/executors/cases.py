@@ -78,6 +78,7 @@ VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
+UNKNOWN_CRITERION: Final = "unknown_criterion"
 CHECK_UNAVAILABLE: Final = "check_unavailable"
 NO_DECISION: Final = {"status": None, "passed": False, "decided_by": None, "message": "", "score": None}
 """What is stored of the verdict where a check could not be asked; the answer and what is known of it stay."""
@@ -210,11 +211,19 @@ class CasesEngine:
         return ItemResult(Outcome.ERROR, case_line(document, code, message), code=str(code))
 
     async def _open(self, item: Item) -> OpenCase:
-        """Reads a case, and the earlier result of an item that is retried; nothing of any other item."""
+        """Reads a case, and the earlier result of an item that is retried; nothing of any other item.
+
+        Raises:
+            NoVerdict: this version lacks one of its criteria, and would pass answers unchecked.
+        """
+        payload = decode_case(item.payload)
+        if unknown := sorted(payload.criteria.keys() - set(CRITERIA)):
+            what = f"this version of the worker cannot check {', '.join(unknown)}"
+            raise NoVerdict(Failed(UNKNOWN_CRITERION, f"{what}; update all workers, then `proctor retry`"))
         earlier: Sequence[ItemRow] = ()
         if item.claimed.generation:
             earlier = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
-        return OpenCase(item, decode_case(item.payload), decode_parked(item.claimed.parked_state), earlier)
+        return OpenCase(item, payload, decode_parked(item.claimed.parked_state), earlier)
 
     async def _answer(self, case: OpenCase) -> ModelReply:
         """Returns the answer that is recorded or already paid for, or asks the model.
