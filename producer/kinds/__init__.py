@@ -3,14 +3,23 @@
 from typing import Final
 
 from producer.kinds.cases import CASE_RUNS
-from producer.kinds.declaration import ITEM_FORMATS, REPORT_SUFFIXES, ProducerKind
+from producer.kinds.declaration import ITEM_FORMATS, NOT_PRINTED, REPORT_SUFFIXES, ProducerKind
 from producer.kinds.queries import QUERY_RUNS
 from producer.kinds.turns import TURN_RUNS
 from shared.errors import UsageError
 from shared.kinds import Kind
 from shared.lazy import Lazy
 
-__all__ = ["ITEM_FORMATS", "REPORT_SUFFIXES", "Lazy", "ProducerKind", "declared", "of", "register"]
+__all__ = [
+    "ITEM_FORMATS",
+    "NOT_PRINTED",
+    "REPORT_SUFFIXES",
+    "Lazy",
+    "ProducerKind",
+    "declared",
+    "of",
+    "register",
+]
 
 # In the order in which an input that could be of several kinds is recognised.
 _registry: Final[dict[Kind, ProducerKind]] = {each.kind: each for each in (TURN_RUNS, QUERY_RUNS, CASE_RUNS)}

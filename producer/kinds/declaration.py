@@ -70,6 +70,8 @@ REPORT_SUFFIXES: Final[Mapping[str, Sequence[str]]] = {
     "github": (),
 }
 """Formats of report files with the suffixes that select them; the first one names a default file."""
+NOT_PRINTED: Final = frozenset({"html", "github"})
+"""Formats that `results --format` does not print, because they are not read in a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,10 @@ class TurnText(Enum):
 
 
 class Report(Protocol):
-    """Something that is written while the rows of a run go by."""
+    """Something that is written while the rows of a run go by.
+
+    A writer is made with an open binary file and the run: see `Format` in `producer.kinds.declaration`.
+    """
 
     def page(self, rows: Sequence[Any]) -> None:
         """Takes some rows, in input order."""

@@ -81,15 +81,21 @@ class StageRow(NamedTuple):
     """What the document calls it."""
     failure: CaseStatus
     """The status of a case that fails it."""
+    title: str
+    """What reports call it."""
+    meaning: str
+    """What its failure means, in the words of reports."""
 
 
 STAGE_TABLE: Final = {
-    Stage.REGEX: StageRow("0", CaseStatus.FAILED_REGEX),
-    Stage.CUSTOM: StageRow("0.5", CaseStatus.FAILED_CUSTOM),
-    Stage.JSON: StageRow("1", CaseStatus.FAILED_JSON_PARSE),
-    Stage.SCHEMA: StageRow("2", CaseStatus.FAILED_SCHEMA),
-    Stage.EQUALITY: StageRow("3", CaseStatus.FAILED_EQUALITY),
-    Stage.FUZZY: StageRow("4", CaseStatus.FAILED_FUZZY),
+    Stage.REGEX: StageRow("0", CaseStatus.FAILED_REGEX, "regex", "the pattern was not found"),
+    Stage.CUSTOM: StageRow("0.5", CaseStatus.FAILED_CUSTOM, "validator", "the validator did not accept it"),
+    Stage.JSON: StageRow("1", CaseStatus.FAILED_JSON_PARSE, "JSON", "no JSON object in the output"),
+    Stage.SCHEMA: StageRow("2", CaseStatus.FAILED_SCHEMA, "schema", "the object violates the schema"),
+    Stage.EQUALITY: StageRow("3", CaseStatus.FAILED_EQUALITY, "equality", "not the expected object"),
+    Stage.FUZZY: StageRow(
+        "4", CaseStatus.FAILED_FUZZY, "judge", "not the expected object, and the judge did not accept it"
+    ),
 }
 """All stages, in their order."""
 

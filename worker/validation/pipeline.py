@@ -3,12 +3,14 @@
 Stages run in order: 0 regex, 0.5 custom validator, 1 JSON, 2 schema, 3 equality, 4 judge. Each passes,
 fails or is skipped, and says why; the first failure ends it, except that a judge may forgive stage 3.
 
-    validate(case, output)          all of it
-    before_judge(case, output)      stages 0 to 3; `awaits_judge` tells whether a judge could still forgive
-    with_reply(result, reply)       stage 4, for those who ask the judge in their own time
-    without_reply(result, why)      the same, when the judge cannot be reached
-    with_votes(result, votes)       the same for a panel of judges
+Workers call the steps apart, because judges and checks that call a model are asked on the event loop:
+
+    before_judge(case, output)      stages 0 to 3, and the checks that call no model
+    with_votes(result, votes)       stage 4, where `awaits_judge`: the votes of a judge or a panel
     with_checks(result, at_least)   the verdict of the checks, after all else
+
+`validate(case, output, judge=…)` is all of it in one call, for tests and notebooks; its judge is a function,
+whose reply `with_reply` applies as a panel of one (`without_reply`: it could not be reached).
 
 The engine is pure. What is not is passed in: the judge, and the sandbox that runs patterns and validators
 where they can be stopped. Without a sandbox, patterns are searched in this process, which is for callers

@@ -6,11 +6,10 @@ from producer.cli.completions import complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import refuse_no_text, text_option
 from producer.cli.session import Session, pass_session
-from producer.kinds import REPORT_SUFFIXES
+from producer.kinds import NOT_PRINTED, REPORT_SUFFIXES
 from shared.errors import UsageError
 
-FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in {"html", "github"}))
-"""All but those that are not read in a terminal."""
+FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in NOT_PRINTED))
 
 
 @declare()

@@ -20,6 +20,7 @@ from shared.kinds import Kind, all_kinds
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS: Final = tuple(kind.name for kind in all_kinds())
+_SUFFIXES: Final = " ".join(suffixes[0] for suffixes in kinds.REPORT_SUFFIXES.values() if suffixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class ReportOptions:
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Report to write; its suffix (.md .json .jsonl .csv .html .xml) is its format; may be repeated.",
+        help=f"Report to write; its suffix ({_SUFFIXES}) is its format; may be repeated.",
     )
     export: str | None = option(
         "-e",

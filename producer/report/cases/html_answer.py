@@ -16,7 +16,7 @@ from producer.report.html.rendering import Text, cut
 from producer.text import plural
 from shared.codecs.item_rows import CACHED
 from shared.contracts.case_run import CaseRun
-from shared.contracts.case_vocabulary import Stage
+from shared.contracts.case_vocabulary import STAGE_TABLE, Stage
 from shared.kinds import CASES
 from shared.names import Outcome
 
@@ -34,15 +34,12 @@ DIFF_LINES: Final = 200
 """Of an expected object, up to which it is compared line by line."""
 FOLD_CHARS: Final = 90
 """Of a system message, above which it is folded."""
-TITLES: Final[Mapping[str, str]] = {
-    Stage.REGEX: "regex",
-    Stage.CUSTOM: "validator",
-    Stage.JSON: "JSON",
-    Stage.SCHEMA: "schema",
-    Stage.EQUALITY: "equality",
-    Stage.FUZZY: "judge",
-}
+TITLES: Final[Mapping[str, str]] = {stage: row.title for stage, row in STAGE_TABLE.items()}
 """The stages as people call them."""
+LABELS: Final = {"regex_pattern": "Pattern", "validator": "Validator", "reference": "Reference"}
+"""Criteria with a label of their own; others are labelled with their name."""
+SHOWN_ELSEWHERE: Final = frozenset({"expected", "checks", "at_least", "paid_checks", "label"})
+"""Criteria that are shown with the verdict."""
 UNWANTED: Final[tuple[Any, ...]] = ("", None, [], {})
 _FENCE: Final = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 """An answer that is one block of code."""
@@ -193,9 +190,9 @@ def _good(case: OpenedCase, limit: int) -> Iterator[tuple[str, Text]]:
     criteria, expected = case.item.criteria, case.item.expected
     if expected is not None:
         yield "Expected", cut(json.dumps(expected, indent=2, ensure_ascii=False), limit)
-    for key, label in (("regex_pattern", "Pattern"), ("validator", "Validator"), ("reference", "Reference")):
-        if key in criteria:
-            yield label, cut(str(criteria[key]), limit)
+    for key in sorted(criteria.keys() - SHOWN_ELSEWHERE, key=[*LABELS, *criteria].index):
+        label = LABELS.get(key) or key.replace("_", " ").capitalize()
+        yield label, cut(str(criteria[key]), limit)
 
 
 def _message(case: OpenedCase) -> str:

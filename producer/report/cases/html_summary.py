@@ -17,20 +17,15 @@ from producer.tables import cut_middle
 from producer.text import duration, plural, sentence_of
 from shared import __version__
 from shared.contracts.case_run import CaseRun
-from shared.contracts.case_vocabulary import CaseStatus
+from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus
 from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo
 
 PER: Final = 1_000
 """Answers that a price is given for: the price of one has too many zeros."""
 MEANINGS: Final[Mapping[str, str]] = {
-    "failed_regex": "the pattern was not found",
-    "failed_custom": "the validator did not accept it",
-    "failed_json_parse": "no JSON object in the output",
-    "failed_schema": "the object violates the schema",
-    "failed_equality": "not the expected object",
-    "failed_fuzzy": "not the expected object, and the judge did not accept it",
-    "failed_checks": "the stages passed, and a check did not",
+    **{row.failure: row.meaning for row in STAGE_TABLE.values()},
+    CaseStatus.FAILED_CHECKS: "the stages passed, and a check did not",
 }
 NAME_PARTS: Final = 40
 """Of a model's name, in the head of a column."""
