@@ -71,7 +71,7 @@ class Reply(NamedTuple):
     is_over: bool = True
     """Whether another try would end in the same way."""
     retry_after_s: float = 0.0
-    """What the server asked to wait."""
+    """Seconds to wait, by the server's `Retry-After`."""
 
 
 def read_webhook(text: str, settings: Settings, environment: Mapping[str, str]) -> Webhook:

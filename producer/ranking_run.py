@@ -28,7 +28,7 @@ HINT: Final = "write pairwise: {model: openai/gpt-4o-mini, criterion: Is more he
 
 
 class Comparison(NamedTuple):
-    """What is asked of whom."""
+    """How answers are compared: by which judge and criterion, and what is ranked."""
 
     model: str
     """The judge."""
@@ -120,7 +120,7 @@ def is_ranking(store: RunStore, info: RunInfo) -> bool:
 
 def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dict[str, Any]]:
     """Makes a case of each pair in each order; of the run only questions and answers are kept in memory."""
-    asked, answers = dict[tuple[int, str, int], tuple[str, Any]](), defaultdict[Any, dict[str, str]](dict)
+    questions, answers = dict[tuple[int, str, int], tuple[str, Any]](), defaultdict[Any, dict[str, str]](dict)
     for rows in store.item_pages(info.run, with_payload=True):
         for case in opened(rows):
             item, answer = case.item, _answer_of(case)
@@ -129,12 +129,12 @@ def _comparisons(store: RunStore, info: RunInfo, by: Comparison) -> Iterator[dic
                 name, other = names.pop(by.by), *names.values()
                 key = item.case, other, item.repeat
                 prompt = item.messages or item.input
-                question, first = asked.setdefault(key, (_question(item, other), prompt))
+                question, first = questions.setdefault(key, (_question(item, other), prompt))
                 if prompt != first and item.vars:  # each prompt has its own words for the same variables
-                    asked[key] = question, item.vars
+                    questions[key] = question, item.vars
                 answers[key][name] = answer
-    for key in sorted(asked):
-        question, prompt = asked[key]
+    for key in sorted(questions):
+        question, prompt = questions[key]
         for first, second in permutations(answers[key], FEWEST):
             judged = comparison_prompt(by.criterion, prompt, answers[key][first], answers[key][second])
             compared = {"question": question, "first": first, "second": second, "by": by.by}

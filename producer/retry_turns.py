@@ -85,19 +85,19 @@ def retry_turns(
     """
     info = store.info(run)
     _check(info, indexes)
-    selected, again, size, left = list[TurnLine](), set[int](), 0, 0
+    selected, redone, size, left = list[TurnLine](), set[int](), 0, 0
     for chunk, rows in _wanted(store, run, indexes, errors=errors):
         if len(selected) >= MOST_TURNS or size >= MOST_BYTES:
             left += len(rows)
             continue
-        again.update(row.index for row in rows if row.code)
+        redone.update(row.index for row in rows if row.code)
         lines = _inputs(store, run, chunk, {row.index for row in rows})
         selected += lines
         size += sum(len(line.raw) for line in lines)
     if not selected:
         raise UsageError(f"run {run} has nothing to retry", hint="every turn is decided")
     is_live = LiveRun.from_snapshot(info.snapshot) is not None
-    chunks, items = _plan(selected, again, turns=LIVE_CHUNK_TURNS if is_live else CHUNK_TURNS)
+    chunks, items = _plan(selected, redone, turns=LIVE_CHUNK_TURNS if is_live else CHUNK_TURNS)
     publisher.publish(ledger.retry(run, f"retry-{token_hex(8)}", chunks=chunks, items=items))
     return Retried(len(selected), left)
 
@@ -149,7 +149,7 @@ def _inputs(store: RunStore, run: str, chunk: ChunkFields, indexes: Collection[i
 
 
 def _plan(
-    lines: Sequence[TurnLine], again: Collection[int], *, turns: int
+    lines: Sequence[TurnLine], redone: Collection[int], *, turns: int
 ) -> tuple[list[ChunkPlan], dict[str, bytes]]:
     """Packs turns into chunks; marks those that have a result, so that the run's goal stays right."""
     chunks, items = list[ChunkPlan](), dict[str, bytes]()
@@ -157,7 +157,7 @@ def _plan(
         parts = list[tuple[str, str, int, str]]()
         for batch, thread, count in chunk.plan.parts:
             indexes, _ = unpack_batch(chunk.payloads[batch])
-            marks = "".join("1" if index in again else "0" for index in indexes)
+            marks = "".join("1" if index in redone else "0" for index in indexes)
             parts.append((batch, thread, count, marks))
         chunks.append(ChunkPlan(chunk.plan.first, parts))
         items |= chunk.payloads

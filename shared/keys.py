@@ -28,7 +28,7 @@ PREFIX: Final = "proctor:"
 
 CLOCK_KEY: Final = PREFIX + "clock"
 """Hash: `at` Redis time of the last tick, `lc` ledger clock then, `lease` how long a lease of that worker
-lasts, `at2` Redis time of the last tick of a worker that knows layout 2, `seq` the serial number last given
+lasts, `at2` Redis time of the last tick of a worker with layout 2, `seq` the serial number last given
 out, `back` all that Redis' time was ever set back."""
 BUSY_KEY: Final = PREFIX + "busy"
 """Set: runs that are loading or cancelling, which a tick handles."""
@@ -150,7 +150,7 @@ def capacity_key(kind: str) -> str:
 
 
 def layouts_key(kind: str) -> str:
-    """Hash: worker to the newest layout of runs that it knows; nothing of workers of the first version."""
+    """Hash: worker to the newest layout of runs that it supports; nothing of workers of the first version."""
     return f"{PREFIX}kind:{kind}:layouts"
 
 

@@ -1,4 +1,4 @@
-"""Resamples what was measured to say how sure a statistic of it is; seeded, so the same each time."""
+"""Resamples what was measured to estimate how sure a statistic of it is; seeded, so the same each time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ from shared.runs import TurnRow
 COST_DIGITS: Final = 9
 """Of a sum in dollars: what is beyond them is noise of adding."""
 GIVEN_UP: Final = ("upstream_", "output_too_large", "price_unknown")
-"""What the error codes of turns begin with that were asked in vain."""
+"""What the error codes of turns begin with whose model call brought no answer."""
 NO_CALLS: Final[Mapping[str, Any]] = {
     "made": 0,
     "from_cache": 0,
@@ -51,12 +51,12 @@ _decode: Final = Decoder(_Line).decode
 
 
 def call_of(row: TurnRow) -> Call:
-    """Reads what the answer to a turn cost that has the flag of asked ones."""
+    """Reads what the model call of a turn cost; only of rows with the flag `ASKED`."""
     return _decode(row.line).call
 
 
 class CallTotals:
-    """Counts calls; answers from the cache cost nothing here, and a repeated request asks nobody."""
+    """Counts calls; answers from the cache cost nothing here, and a repeated request makes no call."""
 
     def __init__(self) -> None:
         self._counts = Counter[str]()

@@ -29,7 +29,7 @@ class ModelTotals:
     cost_usd: float = 0.0
     """What is known of its cost, judge and cached answers included."""
     cost_unknown: int = 0
-    """Items with an answer whose cost nobody knows."""
+    """Items with an answer whose cost is unknown."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached: int = 0
@@ -39,7 +39,7 @@ class ModelTotals:
     rouge: list[float] = field(default_factory=lambda: [0.0, 0.0])
     """Sum and number of ROUGE-L scores."""
     repeats: Repeats = field(default_factory=Repeats)
-    """What cases that were asked more than once say."""
+    """Verdicts on repeated answers to the same case."""
     scores: ScoreMean = field(default_factory=ScoreMean)
     """Scores of cases with checks."""
 

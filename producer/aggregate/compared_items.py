@@ -32,7 +32,7 @@ class ComparedItem(NamedTuple):
     tags: Sequence[str] = ()
     """What it is marked with: tags of a case, the category of a query."""
     place: int = -1
-    """Where its texts are kept; -1 where nobody keeps them."""
+    """Where its texts are kept; -1 where they are not."""
     asked: int = 0
     """Equal numbers mean that the same was asked; 0 where that is not known."""
     expected: int = 0
@@ -125,7 +125,7 @@ def split_by(side: Items, by: str) -> dict[str, Items]:
 
 
 def one_each(a: Items, b: Items, by: str) -> tuple[Items, Items, tuple[str, str] | None]:
-    """Lets cases meet whatever model answered them, when each run asked one model and not the same.
+    """Pairs cases by everything but their model, where each run has a single model and not the same one.
 
     Args:
         a: the run before.
@@ -168,12 +168,12 @@ Identify = Callable[[Mapping[str, Any]], tuple[str, tuple[str, ...]]]
 
 def _identify_query() -> Identify:
     """Makes a function that identifies a query by its id, and repeats of it by their order."""
-    asked = Counter[str]()
+    seen = Counter[str]()
 
     def identify(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         name = str(result["id"])
-        asked[name] += 1
-        return name, (name, f"#{asked[name]}")
+        seen[name] += 1
+        return name, (name, f"#{seen[name]}")
 
     return identify
 

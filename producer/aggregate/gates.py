@@ -302,7 +302,7 @@ def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any
 
 
 def gate_line(judged: Mapping[str, Any]) -> str:
-    """Tells of one gate, as `judge_gates` judged it.
+    """Describes one gate, as `judge_gates` judged it.
 
     >>> gate_line({"metric": "pass_rate", "value": 0.75, "relation": "<", "bound": 0.9, "met": False,
     ...            "expression": "pass_rate<0.9"})

@@ -1,4 +1,4 @@
-"""Adds up what repeats of cases say: pass@k, the error of the mean, and which cases are flaky; pure."""
+"""Aggregates repeats of cases: pass@k, the error of the mean, and which cases are flaky; pure."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -30,7 +30,7 @@ class Repeats:
         self._passed += passed
 
     def summary(self) -> dict[str, Any] | None:
-        """Returns what the repeats say; None when nothing was tried twice.
+        """Returns the figures of the repeats; None when nothing was tried twice.
 
         Only cases with all their repeats are in pass@k: k tries of fewer are no estimate.
 

@@ -122,8 +122,8 @@ def _endpoints(plan: PlannedRun) -> Iterator[Endpoint]:
         headers = [call.get("headers", {}) for call in run.calls.get(model, {}).values()]
         for sent in headers or [{}]:
             yield Endpoint(model, each.api_base, each.api_key_env, sent)
-    asked = run.judges if any(case.entry.expected is not None for case in cases) else {}
-    for model, each in {**asked, **{name: run.check_models[name] for name in check_models(cases)}}.items():
+    judges = run.judges if any(case.entry.expected is not None for case in cases) else {}
+    for model, each in {**judges, **{name: run.check_models[name] for name in check_models(cases)}}.items():
         yield Endpoint(model, each.api_base, each.api_key_env, run.model_headers.get(model, {}))
 
 
@@ -147,8 +147,8 @@ def estimated(plan: PlannedRun) -> Estimate:
             about = _tokens(json.dumps(check.argument, default=str)) + answer
             is_graded = check.check == RUBRIC
             for model in models_of([own]):
-                asked = about + (JUDGE_TOKENS + prompt if is_graded else 0)
-                checks.add(model, asked, GRADE_TOKENS if is_graded else 0, times=times)
+                input_tokens = about + (JUDGE_TOKENS + prompt if is_graded else 0)
+                checks.add(model, input_tokens, GRADE_TOKENS if is_graded else 0, times=times)
     return Estimate(
         models.calls, judges.calls, prompt_tokens, models.usd, checks.calls, judges.usd, checks.usd
     )

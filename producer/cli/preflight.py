@@ -77,7 +77,7 @@ def announce(session: Session, name: str, forecast: Forecast) -> None:
     """Prints what is going to be sent; on a terminal, asks whether to send that much.
 
     Args:
-        session: knows the options, and the number of calls from which it asks.
+        session: the options, and the number of calls from which to ask.
         name: the file.
         forecast: what is sent.
 

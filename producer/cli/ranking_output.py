@@ -47,7 +47,7 @@ def rank(
     Raises:
         UnknownRunError: there is no such run.
         RunStateError: it has not ended.
-        UsageError: it has nothing to compare, or nobody says by what.
+        UsageError: it has nothing to compare, or no criterion.
     """
     info = find_run(session, run)
     run = info.run

@@ -149,7 +149,7 @@ class ShownTurn(NamedTuple):
 
 
 def _became(record: TurnRecord) -> list[str]:
-    """Says what became of the summary, where something did."""
+    """Names what became of the summary; empty where nothing did."""
     if record.is_updated:
         return ["summary changed"]
     kept = ["summary kept"] * (record.is_frozen or record.is_discarded)

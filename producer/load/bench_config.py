@@ -356,15 +356,15 @@ def _schema(file: TextFile) -> Any:
 
 
 def _warnings(name: str, config: BenchConfig, cases: Sequence[BenchCase]) -> Iterable[str]:
-    """Names what the contract allows and nobody wants."""
+    """Names what the contract allows but is probably a mistake."""
     for model in dict.fromkeys(model for model in config.models if config.models.count(model) > 1):
         yield f"{name}: models: {shown(model)} stands twice and is asked once"
-    asked = {*config.models, *config.judges, *check_models(cases), config.settings.embedding_model}
-    asked |= {config.pairwise.model} if config.pairwise else set()
+    used = {*config.models, *config.judges, *check_models(cases), config.settings.embedding_model}
+    used |= {config.pairwise.model} if config.pairwise else set()
     if len(config.judges) % 2 == 0 and config.judges:
         yield f"{name}: judge_models: {len(config.judges)} judges can be of two minds, and a tie is no PASS"
     for model in config.model_configs:
-        if model not in asked:
+        if model not in used:
             meant = nearest(model, config.models)
             yield f"{name}: model_configs: {shown(model)} is none of the models; {meant}"
 

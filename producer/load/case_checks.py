@@ -35,12 +35,12 @@ ReadSchema = Callable[[Place, str], Any]
 
 @dataclass(frozen=True, slots=True)
 class CheckModels:
-    """Who is asked by checks that name no model."""
+    """Models of checks that name none."""
 
     embedding: str | None = None
-    """By `similar`."""
+    """Of `similar`."""
     judges: Sequence[str] = ()
-    """By `rubric`."""
+    """Of `rubric`."""
 
     @classmethod
     def of(cls, config: BenchConfig, judges: Sequence[str] | None = None) -> "CheckModels":
@@ -61,7 +61,7 @@ class CheckReader:
     """Reads the checks of all cases of a bench.
 
     Args:
-        models: who is asked by checks that name no model.
+        models: those of checks that name none.
         functions: names in the validators file; None: there is none.
         read_schema: reads the file of a schema.
     """
@@ -148,7 +148,7 @@ class CheckReader:
         return inlined
 
     def _with_model(self, check: Check) -> Check:
-        """Names who is asked, where a check does not."""
+        """Adds the default model to a check that names none."""
         options = dict(check.options)
         if check.check == EMBEDDING and MODEL not in options and self.models.embedding:
             options[MODEL] = self.models.embedding
@@ -161,7 +161,7 @@ class CheckReader:
         return msgspec.structs.replace(check, options=options, checks=inner)
 
     def _verify(self, check: Check, place: Place) -> None:
-        """Refuses functions that nobody wrote, and checks that nobody could be asked by."""
+        """Refuses functions that do not exist, and paid checks without a model."""
         for each in walk([check]):
             if each.check == FUNCTION:
                 self._verify_function(str(each.argument), place)

@@ -34,8 +34,8 @@ def check_prices(run: CaseRun, *, has_expected: bool) -> None:
     if run.max_cost is None:
         return
     judges = run.judges if has_expected else ()
-    asked = [*(() if run.recorded else run.models), *judges, *run.check_models]
-    for model in dict.fromkeys(asked):
+    called = [*(() if run.recorded else run.models), *judges, *run.check_models]
+    for model in dict.fromkeys(called):
         if cost_of(model, 0, 0, run.prices) is None:
             what = f"max_cost: the price of {shown(model)} is not known, so that no cap can be kept"
             given = "prices: {prompt_per_million: …, completion_per_million: …}"

@@ -89,7 +89,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes an object of its pairs; a key that stands twice is left to the reader, which knows the line."""
+    """Makes an object of its pairs; a key that stands twice is left to the reader, which reports its line."""
     built = dict(pairs)
     if len(built) < len(pairs):
         raise ValueError

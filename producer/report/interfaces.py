@@ -61,7 +61,7 @@ class Screen(NamedTuple):
     headline: Callable[[Mapping[str, Any]], str]
     """Writes in one line what the run is and how far it came."""
     outcome: Callable[[Mapping[str, Any]], str]
-    """Says in one line what came out; errors, skipped items and gates are added to it."""
+    """Returns a line with what came out; errors, skipped items and gates are added to it."""
     columns: Sequence[str]
     """Headings of the table of results."""
     cells: Callable[[Sequence[Any]], list[list[str]]]

@@ -56,7 +56,7 @@ def shortfalls(document: Mapping[str, Any]) -> list[str]:
 
 
 def rated(counts: Mapping[str, int]) -> str:
-    """Says how many items passed, of all and of those with an answer; skipped ones are in neither.
+    """Returns how many items passed, of all and of those with an answer; skipped ones are in neither.
 
     >>> rated({"passed": 3, "failed": 1, "error": 0})
     '3 of 4 passed (75.0%, 95 % interval 30.1-95.4%), 1 failed'

@@ -192,11 +192,15 @@ def _cut(text: str, body: Mapping[str, Any]) -> tuple[str, str]:
 
 def _usage(messages: list[dict[str, Any]], reply: SampleReply) -> dict[str, int]:
     """Counts tokens as a rule of thumb does."""
-    asked = sum(len(_plain(message.get("content"))) for message in messages) // CHARS_PER_TOKEN
+    prompt_tokens = sum(len(_plain(message.get("content"))) for message in messages) // CHARS_PER_TOKEN
     texts = [reply.text or "", reply.refusal, reply.reasoning]
     texts += [call["function"]["name"] + call["function"]["arguments"] for call in reply.tool_calls]
     answered = sum(map(len, texts)) // CHARS_PER_TOKEN
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": answered,
+        "total_tokens": prompt_tokens + answered,
+    }
 
 
 def _packed(vector: list[float]) -> str:

@@ -22,10 +22,10 @@ _WORDS = re.compile(r"[^\W_]+")
 def verdict(model: str, prompt: str) -> str | None:
     r"""Answers as a judge; None where nobody asks for a verdict.
 
-    >>> asked = f'{JUDGE_QUESTION}\n\nExpected: {{"n": 1}}\nActual: {{"n": "1.0"}}\n'
-    >>> verdict("judge", asked), verdict("judge", "Hi")
+    >>> prompt = f'{JUDGE_QUESTION}\n\nExpected: {{"n": 1}}\nActual: {{"n": "1.0"}}\n'
+    >>> verdict("judge", prompt), verdict("judge", "Hi")
     ('PASS', None)
-    >>> other = asked.replace("1.0", "2")
+    >>> other = prompt.replace("1.0", "2")
     >>> verdict("judge", other), verdict("judge-mini", other)
     ('FAIL', 'PASS')
     """
@@ -42,12 +42,12 @@ def grade(model: str, prompt: str) -> str | None:
 
     A hasty judge is content with any output.
 
-    >>> asked = 'Criterion: "Names the capital and nothing else."\nOutput: "%s"'
-    >>> grade("judge", asked % "Paris")
+    >>> prompt = 'Criterion: "Names the capital and nothing else."\nOutput: "%s"'
+    >>> grade("judge", prompt % "Paris")
     '{"reason": "It has 1 words.", "score": 1.0}'
-    >>> json.loads(grade("judge", asked % ("a long story " * 9)) or "")["score"]
+    >>> json.loads(grade("judge", prompt % ("a long story " * 9)) or "")["score"]
     0.2
-    >>> json.loads(grade("judge-mini", asked % ("a long story " * 9)) or "")["score"]
+    >>> json.loads(grade("judge-mini", prompt % ("a long story " * 9)) or "")["score"]
     1.0
     >>> grade("judge", "Hi") is None
     True
@@ -66,8 +66,8 @@ def comparison(model: str, prompt: str) -> str | None:
 
     A hasty judge prefers the first, whatever it says.
 
-    >>> asked = 'Criterion: "Brief."\nAnswer A: "I believe that it is Paris."\nAnswer B: "Paris"'
-    >>> comparison("judge", asked), comparison("judge-mini", asked)
+    >>> prompt = 'Criterion: "Brief."\nAnswer A: "I believe that it is Paris."\nAnswer B: "Paris"'
+    >>> comparison("judge", prompt), comparison("judge-mini", prompt)
     ('{"reason": "It has 1 words.", "winner": "B"}', '{"reason": "It comes first.", "winner": "A"}')
     """
     criterion, *answers = (_object(prompt, word) for word in (CRITERION, ANSWER_A, ANSWER_B))
@@ -92,10 +92,12 @@ def _score(criterion: str, output: str) -> tuple[float, str]:
     if any(sign in criterion.casefold() for sign in BRIEF):
         score = next((score for most, score in LENGTHS if 0 < len(words) <= most), 0.2 if words else 0.0)
         return score, f"It has {len(words)} words."
-    asked = {word for word in _WORDS.findall(criterion.casefold()) if len(word) > len("the")}
+    wanted = {word for word in _WORDS.findall(criterion.casefold()) if len(word) > len("the")}
     found = set(_WORDS.findall(output.casefold()))
-    share = len(asked & found) / len(asked) if asked else 0.0
-    return round(0.5 + share / 2, 2) if words else 0.0, f"It has {len(asked & found)} words of the criterion."
+    share = len(wanted & found) / len(wanted) if wanted else 0.0
+    return round(
+        0.5 + share / 2, 2
+    ) if words else 0.0, f"It has {len(wanted & found)} words of the criterion."
 
 
 def _object(prompt: str, word: str) -> Any:

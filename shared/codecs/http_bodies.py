@@ -37,7 +37,7 @@ def json_of_body(body: bytes, charset: str | None = "") -> Any:
 
     Args:
         body: all of it.
-        charset: as the reply declares it; one that nobody knows counts as not declared.
+        charset: as the reply declares it; an unknown one counts as not declared.
 
     Raises:
         ValueError: it is no JSON.

@@ -61,7 +61,7 @@ def _list(value: Any) -> Any:
 
 
 def _web_address(text: str) -> str:
-    """Refuses what cannot be asked over HTTP, or must not be stored."""
+    """Refuses what is no HTTP URL, or contains a secret, which must not be stored."""
     problem = address_problem(text)
     if problem == NO_ADDRESS:
         raise PydanticCustomError("url", "not a web address: write http://host:port/v1")
@@ -98,16 +98,16 @@ class Price(_Strict):
     """What a model costs, in US dollars per million tokens."""
 
     prompt_per_million: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
-    """Of what it is asked."""
+    """Of its input."""
     completion_per_million: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
-    """Of what it says."""
+    """Of its output."""
 
 
 class ModelConfig(_Strict):
-    """Where a model is asked, and what it costs, if that is not what everybody knows."""
+    """The endpoint of a model, its prices and its options, where they differ from the provider's."""
 
     api_base: Annotated[Text, AfterValidator(_web_address)] | None = None
-    """URL of an OpenAI-compatible endpoint; null: the provider's own place."""
+    """URL of an OpenAI-compatible endpoint; null: the provider's own."""
     api_key_env: Annotated[Text, AfterValidator(_variable)] | None = None
     """The variable of the workers' environment that holds the key."""
     prices: Price | None = None
@@ -133,13 +133,13 @@ class RunSettings(_Strict):
     concurrency: int = Field(DEFAULT_CONCURRENCY, ge=1, le=MOST_CONCURRENCY)
     """Calls that may be under way at a time in the whole fleet."""
     temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
-    """What models are asked with; null: 0.1."""
+    """Sampling temperature of the models; null: 0.1."""
     judge_model: Text | None = DEFAULT_JUDGE
-    """Who is asked when an output is not the expected one; null: nobody."""
+    """The judge of outputs that are not the expected one; null: none."""
     judge_models: Panel | None = None
     """Judges of whom more than half must find an output equivalent; instead of `judge_model`."""
     embedding_model: Text | None = None
-    """Who is asked by `similar` checks without a model of their own."""
+    """The model of `similar` checks that name none."""
     max_cost: float | None = Field(None, ge=0, le=1_000_000, allow_inf_nan=False)
     """US dollars that the run may cost; null: no limit."""
     repeat: int = Field(1, ge=1, le=MOST_REPEATS)
@@ -157,12 +157,12 @@ class RunSettings(_Strict):
 
 
 class CaseEntry(Criteria):
-    """One test case as it is written in a file: its criteria, and what is asked."""
+    """One test case as it is written in a file: its input and its criteria."""
 
     id: Annotated[Text, Field(max_length=MAX_ID_CHARS)] | None = None
     """A name of its own, unique among the cases of the run."""
     input: Annotated[Text, Field(max_length=MAX_INPUT_CHARS)] | None = None
-    """What the models are asked, word for word; null where prompts or `messages` say it."""
+    """What the models are sent, word for word; null where prompts or `messages` say it."""
     messages: Conversation | None = None
     """A conversation instead of the prompts' user part."""
     system_prompt: Text | None = None
@@ -209,7 +209,7 @@ class BenchConfig(_Strict):
     pairwise: Pairwise | None = None
     """How `proctor rank` compares answers; it changes no result."""
     models: Annotated[list[Text], Field(min_length=1)]
-    """Who is asked."""
+    """The models to evaluate."""
     model_configs: Annotated[dict[str, ModelConfig], BeforeValidator(_mapping)] = {}
     """By model, the judge included."""
     schema_path: Text | None = None
@@ -282,7 +282,7 @@ class BenchConfig(_Strict):
 
     @property
     def judges(self) -> list[str]:
-        """Who is asked when an output is not the expected one."""
+        """The judges of outputs that are not the expected one."""
         written = self.settings
         return written.judge_models or ([written.judge_model] if written.judge_model else [])
 

@@ -20,7 +20,7 @@ GIT_KEY: Final = "git"
 DEFAULT_CONCURRENCY: Final = 5
 """Calls that may be under way at a time where the configuration says nothing."""
 DEFAULT_TEMPERATURE: Final = 0.1
-"""What models are asked with where the configuration says nothing."""
+"""Sampling temperature of models where the configuration says nothing."""
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
 
@@ -47,10 +47,10 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is asked, if not at its provider's own place."""
+    """Where a model is called, if not at its provider's own URL."""
 
     api_base: str = ""
-    """URL of an OpenAI-compatible endpoint; empty: the provider's own place."""
+    """URL of an OpenAI-compatible endpoint; empty: the provider's own."""
     api_key_env: str = ""
     """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
     for an `api_base`."""
@@ -67,18 +67,18 @@ class CaseRun:
     models: Mapping[str, Endpoint] = field(default_factory=dict)
     """The models of the run in their order; also those that only have recorded outputs."""
     judge: Endpoint = field(default_factory=Endpoint)
-    """Where the judge is asked."""
+    """The judge's endpoint."""
     schema: Any = None
     """The JSON schema that all outputs must keep to; None for none."""
     validators: Validators | None = None
     """The user's own checks."""
     judge_model: str | None = DEFAULT_JUDGE
-    """Who is asked when an output is not the expected one; None: nobody, or a panel."""
+    """The judge of outputs that are not the expected one; None: none, or a panel."""
     panel: Mapping[str, Endpoint] = field(default_factory=dict)
     """Judges, in their order, of whom more than half must find an output equivalent; instead of
     `judge_model`."""
     temperature: float = DEFAULT_TEMPERATURE
-    """What models are asked with; the judge is asked with 0."""
+    """Sampling temperature of the models; the judge's is 0."""
     concurrency: int = DEFAULT_CONCURRENCY
     """Calls that may be under way at a time in the whole fleet."""
     together: int = 1
@@ -107,9 +107,9 @@ class CaseRun:
     model_headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Headers of requests to judges and to the models that checks name."""
     check_models: Mapping[str, Endpoint] = field(default_factory=dict)
-    """Where the models are asked that checks name."""
+    """The endpoints of models that checks name."""
     pairwise: Mapping[str, str] = field(default_factory=dict)
-    """`model` and `criterion` by which `proctor rank` compares answers; empty: nobody does."""
+    """`model` and `criterion` by which `proctor rank` compares answers; empty: those of its options."""
     recorded: bool = False
     """Whether outputs were recorded before: no model under test is called, whatever is missing."""
     fail_fast: bool = False
@@ -122,7 +122,7 @@ class CaseRun:
 
     @property
     def judges(self) -> Mapping[str, Endpoint]:
-        """Who is asked when an output is not the expected one; a single judge is a panel of one.
+        """The judges of outputs that are not the expected one; a single judge is a panel of one.
 
         >>> list(CaseRun("bench", "Answer.", judge_model="a").judges)
         ['a']
@@ -204,7 +204,7 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     model: str
     """One of the run's models."""
     input: str
-    """What the model is asked."""
+    """What the model is sent."""
     repeat: int = 0
     """Which repetition it is, from 0."""
     id: str | None = None
@@ -253,7 +253,7 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def asked(self) -> str:
-        """Who is asked, by which prompt, and which time: what follows the name of the case."""
+        """Model, prompt and repetition: what follows the name of the case."""
         prompt = f" · {self.prompt_id}" if self.prompt_id is not None else ""
         return f"{self.model}{prompt}" + (f" #{self.repeat + 1}" if self.repeat else "")
 

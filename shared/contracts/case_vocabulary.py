@@ -19,13 +19,13 @@ MAX_OUTPUT_CHARS: Final = 1 << 20
 MAX_DEPTH: Final = 500
 """Objects and lists inside each other; Python's own `json` cannot be trusted to read back much more."""
 DEFAULT_JUDGE: Final = "gpt-3.5-turbo"
-"""The model that is asked when the configuration does not name one."""
+"""The judge where the configuration does not name one."""
 MOST_JUDGES: Final = 9
 """Judges of a panel."""
 JUDGE_QUESTION: Final = "Are these two JSON objects semantically equivalent?"
 """What the judge is asked, word for word as in the document."""
 Label = Literal["pass", "fail"]
-"""What a person says of an output."""
+"""A person's verdict on an output."""
 
 PLAIN_DEPTH: Final = 50
 """Levels that are looked through by recursion."""

@@ -75,7 +75,7 @@ class Worker(NamedTuple):
     heard_s: float = 0.0
     """Seconds since its last tick, on the ledger clock."""
     layout: int = FIRST_LAYOUT
-    """Newest layout of runs that it knows."""
+    """Newest layout of runs that it supports."""
 
 
 class WaitContext(NamedTuple):

@@ -99,21 +99,21 @@ async def ask_judges(
         ),
         return_exceptions=True,  # else the others would go on by themselves after the first that fails
     )
-    asked = list[Answered | CallFailed | CallDeferred]()
+    settled = list[Answered | CallFailed | CallDeferred]()
     for end in ends:
         if isinstance(end, BaseException):
             raise end
         if isinstance(end, OverBudget):
             return end
-        asked.append(end)
-    last = max((each for each in asked if isinstance(each, CallDeferred)), key=_due_ms, default=None)
+        settled.append(end)
+    last = max((each for each in settled if isinstance(each, CallDeferred)), key=_due_ms, default=None)
     if last is not None:
         # Those that have answered are in the cache, and will be found there.
-        state = ParkedState(last.reason, judges=tuple(each.history for each in asked))
+        state = ParkedState(last.reason, judges=tuple(each.history for each in settled))
         return JudgesDeferred(last.due_ms, state)
-    ended = [each for each in asked if not isinstance(each, CallDeferred)]
+    ended = [each for each in settled if not isinstance(each, CallDeferred)]
     votes = [_vote(request.model, each) for request, each in zip(requests, ended, strict=True)]
-    return JudgeVotes(votes, [each.reply for each in asked if isinstance(each, Answered)])
+    return JudgeVotes(votes, [each.reply for each in settled if isinstance(each, Answered)])
 
 
 def _due_ms(parked: CallDeferred) -> int:
@@ -123,15 +123,15 @@ def _due_ms(parked: CallDeferred) -> int:
 async def until_settled(ask: Callable[[History], Awaitable[T]], history: History, *, may_park: bool) -> T:
     """Asks one model until there is an outcome, or a wait that the case need not be held for."""
     while True:
-        asked = await ask(history)
-        if not isinstance(asked, CallDeferred) or may_park:
-            return asked
-        history = asked.history
-        await asyncio.sleep(max(0, asked.due_ms - now_ms()) / 1000)
+        called = await ask(history)
+        if not isinstance(called, CallDeferred) or may_park:
+            return called
+        history = called.history
+        await asyncio.sleep(max(0, called.due_ms - now_ms()) / 1000)
 
 
-def _vote(judge: str, asked: Answered | CallFailed) -> Vote:
+def _vote(judge: str, called: Answered | CallFailed) -> Vote:
     """Makes a vote of how asking ended."""
-    if isinstance(asked, CallFailed):
-        return Vote(judge, None, asked.error.message)
-    return Vote(judge, JudgeReply(asked.reply.words, judge_detail(judge, asked.reply)))
+    if isinstance(called, CallFailed):
+        return Vote(judge, None, called.error.message)
+    return Vote(judge, JudgeReply(called.reply.words, judge_detail(judge, called.reply)))

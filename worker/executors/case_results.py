@@ -286,7 +286,7 @@ def answer_of(payload: CasePayload, reply: ModelReply) -> Answer:
 
 
 def is_untimed(payload: CasePayload) -> bool:
-    """Returns whether nobody knows how long the answer took.
+    """Returns whether it is unknown how long the answer took.
 
     >>> is_untimed(CasePayload(0, "m", "Hi"))
     False

@@ -173,10 +173,10 @@ async def _ask_rubric(
     """Asks the judges of a rubric that have no vote yet, all at the same time."""
     recorded = state.votes.setdefault(question.key.hex(), {})
     requests = [each for each in rubric_requests(question, desk.run) if each.model not in recorded]
-    asked = await ask_judges(requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park)
-    match asked:
+    called = await ask_judges(requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park)
+    match called:
         case OverBudget():
-            return asked
+            return called
         case JudgesDeferred(due_ms, parked):
             return ChecksDeferred(due_ms, _marked(question, parked))
         case JudgeVotes(votes, replies):
@@ -194,7 +194,7 @@ async def _ask_rubric(
                 "; ".join(f"{cut(vote.judge)}: {cut(vote.why)}" for vote in votes if not vote.reply)
             )
         case _:
-            assert_never(asked)
+            assert_never(called)
 
 
 async def _ask_similar(
@@ -211,10 +211,10 @@ async def _ask_similar(
     if question not in together:
         return None
     request = embedding_request(together, desk.run)
-    asked = await _until_embedded(request, question, desk)
-    match asked:
+    called = await _until_embedded(request, question, desk)
+    match called:
         case OverBudget():
-            return asked
+            return called
         case CallDeferred(due_ms, reason, history):
             return ChecksDeferred(due_ms, _marked(question, ParkedState(reason, judges=(history,))))
         case CallFailed(error, _):
@@ -229,7 +229,7 @@ async def _ask_similar(
                 state.answers[each.key] = similarity_score(each.check, each.subject.text, pair)
             return None
         case _:
-            assert_never(asked)
+            assert_never(called)
 
 
 def _of_same_model(question: Question, state: _Asking) -> list[Question]:
@@ -278,9 +278,9 @@ def _price(question: Question, run: CaseRun) -> float | None:
         request = embedding_request([question], run)
         return cost_of(request.model, estimate_embedding(request).tokens, 0, run.prices)
     total = 0.0
-    for asked in rubric_requests(question, run):
-        size = estimate_tokens(asked)
-        price = cost_of(asked.model, size.prompt, size.answer, run.prices)
+    for grading in rubric_requests(question, run):
+        size = estimate_tokens(grading)
+        price = cost_of(grading.model, size.prompt, size.answer, run.prices)
         if price is None:
             return None
         total += price

@@ -39,14 +39,14 @@ class Estimate(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """Leave to spend."""
+    """Money that a call may spend."""
 
     run: str
     """Whose budget."""
     call: str
     """Unique."""
     model: str
-    """Which was asked."""
+    """Which is called."""
 
 
 class OverBudget(NamedTuple):
@@ -78,7 +78,7 @@ class Budget:
 
         Args:
             run: whose budget.
-            model: which is asked.
+            model: which is called.
             estimate: what the call may cost.
             cap_usd: what the run was submitted with; a cap set later goes before it.
 
@@ -114,7 +114,7 @@ class Budget:
     async def _reserve(
         self, hold: Reservation, estimate: Estimate, cap_usd: float
     ) -> Reservation | Deferred | OverBudget:
-        """Asks until there is an answer that is no waiting."""
+        """Repeats the script until its answer is not to wait."""
         queue, woken, flat = self._queue_of(hold.run), None, reserve_arguments(hold, estimate, cap_usd)
         deadline = monotonic() + WAIT_MS / 1000
         if queue.waiters:
@@ -161,7 +161,7 @@ def reserve_arguments(hold: Reservation, estimate: Estimate, cap_usd: float) -> 
 
 
 def over_text(estimate: Estimate, spent: int, cap: int) -> str:
-    """Says for people that a cap is reached.
+    """Returns the message for people that a cap is reached.
 
     >>> over_text(Estimate(0.02), 995_000_000, 1_000_000_000)
     'cost cap reached: $0.995 of $1 is spent, and the next call may cost $0.02'

@@ -1,8 +1,8 @@
 """Answers of models that were given before: identical requests are answered once, over the whole fleet.
 
     find ── hit ────► the answer, with the figures of the call that brought it
-      ├── lead ───► the model is asked; `end` keeps the answer, or lets somebody else lead
-      └── follow ─► somebody asks for it already: waits for that, up to two seconds, then the item is parked
+      ├── lead ───► the model is called; `end` keeps the answer, or another caller leads
+      └── follow ─► another caller leads already: waits for that, up to two seconds, then the item is parked
 
 Errors are never kept. A lead that dies loses its place after its lease (15 s on the ledger clock).
 """

@@ -68,7 +68,7 @@ class CallCounts:
             counts[label, Call.LATENCY_US] += round(MICROS * latency_s)
 
     def close(self) -> None:
-        """Sends what is left, after all that was asked of the batcher before."""
+        """Sends what is left, after all earlier calls of the batcher."""
         arguments = self._take()
         if arguments:
             self._scripts.post("add_counts", *arguments)

@@ -94,7 +94,7 @@ class ModelRequest:
 
 
 def served_name(model: str) -> str:
-    """Returns the name by which an OpenAI-compatible server knows a model.
+    """Returns the name of a model at an OpenAI-compatible server.
 
     >>> served_name("openai/mine"), served_name("meta-llama/Llama-3")
     ('mine', 'meta-llama/Llama-3')

@@ -288,7 +288,7 @@ class StreamAssembler:
         """Takes one event.
 
         Raises:
-            UpstreamError: it is none, or tells of an error.
+            UpstreamError: it is none, or reports an error.
         """
         raise_reported_error(event)
         if not isinstance(event, dict):

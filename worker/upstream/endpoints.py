@@ -20,7 +20,7 @@ class Endpoint:
     scopes: tuple[Scope, ...]
     """Whose limits hold; the first is its own: pause, breaker and adaptive number of calls are kept there."""
     has_breaker: bool = True
-    """Whether calls are held back while it fails; a run that wants every failure as a result says no."""
+    """Whether calls are held back while it fails; not for a run in which every failure is a result."""
     timeout_s: float = 60.0
     """Hard limit of one call, whatever the client does."""
 
@@ -42,7 +42,7 @@ def api_endpoint(
     Args:
         url: its base URL.
         more: other scopes whose limits hold, such as the run's.
-        limits: what the caller knows; `limits set` goes before.
+        limits: those of the caller; `limits set` goes before.
         has_breaker: whether calls are held back while it fails.
         timeout_s: hard limit of one call.
     """

@@ -5,7 +5,7 @@ A call passes limits and breaker and has a hard time limit; how it ended is repo
     outcome = await gate.call(api_endpoint(url), send, owner=lease.token)
     if isinstance(outcome, Deferred): park the item until outcome.due_ms
 
-`send` makes one call and says how it went: it returns `Sent`, or raises `UpstreamError`. Waits up to two
+`send` makes one call: it returns `Sent`, or raises `UpstreamError`. Waits up to two
 seconds happen inside. To stop (pause, cancel, drain) the caller's task is cancelled: permits are given back,
 and a call that is under way is broken off.
 """

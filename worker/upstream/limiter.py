@@ -197,7 +197,7 @@ class Limiter:
                 queue.wake_next(WakeReason.CALL_ENDED)
 
     async def _acquire(self, permit: Permit, *, has_breaker: bool) -> int | Deferred:
-        """Asks until there is an answer that is no waiting; returns the breaker's era."""
+        """Repeats the script until its answer is not to wait; returns the breaker's era."""
         queue, woken = self._queue_of(permit.scope_limits), None
         flat = acquire_arguments(permit.scope_limits, permit.tokens)
         began, why = monotonic(), ""

@@ -176,7 +176,7 @@ class LitellmClient:
         arguments: dict[str, Any] = {"shared_session": self._guarded}
         if headers := own_headers(request, self._environment):
             arguments["extra_headers"] = headers
-            key = key or NO_KEY  # a header takes its place, and litellm wants one
+            key = key or NO_KEY  # a header takes its place, and litellm requires one
         return arguments | ({"api_key": key} if key else {})
 
 
@@ -282,7 +282,7 @@ def fitted(litellm: Any, request: ModelRequest) -> ModelRequest:
 
 
 def translated(error: Exception, model: str) -> UpstreamError:
-    """Says in our words what an exception means.
+    """Translates an exception into our own words.
 
     litellm names a refused connection, half a body and an answer that is none all `InternalServerError` 500;
     what they were is found among their causes.

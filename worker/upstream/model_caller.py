@@ -59,7 +59,7 @@ from worker.upstream.telemetry import (
 )
 
 GRACE_S: Final = 5.0
-"""The client's own time limit, which knows more about the call, comes so much before the gate's."""
+"""The client's own time limit, whose error says more, ends a call so much before the gate's."""
 ENDPOINTS: Final = 256
 """Endpoints that a process remembers."""
 

@@ -1,4 +1,4 @@
-"""Reads from a reply's headers how long the upstream wants us to wait.
+"""Reads from a reply's headers how long to wait before the next call.
 
 APIs under test are held to what HTTP defines, `Retry-After` (`read_retry_after`). Model providers use several
 headers (`requested_wait_s`); the first of these that can be read counts:
@@ -30,7 +30,7 @@ MOMENT_S: Final = 1e9
 
 
 def requested_wait_s(headers: Mapping[str, str], *, now_s: float) -> float | None:
-    """Returns how long the upstream wants us to wait, from 0 to a day; None when it does not say.
+    """Returns how long to wait by the headers of a reply, from 0 s to a day; None where they do not say.
 
     Args:
         headers: of the reply; names in lower case, or a mapping that does not mind.

@@ -1,4 +1,4 @@
-"""Runs scripts for coroutines: what is asked within a moment goes to Redis in one round trip.
+"""Runs scripts for coroutines: calls of the same moment go to Redis in one round trip.
 
 One call of an asyncio client costs 50 µs of the loop; here a call costs 10, because calls that come while a
 round trip is under way wait for the next one and share it. One thread sends them, in their order.
@@ -67,7 +67,7 @@ class ScriptBatcher:
         self._is_closed = False
 
     def every(self, seconds: float, work: Callable[[], object]) -> None:
-        """Has a function called in the batcher's thread again and again; to be set before the first call."""
+        """Calls a function at intervals, in the batcher's thread; to be set before the first call."""
         self._jobs.append(_Job(seconds, work))
 
     def run(self, name: str, *arguments: Argument) -> "asyncio.Future[Any]":
@@ -83,7 +83,7 @@ class ScriptBatcher:
         return answer
 
     def post(self, name: str, *arguments: Argument) -> None:
-        """Runs a script whose answer nobody waits for; after all that was asked before.
+        """Runs a script without waiting for its answer; after all earlier calls.
 
         Does nothing once the batcher is closed: what ends with the process is left to its leases.
         """
@@ -91,7 +91,7 @@ class ScriptBatcher:
             self._put(_Call(name, arguments, None))
 
     def close(self) -> None:
-        """Ends the thread, after what was asked before."""
+        """Ends the thread, after all earlier calls."""
         self._is_closed = True
         if self._thread is not None:
             self._queue.put(None)

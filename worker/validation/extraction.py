@@ -253,7 +253,7 @@ def _block(text: str, candidate: _Candidate, accept: Accept) -> tuple[Any, int]:
 
 
 def _parse_at(text: str, start: int) -> tuple[Any, int]:
-    """Parses one JSON value that begins here, and tells where it ends.
+    """Parses one JSON value that begins here; returns it and where it ends.
 
     Raises:
         JSONDecodeError: within `ExtractionError` as its cause: the grammar is broken.

@@ -52,7 +52,7 @@ class Interning:
         return self._keep(value, key)
 
     def _keep(self, value: Any, key: object) -> int:
-        """Remembers a container's number, and the container: its place in memory is its name here."""
+        """Keeps a container's number, and the container: its place in memory is its name here."""
         number = self._containers[id(value)] = self._numbers.setdefault(key, len(self._numbers))
         self._alive.append(value)
         return number

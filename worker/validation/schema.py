@@ -1,8 +1,8 @@
-"""JSON schemas: a pydantic type adapter is the door, jsonschema-rs decides behind it.
+"""JSON schemas: a pydantic type adapter calls jsonschema-rs, which decides.
 
-A pydantic model made from a schema knows types and required fields only and passes 43 % of the official
+A pydantic model made from a schema checks types and required fields only and passes 43 % of the official
 test suite; jsonschema-rs passes all of it (drafts 4 to 2020-12, chosen by `$schema`, else 2020-12). Errors
-come out as pydantic knows them, with the place of each as a JSON pointer.
+come out in pydantic's form, with the place of each as a JSON pointer.
 
 A schema is hostile text as well: it may fetch nothing, no pattern of it may run for long, and what is wrong
 with it is reported when it is read, as a configuration error, never as a verdict about an output.
@@ -257,7 +257,7 @@ def _unnamed(message: str) -> InitErrorDetails:
 
 
 def _details(error: "jsonschema_rs.ValidationError") -> InitErrorDetails:
-    """One error as pydantic knows errors."""
+    """One error in pydantic's form."""
     context = {
         "message": cut(error.message, MAX_MESSAGE_CHARS),
         "schema_pointer": pointer(error.schema_path),

@@ -65,7 +65,7 @@ class CheckResult(NamedTuple):
 
 
 def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckResult]:
-    """Evaluates the checks that call no model; the others get a row that says that they were not asked.
+    """Evaluates the checks that call no model; the others get a row with the reason `NOT_ASKED`.
 
     Raises:
         CheckUnusableError: a pattern or function cannot be run, whatever the output.
@@ -117,13 +117,13 @@ class Question:
     subject: Subject
     """What it looks at: the output, or the part of it that a `json_path` selects."""
     key: bytes
-    """Identifies it among those of a case: what is asked twice is asked once."""
+    """Identifies it among those of a case: a question that comes twice is asked once."""
 
 
 def question_of(check: Check, subject: Subject) -> Question:
     """Makes the question of a check."""
-    asked = msgspec.structs.replace(check, name="", at_least=None, weight=1.0, json_path="")
-    text = msgspec.json.encode((asked, escape_surrogates(subject.text)))
+    unnamed = msgspec.structs.replace(check, name="", at_least=None, weight=1.0, json_path="")
+    text = msgspec.json.encode((unnamed, escape_surrogates(subject.text)))
     return Question(check, subject, blake2b(text, digest_size=16).digest())
 
 

@@ -22,7 +22,7 @@ TEMPLATE: Final = "cases/page.html.j2"
 MOST_ROWS: Final = 100_000
 """Cases that a page shows."""
 ASKED_CHARS: Final = 300
-"""Of what was asked, beside its row."""
+"""Of the input of a case, beside its row."""
 NAME_CHARS: Final = 80
 """Of a name; a longer one is cut in its middle."""
 FACETS: Final = ("tag", "reason", "status")
@@ -166,7 +166,7 @@ class Matrix:
         ).decode()
 
     def _note_cuts(self, texts: Iterable[Text]) -> None:
-        """Remembers whether one of some texts was cut."""
+        """Sets `has_cut` when one of some texts was cut."""
         self.has_cut = self.has_cut or any(text.left for text in texts)
 
     def _groups(self, order: Sequence[Column]) -> Sequence[Group]:

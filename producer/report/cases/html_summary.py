@@ -1,4 +1,4 @@
-"""What the HTML report of a cases run says around its cases: verdict, figures, tables and charts."""
+"""Prepares what the HTML report of a cases run has around its cases: verdict, figures, tables and charts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ REMARKS_BEFORE_COST: Final = 3
 def page_of(
     document: Mapping[str, Any], run: CaseRun, info: RunInfo, pairs: Pairs, order: Sequence[Column]
 ) -> Page:
-    """Says what the page begins with.
+    """Returns the head of the page: verdict, reasons, figures.
 
     Args:
         document: the run's.
@@ -68,8 +68,8 @@ def ordered(document: Mapping[str, Any], columns: Sequence[Column], *, is_freefo
     """Puts columns in order: the best model first, in a freeform run the fastest; prompts as in the run."""
     models = by_latency(document) if is_freeform else by_pass_rate(document)
     ranks = {model["model"]: at for at, model in enumerate(models)}
-    asked = [column for column in columns if column[0] in ranks]
-    return sorted(asked, key=lambda column: ranks[column[0]])
+    known = [column for column in columns if column[0] in ranks]
+    return sorted(known, key=lambda column: ranks[column[0]])
 
 
 def metrics_of(document: Mapping[str, Any], order: Sequence[Column], *, is_freeform: bool) -> list[Metric]:
@@ -171,7 +171,7 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
 
 
 def judge_of(document: Mapping[str, Any]) -> str:
-    """Says what the judge took of the cost; empty without one.
+    """Returns the judge's share of the cost; empty without a judge.
 
     >>> judge_of({"summary": {"judge": {"calls": 2, "cost_usd": 0.5}}})
     'of it for the judge: $0.50 in 2 calls'
@@ -212,7 +212,7 @@ def statuses_of(document: Mapping[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]]:
-    """Says what was run, for those who want to run it again or doubt it."""
+    """Lists what was run and with which settings, to reproduce or check it."""
     run = CaseRun.from_snapshot(info.snapshot)
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
     facts = [
@@ -243,7 +243,7 @@ def _tone(document: Mapping[str, Any], *, is_freeform: bool) -> str:
 
 
 def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
-    """Says in one line what counts."""
+    """Returns the verdict in one line."""
     counts = document["counts"]
     if is_freeform:
         answers = counts["passed"] + counts["failed"]
@@ -257,7 +257,7 @@ def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
 
 
 def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> list[str]:
-    """Says by how much a gate was missed, who leads, and whether chance explains the lead."""
+    """Returns by how much a gate was missed, who leads, and whether chance explains the lead."""
     sentences = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
     models = by_pass_rate(document)
     if len(models) < 2:  # noqa: PLR2004 - nobody leads alone
@@ -280,11 +280,11 @@ def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> 
 
 
 def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]:
-    """Says what was run, how long it took, and what it cost."""
+    """Returns what was run, how long it took, and what it cost."""
     counts, summary = document["counts"], document["summary"]
-    asked = [plural(summary["cases"], "case"), plural(len(summary["models_asked"]), "model")]
-    asked += [plural(len(run.prompts), "prompt")] * bool(run.prompts)
-    what = " × ".join(asked)  # noqa: RUF001 - the sign for times
+    sizes = [plural(summary["cases"], "case"), plural(len(summary["models_asked"]), "model")]
+    sizes += [plural(len(run.prompts), "prompt")] * bool(run.prompts)
+    what = " × ".join(sizes)  # noqa: RUF001 - the sign for times
     what += f", {summary['repeat']} times" * (summary["repeat"] > 1)
     done = counts["passed"] + counts["failed"] + counts["error"]
     took = f"{done:,} of {counts['total']:,} done"

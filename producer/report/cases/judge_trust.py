@@ -84,7 +84,7 @@ def judge_table(document: Mapping[str, Any]) -> Table:
 
 
 def _is_known(judge: Mapping[str, Any]) -> bool:
-    """Tells whether anything but the verdicts themselves is known."""
+    """Returns whether anything but the verdicts themselves is known."""
     figures = (judge["agreement"], judge["consistency"], judge["calibration"])
     return any(figure is not None for figure in figures) or bool(judge["labelled"])
 

@@ -19,9 +19,9 @@ class OpenedCase(NamedTuple):
     row: ItemRow
     """As it is stored."""
     item: CasePayload
-    """What was asked, and what a good answer looks like."""
+    """The input of the case, and what a good answer looks like."""
     result: dict[str, Any] | None
-    """As the item's line has it; None when the run ended before it was asked."""
+    """As the item's line has it; None when the run ended before its model was called."""
     code: str
     """Error code; empty when it has a verdict."""
     message: str
@@ -29,7 +29,7 @@ class OpenedCase(NamedTuple):
 
     @property
     def total_tokens(self) -> int:
-        """Tokens of the call; 0 where nobody counted."""
+        """Tokens of the call; 0 where they are unknown."""
         usage = (self.result or {}).get("token_usage") or {}
         return int(usage.get("total_tokens") or 0)
 

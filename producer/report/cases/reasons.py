@@ -1,4 +1,4 @@
-"""Says in a sentence why a case did not pass, and of which kind the reason is, without its values."""
+"""Describes in a sentence why a case did not pass; the kind of the reason is the same without its values."""
 
 import json
 import re

@@ -177,7 +177,7 @@ def _count(number: int) -> str:
 
 
 def _judges(document: Mapping[str, Any]) -> list[str]:
-    """Says how far the judges can be trusted, a panel's one by one."""
+    """Lists agreement and calibration of the judges, a panel's one by one."""
     lines = judge_lines(document) + lines_of_judges(document)
     return ["", *lines] if lines else []
 

@@ -130,7 +130,7 @@ class CasesHtmlReport:
         return Head(len(order), metrics, title, notes, "Cases")
 
     def _note(self, rows: Rows) -> tuple[str, str]:
-        """Says what the page leaves out, and the command that has all of it; empty if nothing is left out."""
+        """Returns what the page leaves out, and the command that has all of it; empty if it has all."""
         omissions = [f"texts longer than {self._matrix.limit:,} characters are cut"] * self._matrix.has_cut
         omissions += [f"{plural(rows.left, 'case')} {'is' if rows.left == 1 else 'are'} not shown"] * bool(
             rows.left

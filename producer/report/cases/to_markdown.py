@@ -128,7 +128,7 @@ def _again(repeat: int) -> str:
 
 
 def _why(case: OpenedCase) -> str:
-    """Says why a case did not pass; of several failed checks, each with its reason."""
+    """Returns why a case did not pass; of several failed checks, each with its reason."""
     failed = check_lines(case.result)
     return case.message if len(failed) < 2 else "; ".join((case.message, *failed))  # noqa: PLR2004 - the message has the first
 
@@ -179,7 +179,7 @@ def _groups(document: Mapping[str, Any]) -> list[str]:
 
 
 def _judges(document: Mapping[str, Any]) -> list[str]:
-    """Says how far the judges can be trusted, a panel's one by one."""
+    """Lists agreement and calibration of the judges, a panel's one by one."""
     lines, (columns, rows) = judge_lines(document), judge_table(document)
     if not lines:
         return []

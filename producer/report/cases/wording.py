@@ -53,7 +53,7 @@ def case_name(item: CasePayload) -> str:
 
 
 def model_and_prompt(item: CasePayload) -> str:
-    """Names who was asked, and by which prompt.
+    """Names the model of an item, and its prompt.
 
     >>> model_and_prompt(CasePayload(2, "m", "Hi", prompt_id="terse"))
     'm · terse'
@@ -78,7 +78,7 @@ def _check_line(row: Mapping[str, Any]) -> str:
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """Says in one line what the run is and how far it came."""
+    """Returns a line with the run and how far it came."""
     counts, summary = document["counts"], document["summary"]
     what = f"{plural(summary['cases'], 'case')} by {plural(len(summary['models_asked']), 'model')}"
     if summary.get("prompts_asked"):
@@ -93,7 +93,7 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def outcome(document: Mapping[str, Any]) -> str:
-    """Says in one line what came out: rates with their interval, or that nothing was checked.
+    """Returns a line with what came out: rates with their interval, or that nothing was checked.
 
     >>> outcome({"counts": {"passed": 3, "failed": 0, "error": 0}, "summary": {"mode": "freeform"}})
     '3 outputs, not checked'
@@ -170,9 +170,9 @@ def sure_cells(model: Mapping[str, Any]) -> list[str]:
 
 
 def repeat_rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Writes a row for each model that was asked more than once: its name, not made safe, and its figures.
+    """Writes a row for each model with repeated answers: its name, not made safe, and its figures.
 
-    A run whose outputs nobody checked has none: there is nothing to be flaky about.
+    A run without criteria has none: there is nothing to be flaky about.
     """
     return [
         [model["model"], *_repeat_cells(model["repeats"])]
@@ -182,7 +182,7 @@ def repeat_rows(document: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _repeat_cells(repeats: Mapping[str, Any]) -> list[str]:
-    """Writes what the repeats of one model say.
+    """Writes the figures of one model's repeats.
 
     >>> _repeat_cells({"repeats": 2, "cases": 2, "complete_cases": 2, "mean": 0.75, "standard_error": 0.25,
     ...     "pass_at_k": {"1": 0.75, "2": 1.0}, "pass_hat_k": {"1": 0.75, "2": 0.5}, "flaky": 1})

@@ -131,7 +131,7 @@ class Contents:
         ]
 
     def differences(self) -> str:
-        """Says in one sentence what differs between the two runs, beside their results."""
+        """Returns a sentence on what differs between the two runs, beside their results."""
         if self.settings is None:
             return "The reports do not say how the runs were configured; compare runs by their ids to see it."
         unit = kinds.of(self.found.kind).comparing.load().unit
@@ -146,7 +146,7 @@ class Contents:
         return f"{number}: {'; '.join(parts)}."
 
     def _nothing_differs(self) -> str:
-        """Says what is left to explain the differences."""
+        """Returns what is left to explain the differences."""
         if not all(side.is_whole for side in self.sides):
             return "Of the settings in the reports, none differs; compare runs by their ids to see all."
         if all((side.configuration or {}).get("recorded outputs") for side in self.sides):

@@ -164,7 +164,7 @@ def _page(contents: Contents) -> Page:
 
 
 def _doubts(contents: Contents) -> list[str]:
-    """Says whether the verdict rests on one model, or on all of them together."""
+    """Returns a sentence on whether the verdict rests on one model, or on all of them together."""
     document, models = contents.document, contents.groups.get("model", ())
     if len(models) < 2 or document["verdict"] == "no significant difference":  # noqa: PLR2004 - of one there is no other
         return []
@@ -197,7 +197,7 @@ def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def _side_facts(contents: Contents, side: Side, facts: SideFacts) -> list[str]:
-    """Says in a few figures what one side had; of B also how these changed."""
+    """Returns a few figures of one side; of B also how these changed."""
     first = contents.facts[0]
     figures = [f"{facts.good:,} of {facts.total:,} {good_word(contents.document)}"]
     errors, skipped = (facts.outcomes.get(word, 0) for word in (Outcome.ERROR, Outcome.SKIPPED))
@@ -330,7 +330,7 @@ def reason_kind(shown: Shown) -> str:
 
 
 def _notes(shown: Shown, difference: Difference) -> list[str]:
-    """Says of a pair what its answers cannot."""
+    """Returns notes on a pair that its answers do not show by themselves."""
     notes = []
     if shown.sort == "broken" and shown.pair[1].outcome == Outcome.ERROR:
         notes.append("may be the API and not the change")
@@ -382,7 +382,7 @@ def _folded(parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
 
 
 def _left(contents: Contents, written: _Written) -> Iterator[bytes]:
-    """Says what is not shown."""
+    """Yields the note on pairs that are not shown."""
     item = noun(contents.document)
     same, more = contents.document["counts"]["unchanged"] - written.texts, written.texts - MOST_TEXTS
     omissions = [f"{plural(same, item)} not shown: the same in both runs."] * bool(same)

@@ -36,7 +36,7 @@ OFTEN: Final = 0.4
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """Says in one sentence what changed from A to B.
+    """Returns a sentence on what changed from A to B.
 
     >>> counts = {"pairs": 6, "broken": 1, "fixed": 0, "changed": 0, "unchanged": 5}
     >>> document = {"kind": "queries", "regressions": [], "counts": counts}
@@ -70,7 +70,7 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def sentences(document: Mapping[str, Any]) -> list[str]:
-    """Says by how much the rate changed, how often chance does the same, and what is in doubt."""
+    """Writes by how much the rate changed, how often chance does the same, and what is in doubt."""
     counts = document["counts"]
     found = [_rate_sentence(document), _test_sentence(document)]
     errors = errors_in_b(document)
@@ -107,7 +107,7 @@ def reason_of(shown: "Shown") -> str:
 
 
 def chance(p_value: float) -> str:
-    """Says how often chance makes a split that is at least as uneven.
+    """Describes how often chance makes a split that is at least as uneven.
 
     >>> chance(0.0125), chance(0.21), chance(0.5)
     ('once in 80 comparisons', 'once in 5 comparisons', 'in every second comparison')
@@ -129,7 +129,7 @@ def _comparing(document: Mapping[str, Any]) -> "Comparing":
 
 
 def _rate_sentence(document: Mapping[str, Any]) -> str:
-    """Says how the share of good items changed, with its interval."""
+    """Describes how the share of good items changed, with its interval."""
     score = document["scores"].get("pass_rate")
     if score is None:
         return ""
@@ -148,7 +148,7 @@ def _rate_sentence(document: Mapping[str, Any]) -> str:
 
 
 def _test_sentence(document: Mapping[str, Any]) -> str:
-    """Says how often chance makes such a split, and whether that is seldom enough."""
+    """Describes how often chance makes such a split, and whether that is seldom enough."""
     test, comparing = document["test"], _comparing(document)
     worse, better, units = test["worse"], test["better"], plural(test["units"], comparing.unit)
     if not worse and not better:
@@ -183,7 +183,7 @@ def _percent(share: float) -> str:
 
 
 def counted(document: Mapping[str, Any]) -> str:
-    """Says how the pairs came out."""
+    """Counts pairs by what became of them, in one line."""
     counts = document["counts"]
     names = ("pairs", "broken", "fixed", "changed", "unchanged")
     parts = [f"{name} {counts[name]:,}" for name in names]
@@ -193,7 +193,7 @@ def counted(document: Mapping[str, Any]) -> str:
 
 
 def transitions(document: Mapping[str, Any]) -> str:
-    """Says which decisions became which, the most frequent first; nothing when none did.
+    """Lists which decisions became which, the most frequent first; nothing when none did.
 
     >>> share = {"value": 0.25, "low": 0.05, "high": 0.7, "n": 4}
     >>> transitions({"transitions": {"must → skip": 1}, "changed_share": share})

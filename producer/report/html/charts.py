@@ -56,7 +56,7 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: "Box") -> bool:
-        """Tells whether two overlap."""
+        """Returns whether two overlap."""
         return not (
             self.right < other.left
             or other.right < self.left

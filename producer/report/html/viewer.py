@@ -268,7 +268,7 @@ class Rows:
         self._index.close()
 
     def _outline(self) -> dict[str, object]:
-        """What the index says of all rows."""
+        """The index of all rows."""
         return {
             "facets": self._facets,
             "names": [list(self._names[facet]) for facet in self._facets],
@@ -370,7 +370,7 @@ def end(
     """Writes the end of a page.
 
     Args:
-        facts: names and values that say what was run, for the fold at its foot.
+        facts: names and values of what was run, for the fold at its foot.
         folder: the page's own.
         row: what `j` and `k` move between.
         cell: what `h` and `l` move between; empty: rows have one cell.

@@ -29,7 +29,7 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 def outcome(document: Mapping[str, Any]) -> str:
-    """Says in one line what came out.
+    """Returns a line with what came out.
 
     >>> outcome({"counts": {"passed": 2, "failed": 1, "error": 1, "decided": 0}})
     '2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed'

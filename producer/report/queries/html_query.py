@@ -98,14 +98,14 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         limit: characters of each long text.
     """
     row, result = query.row, query.result
-    asked = _input(query)
-    shown = asked if result is None else result
+    baseline = _input(query)
+    shown = baseline if result is None else result
     letter = LETTERS.get(row.outcome, "n")
     found = found_by_checks(shown) if letter in "pf" else []
     response = json_object(shown.get("response"))
     sources = sources_of(response)
     cited = [source for source in sources if source.is_cited]
-    tags = _tags(query, asked)
+    tags = _tags(query, baseline)
     name = plain(shown.get("id"), NAME_CHARS) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
     latency = None if result is None else latency_ms(result)
     filled = {
@@ -122,7 +122,7 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
         "sourcenote": _source_note(cited, len(sources) - len(cited), letter),
         "marks": "".join(_MARKS[check.word] for check in found) or "n" * len(CHECKS),
         "marks_text": _marks_text(found),
-        **_details(query, asked, found, response, limit),
+        **_details(query, baseline, found, response, limit),
         "sources": [_source(source, limit) for source in cited[:MOST_LISTED]],
         "retrieved": [_source(source, limit) for source in sources if not source.is_cited][:MOST_LISTED],
         "command": _command(info, run, str(shown.get("id"))),
@@ -156,12 +156,12 @@ def _input(query: OpenedQuery) -> dict[str, Any]:
     return json_object(msgspec.json.decode(line)) if line else {}
 
 
-def _tags(query: OpenedQuery, asked: Mapping[str, Any]) -> list[str]:
+def _tags(query: OpenedQuery, baseline: Mapping[str, Any]) -> list[str]:
     """Returns the tags by which queries are filtered, beside their category."""
     result = query.result
-    tags = [OUT_OF_SCOPE] * bool((result or asked).get("is_oos"))
+    tags = [OUT_OF_SCOPE] * bool((result or baseline).get("is_oos"))
     for key in _TAG_KEYS:
-        value = asked.get(key)
+        value = baseline.get(key)
         tags += [plain(tag, NAME_CHARS) for tag in (value if isinstance(value, list) else [value])]
     if result is not None and not query.code:
         tags += [NO_CITATION] * (not is_citation_applicable(result)) + [NO_KEYWORD] * is_vacuous(result)
@@ -230,13 +230,13 @@ def _marks_text(found: Sequence[FoundByCheck]) -> str:
 
 def _details(
     query: OpenedQuery,
-    asked: Mapping[str, Any],
+    baseline: Mapping[str, Any],
     found: Sequence[FoundByCheck],
     response: Mapping[str, Any],
     limit: int,
 ) -> dict[str, Any]:
     """Returns what only the panel shows."""
-    shown = asked if query.result is None else query.result
+    shown = baseline if query.result is None else query.result
     ordered = sorted(found, key=lambda check: check.word == PASSED)
     confidence = " - ".join(filter(None, (plain(part, limit) for part in confidence_of(response))))
     return {
@@ -250,20 +250,20 @@ def _details(
         "reply": cut(_answer(response), limit) if response.get("answer") is not None else None,
         "error": cut(query.error, limit) if query.code else None,
         "confidence": Text(confidence) if confidence else None,
-        "wanted": list(_wanted(asked, shown)),
+        "wanted": list(_wanted(baseline, shown)),
         "times": list(_times(query, response)),
     }
 
 
-def _wanted(asked: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _wanted(baseline: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields what the baseline demands, with a mark at what failed, and its further keys."""
     wrong = {key: check_of(shown, key).get(found) or () for key, found in _WRONG.items()}
     for key, label in _ASKED.items():
-        texts = [text for text in asked.get(key) or () if isinstance(text, str)]
+        texts = [text for text in baseline.get(key) or () if isinstance(text, str)]
         if texts:
             marked = (f"✗ {text}" if text in wrong.get(key, ()) else text for text in texts)
             yield label, plain(", ".join(marked), WHY_CHARS)
-    for key, value in asked.items():
+    for key, value in baseline.items():
         if key not in _KNOWN and value not in (None, "", []):
             yield plain(key, NAME_CHARS), plain(value if isinstance(value, str) else _json(value), WHY_CHARS)
 

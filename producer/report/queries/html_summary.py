@@ -117,7 +117,7 @@ def tables(
 
 
 def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]]:
-    """Returns what was run, for those who want to run it again or doubt it."""
+    """Lists what was run and with which settings, to reproduce or check it."""
     run = QueryRun.from_snapshot(info.snapshot)
     facts = [
         ("run", f"{info.run} ({document['state']})"),

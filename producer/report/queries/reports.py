@@ -1,6 +1,6 @@
 """Writes the evaluation harness document's three files of a queries run while its rows go by.
 
-The JSON file has the metrics before the results, and Markdown tells of a query in several places: so results
+The JSON file has the metrics before the results, and Markdown shows a query in several places: so results
 wait on disk for the one, and for the other only what the report shows of them is kept.
 """
 

@@ -75,13 +75,13 @@ def category_rows(metrics: Mapping[str, Any], cell: Cell) -> list[Row]:
 
 
 def vacuous_note(number: int) -> str:
-    """Says what makes the deflection rate look better than it is; empty where nothing does."""
+    """Names what makes the deflection rate look better than it is; empty where nothing does."""
     what = "In-scope queries that require no keyword, and so count as deflected"
     return f"{what}: {number}." if number else ""
 
 
 def not_applicable_note(in_scope: int, of: int) -> str:
-    """Says what citation accuracy leaves out; empty where it leaves out nothing."""
+    """Names what citation accuracy leaves out; empty where it leaves out nothing."""
     return f"In scope, and so left out of citation accuracy: {in_scope} of {of}." if of else ""
 
 
@@ -156,7 +156,7 @@ FAILURES: Final = (KEYWORDS, INVENTED, OUT_OF_SCOPE, NOT_APPLICABLE, MISSING)
 
 
 def passed(result: Result, name: str) -> bool:
-    """Tells whether one check passed."""
+    """Returns whether one check passed."""
     return bool(check_of(result, name).get("pass"))
 
 

@@ -71,7 +71,7 @@ def _cells(query: OpenedQuery) -> list[str]:
 
 
 def _headline(document: Mapping[str, Any]) -> str:
-    """Says in one line what the run is and how far it came."""
+    """Returns a line with the run and how far it came."""
     counts, summary = document["counts"], document["summary"]
     text = f"{document['state']}: {plural(counts['total'], 'query')}"
     text += f" to {plain(summary['api_url'], CELL_CHARS)}"
@@ -82,7 +82,7 @@ def _headline(document: Mapping[str, Any]) -> str:
 
 
 def _outcome(document: Mapping[str, Any]) -> str:
-    """Says in one line what came out: the pass rate, and which targets are missed."""
+    """Returns a line with what came out: the pass rate, and which targets are missed."""
     counts, metrics = document["counts"], document["summary"]["metrics"]
     text = rated(counts)
     reached = [target for target in targets(metrics) if target.status != NO_VALUE]

@@ -61,5 +61,5 @@ def csv_row(result: Mapping[str, Any]) -> list[Any]:
 
 
 def _verdict(result: Mapping[str, Any], name: str) -> bool:
-    """Tells whether one check passed."""
+    """Returns whether one check passed."""
     return bool(check_of(result, name).get("pass"))

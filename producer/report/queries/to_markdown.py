@@ -40,7 +40,7 @@ def report_markdown(
     Args:
         results: results of queries, in the order in which they shall stand.
         metrics: see `calculate_metrics`.
-        run_id: the run; its name tells when it began.
+        run_id: the run; its name contains when it began.
         notes: what a reader must know before trusting the numbers, such as a partial run.
     """
     head = ("# Evaluation Report", *_facts(metrics, run_id, notes))
@@ -106,7 +106,7 @@ def _facts(metrics: Mapping[str, Any], run_id: str, notes: Sequence[str]) -> lis
 
 
 def _not_applicable(results: Sequence[Result]) -> str:
-    """Says how many queries citation accuracy leaves out."""
+    """Returns how many queries citation accuracy leaves out."""
     found = [result for result in results if not failed(result) and not is_citation_applicable(result)]
     return not_applicable_note(sum(not result.get("is_oos") for result in found), len(found))
 

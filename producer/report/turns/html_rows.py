@@ -113,7 +113,7 @@ def _mood(record: TurnRecord) -> str:
 
 
 def _became(step: Step) -> str:
-    """Says in a few words what became of the summary."""
+    """Names what became of the summary, in a few words."""
     record = step.record
     if record.decision in (ERROR, SKIPPED):
         return ""
@@ -164,7 +164,7 @@ def _counts(record: TurnRecord) -> bool:
 
 
 def _note(step: Step) -> str:
-    """Says how to read the memento of a turn."""
+    """Describes how to read the memento of a turn."""
     record = step.record
     notes = (
         (record.decision == ERROR, "Unchanged: the turn failed, and the thread stays where it was."),

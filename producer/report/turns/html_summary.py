@@ -1,4 +1,4 @@
-"""Writes what the HTML report of a turns run says beside its rows: verdict, decisions, rules, calls."""
+"""Writes what the HTML report of a turns run has beside its rows: verdict, decisions, rules, calls."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def opening(
     Args:
         document: the run's.
         info: the run.
-        looks: sentences that say what to look at.
+        looks: sentences on what to look at.
         frozen_threads: threads with a freeze.
     """
     verdict = verdict_of(document, frozen_threads)
@@ -58,7 +58,7 @@ def summary_of(document: Mapping[str, Any]) -> bytes:
 
 
 def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]]:
-    """Says what was run, for those who want to run it again or doubt it."""
+    """Lists what was run and with which settings, to reproduce or check it."""
     summary = document["summary"]
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
     facts = [
@@ -86,10 +86,10 @@ def _calls(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not calls:
         return []
     times = summary["calls"].get("latency_ms") or {}
-    asked = [("model", str(summary.get("model", ""))), ("asked for", str(summary.get("live", "")))]
+    settings = [("model", str(summary.get("model", ""))), ("asked for", str(summary.get("live", "")))]
     timed = ", ".join(f"{name} {time:,} ms" for name, time in times.items())
     number = summary["calls"].get("latency_n", 0)
-    return [*asked, *calls, *([("latency", f"{timed} (n = {number:,})")] if timed else [])]
+    return [*settings, *calls, *([("latency", f"{timed} (n = {number:,})")] if timed else [])]
 
 
 def _share(part: int, whole: int) -> str:

@@ -63,7 +63,7 @@ class Thread:
             self.last_at = max(self.last_at, record.ts)
 
     def span(self) -> str:
-        """Says how long the conversation took, where its turns have times."""
+        """Returns how long the conversation took, where its turns have times."""
         if not self.first_at or self.first_at == self.last_at:
             return ""
         return duration((parse_iso_ms(self.last_at) - parse_iso_ms(self.first_at)) / 1000)
@@ -195,7 +195,7 @@ def deltas(step: Step, most: int = 2) -> tuple[list[tuple[str, Change]], int]:
 
 
 def first_to_read(threads: Sequence[Thread], ranked: Sequence[int]) -> str:
-    """Says which thread to read first; empty where nothing asks for it.
+    """Names the thread to read first; empty where all went well.
 
     >>> first_to_read([], [])
     ''

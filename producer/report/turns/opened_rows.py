@@ -189,7 +189,7 @@ def withheld_chars(payload: bytes) -> int:
 
 
 def withheld_text(chars: int) -> str:
-    """Says that a message is not shown.
+    """Returns the note in place of a message that is not shown.
 
     >>> withheld_text(1_084)
     'text withheld, 1,084 characters'

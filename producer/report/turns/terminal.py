@@ -76,7 +76,7 @@ def _bars(counts: Mapping[str, int], whole: int, paint: Paint) -> list[str]:
 
 
 def _outcome(document: Mapping[str, Any]) -> str:
-    """Says in one line what was decided.
+    """Returns a line with what was decided.
 
     >>> counts = {"total": 3, "decided": 2}
     >>> _outcome({"counts": counts, "summary": {"decisions": {"must": 1, "should": 1, "skip": 0}}})

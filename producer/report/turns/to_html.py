@@ -135,13 +135,13 @@ class TurnsHtmlReport:
         out.write(fill(TEMPLATE, "threads_end"))
 
     def _left(self) -> str:
-        """Says what the page leaves out."""
+        """Returns what the page leaves out."""
         left = self._seen - len(self._threads)
         return f"The first {MOST_TURNS:,} turns; {plural(left, 'turn')} left out." if left > 0 else ""
 
 
 def _sorted_by(threads: Threads) -> str:
-    """Says how threads are sorted."""
+    """Returns how threads are sorted."""
     found = threads.threads
     words = ["failed first"] * any(thread.errors for thread in found)
     words += ["most freezes first"] * any(thread.freezes for thread in found)

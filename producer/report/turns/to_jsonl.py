@@ -24,12 +24,12 @@ from shared.kinds import TURNS
 from shared.runs import RunInfo, TurnRow
 
 PLAIN: Final = frozenset(
-    f"{letter}{rule}{frozen}{updated}{again}"
+    f"{letter}{rule}{frozen}{updated}{repeated}"
     for letter in "msk"
     for rule in range(1, 7)
     for frozen in ("", "f")
     for updated in ("", "u")
-    for again in ("", "d")
+    for repeated in ("", "d")
 )
 """Codes of decided turns of runs without a model."""
 MESSAGE: Final = b',"message":'

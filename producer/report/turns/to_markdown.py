@@ -120,7 +120,7 @@ def _error_cells(row: OpenedRow) -> list[str]:
 
 
 def _rest(number: int, noun: str, run: str) -> list[str]:
-    """Says what is not listed, and where it is."""
+    """Returns what is not listed, and where it is."""
     if number <= 0:
         return []
     return [f"{number:,} more {noun}: `proctor results {run}`.", ""]

@@ -20,7 +20,7 @@ RULES: Final[Mapping[str, str]] = {
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """Says in one line what the run is and how far it came.
+    """Returns a line with the run and how far it came.
 
     >>> headline({"state": "finished", "counts": {"total": 2, "decided": 2, "error": 0, "skipped": 0},
     ...           "summary": {"threads": 1, "duration_s": 0.5, "turns_per_s": 4.0}})
@@ -36,7 +36,7 @@ def headline(document: Mapping[str, Any]) -> str:
 
 
 class Verdict(NamedTuple):
-    """What a run came to, as a person would say it."""
+    """What a run came to, in sentences."""
 
     is_good: bool | None
     """None while the run goes on."""
@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_of(document: Mapping[str, Any], frozen_threads: int | None = None) -> Verdict:
-    """Says what became of a run.
+    """Returns what became of a run, in sentences.
 
     Args:
         document: the run's.

@@ -19,7 +19,7 @@ local over = is_final[run.state]
 if run.mailboxes and not over then return {'no', run.state} end
 if ARGV[3] ~= '' and ARGV[3] ~= field[2] then return {'changed'} end
 
-local generation, chunks, again, at = field[2] + 1, 0, 0, 5
+local generation, chunks, redone, at = field[2] + 1, 0, 0, 5
 local items, redo, results = items_key(run.id), redo_key(run.id), results_key(run.id)
 
 local function add_chunk(first, count, parts)
@@ -39,7 +39,7 @@ local function add_turns(first, number)
     parts[part], total = {batch, ARGV[at], count, marks}, total + count
     call('HSET', items, batch, ARGV[at + 3])
     local _, marked = string.gsub(marks, '1', '')
-    again, at = again + marked, at + 4
+    redone, at = redone + marked, at + 4
   end
   add_chunk(first, total, parts)
 end
@@ -51,7 +51,7 @@ local function add_items(first, number)
     if call('HEXISTS', items, index) == 1 and call('HEXISTS', redo, index) == 0 then
       local has_result = call('HEXISTS', results, index)
       if over or has_result == 1 then
-        parts[#parts + 1], again = index, again + has_result
+        parts[#parts + 1], redone = index, redone + has_result
         call('HSET', redo, index, generation)
       end
     end
@@ -68,7 +68,7 @@ end
 if chunks == 0 then return {'none'} end
 
 call('HSET', run_key(run.id), 'gen', generation, 'op', ARGV[2])
-call('HINCRBY', run_key(run.id), 'goal', again)
+call('HINCRBY', run_key(run.id), 'goal', redone)
 if over then
   run.state = 'running'
   call('HSET', run_key(run.id), 'state', 'running', 'again', now())

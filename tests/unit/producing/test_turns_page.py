@@ -162,7 +162,7 @@ def test_few_turns_are_not_drawn(tmp_path: Path) -> None:
     assert 'class="thr"' not in page(tmp_path, thread_rows("two", [{"affectSignal": felt(0.5)}, {}]))
     plain = page(tmp_path, thread_rows("plain", [{}, {}, {}, {}]))
     assert "<svg viewBox" not in plain.split("data-rows")[1].split("</section>\n<script")[0]
-    assert 'class="talk untimed unfelt"' in plain
+    assert 'class="conversation untimed unfelt"' in plain
 
 
 def test_the_trace_has_an_event_for_each_decision(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ local function undone(run, generation, parts)
     end
     return left
   end
-  local asked = run.retried and call('HMGET', redo_key(run.id), unpack(parts)) or {}
+  local generations = run.retried and call('HMGET', redo_key(run.id), unpack(parts)) or {}
   for at, index in ipairs(parts) do
-    if asked[at] then
-      if tonumber(asked[at]) == generation then left[#left + 1] = index end
+    if generations[at] then
+      if tonumber(generations[at]) == generation then left[#left + 1] = index end
     elseif call('HEXISTS', results, index) == 0 then
       left[#left + 1] = index
     end
@@ -115,13 +115,13 @@ local function drop(run, chunk, left)
 end
 
 -- Undoes a retry for chunks that are given up: their order is above 1e9.
--- uses: wait_key, plan_entry, forget_again, forget_redo
+-- uses: wait_key, plan_entry, forget_turns, forget_redo
 local function take_back(run, admitted)
   for _, chunk in ipairs(call('ZRANGEBYSCORE', wait_key(run.id), 1e9, '+inf')) do
     if not admitted[chunk] then
       local _, _, _, parts = plan_entry(run, chunk)
       if run.mailboxes then
-        for _, part in ipairs(parts) do forget_again(run, part[4]) end
+        for _, part in ipairs(parts) do forget_turns(run, part[4]) end
       else
         forget_redo(run, parts)
       end

@@ -84,13 +84,13 @@ end
 
 -- Turns that will not be decided again after all: the run has that much less to do.
 -- uses: run_key
-local function forget_again(run, marks)
-  local _, again = string.gsub(marks, '1', '')
-  if again > 0 then call('HINCRBY', run_key(run.id), 'goal', -again) end
+local function forget_turns(run, marks)
+  local _, redone = string.gsub(marks, '1', '')
+  if redone > 0 then call('HINCRBY', run_key(run.id), 'goal', -redone) end
 end
 
 -- Takes turns that were given up out of the inboxes; a change of an inbox's front moves the thread's position.
--- uses: inbox_key, positions_key, position, forget_again
+-- uses: inbox_key, positions_key, position, forget_turns
 local function withdraw(run, left)
   for _, part in ipairs(left) do
     local thread, ref, marks = part[2], run.id .. ' ' .. part[1] .. ' ' .. part[3], part[4]
@@ -101,7 +101,7 @@ local function withdraw(run, left)
     end
     call('LREM', box, 1, ref)
     call('HSET', positions_key(run.ns), thread, at + 1 .. ' ' .. offset)
-    forget_again(run, marks)
+    forget_turns(run, marks)
   end
 end
 
