@@ -1,12 +1,13 @@
 """The JSON document of a run with its exit code, as printed by `--json`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from producer import kinds
 from producer.aggregate.gates import Gate, judge_gates
 from producer.aggregate.statistics import rates
-from producer.report.interfaces import Report, Totals, TurnText
+from producer.report.interfaces import ReadsFiles, Report, Totals, TurnText
 from producer.run_settings import summary_before_results
 from shared.kinds import Kind
 from shared.names import RunState
@@ -46,6 +47,7 @@ def run_document(
     info = store.info(run)
     totals = totals_of(info.kind)
     text = TurnText.of_reports(with_text=with_text) if files else TurnText.NOT_READ
+    lend_files(reports, store, run)
     for rows in pages_of(store, info, text):
         totals.add(rows)
         for report in reports:
@@ -54,6 +56,13 @@ def run_document(
     for report in reports:
         report.end(document)
     return document
+
+
+def lend_files(reports: Iterable[Report], store: RunStore, run: str) -> None:
+    """Lets reports that show files of a run read them."""
+    for report in reports:
+        if isinstance(report, ReadsFiles):
+            report.read_files(partial(store.file, run))
 
 
 def totals_of(kind: Kind) -> Totals:

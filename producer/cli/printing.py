@@ -8,7 +8,7 @@ from producer import kinds
 from producer.aggregate.gates import Gate
 from producer.cli.output import Style
 from producer.cli.session import Session
-from producer.document import document_of, pages_of, totals_of
+from producer.document import document_of, lend_files, pages_of, totals_of
 from producer.report.formats import TRACES, format_of
 from producer.report.interfaces import Report, Totals, TurnText
 from producer.text import count, plural
@@ -67,6 +67,7 @@ def print_results(
     out = sys.stdout.buffer
     reports, totals = [format_of(info.kind, name)(out, info), *more], totals_of(info.kind)
     text = TurnText.NOT_READ if TRACES in name else TurnText.of_reports(with_text=with_text)
+    lend_files(reports, session.store, info.run)
     for page in _pages(session, info, totals, selection, text):
         for report in reports:
             report.page(page)

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Final
 
 import msgspec
 
+from producer.image_types import media_type_of
 from producer.load.places import Place
 from producer.load.problems import shown
 from shared.contracts.case_run import Image
@@ -15,8 +17,6 @@ IMAGE_BYTES: Final = 5 << 20
 """The largest image."""
 IMAGES_BYTES: Final = 256 << 20
 """All images of a run together: they lie in Redis' memory."""
-_TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-"""How the files of a type begin."""
 
 ReadBytes = Callable[[Place, str, int], bytes]
 """Reads a file that the bench names at a place, of so many bytes at most."""
@@ -58,20 +58,9 @@ class Images:
             name = sha256(data).hexdigest()
             if name not in self.files:
                 self._size += len(data)
-                self.files[name] = msgspec.msgpack.encode(Image(media_type, data))
+                self.files[name] = msgspec.msgpack.encode(Image(media_type, data, PurePath(path).name))
             if self._size > IMAGES_BYTES:
                 what = f"the images of the run have more than {IMAGES_BYTES >> 20} MiB together"
                 raise place.error(what, "split the cases into several runs, or make images smaller")
             self._hashes[path] = name
         return self._hashes[path]
-
-
-def media_type_of(data: bytes) -> str | None:
-    r"""Recognises an image by its first bytes.
-
-    >>> media_type_of(b"\x89PNG\r\n\x1a\n"), media_type_of(b"<svg>")
-    ('image/png', None)
-    """
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((name for start, name in _TYPES if data.startswith(start)), None)

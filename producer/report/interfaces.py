@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from shared.runs import RunInfo
 
@@ -23,6 +23,10 @@ class TurnText(Enum):
         return cls.SHOWN if with_text else cls.WITHHELD
 
 
+ReadFile = Callable[[str], bytes | None]
+"""Reads a file that the items of a run share, such as an image, by its name; None when there is none."""
+
+
 class Report(Protocol):
     """Something that is written while the rows of a run go by.
 
@@ -34,6 +38,14 @@ class Report(Protocol):
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Takes the document, after the last row."""
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A report that shows files of the run."""
+
+    def read_files(self, read: ReadFile) -> None:
+        """Takes what reads them, before the first row."""
 
 
 Paint = Callable[[str, str], str]

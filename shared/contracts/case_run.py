@@ -173,6 +173,8 @@ class Image(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Such as `image/png`."""
     data: bytes
     """The file."""
+    name: str = ""
+    """What the file was called, for people; of several with the same bytes, the first."""
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -1,15 +1,17 @@
 """HTML reports of cases runs, made of real rows by the real report, without a queue."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
+from producer.report.interfaces import ReadsFiles
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, Mode, encode_case
 from shared.kinds import CASES
@@ -59,11 +61,20 @@ def rows_of(models: Sequence[str], cases: int, outputs: Sequence[str | None]) ->
         yield item_row(at, item, outputs[at % len(outputs)], ms=100 + 37 * at % 1_000, cost=cost)
 
 
-def write_page(path: Path, info: RunInfo, rows: Sequence[ItemRow], *, name: str = "html") -> Path:
+def write_page(
+    path: Path,
+    info: RunInfo,
+    rows: Sequence[ItemRow],
+    *,
+    name: str = "html",
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> Path:
     """Writes a report as the command does, page by page."""
     totals = totals_of(CASES)
     with path.open("wb") as out:
         report = format_of(CASES, name)(out, info)
+        if isinstance(report, ReadsFiles):
+            report.read_files(files.get)
         for first in range(0, len(rows), 500):
             some = rows[first : first + 500]
             totals.add(some)

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from producer.aggregate.judging import rubrics_of
 from producer.item_ids import item_id
+from producer.report.cases.html_images import PageImages, Picture
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import reason_of
 from producer.report.cases.wording import dollars, seconds
@@ -82,6 +83,8 @@ class Message(NamedTuple):
     """`code`, `answer` or nothing."""
     fold: str = ""
     """Summary of one that is folded."""
+    pictures: Sequence[Picture] = ()
+    """Images in place of a text."""
 
 
 def letter_of(case: OpenedCase, *, is_freeform: bool = False) -> str:
@@ -113,7 +116,7 @@ def gist_of(case: OpenedCase, *, is_freeform: bool = False) -> tuple[str, bool]:
 
 
 def answer_of(
-    case: OpenedCase, run: CaseRun, limit: int, *, run_id: str, is_freeform: bool
+    case: OpenedCase, run: CaseRun, limit: int, images: PageImages, *, run_id: str, is_freeform: bool
 ) -> dict[str, Any]:
     """Returns what the page shows of an answer.
 
@@ -121,6 +124,7 @@ def answer_of(
         case: as it was stored.
         run: the settings of the run.
         limit: characters of each long text.
+        images: of the page.
         run_id: of the run, for the command.
         is_freeform: whether nothing was checked.
     """
@@ -146,14 +150,14 @@ def answer_of(
         "problems": _problems(result),
         "ran": ran,
         "skipped": skipped,
-        "asked": list(asked_of(case, run, limit)) if run.prompts else [],
+        "asked": list(asked_of(case, run, limit, images)) if run.prompts else [],
         "answered": list(_answered(case, limit)),
         "good": list(_good(case, limit)),
         "command": "" if run.recorded else f"proctor retry {run_id} --item {item_id(CASES, case.row.index)}",
     }
 
 
-def asked_of(case: OpenedCase, run: CaseRun, limit: int) -> Iterator[Message]:
+def asked_of(case: OpenedCase, run: CaseRun, limit: int, images: PageImages) -> Iterator[Message]:
     """Yields what was sent: system message, conversation and images."""
     item = case.item
     system = run.system_prompt if item.system is None else item.system
@@ -164,8 +168,8 @@ def asked_of(case: OpenedCase, run: CaseRun, limit: int) -> Iterator[Message]:
         yield Message(str(message.get("role", "")), cut(_text_of(message), limit))
     yield Message("user", cut(item.input, limit))
     if item.images:
-        named = ", ".join(f"{name[:12]}…" for name in item.images)
-        yield Message("images", Text(f"{plural(len(item.images), 'image')}: {named}"))
+        pictures = [images.picture(name) for name in item.images]
+        yield Message("image" if len(pictures) == 1 else "images", Text(""), pictures=pictures)
 
 
 def _answered(case: OpenedCase, limit: int) -> Iterator[Message]:

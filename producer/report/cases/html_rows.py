@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from producer.report.cases.html_answer import answer_of, asked_of, gist_of, status_of
+from producer.report.cases.html_images import PageImages
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import reason_of
 from producer.report.cases.wording import seconds
@@ -69,11 +70,15 @@ class Matrix:
         run: the settings of the run.
         run_id: its id.
         items: how many answers will come.
+        images: of the page.
         is_freeform: whether nothing is checked.
     """
 
-    def __init__(self, run: CaseRun, run_id: str, items: int, *, is_freeform: bool) -> None:
+    def __init__(
+        self, run: CaseRun, run_id: str, items: int, images: PageImages, *, is_freeform: bool
+    ) -> None:
         self._run, self._run_id, self._is_freeform = run, run_id, is_freeform
+        self._images = images
         self.limit = text_limit(items)
         self._spool = Spool()
         prompts = list(run.prompts) or [""]
@@ -96,7 +101,9 @@ class Matrix:
         """Takes an answer."""
         item, reason = case.item, reason_of(case)
         column = self._columns.setdefault((item.model, item.prompt_id or ""), len(self._columns))
-        shown = answer_of(case, self._run, self.limit, run_id=self._run_id, is_freeform=self._is_freeform)
+        shown = answer_of(
+            case, self._run, self.limit, self._images, run_id=self._run_id, is_freeform=self._is_freeform
+        )
         self._note_cuts([message.text for message in shown["asked"] + shown["answered"]])
         self._note_cuts([text for _, text in shown["good"]])
         letter, (gist, is_code) = shown["letter"], gist_of(case, is_freeform=self._is_freeform)
@@ -159,7 +166,7 @@ class Matrix:
         if self._run.prompts and item.vars and not item.messages:
             gist = " · ".join(f"{name}: {value}" for name, value in item.vars.items())
         number = f"case {item.case + 1}" if item.id else ""
-        asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit))
+        asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit, self._images))
         self._note_cuts([message.text for message in asked])
         return fill(
             TEMPLATE, "lead", title_of(item), number, plain(gist, ASKED_CHARS), item.tags, asked

@@ -1,9 +1,11 @@
 """Writes a cases run as one HTML file that needs nothing else: no network, hostile text inert."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
 from producer.report.cases.groups import group_tables
+from producer.report.cases.html_images import PageImages
 from producer.report.cases.html_rows import TEMPLATE, Column, Matrix
 from producer.report.cases.html_summary import (
     charts_of,
@@ -21,6 +23,7 @@ from producer.report.cases.opened_rows import opened
 from producer.report.cases.wording import FREEFORM
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Chip, Head, Rows, begin, end, tools
+from producer.report.interfaces import ReadFile
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CaseRun
@@ -46,7 +49,12 @@ class CasesHtmlReport:
         self._run = CaseRun.from_snapshot(info.snapshot)
         self._out, self._info = out, info
         self._is_freeform = self._run.mode == FREEFORM
-        self._matrix = Matrix(self._run, info.run, info.total, is_freeform=self._is_freeform)
+        self._images = PageImages()
+        self._matrix = Matrix(self._run, info.run, info.total, self._images, is_freeform=self._is_freeform)
+
+    def read_files(self, read: ReadFile) -> None:
+        """Takes what reads the images of the run."""
+        self._images.read = read
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
@@ -65,7 +73,8 @@ class CasesHtmlReport:
         models = models_of(document, is_freeform=is_freeform)
         table = fill(TEMPLATE, "models", models, is_freeform)
         is_wide = len(order) > MOST_SUMMED
-        yield begin(page_of(document, self._run, self._info, pairs, order))
+        page = page_of(document, self._run, self._info, pairs, order)
+        yield begin(replace(page, has_images=bool(self._images)))
         yield table if is_wide else b""
         if is_freeform:
             yield fill(TEMPLATE, "heading", "Model Outputs by Prompt", self._note(rows))
@@ -85,6 +94,7 @@ class CasesHtmlReport:
             {"lines": judge_lines(document), "columns": columns, "rows": judges},
             group_tables(document),
         )
+        yield from self._images.pieces()
         yield end(facts_of(document, self._info), folder="cases")
 
     def _tools(self, rows: Rows, order: Sequence[Column]) -> bytes:

@@ -419,6 +419,11 @@
       const part = $(`[data-part="${CSS.escape(hole.dataset.from)}"]`, row);
       if (part) { const copy = part.cloneNode(true); copy.hidden = false; hole.replaceWith(...copy.childNodes); }
     }
+    for (const link of all("a[data-figure]", box)) {
+      const figure = document.getElementById(link.dataset.figure).cloneNode(true);
+      figure.removeAttribute("id");
+      link.replaceWith(figure);
+    }
     const others = $("[data-others]", box), made = cells.flatMap((each, other) => (other === number || !$("summary", each) ? [] : [otherCell(each, at, other)]));
     if (others && made.length) { others.hidden = false; others.append(make("div", { class: "others" }, ...made)); }
     for (const text of all("[data-copy]", box)) {

@@ -33,7 +33,8 @@ exist.
 
 `html/viewer.html.j2` has macros for `mark`, `interval`, `box`, `msg`, `checks`, `diff`, `cmd`. In a body,
 `<div data-from="asked"></div>` is replaced in the panel by a copy of what the row has in its
-`[data-part="asked"]`, so that what its cells share is written once; a
+`[data-part="asked"]`, so that what its cells share is written once, and an
+`<a href="#image-1" data-figure="image-1">` by a copy of the `<figure id="image-1">` below the rows; a
 `<section data-others hidden><h3>Other models</h3></section>` receives the row's other cells as buttons;
 `[data-copy]` gets a copy button, and `y` copies the one that also has `data-key="y"`; long `[data-copy]` and
 `[data-long]` are folded. Texts in `<h3>`, `<h4>` and `.vh` are labels: the search does not look at them.
@@ -180,6 +181,8 @@ class Page:
     """Texts and places on the page, such as `#costs`."""
     folder: str = ""
     """Below `producer/report`, with `page.css` and `page.js` if the page has them."""
+    has_images: bool = False
+    """Whether images stand in it, as `data:` URLs; others are never loaded."""
 
 
 class Rows:
@@ -300,6 +303,7 @@ def begin(page: Page) -> bytes:
         f"default-src 'none'; style-src {_digest(style)} {_digest(NO_SCRIPT)}; "
         f"script-src {' '.join(map(_digest, scripts))}; base-uri 'none'; form-action 'none'"
     )
+    policy += "; img-src data:" * page.has_images
     return fill(TEMPLATE, "begin", page, markup(style), markup(NO_SCRIPT), markup(policy))
 
 
