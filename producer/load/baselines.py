@@ -184,7 +184,7 @@ def _line_entries(name: str, text: str, problems: Problems) -> list[_Entry]:
 
 
 def _refuse(where: str, error: ValueError | RecursionError) -> NoReturn:
-    """Says in one sentence why something is no JSON."""
+    """Returns a sentence on why something is no JSON."""
     raise InputError(f"{where}: {why_broken(error)}", hint=_SHAPE) from None
 
 

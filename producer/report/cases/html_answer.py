@@ -41,10 +41,10 @@ LABELS: Final = {"regex_pattern": "Pattern", "validator": "Validator", "referenc
 """Criteria with a label of their own; others are labelled with their name."""
 SHOWN_ELSEWHERE: Final = frozenset({"expected", "checks", "at_least", "paid_checks", "label"})
 """Criteria that are shown with the verdict."""
-UNWANTED: Final[tuple[Any, ...]] = ("", None, [], {})
+EMPTY_VALUES: Final[tuple[Any, ...]] = ("", None, [], {})
 _FENCE: Final = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 """An answer that is one block of code."""
-_ELSEWHERE: Final = frozenset({"errors", "reply", "votes"})
+_SHOWN_ELSEWHERE: Final = frozenset({"errors", "reply", "votes"})
 
 
 class Side(NamedTuple):
@@ -146,13 +146,13 @@ def answer_of(
         "decided": _decided(result),
         "diff": _line_diff(case.item.expected, result.get("parsed_output")) if listed else [],
         "differences": listed,
-        "more": _more(differences),
+        "more": _omitted(differences),
         "problems": _problems(result),
         "ran": ran,
         "skipped": skipped,
         "asked": list(asked_of(case, run, limit, images)) if run.prompts else [],
         "answered": list(_answered(case, limit)),
-        "good": list(_good(case, limit)),
+        "good": list(_requirements(case, limit)),
         "command": "" if run.recorded else f"proctor retry {run_id} --item {item_id(CASES, case.row.index)}",
     }
 
@@ -189,7 +189,7 @@ def _answered(case: OpenedCase, limit: int) -> Iterator[Message]:
         yield Message("answer", cut(output, limit) if output else Text("(empty)"), "answer" + _code(output))
 
 
-def _good(case: OpenedCase, limit: int) -> Iterator[tuple[str, Text]]:
+def _requirements(case: OpenedCase, limit: int) -> Iterator[tuple[str, Text]]:
     """What a good answer looks like."""
     criteria, expected = case.item.criteria, case.item.expected
     if expected is not None:
@@ -250,7 +250,7 @@ def _stage(stage: Mapping[str, Any], *, is_brief: bool) -> Line:
     notes += [
         f"{key}: {plain(value if isinstance(value, str) else _json(value), DETAIL_CHARS)}"
         for key, value in detail.items()
-        if value not in UNWANTED and key not in _ELSEWHERE
+        if value not in EMPTY_VALUES and key not in _SHOWN_ELSEWHERE
     ]
     notes += [f"reply: {detail.get('reply')}"] * bool(detail.get("reply"))
     letter = {"pass": "p", "fail": "f"}.get(str(stage["outcome"]), "s")
@@ -308,15 +308,15 @@ def _differences(found: Mapping[str, Any]) -> Iterator[Difference]:
     """Returns the differences in the order in which they matter."""
     for entry in found.get("changed") or ():
         note = "type changed" if entry.get("type_changed") else ""
-        yield Difference(_where(entry), *sides(entry["expected"], entry["actual"]), note)
+        yield Difference(_path(entry), *sides(entry["expected"], entry["actual"]), note)
     for entry in found.get("missing") or ():
-        yield Difference(_where(entry), Side(differs=_shown(entry["expected"])), "missing")
+        yield Difference(_path(entry), Side(differs=_shown(entry["expected"])), "missing")
     for entry in found.get("unexpected") or ():
-        yield Difference(_where(entry), "nothing", Side(differs=_shown(entry["actual"])))
+        yield Difference(_path(entry), "nothing", Side(differs=_shown(entry["actual"])))
     for entry in found.get("repetitions") or ():
         value = _shown(entry["value"])
         often = [f"{entry[key]:,} ×" for key in ("expected_times", "actual_times")]  # noqa: RUF001 - the sign for times
-        yield Difference(_where(entry), Side(f"{often[0]} ", value), Side(f"{often[1]} ", value))
+        yield Difference(_path(entry), Side(f"{often[0]} ", value), Side(f"{often[1]} ", value))
 
 
 def sides(expected: Any, actual: Any) -> tuple[Side, Side]:
@@ -332,7 +332,7 @@ def sides(expected: Any, actual: Any) -> tuple[Side, Side]:
         return Side(differs=one), Side(differs=other)
     head = _common(one, other)
     tail = _common(one[head:][::-1], other[head:][::-1])
-    return _parted(one, head, tail), _parted(other, head, tail)
+    return _in_three(one, head, tail), _in_three(other, head, tail)
 
 
 def _common(one: str, other: str) -> int:
@@ -344,18 +344,18 @@ def _common(one: str, other: str) -> int:
     return same
 
 
-def _parted(text: str, head: int, tail: int) -> Side:
+def _in_three(text: str, head: int, tail: int) -> Side:
     """Cuts a text in three."""
     return Side(text[:head], text[head : len(text) - tail], text[len(text) - tail :])
 
 
-def _more(found: Mapping[str, Any]) -> str:
+def _omitted(found: Mapping[str, Any]) -> str:
     """How many differences are left out, and the note on them."""
     left = f"{found['omitted']:,} more" if found.get("omitted") else ""
     return "; ".join(filter(None, (left, str(found.get("note") or ""))))
 
 
-def _where(entry: Mapping[str, Any]) -> str:
+def _path(entry: Mapping[str, Any]) -> str:
     """Where a difference is."""
     return str(entry.get("path") or "(root)")
 

@@ -28,9 +28,9 @@ NAME_CHARS: Final = 80
 """Of a name; a longer one is cut in its middle."""
 FACETS: Final = ("tag", "reason", "status")
 ORDERS: Final = ("latency", "cost", "case")
-CASES: Final = 1 << 24
-"""Of a run; rows with as many failures keep their order."""
-MOST_BAD: Final = 1 << 14
+CASES_APART: Final = 1 << 24
+"""More than a run has cases: a row's sort key is its rank by failures times this, plus its case number."""
+MOST_FAILURES: Final = 1 << 14
 """Failures of a row that count for its place; more sort as this many."""
 
 Column = tuple[str, str]
@@ -44,8 +44,10 @@ class Answer(msgspec.Struct, array_like=True):
     column: int
     repeat: int
     letter: str
+    """Outcome: passed, failed, error, or `n` for none."""
     why: str
     kind: str
+    """Of its reason, see `Reason`."""
     status: str
     gist: str
     is_code: bool
@@ -148,14 +150,14 @@ class Matrix:
             cells = [[answer for answer in answers if answer.column == place] for place in places]
             letters = "".join(map(_letter, cells))
             pairs.add(letters[:2])
-            bad = sum(letter in "fe" for letter in letters)
+            failures = min(MOST_FAILURES, sum(letter in "fe" for letter in letters))
             title, lead = next((answer.title, answer.lead) for answer in answers if answer.lead)
             shown = [_cell(cell, name) for cell, name in zip(cells, names, strict=True)]
             html = fill(TEMPLATE, "row", f"c{case + 1}", title, markup(lead), shown)
             rows.add(
                 Row(f"c{case + 1}", html, letters, _facets(answers), _orders(case, answers)),
                 group=self._group(letters),
-                place=case if self._is_freeform else (MOST_BAD - min(bad, MOST_BAD)) * CASES + case,
+                place=case if self._is_freeform else (MOST_FAILURES - failures) * CASES_APART + case,
             )
         self._spool.close()
         return rows, pairs
@@ -197,7 +199,7 @@ class Matrix:
 
 
 class Pairs:
-    """Counts how often one of two columns passed a case that the other did not."""
+    """Counts the cases that both of the first two columns answered, and those that only one passed."""
 
     def __init__(self) -> None:
         self.first = self.second = self.both = 0
@@ -231,7 +233,7 @@ def _letter(answers: Sequence[Answer]) -> str:
 
 
 def _cell(answers: Sequence[Answer], name: str) -> dict[str, Any]:
-    """What stands in a cell: of several repeats how many passed, and the first that did not."""
+    """Returns what the template shows in a cell: of repeats how many passed, and the first that did not."""
     letter = _letter(answers)
     first = next((answer for answer in answers if answer.letter == letter), None)
     passed = sum(answer.letter == "p" for answer in answers)
@@ -260,14 +262,14 @@ def _cell(answers: Sequence[Answer], name: str) -> dict[str, Any]:
 
 
 def _facets(answers: Sequence[Answer]) -> Mapping[str, Sequence[str]]:
-    """What a row is filtered by."""
+    """Returns the facets by which a row is filtered."""
     tags = dict.fromkeys(tag for answer in answers for tag in answer.tags)
     kinds = [answer.kind for answer in answers if answer.kind]
     return {"tag": list(tags), "reason": kinds, "status": [answer.status for answer in answers]}
 
 
 def _orders(case: int, answers: Sequence[Answer]) -> Mapping[str, float | None]:
-    """What a row is put in order by: its slowest answer, its cost, its place."""
+    """Returns the keys by which a row is sorted: its slowest answer, its cost, its place."""
     times = [answer.latency_ms for answer in answers if answer.latency_ms is not None]
     costs = [answer.cost_usd for answer in answers if answer.cost_usd is not None]
     return {"latency": max(times, default=None), "cost": sum(costs) if costs else None, "case": case + 1}

@@ -21,13 +21,13 @@ from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus
 from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo
 
-PER: Final = 1_000
+PER_ANSWERS: Final = 1_000
 """Answers that a price is given for: the price of one has too many zeros."""
 MEANINGS: Final[Mapping[str, str]] = {
     **{row.failure: row.meaning for row in STAGE_TABLE.values()},
     CaseStatus.FAILED_CHECKS: "the stages passed, and a check did not",
 }
-NAME_PARTS: Final = 40
+HEAD_CHARS: Final = 40
 """Of a model's name, in the head of a column."""
 LEAST_CHARTED: Final = 3
 """Models that a chart says something about; of a freeform run, which has nothing else to say, one fewer."""
@@ -104,7 +104,7 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
     facts.append(Fact("cost", dollars(found["cost_usd"])))
     facts += [Fact(f"✗ {found['failed']:,} failed", tone="f")] * bool(found["failed"])
     facts += [Fact(f"! {plural(found['errors'], 'error')}", tone="e")] * bool(found["errors"])
-    metric = Metric(cut_middle(name, NAME_PARTS), "no answers", cut_middle(over, NAME_PARTS), facts=facts)
+    metric = Metric(cut_middle(name, HEAD_CHARS), "no answers", cut_middle(over, HEAD_CHARS), facts=facts)
     if not rate["n"]:
         return metric
     interval = f"95 %: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}"
@@ -146,7 +146,7 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
     ]
     left = [model["model"] for model in timed if model["per_thousand"] is None]
     note = f"not in the chart, price unknown: {', '.join(left)}" if left else ""
-    chart = scatter(priced, x_label="seconds, P50 to P95", y_label=f"US dollars per {PER:,} answers")
+    chart = scatter(priced, x_label="seconds, P50 to P95", y_label=f"US dollars per {PER_ANSWERS:,} answers")
     found = [("Speed vs. Price", markup(chart), note)]
     if not is_freeform:
         rated = [
@@ -303,7 +303,7 @@ def _target(document: Mapping[str, Any]) -> float | None:
 def _model(model: Mapping[str, Any]) -> dict[str, Any]:
     """What the tables show of a model."""
     times, answers = model["latency_ms"], model["passed"] + model["failed"]
-    per = PER * model["cost_usd"] / answers if model["cost_usd"] is not None and answers else None
+    per = PER_ANSWERS * model["cost_usd"] / answers if model["cost_usd"] is not None and answers else None
     low, high = _bounds(model)
     return {
         **model,

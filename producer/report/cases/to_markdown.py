@@ -7,21 +7,21 @@ from producer.aggregate.gates import gate_line
 from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cases.wording import COLUMNS as SURE
 from producer.report.cases.wording import (
+    EXTRA_COLUMNS,
     FREEFORM,
     REPEATS,
     by_latency,
     by_pass_rate,
     check_lines,
     dollars,
+    extra_cells,
     headline,
     model_and_prompt,
     percent,
     remarks,
     repeat_rows,
     seconds,
-    sure_cells,
 )
 from producer.report.cells import markdown
 from producer.report.verdict_line import verdict_of
@@ -153,11 +153,11 @@ def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
             *(f"{model[word]:,}" for word in ("passed", "failed", "errors")),
             seconds(model["latency_ms"].get("p95")),
             dollars(model["cost_usd"]),
-            *sure_cells(model),
+            *extra_cells(model),
         ]
         for model in by_pass_rate(document)
     ]
-    return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *SURE), rows)
+    return _table(("Model", "Pass rate", "Passed", "Failed", "Errors", "P95", "Cost", *EXTRA_COLUMNS), rows)
 
 
 def _repeats(document: Mapping[str, Any]) -> list[str]:

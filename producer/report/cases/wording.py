@@ -124,7 +124,7 @@ def by_latency(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def remarks(document: Mapping[str, Any]) -> list[str]:
-    """Names outcomes, cost, tokens and the judge, as far as there is something to tell."""
+    """Names outcomes, cost, tokens and the judge, as far as there are any."""
     counts, summary = document["counts"], document["summary"]
     tokens = sum(model["prompt_tokens"] + model["completion_tokens"] for model in summary["models"])
     cached = sum(model["cached"] for model in summary["models"])
@@ -151,17 +151,17 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-COLUMNS: Final = ("95 % interval", "P50", "n")
+EXTRA_COLUMNS: Final = ("95 % interval", "P50", "n")
 """Behind the documented columns: of the pass rate, of the latency, and of how many answers that is."""
 REPEATS: Final = ("Model", "k", "Mean ± SE", "pass@k", "pass^k", "Flaky")
 """Of the table of repeats; the standard error takes repeats of a case as related, so it is by case."""
 
 
-def sure_cells(model: Mapping[str, Any]) -> list[str]:
-    """Writes the cells of `COLUMNS` of one model of a summary.
+def extra_cells(model: Mapping[str, Any]) -> list[str]:
+    """Writes the cells of `EXTRA_COLUMNS` of one model of a summary.
 
     >>> rate = {"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4}
-    >>> sure_cells({"rates": {"pass_rate": rate}, "latency_ms": {"p50": 450}, "latency_n": 4})
+    >>> extra_cells({"rates": {"pass_rate": rate}, "latency_ms": {"p50": 450}, "latency_n": 4})
     ['30.1-95.4%', '0.45s', '4']
     """
     rate = model["rates"]["pass_rate"]

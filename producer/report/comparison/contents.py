@@ -91,7 +91,7 @@ class Shown(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the pair is about."""
+        """The item that both answered, as people read it."""
         return label(self.pair[1].key)
 
 
@@ -108,7 +108,7 @@ class Contents:
 
     @cached_property
     def facts(self) -> tuple[SideFacts, SideFacts]:
-        """What A and B had."""
+        """Figures of A and of B: outcomes, latency, cost."""
         one, other = (facts_of(side.items) for side in self.sides)
         return one, other
 

@@ -58,7 +58,7 @@ def flips(contents: Contents, texts: int) -> bytes:
     """Writes what became of the pairs, beside it by model or prompt."""
     document, counts = contents.document, contents.document["counts"]
     broken, fixed, changed = (counts[name] for name in ("broken", "fixed", "changed"))
-    facet = beside(contents)
+    facet = facet_beside(contents)
     splits = contents.groups.get(facet, ())
     shown = splits[:MOST_GROUPS]
     rates = [passed / split.pairs for split in shown for passed in split.passed]
@@ -89,7 +89,7 @@ def flips(contents: Contents, texts: int) -> bytes:
     return fill(TEMPLATE, "flips", drawn, title, facet, dumbbells, more)
 
 
-def beside(contents: Contents) -> str:
+def facet_beside(contents: Contents) -> str:
     """Returns what the pairs are grouped by beside the flips; empty for nothing."""
     return next((facet for facet in contents.groups if facet in KEY_PARTS), next(iter(contents.groups), ""))
 

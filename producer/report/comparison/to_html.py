@@ -10,7 +10,7 @@ from producer import kinds
 from producer.aggregate.compared_items import ComparedItem
 from producer.aggregate.comparison_groups import SideFacts, facets_of
 from producer.report.comparison.contents import Contents, Shown, Side
-from producer.report.comparison.html_flips import MOST_GROUPS, beside, flips, text_words
+from producer.report.comparison.html_flips import MOST_GROUPS, facet_beside, flips, text_words
 from producer.report.comparison.item_texts import ItemTexts
 from producer.report.comparison.word_difference import (
     MOST_STEPS,
@@ -100,13 +100,14 @@ class PairRow:
 
 
 @dataclass(slots=True)
-class _Written:
-    """What was written, and how much of it there is."""
+class _Spooled:
+    """The rows that are on disk, and what was counted of them."""
 
     rows: Rows
     limit: int
     """Characters of a text."""
     steps: int
+    """Pairs of words that are compared at most for one row."""
     texts: int = 0
     """Pairs with the same outcome and another answer."""
     errors: set[str] = field(default_factory=set)
@@ -136,15 +137,15 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
             yield from written.rows.pieces(
                 Head(columns=2, metrics=heads, title="", label="Pairs that differ")
             )
-        yield from _left(contents, written)
+        yield from _omissions(contents, written)
     finally:
         written.rows.close()
     level = f"{100 * (1 - document['test']['level_each']):g} %"
-    facet_beside, unit = beside(contents), kinds.of(contents.found.kind).comparing.load().unit
+    facet_shown, unit = facet_beside(contents), kinds.of(contents.found.kind).comparing.load().unit
     tables = [
         (facet, splits)
         for facet, splits in contents.groups.items()
-        if facet != facet_beside or len(splits) > MOST_GROUPS
+        if facet != facet_shown or len(splits) > MOST_GROUPS
     ]
     words = (good_word(document).capitalize(), plural(2, unit).partition(" ")[2])
     yield fill(TEMPLATE, "more", score_rows(document), level, tables, words, contents.command)
@@ -152,7 +153,7 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
 
 
 def _page(contents: Contents) -> Page:
-    """Returns what stands first."""
+    """Returns the head of the page: verdict, and sentences on it."""
     document = contents.document
     names = " → ".join(_shortened(side.name) for side in contents.sides)
     sources = dict.fromkeys(side.source for side in contents.sides if side.source)
@@ -237,7 +238,7 @@ def _date(iso: str) -> str:
     return f"{found.day} {found:%b %Y, %H:%M} UTC"
 
 
-def _tools(contents: Contents, written: _Written, facets: Sequence[str]) -> bytes:
+def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> bytes:
     """Writes search, chips, choices and reasons."""
     item = noun(contents.document)
     chips = [
@@ -259,12 +260,12 @@ def _tools(contents: Contents, written: _Written, facets: Sequence[str]) -> byte
     )
 
 
-def _spooled(contents: Contents, rows: Rows) -> _Written:
+def _spooled(contents: Contents, rows: Rows) -> _Spooled:
     """Writes the rows to disk."""
     found = contents.found
     number = len(found.broken) + len(found.fixed) + len(found.changed) + min(MOST_TEXTS, len(found.same))
     steps = max(LEAST_STEPS, min(MOST_STEPS, PAGE_STEPS // max(1, number)))
-    written = _Written(rows, text_limit(number), steps)
+    written = _Spooled(rows, text_limit(number), steps)
     for at, shown in enumerate(contents.pairs()):
         if shown.sort == "text":
             written.texts += 1
@@ -274,7 +275,7 @@ def _spooled(contents: Contents, rows: Rows) -> _Written:
     return written
 
 
-def _row(contents: Contents, written: _Written, at: int, shown: Shown) -> Row:
+def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
     """Writes a pair."""
     after = shown.pair[1]
     texts = [texts.answer[: written.limit] for texts in (shown.before, shown.after)]
@@ -381,7 +382,7 @@ def _folded(parts: Sequence[Part]) -> Iterator[tuple[str, str]]:
         yield "", text[len(text) - AROUND :]
 
 
-def _left(contents: Contents, written: _Written) -> Iterator[bytes]:
+def _omissions(contents: Contents, written: _Spooled) -> Iterator[bytes]:
     """Yields the note on pairs that are not shown."""
     item = noun(contents.document)
     same, more = contents.document["counts"]["unchanged"] - written.texts, written.texts - MOST_TEXTS

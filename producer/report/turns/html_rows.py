@@ -54,7 +54,7 @@ def row_of(run: str, step: Step, thread: Thread, place: str) -> Row:
 
 
 def _head(thread: Thread) -> dict[str, Any]:
-    """What stands above a conversation."""
+    """Returns what stands above a conversation."""
     span = thread.span()
     counts = [(f"{thread.decisions[word]:,}", word, "") for word in ("must", "should", "skip", SKIPPED)]
     counts += [(f"{thread.freezes:,}", FROZEN, "c"), (f"{thread.errors:,}", "failed", "e")]
@@ -66,9 +66,9 @@ def _head(thread: Thread) -> dict[str, Any]:
 
 
 def _shown(step: Step, thread: Thread, place: str) -> dict[str, Any]:
-    """What the row says."""
+    """Returns what the template shows of a turn."""
     record = step.record
-    names = short(record.message_id, NAME_CHARS)
+    message_id = short(record.message_id, NAME_CHARS)
     lines, more = deltas(step) if record.is_updated else ([], 0)
     date = record.ts[_DATE]
     text = withheld_text(record.chars) if record.is_withheld else record.text
@@ -78,7 +78,7 @@ def _shown(step: Step, thread: Thread, place: str) -> dict[str, Any]:
         "role": record.role or "turn",
         "thread": thread.name,
         "place": place,
-        "message_id": names,
+        "message_id": message_id,
         "time": record.ts[_TIME],
         "date": date if date and (step.before is None or step.before.ts[_DATE] != date) else "",
         "ts": record.ts,
@@ -99,7 +99,7 @@ def _shown(step: Step, thread: Thread, place: str) -> dict[str, Any]:
         "code": short(record.code, NAME_CHARS),
         "deltas": lines,
         "more": more,
-        "became": _became(step),
+        "summary_change": _summary_change(step),
         "details": _details(step),
     }
 
@@ -112,7 +112,7 @@ def _mood(record: TurnRecord) -> str:
     return f"affect {mood.level:.2f}, {mood.phase}" + f", {short(mood.label, NAME_CHARS)}" * bool(mood.label)
 
 
-def _became(step: Step) -> str:
+def _summary_change(step: Step) -> str:
     """Names what became of the summary, in a few words."""
     record = step.record
     if record.decision in (ERROR, SKIPPED):
@@ -128,14 +128,14 @@ def _became(step: Step) -> str:
 
 
 def _details(step: Step) -> Mapping[str, Any]:
-    """What the panel shows of a turn."""
+    """Returns what the panel shows of a turn."""
     record, before = step.record, step.before
     is_shown = record.decision != SKIPPED and bool(record.message_id)
     is_whole = is_shown and (not step.kept_by or (record.proposed is not None))
     fields = [(name, changes(step, name)) for name in FIELDS] if is_whole else []
     mood = before.mood if before else None
     was = "no affect" if mood is None or not mood.phase else f"{mood.phase}, {mood.level:.2f}"
-    foot = [f"etag {record.etag - 1} → {record.etag}" if _counts(record) else f"etag {record.etag}"]
+    foot = [f"etag {record.etag - 1} → {record.etag}" if _moves_thread(record) else f"etag {record.etag}"]
     foot += [f"before the turn: {was}", _mood(record), f"baseline {record.source}"]
     return {
         "fields": fields,
@@ -150,15 +150,15 @@ def _details(step: Step) -> Mapping[str, Any]:
         "is_avoided": record.is_avoided,
         "call": record.call,
         "trace": record.trace,
-        "is_long": len(record.text) > LONG,
+        "is_long": len(record.text) > LONG_CHARS,
     }
 
 
-LONG: Final = 600
+LONG_CHARS: Final = 600
 """Characters of a message that the panel repeats, since the row shows only its beginning."""
 
 
-def _counts(record: TurnRecord) -> bool:
+def _moves_thread(record: TurnRecord) -> bool:
     """Whether a turn moved its thread on."""
     return record.decision not in (ERROR, SKIPPED) and not record.is_repeated
 

@@ -32,7 +32,7 @@ _decode: Final = msgspec.msgpack.Decoder(TurnRecord).decode
 
 
 class Thread:
-    """What is counted of a thread."""
+    """Counts the turns of one thread: decisions, freezes, failures, and the course of its affect."""
 
     def __init__(self, name: str) -> None:
         self.name = short(name, NAME_CHARS) or UNKNOWN
@@ -69,7 +69,7 @@ class Thread:
         return duration((parse_iso_ms(self.last_at) - parse_iso_ms(self.first_at)) / 1000)
 
     def drawn(self) -> "Markup":
-        """Draws the whole conversation."""
+        """Returns the chart of the whole conversation."""
         parts = [plural(self.turns, "turn"), *(f"{self.decisions[word]} {word}" for word in self.decisions)]
         parts += [f"{plural(self.freezes, 'turn')} frozen"] * bool(self.freezes)
         return chart(
@@ -77,7 +77,7 @@ class Thread:
         )
 
     def small(self) -> "Markup":
-        """Draws its decisions for the list of threads."""
+        """Returns the strip of its decisions, for the list of threads."""
         return strip(self.course.points(STRIP_TURNS))
 
 
