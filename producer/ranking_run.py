@@ -13,8 +13,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from producer import kinds
 from producer.aggregate.ranking import Ranking, Verdict, rank
+from producer.load.unknown_models import unknown_model
 from producer.report.cases.opened_rows import OpenedCase, opened
-from shared.contracts.case_run import CasePayload, CaseRun
+from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
 from worker.validation.pairwise import CHOICES, SYSTEM, comparison_prompt, read_choice
@@ -50,7 +51,17 @@ def comparison_of(info: RunInfo, model: str | None, criterion: str | None, by: B
     found = Comparison(model or written.get("model", ""), criterion or written.get("criterion", ""), by)
     if not found.model or not found.criterion:
         raise UsageError(f"{info.run} does not say who compares its answers, and by what", hint=HINT)
+    endpoint = _endpoint_of(CaseRun.from_snapshot(info.snapshot), found.model)
+    if endpoint is None or not endpoint.api_base:
+        where = "--model" if model else f"pairwise.model of {info.run}"
+        if error := unknown_model(found.model, where, "set its api_base in model_configs, and run it again"):
+            raise error
     return found
+
+
+def _endpoint_of(run: CaseRun, model: str) -> Endpoint | None:
+    """Returns where a run asks a model; None for one that it does not ask."""
+    return {**run.judges, **run.check_models, **run.models}.get(model)
 
 
 def write_comparisons(store: RunStore, info: RunInfo, folder: Path, by: Comparison) -> Path:
@@ -160,7 +171,7 @@ def _answer_of(case: OpenedCase) -> str | None:
 
 def _bench(run: CaseRun, by: Comparison) -> dict[str, Any]:
     """Writes the bench around the comparisons; JSON is YAML."""
-    place = {**run.judges, **run.check_models, **run.models}.get(by.model)
+    place = _endpoint_of(run, by.model)
     own: dict[str, Any] = {}
     if place is not None:
         own = {"api_base": place.api_base or None, "api_key_env": place.api_key_env or None}

@@ -17,6 +17,9 @@ Find = Callable[[Document], Any]
 Unit = Literal["share", "percent", "number"]
 """Of the value in the document; gates are written in fractions either way."""
 
+MOST_SUGGESTED: Final = 3
+MOST_SHOWN: Final = 4
+ALL_METRICS: Final = "docs/exports.md, section Gates"
 _TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 _FORM: Final = re.compile(
     r"\s*([a-z][a-z0-9_]*|[a-z]+:.+\.[a-z_]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*",
@@ -234,7 +237,7 @@ def parse_gate(text: str) -> Gate:
     every = {name: value for each in kinds.declared() for name, value in each.metrics.load().items()}
     known = metric_named(metric, every)
     if known is None:
-        raise _unknown(metric, every, "metrics:")
+        raise _unknown(metric, every)
     bound = float(number) / 100 if percent else float(number)
     if percent and known.unit == "number":
         raise UsageError(f"--fail-on {text!r}: {metric} is no share", hint=f"write {number}")
@@ -272,7 +275,8 @@ def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
     known = kinds.of(kind).metrics.load()
     for gate in gates:
         if metric_named(gate.metric, known) is None:
-            raise _unknown(gate.metric, known, f"{kind} have")
+            what = f"--fail-on: no metric is called {gate.metric!r} in a run of {kind}"
+            raise UsageError(what, hint=f"{kind} have {', '.join(known)}")
 
 
 def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any]]:
@@ -316,8 +320,12 @@ def gate_line(judged: Mapping[str, Any]) -> str:
     return f"gate failed: {judged['metric']} {value} {judged['relation']} {bound}"
 
 
-def _unknown(name: str, known: Mapping[str, Metric], who: str) -> UsageError:
-    """Lists the numbers there are, the nearest first."""
-    near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return UsageError(f"--fail-on: no metric is called {name!r}", hint=f"{hint}{who} {', '.join(known)}")
+def _unknown(name: str, known: Mapping[str, Metric]) -> UsageError:
+    """Makes the error for a name that stands for no metric of any kind."""
+    parts = _NAMED.fullmatch(name)
+    wanted = f"{parts[1]}:NAME.{parts[3]}" if parts else name
+    near = get_close_matches(wanted, known, n=MOST_SUGGESTED)
+    hint = (
+        f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join([*known][:MOST_SHOWN])}, …"
+    )
+    return UsageError(f"--fail-on: no metric is called {name!r}", hint=f"{hint} All: {ALL_METRICS}")

@@ -14,6 +14,7 @@ from producer.cli.preflight import Endpoint, Forecast, model_warnings
 from producer.load.bench_config import check_models
 from producer.load.case_checks import RUBRIC, models_of, walk
 from producer.load.cases import PlannedRun, plan_run
+from producer.load.unknown_models import refuse_unknown_models
 from producer.text import count, plural
 from shared.contracts.case_run import FREEFORM
 from shared.upstream.prices import cost_of
@@ -79,7 +80,7 @@ def print_estimate(session: Session, source: Source, options: SubmitOptions) -> 
         InputError: it breaks the contract.
         ProctorError: see `producer.load.cases.plan_run`.
     """
-    plan = plan_run(source, options.cases)
+    plan = _planned(source, options)
     for warning in (*plan.warnings, *model_warnings(_endpoints(plan), os.environ)):
         options.on_warning(warning)
     estimate = estimated(plan)
@@ -96,7 +97,7 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
     Raises:
         ProctorError: see `producer.load.cases.plan_run`.
     """
-    plan = plan_run(source, options.cases)
+    plan = _planned(source, options)
     found = estimated(plan)
     costs = {
         "models": (found.calls, found.cost_usd),
@@ -113,6 +114,13 @@ def forecast(source: Source, options: SubmitOptions) -> Forecast:
         warnings=model_warnings(_endpoints(plan), os.environ),
         plan=plan,
     )
+
+
+def _planned(source: Source, options: SubmitOptions) -> PlannedRun:
+    """Reads a run of which each model can be called."""
+    plan = plan_run(source, options.cases)
+    refuse_unknown_models(plan, options.cases)
+    return plan
 
 
 def _endpoints(plan: PlannedRun) -> Iterator[Endpoint]:

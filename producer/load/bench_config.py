@@ -54,6 +54,8 @@ class Bench:
 
     config: BenchConfig
     """As it is written."""
+    root: Place
+    """Where it is written."""
     cases: Sequence[BenchCase]
     """Those of the file first."""
     prompts: Sequence[BenchPrompt] = ()
@@ -105,7 +107,7 @@ def read_bench(
     problems.raise_found()
     cases = [case for case in found if case is not None]
     warnings = [*_warnings(file.name, config, cases), *_literal_marks(config, cases, beside.root)]
-    return Bench(config, cases, prompts, images.files, schema, validators, warnings)
+    return Bench(config, beside.root, cases, prompts, images.files, schema, validators, warnings)
 
 
 def _config(

@@ -24,6 +24,7 @@ from producer.load.problems import Problems, shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
 from producer.load.source import Source
 from producer.options import CaseChoice, CaseItem, SubmitOptions, case_key
+from producer.text import count
 from shared.contracts.call_options import merge_headers, sent
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.case_run import (
@@ -103,6 +104,8 @@ class PlannedRun:
     """Recorded outputs, if any."""
     warnings: Sequence[str]
     """What is probably not meant."""
+    bench: Bench
+    """The configuration as it is written."""
     only: frozenset[CaseItem] | None = None
     """The only combinations of case, model and prompt that are run; None: all."""
     rendered: Sequence[Rendered] | None = None
@@ -195,7 +198,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         )
     used = {name for _, case in cases for name in case.images}
     images = {name: data for name, data in bench.images.items() if name in used}
-    plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings, choice.only)
+    plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings, bench, choice.only)
     rendered = _rendered(plan)
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
@@ -400,8 +403,10 @@ def _position(name: str, cases: Sequence[BenchCase]) -> int:
         return ids[name]
     if name.isascii() and name.isdigit() and 1 <= int(name[:9]) <= len(cases):
         return int(name[:9]) - 1
-    hint = nearest(name, list(ids)) if ids else f"cases go from 1 to {len(cases)}"
-    raise UsageError(f"--case: no case is called {shown(name)}", hint=hint)
+    numbers = f"cases are numbered from 1 to {count(len(cases))}"
+    is_number = name.isascii() and name.isdigit()
+    hints = [numbers] * (is_number or not ids) + [nearest(name, list(ids))] * bool(ids)
+    raise UsageError(f"--case: no case is called {shown(name)}", hint="; ".join(hints))
 
 
 def git_info(folder: Path) -> dict[str, str | None] | None:

@@ -68,6 +68,22 @@ def listed_models() -> list[str]:
     return [name for name, listed in _table().items() if listed.mode in ("chat", "completion", "embedding")]
 
 
+def listed_provider(model: str) -> str | None:
+    """Returns the provider of a model as the table has it; None where it is not listed.
+
+    >>> listed_provider("gpt-4o"), listed_provider("no/such")
+    ('openai', None)
+    """
+    listed = _table().get(model)
+    return None if listed is None or listed.litellm_provider is None else str(listed.litellm_provider)
+
+
+@lru_cache(1)
+def listed_providers() -> frozenset[str]:
+    """Names the providers in the table; none where there is no table."""
+    return frozenset(str(listed.litellm_provider) for listed in _table().values() if listed.litellm_provider)
+
+
 @lru_cache(256)
 def _listed_price(model: str) -> tuple[float, float] | None:
     """The same, from the table: under the whole name, or under the name within its provider."""

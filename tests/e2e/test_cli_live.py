@@ -44,9 +44,9 @@ def test_run_answers_turns_and_tells_what_it_cost(cli: Cli, tmp_path: Path) -> N
 def test_what_would_be_sent_is_shown_before(cli: Cli, tmp_path: Path) -> None:
     """A dry run counts the calls and sends nothing; options that do not fit are exit code 2."""
     file = write_turns(tmp_path / "talks.jsonl", talks(2, 3, skips=1))
-    plan = json.loads(cli("run", file, "--model", "m", "--live", "all", "--dry-run", "--json").out)
+    plan = json.loads(cli("run", file, "--model", "openai/m", "--live", "all", "--dry-run", "--json").out)
     assert plan["counts"]["calls"] == 8
-    assert "about 6 calls of the model" in cli("run", file, "--model", "m", "--dry-run").out
+    assert "about 6 calls of the model" in cli("run", file, "--model", "openai/m", "--dry-run").out
     refused = cli("run", file, "--live", "must", "--dry-run")
     assert (refused.code, refused.out) == (2, "")
     assert "--live needs a model" in refused.err

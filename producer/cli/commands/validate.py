@@ -3,7 +3,9 @@
 import click
 
 from producer.cli.completions import complete_files
+from producer.cli.options.case_options import CaseOptions
 from producer.cli.options.global_options import command as declare
+from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.shared_options import InputOptions, SubmitChoice, config_option, one_file
 from producer.cli.session import Session, pass_session
 from shared.errors import UsageError
@@ -18,8 +20,23 @@ from shared.kinds import all_kinds
     type=click.Choice([kind.name for kind in all_kinds()]),
     help="What the file describes [default: detected from its content].",
 )
+@click.option("--api-base", metavar="URL", help="Models: as for `run`, where the file does not name it.")
+@click.option(
+    "--outputs",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Cases: as for `run`: check these recorded outputs too; no model is called.",
+)
 @pass_session
-def command(session: Session, *, file: str | None, config: str | None, kind: str | None) -> int:
+def command(
+    session: Session,
+    *,
+    file: str | None,
+    config: str | None,
+    kind: str | None,
+    api_base: str | None,
+    outputs: str | None,
+) -> int:
     """Check FILE (`-`: stdin) without submitting it.
 
     Reports every problem with its line and how to fix it; for a valid file, what it contains.
@@ -30,5 +47,7 @@ def command(session: Session, *, file: str | None, config: str | None, kind: str
     named = one_file(file, config)
     if named is None:
         raise UsageError("name a FILE", hint="see `proctor validate --help`")
-    choice = SubmitChoice(InputOptions(kind=kind))
+    choice = SubmitChoice(
+        InputOptions(kind=kind), ModelOptions(api_base=api_base), CaseOptions(outputs=outputs)
+    )
     return print_counts(session, Submission(session, named, choice))

@@ -83,7 +83,7 @@ def read_live_run(options: ModelOptions, *, in_flight: int | None = None) -> Liv
     model, *more = model_names(options)
     if more:
         raise UsageError("turns are answered by one model", hint=f"keep one of {', '.join(options.models)}")
-    return LiveRun(
+    run = LiveRun(
         model=model,
         live=Live(options.live or Live.SHOULD),
         api_base=api_base_of(options),
@@ -94,6 +94,12 @@ def read_live_run(options: ModelOptions, *, in_flight: int | None = None) -> Liv
         concurrency=in_flight,
         prices=price_of(model, options.price),
     )
+    if not run.api_base:
+        from producer.load.unknown_models import unknown_model  # noqa: PLC0415 - start-up: only live turns need it
+
+        if error := unknown_model(model, "--model"):
+            raise error
+    return run
 
 
 def model_names(options: ModelOptions) -> tuple[str, ...]:

@@ -72,6 +72,24 @@ def test_a_gate_that_makes_no_sense_is_refused(text: str, message: str) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "suggested"),
+    [
+        ("pas_rate<0.9", "did you mean pass_rate or "),
+        ("latency_p9_ms>5", "did you mean latency_p99_ms or latency_p95_ms or latency_p90_ms?"),
+        ("check:brief.pasrate<1", "did you mean check:NAME.pass_rate or "),
+        ("q<1", "there are pass_rate, fail_rate, error_rate, skipped_rate, …"),
+    ],
+)
+def test_the_closest_metrics_are_suggested(text: str, suggested: str) -> None:
+    """A name that is unknown brings a few names, and where all of them are listed, on one short line."""
+    with pytest.raises(UsageError) as caught:
+        parse_gate(text)
+    assert caught.value.hint.startswith(suggested), caught.value.hint
+    assert caught.value.hint.endswith(" All: docs/exports.md, section Gates")
+    assert len(caught.value.hint) < 130
+
+
 def test_a_kind_refuses_what_it_has_no_number_for() -> None:
     """The hint names the nearest of its numbers, and all of them."""
     with pytest.raises(UsageError) as caught:

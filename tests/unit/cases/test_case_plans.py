@@ -134,6 +134,20 @@ def test_a_choice_of_nothing_is_refused(full: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cases", "hint"),
+    [
+        ("[{input: a}, {input: b}]", "cases are numbered from 1 to 2"),
+        ("[{input: a, id: one}, {input: b}]", "cases are numbered from 1 to 2; there are: one"),
+        ("[{input: a, id: Q-9}]", "cases are numbered from 1 to 1; there are: Q-9"),
+    ],
+)
+def test_a_case_number_that_is_none_brings_the_range(tmp_path: Path, cases: str, hint: str) -> None:
+    """The hint has the numbers that can be given, and the ids of cases that have one."""
+    found = refusal(write(tmp_path, f"{HEAD}test_cases: {cases}\n"), cases=("9",))
+    assert found == f"--case: no case is called '9' | {hint}"
+
+
+@pytest.mark.parametrize(
     ("cases", "mode"),
     [
         ("[{input: a}, {input: b}]", "freeform"),

@@ -12,6 +12,7 @@ from producer.options import SubmitOptions
 from shared.contracts.case_run import CaseRun, Endpoint, decode_case
 from tests.support.benches import HEAD, plan, refusal, write
 
+NAMED = HEAD.replace("[m]", "[openai/m]")
 EXPECTS = "test_cases:\n  - {input: Hi, expected: {n: 1}}\n"
 PLACES = "model_configs: {b: {api_base: 'http://localhost:9000/v1', api_key_env: B_KEY}}\n"
 
@@ -78,9 +79,12 @@ def test_an_even_panel_is_warned_about(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
-        ([], "judges    a, b, c, at most 3 calls"),
-        (["--judge", "x"], "judge     x, at most 1 call"),
-        (["--judge", "x", "--judge-model", "y"], "judges    x, y, at most 2 calls"),
+        ([], "judges    openai/a, openai/b, openai/c, at most 3 calls"),
+        (["--judge", "openai/x"], "judge     openai/x, at most 1 call"),
+        (
+            ["--judge", "openai/x", "--judge-model", "openai/y"],
+            "judges    openai/x, openai/y, at most 2 calls",
+        ),
         (["--judge", "x", "--judge", "null"], "--judge: names a judge, and null"),
         (["--judge", "x", "--judge", "x"], "--judge: the same name twice"),
         ([word for name in "abcdefghij" for word in ("--judge", name)], "--judge: 10 judges, at most 9"),
@@ -90,7 +94,7 @@ def test_the_command_line_names_judges(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], printed: str
 ) -> None:
     """`--judge` may be repeated, and replaces the configured panel."""
-    path = write(tmp_path, HEAD + EXPECTS + "judge_models: [a, b, c]\n")
+    path = write(tmp_path, NAMED + EXPECTS + "judge_models: [openai/a, openai/b, openai/c]\n")
     code = run(["run", str(path), "--dry-run", *arguments])
     captured = capsys.readouterr()
     assert printed in captured.out + captured.err
@@ -99,8 +103,8 @@ def test_the_command_line_names_judges(
 
 def test_nobody_judges_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--judge null` sends the configured panel home; programs read the list of judges."""
-    path = write(tmp_path, HEAD + EXPECTS + "judge_models: [a, b, c]\n")
-    for arguments, judges in ((["--judge", "null"], []), ([], ["a", "b", "c"])):
+    path = write(tmp_path, NAMED + EXPECTS + "judge_models: [openai/a, openai/b, openai/c]\n")
+    for arguments, judges in ((["--judge", "null"], []), ([], ["openai/a", "openai/b", "openai/c"])):
         assert run(["run", str(path), "--dry-run", "--json", *arguments]) == 0
         found = json.loads(capsys.readouterr().out)
         assert (found["judge_models"], found["judge_model"]) == (judges, None)

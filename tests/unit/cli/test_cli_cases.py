@@ -12,7 +12,9 @@ from tests.support.benches import CASES, HEAD, plan, write
 from tests.support.schemas import hold
 
 PRICED = """
-model_configs: {m: {prices: {prompt_per_million: 10, completion_per_million: 20}}}
+model_configs:
+  m: {api_base: "http://localhost:1/v1", prices: {prompt_per_million: 10, completion_per_million: 20}}
+  judge: {api_base: "http://localhost:1/v1"}
 config: {repeat: 2, judge_model: judge}
 """
 
@@ -51,12 +53,12 @@ def test_the_document_of_a_dry_run(bench: Path, capsys: pytest.CaptureFixture[st
         "kind": "cases",
         "counts": {"total": 4, "cases": 1, "models": 2, "repeat": 2},
         "mode": "standard",
-        "models": ["m", "n"],
+        "models": ["m", "openai/n"],
         "judge_model": None,
         "exit": 0,
     }
     code, out, _ = result_of(
-        capsys, "run", "-c", bench, "--dry-run", "--json", "-m", "m", "-m", "n", "--judge", "null"
+        capsys, "run", "-c", bench, "--dry-run", "--json", "-m", "m", "-m", "openai/n", "--judge", "null"
     )
     found = json.loads(out)
     assert code == 0
@@ -76,7 +78,7 @@ def test_a_recorded_run_asks_nobody(bench: Path, tmp_path: Path, capsys: pytest.
 
 def test_freeform_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bench without criteria says so before it is run; the default judge has nothing to judge."""
-    out = result_of(capsys, "validate", write(tmp_path, HEAD + CASES))[1]
+    out = result_of(capsys, "validate", write(tmp_path, HEAD.replace("[m]", "[openai/m]") + CASES))[1]
     assert "mode      freeform: outputs are shown, nothing is checked" in out
     assert "judge" not in out
 

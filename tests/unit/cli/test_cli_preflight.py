@@ -91,10 +91,12 @@ def test_recorded_outputs_are_checked_to_their_end(
 
 def test_a_dry_run_prices_judges_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What judges and checks cost at most stands beside the models; a price that is not known is named."""
-    prices = "{prices: {prompt_per_million: 1000, completion_per_million: 2000}}"
+    place = "{api_base: 'http://localhost:1/v1'}"
+    prices = f"{place[:-1]}, prices: {{prompt_per_million: 1000, completion_per_million: 2000}}}}"
     bench = write(
         tmp_path,
-        f"{HEAD}model_configs: {{m: {prices}, j: {prices}, e: {prices}}}\nconfig: {{judge_model: j}}\n"
+        f"{HEAD}model_configs: {{m: {prices}, j: {prices}, e: {prices}, r: {place}}}\n"
+        "config: {judge_model: j}\n"
         "test_cases: [{input: Hi, expected: {a: 1}, "
         "checks: [{similar: Ho, model: e, at_least: 0.5}, {rubric: kind, model: r, at_least: 1}]}]\n",
     )
@@ -117,13 +119,13 @@ def test_variables_that_calls_will_lack_are_warned_of(
         monkeypatch.delenv(name, raising=False)
     bench = write(
         tmp_path,
-        "name: n\nsystem_prompt: s\nmodels: [openai/gpt-4o, openai/o3, mine]\n"
-        'model_configs: {mine: {headers: {X-Secret: "env:MY_SECRET"}}}\n'
+        "name: n\nsystem_prompt: s\nmodels: [openai/gpt-4o, openai/o3, ollama/mine]\n"
+        'model_configs: {ollama/mine: {headers: {X-Secret: "env:MY_SECRET"}}}\n'
         'test_cases: [{input: "Hi {{ you }}"}]\n',
     )
     err = result_of(capsys, "run", bench, "--dry-run")[2]
     assert "OPENAI_API_KEY is not set here: calls of openai/gpt-4o, openai/o3 fail unless" in err
-    assert "calls of mine fail unless the workers may send it: MY_SECRET is not sent by workers" in err
+    assert "calls of ollama/mine fail unless the workers may send it: MY_SECRET is not sent by workers" in err
     assert "{{ }} is sent as it is: only prompts are templates" in err
     monkeypatch.setenv("OPENAI_API_KEY", "kept-for-me")
     monkeypatch.setenv("MY_SECRET", "kept-too")

@@ -1,0 +1,109 @@
+"""Refuses models without a provider and without an `api_base` before anything is sent."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from producer.load.case_checks import MODEL, PANEL
+from producer.load.places import Place
+from producer.load.problems import Problems, path_text, shown
+from shared.errors import InputError, UsageError
+from shared.upstream.model_names import has_provider, suggested_names
+
+if TYPE_CHECKING:
+    from producer.load.cases import PlannedRun
+    from producer.options import CaseChoice
+
+BY_OPTION: Final = "give --api-base URL"
+BY_FILE: Final = "set its api_base in model_configs"
+_ROOT_KEYS: Final = {
+    "models",
+    "judge_model",
+    "judge_models",
+    "embedding_model",
+    "config",
+    "default_checks",
+    "pairwise",
+}
+"""What can name a model in a configuration, beside its cases."""
+_KEYS: Final = frozenset({MODEL, "judge_model", "embedding_model"})
+_LISTS: Final = ((PANEL,), ("judge_models",))
+
+
+def unknown_model(model: str, where: str, remedy: str = BY_OPTION) -> UsageError | None:
+    """Returns the error for a model without an `api_base`; None if its provider is known.
+
+    Args:
+        model: as it is written.
+        where: the option or the place in a file.
+        remedy: how to name its API instead.
+
+    >>> print(unknown_model("nosuch", "--model"))
+    --model: no provider is known for 'nosuch'
+    >>> unknown_model("nosuch", "--model").hint
+    'write the provider first, e.g. openai/nosuch; for an API of your own, give --api-base URL'
+    >>> unknown_model("opnai/o3", "--model").hint
+    "did you mean 'openai/o3'? For an API of your own, give --api-base URL"
+    """
+    return None if has_provider(model) else _error(model, where, remedy)
+
+
+def _error(model: str, where: str, remedy: str) -> UsageError:
+    """Makes the error for a model whose provider is not known."""
+    meant = " or ".join(map(repr, suggested_names(model)))
+    own = f"or an API of your own, {remedy}"
+    name = model.rpartition("/")[2]
+    hint = (
+        f"did you mean {meant}? F{own}" if meant else f"write the provider first, e.g. openai/{name}; f{own}"
+    )
+    kind = UsageError if where.startswith("--") else InputError
+    return kind(f"{where}: no provider is known for {shown(model)}", hint=hint)
+
+
+def refuse_unknown_models(plan: "PlannedRun", choice: "CaseChoice") -> None:
+    """Refuses a run of cases that asks a model that nobody serves, as model under test, judge or in a check.
+
+    Args:
+        plan: the run.
+        choice: what the command line says.
+
+    Raises:
+        UsageError: there is one; all of them are in its `problems`.
+    """
+    run, problems = plan.run, Problems()
+    under_test = {} if run.recorded else run.models
+    has_expected = any(case.entry.expected is not None for _, case in plan.cases)
+    refused = set[str]()
+    for asked in (under_test, run.judges if has_expected else {}, run.check_models):
+        for model, endpoint in asked.items():
+            if endpoint.api_base or model in refused or has_provider(model):
+                continue
+            refused.add(model)
+            remedy = f"{BY_OPTION} or {BY_FILE}" if asked is under_test else BY_FILE
+            problems.add(_error(model, _where(plan, choice, model), remedy))
+    problems.raise_found()
+
+
+def _where(plan: "PlannedRun", choice: "CaseChoice", model: str) -> str:
+    """Returns the option or the place that names a model."""
+    if model in choice.models:
+        return "--model"
+    if model in (choice.judges or ()):
+        return "--judge"
+    root = plan.bench.root
+    places = _named(plan.bench.config.model_dump(exclude_unset=True, include=_ROOT_KEYS), root, model)
+    for _, case in plan.cases:
+        places = chain(places, _named(case.entry.checks or [], case.place.at("checks"), model))
+    place = next(places, None)
+    return root.where if place is None else f"{place}: {path_text(place.path)}"
+
+
+def _named(raw: Any, place: Place, model: str) -> Iterator[Place]:
+    """Yields the places inside a document where a model is named."""
+    members = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
+    for key, value in members:
+        inside = place.at(key)
+        if value == model and (key in _KEYS or place.path[-1:] in _LISTS):
+            yield inside
+        else:
+            yield from _named(value, inside, model)
