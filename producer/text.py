@@ -27,9 +27,17 @@ def plural(number: int, noun: str) -> str:
     >>> plural(1, "worker"), plural(0, "day"), plural(2, "query"), plural(2, "process")
     ('1 worker', '0 days', '2 queries', '2 processes')
     """
+    return f"{count(number)} {noun if number == 1 else many(noun)}"
+
+
+def many(noun: str) -> str:
+    """Returns the plural of a noun.
+
+    >>> many("worker"), many("query"), many("process")
+    ('workers', 'queries', 'processes')
+    """
     is_query = noun.endswith("y") and not noun.endswith("ay")
-    many = f"{noun[:-1]}ies" if is_query else f"{noun}{'es' if noun.endswith('s') else 's'}"
-    return f"{count(number)} {noun if number == 1 else many}"
+    return f"{noun[:-1]}ies" if is_query else f"{noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def duration(seconds: float) -> str:

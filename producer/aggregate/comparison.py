@@ -56,9 +56,13 @@ class Score:
 
     @property
     def is_worse(self) -> bool:
-        """Whether B is worse by more than chance."""
+        """Whether B is worse all over the interval."""
         low, high = self.difference.low, self.difference.high
         return low > 0 if self.name in LOWER_IS_BETTER else high < 0
+
+    def differs(self, level: float) -> bool:
+        """Whether the interval leaves out 0 and is made of units enough to mean it."""
+        return self.difference.is_significant and can_differ(self.difference.n, level)
 
 
 @dataclass(slots=True)
@@ -112,7 +116,8 @@ class Comparison:
     def regressions(self) -> list[str]:
         """What became worse by more than chance explains."""
         found = ["outcomes"] if self.test.p_value <= self.level_each and self.worse > self.better else []
-        return found + [score.name for score in self.scores if score.name in self.judged and score.is_worse]
+        worse = [score for score in self.scores if score.is_worse and score.differs(self.level_each)]
+        return found + [score.name for score in worse if score.name in self.judged]
 
     @property
     def verdict(self) -> str:
@@ -154,7 +159,7 @@ class Comparison:
                 "level": self.level,
                 "level_each": self.level_each,
             },
-            "scores": {score.name: _score_document(score) for score in self.scores},
+            "scores": {score.name: _score_document(score, self.level_each) for score in self.scores},
             "models": None if self.models is None else {"a": self.models[0], "b": self.models[1]},
             **({"prompts": {"a": self.prompts[0], "b": self.prompts[1]}} if self.prompts else {}),
             **{name: [_change_document(each) for each in self._changes(name)] for name in _LISTS},
@@ -180,6 +185,18 @@ class Comparison:
 
 
 _LISTS: Final = ("fixed", "broken", "changed")
+
+
+def can_differ(units: int, level: float) -> bool:
+    """Whether a difference of so many units can be more than chance: all of them worse would have to be.
+
+    An interval that is resampled from two or three units is as narrow as they are alike, and leaves out 0
+    whenever all of them moved the same way, which chance does once in two or four times.
+
+    >>> can_differ(4, 0.05), can_differ(5, 0.05)
+    (False, True)
+    """
+    return mcnemar(units, 0).p_value <= level
 
 
 def compare(
@@ -289,7 +306,7 @@ def _change_document(change: Change) -> dict[str, str]:
     return {"item": change.item, "a": change.before, "b": change.after}
 
 
-def _score_document(score: Score) -> dict[str, Any]:
+def _score_document(score: Score, level: float) -> dict[str, Any]:
     interval = score.difference
     return {
         "a": score.before,
@@ -299,5 +316,5 @@ def _score_document(score: Score) -> dict[str, Any]:
         "high": interval.high,
         "n": interval.n,
         "method": interval.method,
-        "significant": interval.is_significant,
+        "significant": score.differs(level),
     }

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Final, NamedTuple
 
 from producer import kinds
@@ -83,6 +84,8 @@ class SideFacts(NamedTuple):
     """95th percentile of latencies, without errors and without answers from the cache."""
     cost_usd: float | None
     """Of answers whose price is known; None where no price is."""
+    each_usd: float | None
+    """The mean of these."""
 
     @property
     def total(self) -> int:
@@ -102,7 +105,8 @@ def facts_of(side: Items) -> SideFacts:
         outcomes[Outcome.SKIPPED.value] += side.skipped
     costs = _scores(side, "cost_usd")
     p95 = percentiles(_scores(side, "latency_ms")).get("p95")
-    return SideFacts(outcomes, p95, sum(costs) if costs else None)
+    total = fsum(costs)
+    return SideFacts(outcomes, p95, total if costs else None, total / len(costs) if costs else None)
 
 
 def different_inputs(found: Comparison) -> tuple[int, int]:

@@ -91,6 +91,8 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
             items=parts[name],
             configuration={by: text},
             is_whole=True,
+            by=by,
+            part=name,
         )
         for name, text in zip(names, known if len(known) == len(names) else names, strict=True)
     )

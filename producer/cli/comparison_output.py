@@ -1,4 +1,4 @@
-"""Prints a comparison for people: what was broken, fixed and changed, the scores, and the verdict last."""
+"""Prints a comparison for people: A and B, what was broken, fixed and changed, scores, the verdict last."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -6,30 +6,36 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
+from producer.aggregate.compared_items import CHECK_PREFIX
 from producer.aggregate.comparison import Change
 from producer.cli.output import Output, Style
 from producer.report.cells import plain
 from producer.report.comparison.contents import Contents
+from producer.report.comparison.score_table import ScoreTable, score_table
+from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.wording import (
-    COLUMNS,
     LISTS,
     counted,
     good_word,
     headline,
-    rate_cells,
+    noun,
     reason_of,
-    score_rows,
     sentences,
     transitions,
 )
 from producer.tables import LEAST_NAME, cut_middle
+from producer.text import many, plural
 from shared.names import Outcome
 
 WIDTH: Final = 100
 """Characters of a line where no terminal has a width."""
+TITLE: Final = 40
+"""Cells of the name of a run or file, enough to distinguish A from B."""
 LEAST_REASON: Final = 20
 """Cells of a line that are worth a reason."""
 REASON_CHARS: Final = 300
+MOST_CHECKS: Final = 10
+"""Checks that changed, the most first, which the table has; a page has all."""
 TONES: Final[Mapping[str, Style]] = {"better": "green", "worse": "red"}
 MARKS: Final = {"better": "✓", "worse": "✗"}
 HEADINGS: Final[Mapping[str, Style]] = {"broken": "red", "fixed": "green", "changed": "yellow"}
@@ -50,21 +56,69 @@ def print_comparison(output: Output, contents: Contents, first: int) -> None:
         first: most items of a list.
     """
     document = contents.document
+    _print_sides(output, contents)
     for name in LISTS:
         changes: Sequence[Change] = getattr(contents.found, name)
         if changes:
             lines = [_change_line(output, contents, change) for change in changes[:first]]
             lines += [f"  {len(changes) - first:,} more"] * (len(changes) > first)
             head = output.paint(f"{name} ({len(changes):,})", "bold", HEADINGS[name])
-            output.data("\n".join([head, *lines, "", ""]))
-    level = f"{100 * (1 - document['test']['level_each']):g} % INTERVAL"
-    headings = [level if name == "interval" else name.upper() for name in COLUMNS]
-    output.table(headings, score_rows(document), right=("A", "B", "CHANGE", "N"), middle=("SCORE",))
-    output.data("\n".join(["", *_sides(output, contents), "", *_verdict(output, document)]))
+            output.data("\n".join(["", head, *lines]))
+    output.data("")
+    _print_scores(output, score_table(document))
+    output.data("\n".join(["", *_verdict(output, document)]))
     if not document["files"]:
         output.note(f"all answers beside each other: `{contents.command} -o compare.html`")
     for file in document["files"]:
         output.note(f"{file['format']} written to {plain(file['path'])}")
+
+
+def _print_sides(output: Output, contents: Contents) -> None:
+    """Prints which run is A and which is B, the size and rate of each, and what differs between them."""
+    document, one = contents.document, contents.sides[0]
+    title, items, good = one.by.upper() or "RUN", many(noun(document)).upper(), good_word(document).upper()
+    columns = ["", title, "INPUT", "STARTED (UTC)", items, f"{good} (95 % CI)"]
+    rows = [
+        [
+            side.letter,
+            cut_middle(plain(side.title), TITLE),
+            plain(side.origin),
+            side.began,
+            side.size,
+            side.rate,
+        ]
+        for side in side_figures(contents)
+    ]
+    used = [at for at in range(len(columns)) if any(row[at] for row in rows)]
+    columns, rows = [columns[at] for at in used], [[row[at] for at in used] for row in rows]
+    output.table(columns, rows, right=(items,), spare=("STARTED (UTC)",), middle=("INPUT", title))
+    lines = []
+    for key in ("models", "prompts"):
+        if both := document.get(key):
+            most = ((output.width or 10_000) - 30) // 2
+            a, b = (cut_middle(plain(both[side]), max(LEAST_NAME, most)) for side in "ab")
+            lines.append(f"{key}: A {a}, B {b}, compared case by case")
+    lines += [contents.differences(), counted(document), transitions(document)]
+    output.data("\n".join(part for line in lines if line for part in _folded(output, line)))
+
+
+def _print_scores(output: Output, table: ScoreTable) -> None:
+    """Prints the scores, and of checks those that changed most."""
+    headings = [heading.upper() for heading in table.headings]
+    scores = [row for row in table.rows if not row[0].startswith(CHECK_PREFIX)]
+    checks = table.rows[len(scores) :]
+    shown = [*scores, *checks[:MOST_CHECKS]]
+    output.table(headings, shown, right=(*headings[1:4], headings[-1]), middle=headings[:1])
+    parts = []
+    if len(checks) > MOST_CHECKS:
+        parts.append(f"{plural(len(checks) - MOST_CHECKS, 'check')} changed less")
+    if table.same:
+        parts.append(f"{plural(len(table.same), 'check')} did not change")
+    notes = [f"{'; '.join(parts)}."] if parts else []
+    if any("*" in row[3] for row in shown):
+        notes.append(table.note)
+    for note in notes:
+        output.data("\n".join(output.paint(line, "dim") for line in _folded(output, note, indent="  ")))
 
 
 def _change_line(output: Output, contents: Contents, change: Change) -> str:
@@ -85,25 +139,6 @@ def _change_line(output: Output, contents: Contents, change: Change) -> str:
 def _word(output: Output, word: str) -> str:
     """Writes an outcome in its colour, a decision as it is."""
     return output.paint(plain(word), WORDS[word]) if word in WORDS else plain(word)
-
-
-def _sides(output: Output, contents: Contents) -> list[str]:
-    """Names both sides, their rates, and what differs between them."""
-    document = contents.document
-    width = (output.width or 10_000) - len("A  ")
-    names = [f"{document[side]['name']}  {document[side]['source']}".rstrip() for side in "ab"]
-    lines = [
-        f"{side.upper()}  {cut_middle(plain(name), width)}" for side, name in zip("ab", names, strict=True)
-    ]
-    lines += _folded(output, contents.differences())
-    rates = document["pass_rate"]
-    lines.append(f"{good_word(document)}  A {rate_cells(rates['a'])}   B {rate_cells(rates['b'])}")
-    for key in ("models", "prompts"):
-        if both := document.get(key):
-            a, b = (cut_middle(plain(both[side]), max(LEAST_NAME, (width - 30) // 2)) for side in "ab")
-            lines.append(f"{key}  A {a}   B {b}, case by case")
-    lines += _folded(output, counted(document))
-    return lines + (_folded(output, changes) if (changes := transitions(document)) else [])
 
 
 def _verdict(output: Output, document: Mapping[str, Any]) -> list[str]:

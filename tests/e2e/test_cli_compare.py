@@ -77,14 +77,21 @@ def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: P
     good, one, every = changed(report, 0), changed(report, 1), changed(report, QUERIES)
     lone = cli("compare", good, one, "--fail-on-regression")
     assert lone.code == 0, lone
-    assert "= No significant difference: 1 answer broken, none fixed" in lone.out
-    assert "1 of 6 queries got worse, 0 better; by chance alone" in lone.out
-    assert "(McNemar p = 0.5, level 0.05): 6 queries cannot tell A and B apart." in " ".join(lone.out.split())
+    assert "= No significant difference: 1 of 6 queries broken, nothing fixed" in lone.out
+    text = " ".join(lone.out.split())
+    assert "1 of 6 queries got worse, none better, which may be chance: if A and B were equally good" in text
+    assert "(McNemar's test: p = 0.5, level 0.05); 1 changed query is too few to decide." in text
+    assert [line[:1] for line in lone.out.splitlines()[:3]] == [" ", "A", "B"], "A and B are named first"
+    assert (
+        lone.out.index("6 queries in both: 1 broken") < lone.out.index("SCORE") < lone.out.index("= No sig")
+    )
+    assert "*" not in lone.out, "a star is explained only where there is one"
     assert "  Q-001: passed → failed" in lone.out
     assert max(map(len, lone.out.splitlines())) <= 100
     files = [part for name in ("c.md", "c.json", "c.html") for part in ("-o", tmp_path / name)]
     worse = cli("compare", good, every, "--fail-on-regression", *files)
-    assert (worse.code, "✗ B is worse: 6 answers broken, none fixed" in worse.out) == (1, True), worse
+    assert (worse.code, "✗ B is worse: 6 of 6 queries broken, nothing fixed" in worse.out) == (1, True), worse
+    assert "\n* more than chance, by McNemar's test.\n" in worse.out
     assert (tmp_path / "c.md").read_text().startswith("# Comparison\n")
     written = json.loads((tmp_path / "c.json").read_text())
     assert (written["exit"], [file["format"] for file in written["files"]]) == (1, ["md", "json", "html"])

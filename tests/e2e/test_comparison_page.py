@@ -63,9 +63,11 @@ def is_harmless(browser: Browser) -> None:
 def test_the_first_screen_says_what_changed(browser: Browser, page: str) -> None:
     """The verdict, both sides, the flips, then broken before fixed before changed, both answers marked."""
     opened(browser, page)
-    assert browser.texts("h1") == ["No significant difference: 3 answers broken, 1 fixed"]
+    assert browser.texts("h1") == [
+        "No significant difference: 3 of 42 answers broken, 1 fixed, 1 answer changed"
+    ]
     [why] = browser.texts(".verdict .why")
-    assert "by chance alone, so uneven a split comes up" in why
+    assert "if A and B were equally good, so uneven a split would come up" in why
     assert "1 of the 3 broken ended in an error in B: that may be the API and not the change." in why
     assert [text.split()[0] for text in browser.texts(".side h3")] == ["A,", "B,"]
     assert browser.texts(".settings > summary") == [
@@ -137,8 +139,8 @@ def test_answers_without_end_are_counted_not_written(tmp_path: Path) -> None:
     after = [case_line(each, "one two four" if each >= 200 else "one two three") for each in range(number)]
     text = Path(written(tmp_path / "c.html", before, after).removeprefix("file://")).read_text("utf-8")
     assert text.count("data-row ") == MOST_TEXTS
-    assert "500 answers more with another text and the same outcome: not shown." in text
-    assert "200 answers not shown: the same in both runs." in text
+    assert "500 cases more with another text and the same outcome: not shown." in text
+    assert "200 cases not shown: the same in both runs." in text
 
 
 @pytest.mark.parametrize("changed", [lambda line: line, lambda line: line | {"outcome": "failed"}])
@@ -151,6 +153,6 @@ def test_pages_of_nothing_and_of_everything(
     [head] = browser.texts("h1")
     same = changed(lines[0]) is lines[0]
     assert head.endswith(
-        "150 answers ended as before" if same else "B is worse: 150 answers broken, none fixed"
+        "all 150 cases ended as before" if same else "B is worse: 150 of 150 cases broken, nothing fixed"
     )
     is_harmless(browser)

@@ -111,7 +111,7 @@ def command(
 
     Items are paired by query id, by case, model and prompt, or by thread and message. With --by, two
     prompts or two models of one run are compared instead. One broken case alone is not a
-    regression: McNemar's test over all pairs decides, at the significance level --level.
+    regression: McNemar's test over all cases decides, at the significance level --level.
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.report_files import plan_files  # noqa: PLC0415 - same

@@ -48,6 +48,20 @@ class Side(NamedTuple):
     """Whether these are all settings that make results differ."""
     systems: Mapping[str, str | None] = {}
     """System prompts by prompt id, if known; None for one that differs by case."""
+    by: str = ""
+    """`model` or `prompt` where this is a part of a run."""
+    part: str = ""
+    """Name of that model or prompt."""
+
+    @property
+    def run(self) -> str:
+        """The run's id, or the file, without the part of it that is compared."""
+        return self.name.removesuffix(f" {self.by} {self.part}") if self.by else self.name
+
+    @property
+    def title(self) -> str:
+        """What it is called where its letter stands before it."""
+        return self.part or self.name
 
     def as_document(self) -> dict[str, str]:
         """Returns it for `--json`."""
@@ -73,7 +87,7 @@ class Setting(NamedTuple):
         ('temperature 0.1 → 0.7', 'system prompt (1 line removed, 2 added)')
         """
         if not self.is_long:
-            return f"{self.name} {plain(self.before)} → {plain(self.after)}"
+            return f"{self.name} {_quoted(self.before)} → {_quoted(self.after)}"
         removed, added = count_changed_lines(self.before, self.after)
         parts = [f"{plural(removed, 'line')} removed"] * bool(removed)
         parts += [f"{added:,} added" if removed else f"{plural(added, 'line')} added"] * bool(added)
@@ -171,6 +185,16 @@ class Contents:
         """Reads the texts of a pair."""
         texts = (side.texts.read(item.place) for side, item in zip(self.sides, pair, strict=True))
         return Shown(sort, pair, *texts)
+
+
+def _quoted(text: str) -> str:
+    """Writes a value within a sentence; one that is a sentence itself gets quotation marks.
+
+    >>> _quoted("gpt-4o"), _quoted("Answer with one word.")
+    ('gpt-4o', '"Answer with one word."')
+    """
+    shown = plain(text)
+    return f'"{shown}"' if shown.endswith((".", "!", "?", ";", ":")) else shown
 
 
 def _written(value: Any) -> str:

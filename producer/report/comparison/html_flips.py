@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from producer.aggregate.compared_items import KEY_PARTS
 from producer.aggregate.comparison_groups import Group as Split
 from producer.report.comparison.contents import Contents
-from producer.report.comparison.wording import good_word, noun, transitions
+from producer.report.comparison.wording import good_word, listed_transitions, noun
 from producer.report.html.rendering import fill
 from producer.text import plural
 from shared.names import Outcome
@@ -68,17 +68,19 @@ def flips(contents: Contents, texts: int) -> bytes:
     )
     if changed:
         rest = [
-            f"{changed:,} changed ({transitions(document).partition(': ')[2]})"
+            f"{changed:,} changed ({listed_transitions(document)})"
             if not broken and not fixed
             else f"{changed:,} changed",
             *rest,
         ]
+    if bool(broken) != bool(fixed):
+        rest = [f"nothing {'fixed' if broken else 'broken'}", *rest]
     drawn = Flips(
         *_bars(broken, fixed),
         label=f"{broken:,} broken, {fixed:,} fixed, {counts['unchanged']:,} with the same outcome",
         legend=[
-            ("f" if broken else "dim", f"✗ {broken:,} broken"),
-            ("p" if fixed else "dim", f"✓ {fixed:,} fixed"),
+            *[("f", f"✗ {broken:,} broken")] * bool(broken),
+            *[("p", f"✓ {fixed:,} fixed")] * bool(fixed),
         ],
         rest=rest,
         low=low,
@@ -133,7 +135,8 @@ def _dumbbell(split: Split, low: int) -> Dumbbell:
     rates = [passed / split.pairs for passed in split.passed]
     one, other = (200 * (100 * rate - low) / (100 - low) for rate in rates)
     tone = "p" if rates[1] > rates[0] else "f" if rates[1] < rates[0] else ""
-    changes = f"{split.fixed:,} fixed, {split.broken:,} broken, p\u00a0{_p(split.p_value)}"
+    parts = [f"{split.broken:,} broken"] * bool(split.broken) + [f"{split.fixed:,} fixed"] * bool(split.fixed)
+    changes = ", ".join([*parts, f"p\u00a0{_p(split.p_value)}"]) if parts else "nothing broken or fixed"
     label = f"{100 * rates[0]:.0f} % to {100 * rates[1]:.0f} %"
     passed = [f"{number:,}" for number in split.passed]
     return Dumbbell(split.name, changes, passed, f"{split.pairs:,}", (one, other), tone, label)

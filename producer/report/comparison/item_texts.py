@@ -134,7 +134,7 @@ def texts_of_turn(line: Line) -> ItemTexts:
     result = line["result"]
     parts = [result.get("response")] if isinstance(result.get("response"), str) else []
     if result.get("reason"):
-        parts.append(f"{result['decision']}: {result['reason']}")
+        parts.append(": ".join(filter(None, (result["decision"], result["reason"]))))
     memento = result.get("memento")
     if isinstance(memento, dict) and result.get("summaryUpdated"):
         parts += [f"{name}: {_listed(memento[name])}" for name in SUMMARY if memento.get(name)]
@@ -166,10 +166,13 @@ def _kept(text: str) -> str:
 def _call(call: Mapping[str, Any]) -> str:
     """Writes the call of a tool.
 
-    >>> _call({"name": "escalate", "arguments": {"priority": "urgent"}})
+    >>> _call({"type": "function", "function": {"name": "escalate", "arguments": '{"priority": "urgent"}'}})
     'escalate({"priority": "urgent"})'
     """
-    return f"{call.get('name')}({json.dumps(call.get('arguments'), ensure_ascii=False)})"
+    function = call.get("function")
+    if not isinstance(function, Mapping) or not isinstance(function.get("arguments"), str):
+        return json.dumps(call, ensure_ascii=False)
+    return f"{function.get('name')}({function['arguments']})"
 
 
 def _content(message: Mapping[str, Any]) -> str:

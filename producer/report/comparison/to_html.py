@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from producer import kinds
 from producer.aggregate.compared_items import ComparedItem
 from producer.aggregate.comparison_groups import SideFacts, facets_of
-from producer.report.comparison.contents import Contents, Shown, Side
+from producer.report.comparison.contents import Contents, Shown
 from producer.report.comparison.html_flips import MOST_GROUPS, facet_beside, flips, text_words
 from producer.report.comparison.item_texts import ItemTexts
+from producer.report.comparison.score_table import PASS_RATE, comparing_of, score_table
+from producer.report.comparison.side_figures import SideFigures, latency, side_figures
 from producer.report.comparison.word_difference import (
     MOST_STEPS,
     Difference,
@@ -20,17 +20,17 @@ from producer.report.comparison.word_difference import (
     compare_words,
 )
 from producer.report.comparison.wording import (
+    LISTS,
     TONES,
     good_word,
     headline,
     noun,
     reason_of,
-    score_rows,
     sentences,
 )
 from producer.report.html.rendering import fill, text_limit
 from producer.report.html.viewer import Chip, Group, Head, Metric, Page, Row, Rows, begin, end, tools
-from producer.text import cost, duration, plural
+from producer.text import many, plural
 from shared.names import Outcome
 
 FOLDER: Final = "comparison"
@@ -48,7 +48,9 @@ MOST_LINES: Final = 400
 """Lines of a setting's difference."""
 REASON_CHARS: Final = 600
 KIND_CHARS: Final = 90
-SORTS: Final = ("broken", "fixed", "changed", "text")
+METHODS: Final = {"bca": "BCa bootstrap", "normal": "normal", "bonett-price": "Bonett-Price"}
+"""How intervals were made."""
+SORTS: Final = (*LISTS, "text")
 LETTERS: Final = {
     Outcome.PASSED.value: "p",
     Outcome.FAILED.value: "f",
@@ -120,44 +122,43 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
     facets = ("became", "reason", *contents.groups)
     text = text_words(item)[1]
     groups = [
-        Group(f"broken {item}", f"broken {item}s"),
-        Group(f"fixed {item}", f"fixed {item}s"),
-        Group(f"changed {item}", f"changed {item}s"),
-        Group(f"{item} with {text}", f"{item}s with {text}"),
+        *(Group(f"{name} {item}", f"{name} {many(item)}") for name in LISTS),
+        Group(f"{item} with {text}", f"{many(item)} with {text}"),
     ]
     written = _spooled(contents, Rows(facets=facets, groups=groups))
     try:
         yield begin(_page(contents))
         yield _sides(contents)
         yield flips(contents, written.texts)
-        yield _tools(contents, written, facets)
-        names = [_shortened(side.name) for side in contents.sides]
+        names = [_shortened(side.title) for side in contents.sides]
         heads = [Metric(f"A {names[0]}", ""), Metric(f"B {names[1]}", "")]
         if len(written.rows):
+            yield _tools(contents, written, facets)
             yield from written.rows.pieces(
                 Head(columns=2, metrics=heads, title="", label="Pairs that differ")
             )
         yield from _omissions(contents, written)
     finally:
         written.rows.close()
-    level = f"{100 * (1 - document['test']['level_each']):g} %"
-    facet_shown, unit = facet_beside(contents), kinds.of(contents.found.kind).comparing.load().unit
+    facet_shown, unit = facet_beside(contents), comparing_of(document).unit
     tables = [
         (facet, splits)
         for facet, splits in contents.groups.items()
         if facet != facet_shown or len(splits) > MOST_GROUPS
     ]
-    words = (good_word(document).capitalize(), plural(2, unit).partition(" ")[2])
-    yield fill(TEMPLATE, "more", score_rows(document), level, tables, words, contents.command)
+    words = (good_word(document).capitalize(), many(unit), many(item).capitalize())
+    yield fill(TEMPLATE, "more", score_table(document), tables, words, contents.command)
     yield end(_facts(contents), folder=FOLDER, row=item, cell="side", about="About this comparison")
 
 
 def _page(contents: Contents) -> Page:
     """Returns the head of the page: verdict, and sentences on it."""
     document = contents.document
-    names = " → ".join(_shortened(side.name) for side in contents.sides)
+    names = " → ".join(
+        f"{letter} {_shortened(side.title)}" for letter, side in zip("AB", contents.sides, strict=True)
+    )
     sources = dict.fromkeys(side.source for side in contents.sides if side.source)
-    why = [*sentences(document), *_doubts(contents)]
+    why = [text.replace(" %", "\u00a0%") for text in (*sentences(document), *_doubts(contents))]
     tone = TONES.get(document["verdict"], "")
     return Page(
         "Comparison", " and ".join(sources) or "two runs", names, tone, headline(document), why, folder=FOLDER
@@ -171,15 +172,15 @@ def _doubts(contents: Contents) -> list[str]:
         return []
     alone = [split.name for split in models if split.p_value <= document["test"]["level"]]
     if not alone:
-        return ["No single model's change is evidence; together they are."]
-    return [f"Of the models, only {alone[0]} shows it by itself."] if len(alone) == 1 else []
+        return ["No model changed significantly by itself; together they did."]
+    return [f"Of the models, only {alone[0]} changed significantly by itself."] if len(alone) == 1 else []
 
 
 def _sides(contents: Contents) -> bytes:
     """Writes A and B, and what differs between their configurations."""
     cards = [
-        {"name": side.name, "source": side.source, "facts": _side_facts(contents, side, facts)}
-        for side, facts in zip(contents.sides, contents.facts, strict=True)
+        _card(contents, side, facts)
+        for side, facts in zip(side_figures(contents), contents.facts, strict=True)
     ]
     settings = [
         (setting.name, _diff_lines(setting.before, setting.after))
@@ -197,45 +198,21 @@ def _diff_lines(before: str, after: str) -> list[tuple[str, str]]:
     return lines if left <= 0 else [*lines[:MOST_LINES], ("", f"… {plural(left, 'line')} more")]
 
 
-def _side_facts(contents: Contents, side: Side, facts: SideFacts) -> list[str]:
-    """Returns a few figures of one side; of B also how these changed."""
-    first = contents.facts[0]
-    figures = [f"{facts.good:,} of {facts.total:,} {good_word(contents.document)}"]
+def _card(contents: Contents, side: SideFigures, facts: SideFacts) -> dict[str, Any]:
+    """Returns the title and the two lines of figures of one side."""
+    document = contents.document
     errors, skipped = (facts.outcomes.get(word, 0) for word in (Outcome.ERROR, Outcome.SKIPPED))
-    figures += [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
-    if facts.p95_ms is not None:
-        figures.append(f"P95 {_latency(facts.p95_ms)}{_change(first.p95_ms, facts.p95_ms)}")
-    if facts.cost_usd is not None:
-        figures.append(f"{cost(facts.cost_usd)}{_change(first.cost_usd, facts.cost_usd)}")
-    return figures + ([_date(side.began)] if side.began else [])
-
-
-def _latency(ms: float) -> str:
-    """Writes a latency."""
-    return f"{ms:.0f} ms" if ms < 1000 else duration(ms / 1000)  # noqa: PLR2004 - a second
-
-
-def _change(before: float | None, after: float) -> str:
-    """Writes how a figure changed; nothing where it did not.
-
-    >>> _change(2.0, 2.5), _change(2.0, 2.0), _change(None, 1.0)
-    (' (+25 %)', '', '')
-    """
-    percent = round(100 * (after - before) / before) if before else 0
-    return f" ({percent:+,} %)" if percent else ""
-
-
-def _date(iso: str) -> str:
-    """Writes a time.
-
-    >>> _date("2026-11-22T17:20:00.000Z"), _date("?")
-    ('22 Nov 2026, 17:20 UTC', '?')
-    """
-    try:
-        found = datetime.fromisoformat(iso)
-    except ValueError:
-        return iso
-    return f"{found.day} {found:%b %Y, %H:%M} UTC"
+    rate = f"{side.rate.replace('(', '(95 % interval ')}"
+    figures = [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
+    figures += [f"P95 {side.p95}"] * bool(side.p95) + [side.cost] * bool(side.cost)
+    return {
+        "letter": side.letter,
+        "word": contents.sides[0].by or {"A": "before", "B": "after"}[side.letter],
+        "title": side.title,
+        "origin": side.origin,
+        "rate": f"{facts.good:,} of {plural(facts.total, noun(document))} {good_word(document)}: {rate}",
+        "facts": figures + [f"{side.began} UTC"] * bool(side.began),
+    }
 
 
 def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> bytes:
@@ -251,7 +228,7 @@ def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> byte
     reasons = [Chip("reason", kind, kind, "e" if kind in written.errors else "f") for kind in counts]
     return tools(
         written.rows,
-        nouns=(item, f"{item}s"),
+        nouns=(item, many(item)),
         search=f"Search names and {'decisions' if item == 'turn' else 'answers'}",
         chips=chips,
         choices=[(facet, facet.capitalize()) for facet in facets[2:]],
@@ -354,7 +331,7 @@ def _answer(item: ComparedItem, texts: ItemTexts, parts: Sequence[Part], tag: st
     return Answer(
         outcome=LETTERS.get(item.outcome, "n"),
         word=item.word,
-        took="" if not ms else _latency(ms),
+        took="" if not ms else latency(ms),
         reason=reason if len(reason) <= REASON_CHARS else f"{reason[:REASON_CHARS]}…",
         parts=list(_folded(parts)) if shown else [],
         tag=tag,
@@ -404,8 +381,14 @@ def _facts(contents: Contents) -> Iterator[tuple[str, str]]:
     test, counts = document["test"], document["counts"]
     for letter, side in zip("AB", contents.sides, strict=True):
         yield letter, " · ".join(filter(None, (side.name, side.source, side.began)))
-    yield "pairs", f"{counts['pairs']:,} {noun(document)}s, {test['units']:,} independent units"
+    unit = comparing_of(document).unit
+    yield (
+        "in both",
+        f"{plural(counts['pairs'], noun(document))}; the test counts {plural(test['units'], unit)}",
+    )
     yield "test", f"McNemar ({test['method']}), p {test['p_value']:.4g}, exact {test['exact_p']:.4g}"
+    if rate := document["scores"].get(PASS_RATE):
+        yield "interval of the rate", f"{METHODS.get(rate['method'], rate['method'])}, by {unit}"
     yield "level", f"{test['level']:g}, for each of what is judged {test['level_each']:g}"
     yield "only in A, only in B", f"{counts['only_a']:,}, {counts['only_b']:,}"
     yield "skipped in A, in B", f"{counts['skipped_a']:,}, {counts['skipped_b']:,}"

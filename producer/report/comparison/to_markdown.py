@@ -4,21 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from producer.aggregate.comparison_groups import Group, SideFacts
+from producer.aggregate.comparison_groups import Group
 from producer.report.cells import markdown
-from producer.report.comparison.contents import Contents, Shown, Side
+from producer.report.comparison.contents import Contents, Shown
+from producer.report.comparison.score_table import score_table
+from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.word_difference import Part, compare_words
 from producer.report.comparison.wording import (
+    counted,
     good_word,
     headline,
     noun,
-    rate_cells,
     reason_of,
-    score_rows,
     sentences,
     transitions,
 )
-from producer.text import cost, duration, plural
+from producer.text import many, plural
 
 MOST_ANSWERS: Final = 50
 """Pairs of a list whose answers are written beside each other."""
@@ -37,57 +38,56 @@ def comparison_markdown(contents: Contents) -> Iterator[str]:
     """Yields the lines of a comparison."""
     document = contents.document
     yield from ("# Comparison", "", f"**{MARKS.get(document['verdict'], '=')} {headline(document)}**", "")
-    yield from (" ".join(sentences(document)), "")
     good = good_word(document)
-    yield from (f"| | run | {good} | 95th percentile | cost |", "| --- | --- | --- | ---: | ---: |")
-    for letter, side, facts in zip("ab", contents.sides, contents.facts, strict=True):
-        yield _side_row(letter, side, facts, document["pass_rate"][letter])
-    yield from ("", markdown(contents.differences()), "", _counts(document))
+    yield from _sides(contents, good)
+    yield from ("", markdown(" ".join(sentences(document))), "", markdown(contents.differences()))
+    yield from ("", counted(document))
     if changes := transitions(document):
-        yield from ("", changes)
+        yield from ("", markdown(changes))
     yield from _scores(document)
     for facet, groups in contents.groups.items():
-        yield from _groups(facet, groups, good)
+        yield from _groups(facet, groups, good, many(noun(document)))
     yield from _pairs(contents)
     yield from ("", f"Compare again: `{markdown(contents.command)}`")
 
 
-def _side_row(letter: str, side: Side, facts: SideFacts, rate: Mapping[str, Any]) -> str:
-    """Writes one side as a row of the first table."""
-    name = markdown(f"{side.name} {side.source}".rstrip())
-    p95 = "" if facts.p95_ms is None else duration(facts.p95_ms / 1000)
-    price = "" if facts.cost_usd is None else cost(facts.cost_usd)
-    return f"| {letter.upper()} | {name} | {rate_cells(rate)} | {p95} | {price} |"
-
-
-def _counts(document: Mapping[str, Any]) -> str:
-    """Counts the pairs."""
-    counts = document["counts"]
-    parts = [f"{counts[name]:,} {name}" for name in ("broken", "fixed", "changed", "unchanged")]
-    parts += [f"{counts[f'only_{side}']:,} only in {side.upper()}" for side in "ab" if counts[f"only_{side}"]]
-    parts += [
-        f"{counts[f'skipped_{side}']:,} skipped in {side.upper()}"
-        for side in "ab"
-        if counts[f"skipped_{side}"]
-    ]
-    return f"{plural(counts['pairs'], noun(document))} in both: {' · '.join(parts)}"
+def _sides(contents: Contents, good: str) -> Iterator[str]:
+    """Writes the table of A and B."""
+    sides, one = side_figures(contents), contents.sides[0]
+    wants_cost = any(side.p95 or side.cost for side in sides)
+    more = " 95th percentile | cost |" if wants_cost else ""
+    items = many(noun(contents.document))
+    yield f"| | {one.by or 'run'} | input | started (UTC) | {items} | {good} (95 % interval) |{more}"
+    yield f"| --- | --- | --- | --- | ---: | --- |{' --- | --- |' if wants_cost else ''}"
+    for side in sides:
+        cells = [side.letter, side.title, side.origin, side.began, side.size, side.rate]
+        yield f"| {' | '.join(map(markdown, cells + [side.p95, side.cost] * wants_cost))} |"
 
 
 def _scores(document: Mapping[str, Any]) -> Iterator[str]:
-    """Writes the table of scores."""
-    level = f"{100 * (1 - document['test']['level_each']):g} %"
-    yield from ("", f"| score | A | B | change | {level} interval | n |")
-    yield "| --- | ---: | ---: | ---: | --- | ---: |"
-    for row in score_rows(document):
-        yield f"| {' | '.join((markdown(row[0]), *row[1:]))} |"
+    """Writes the table of scores; checks that did not change are folded below it."""
+    table = score_table(document)
+    heads = (f"| {' | '.join(table.headings)} |", "| --- | ---: | ---: | ---: | --- | ---: |")
+    yield from ("", *heads, *map(_score_row, table.rows))
+    if table.note:
+        yield from ("", markdown(table.note))
+    if table.same:
+        summary = f"{plural(len(table.same), 'check')} with the same mean in both"
+        yield from ("", f"<details><summary>{summary}</summary>", "", *heads, *map(_score_row, table.same))
+        yield from ("", "</details>")
 
 
-def _groups(facet: str, groups: Sequence[Group], good: str) -> Iterator[str]:
+def _score_row(row: Sequence[str]) -> str:
+    """Writes a score as a row."""
+    return f"| {' | '.join(map(markdown, row))} |"
+
+
+def _groups(facet: str, groups: Sequence[Group], good: str, items: str) -> Iterator[str]:
     """Writes the table of one facet."""
-    yield from ("", f"| {facet} | {good} in A | {good} in B | of | broken | fixed | p |")
+    yield from ("", f"| {facet} | {items} | {good} in A | {good} in B | broken | fixed | p |")
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for group in groups:
-        figures = (*group.passed, group.pairs, group.broken, group.fixed)
+        figures = (group.pairs, *group.passed, group.broken, group.fixed)
         numbers = " | ".join(f"{number:,}" for number in figures)
         yield f"| {markdown(group.name)} | {numbers} | {group.p_value:.2g} |"
 

@@ -1,88 +1,69 @@
-"""Writes a comparison of two runs in sentences and cells: for the terminal, for Markdown and for a page."""
+"""Writes a comparison of two runs in sentences: for the terminal, for Markdown and for a page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from producer import kinds
-from producer.aggregate.compared_items import CHECK_PREFIX
 from producer.report.cells import plain
+from producer.report.comparison.score_table import (
+    PASS_RATE,
+    change_of,
+    comparing_of,
+    interval_of,
+    is_beyond_chance,
+    leaves_out_zero,
+    level_of,
+    score_name,
+)
 from producer.text import plural
-from shared.kinds import kind_named
 from shared.names import Outcome
 
 if TYPE_CHECKING:
-    from producer.aggregate.compared_items import Comparing
     from producer.report.comparison.contents import Shown
 
-NAMES: Final = {
-    "pass_rate": "passed, pairs",
-    "score": "score",
-    "keywords_found": "keywords found",
-    "rouge_l": "ROUGE-L",
-    "latency_ms": "latency",
-    "cost_usd": "cost",
-}
-"""Scores as people read them."""
-NAME_CHARS: Final = 60
 LISTS: Final = ("broken", "fixed", "changed")
-COLUMNS: Final = ("score", "a", "b", "change", "interval", "n")
-"""Of the table of scores."""
-METHODS: Final = {"bca": "resampled by", "normal": "by", "bonett-price": "paired by"}
-"""How an interval was made, before the word for a unit."""
+"""What became of items, in the order in which it is always written."""
 TONES: Final = {"better": "p", "worse": "f"}
 """Letters of outcomes by verdict."""
 ALMOST_NEVER: Final = 0.0001
 OFTEN: Final = 0.4
+FEW: Final = 10
+"""Changed units below which a test finds little; fewer than five are never significant at a level of 0.05."""
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """Returns a sentence on what changed from A to B.
+    """Returns a sentence on what changed from A to B: broken before fixed before changed.
 
-    >>> counts = {"pairs": 6, "broken": 1, "fixed": 0, "changed": 0, "unchanged": 5}
-    >>> document = {"kind": "queries", "regressions": [], "counts": counts}
+    >>> counts = {"pairs": 6, "broken": 1, "fixed": 0, "changed": 0, "unchanged": 5, "only_a": 1}
+    >>> document = {"kind": "queries", "regressions": [], "counts": counts, "test": {"units": 6}}
     >>> headline(document | {"verdict": "no significant difference"})
-    'No significant difference: 1 answer broken, none fixed'
-    >>> headline(document | {"verdict": "better", "counts": counts | {"fixed": 1_000}})
-    'B is better: 1,000 answers fixed, 1 broken'
+    'No significant difference: 1 of 6 answers broken, nothing fixed'
+    >>> headline(document | {"verdict": "better", "counts": counts | {"fixed": 3}})
+    'B is better: 1 of 6 answers broken, 3 fixed'
     """
-    counts, item = document["counts"], noun(document)
-    broken, fixed, changed = (counts[name] for name in LISTS)
-    changed_noun = "decision" if item == "turn" else item
-    if not (broken or fixed or changed) and not document["regressions"]:
-        return f"Nothing changed: {_every(counts['pairs'], item)} ended as before"
-    order = (("fixed", fixed), ("broken", broken))
-    (one, first), (other, second) = order if document["verdict"] == "better" else order[::-1]
-    clause = f"{plural(first, item)} {one}, {f'{second:,}' if second else 'none'} {other}"
-    if not first:
-        clause = f"none {one}, {plural(second, item)} {other}"
-    if not broken and not fixed:
-        clause = (
-            f"{plural(changed, changed_noun)} changed, none broken"
-            if changed
-            else "the outcomes are the same"
-        )
-    elif changed and item == "turn":
-        clause += f", {plural(changed, changed_noun)} changed"
-    scores = [NAMES.get(name, plain(name)) for name in document["regressions"] if name != "outcomes"]
-    where = f" in {', '.join(scores)}" if scores else ""
+    counts = document["counts"]
+    if not any(counts[name] for name in LISTS) and not document["regressions"]:
+        return f"Nothing changed: {_every(counts['pairs'], noun(document))} ended as before"
+    scores = [
+        score_name(document, name).removeprefix("mean ")
+        for name in document["regressions"]
+        if name != "outcomes"
+    ]
+    also = ", also" * ("outcomes" in document["regressions"])
+    where = f"{also} in {', '.join(map(plain, scores))}" if scores else ""
     lead = {"better": "B is better", "worse": f"B is worse{where}"}.get(document["verdict"])
-    return f"{lead or 'No significant difference'}: {clause}"
+    return f"{lead or 'No significant difference'}: {_changes(document)}"
 
 
 def sentences(document: Mapping[str, Any]) -> list[str]:
-    """Writes by how much the rate changed, how often chance does the same, and what is in doubt."""
+    """Writes what the test found, by how much the rate and judged scores changed, and what is in doubt."""
     counts = document["counts"]
-    found = [_rate_sentence(document), _test_sentence(document)]
+    found = [_test_sentence(document), *_judged_sentences(document), _rate_sentence(document)]
     errors = errors_in_b(document)
     if errors:
         of = f"{errors:,} of the {counts['broken']:,} broken" if counts["broken"] > 1 else "The broken one"
         ended = "ended in errors" if errors > 1 else "ended in an error"
         found.append(f"{of} {ended} in B: that may be the API and not the change.")
-    unpaired = [
-        f"{counts[f'only_{side}']:,} only in {side.upper()}" for side in "ab" if counts[f"only_{side}"]
-    ]
-    if unpaired:
-        found.append(f"Not compared: {' and '.join(unpaired)}.")
+    found.append(_left_out(document))
     return [sentence for sentence in found if sentence]
 
 
@@ -92,18 +73,66 @@ def errors_in_b(document: Mapping[str, Any]) -> int:
 
 
 def noun(document: Mapping[str, Any]) -> str:
-    """Returns what a pair is."""
-    return _comparing(document).item
+    """Returns the word for what is counted: the unit of the test itself where it has only one answer.
+
+    >>> counts = {"pairs": 6, "only_a": 0, "only_b": 0, "skipped_a": 0, "skipped_b": 0}
+    >>> document = {"kind": "cases", "counts": counts, "test": {"units": 6}}
+    >>> noun(document), noun(document | {"test": {"units": 3}}), noun(document | {"kind": "turns"})
+    ('case', 'answer', 'turn')
+    """
+    comparing = comparing_of(document)
+    return comparing.unit if comparing.item == "answer" and _has_one_each(document) else comparing.item
 
 
 def good_word(document: Mapping[str, Any]) -> str:
     """Returns what an item did that ended well."""
-    return _comparing(document).good
+    return comparing_of(document).good
 
 
 def reason_of(shown: "Shown") -> str:
     """Returns why B did not pass, else why A did not."""
     return shown.after.reason or (f"was: {shown.before.reason}" if shown.before.reason else "")
+
+
+def counted(document: Mapping[str, Any]) -> str:
+    """Counts the items that both runs have, their cases, and what became of them; zeros are left out.
+
+    >>> counts = {"pairs": 6, "broken": 1, "fixed": 0, "changed": 0, "unchanged": 5, "only_a": 1}
+    >>> counted({"kind": "queries", "counts": counts, "test": {"units": 3}})
+    '6 answers (3 queries) in both: 1 broken, 5 unchanged.'
+    """
+    counts = document["counts"]
+    parts = [f"{counts[name]:,} {name}" for name in (*LISTS, "unchanged") if counts[name]]
+    return f"{_sized(document)} in both: {', '.join(parts)}."
+
+
+def transitions(document: Mapping[str, Any]) -> str:
+    """Lists what became what, the most frequent first; nothing that `broken` and `fixed` already show.
+
+    >>> share = {"value": 0.25, "low": 0.05, "high": 0.7, "n": 4}
+    >>> transitions({"transitions": {"must → skip": 1}, "changed_share": share})
+    '25.0 % (5.0-70.0, n 4) ended differently: must → skip 1.'
+    >>> transitions({"transitions": {"passed → failed": 3}})
+    ''
+    """
+    if document["transitions"].keys() <= _OBVIOUS:
+        return ""
+    return f"{rate_cells(document['changed_share'])} ended differently: {listed_transitions(document)}."
+
+
+def listed_transitions(document: Mapping[str, Any]) -> str:
+    """Lists what became what, with counts."""
+    return ", ".join(f"{plain(name)} {number:,}" for name, number in document["transitions"].items())
+
+
+def rate_cells(rate: Mapping[str, Any]) -> str:
+    """Writes a rate with its Wilson interval.
+
+    >>> rate_cells({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4})
+    '75.0 % (30.1-95.4, n 4)'
+    """
+    low, high = 100 * rate["low"], 100 * rate["high"]
+    return f"{_percent(rate['value'])} ({low:.1f}-{high:.1f}, n {rate['n']:,})"
 
 
 def chance(p_value: float) -> str:
@@ -123,50 +152,117 @@ def chance(p_value: float) -> str:
     return f"once in {round(times / digits) * digits:,} comparisons"
 
 
-def _comparing(document: Mapping[str, Any]) -> "Comparing":
-    """Returns how items of the document's kind are compared."""
-    return kinds.of(kind_named(document["kind"])).comparing.load()
+_OBVIOUS: Final = {"passed → failed", "failed → passed"}
 
 
-def _rate_sentence(document: Mapping[str, Any]) -> str:
-    """Describes how the share of good items changed, with its interval."""
-    score = document["scores"].get("pass_rate")
-    if score is None:
-        return ""
-    comparing = _comparing(document)
-    name, how = comparing.good_rate, f"{METHODS.get(score['method'], 'by')} {comparing.unit}"
-    level = f"{100 * (1 - document['test']['level_each']):g} %"
-    interval = f"{100 * score['low']:+.1f} to {100 * score['high']:+.1f}"
-    if not _has_interval(score):
-        both = f"{_percent(score['a'])} → {_percent(score['b'])}"
-        return f"{name} {both if score['difference'] else _percent(score['a']) + ' in both'}."
-    if not score["difference"]:
-        return f"{name} {_percent(score['a'])} in both ({level} interval of the change {interval}, {how})."
-    way = "a gain" if score["difference"] > 0 else "a loss"
-    points = f"{100 * abs(score['difference']):.1f} points ({level} interval {interval}, {how})"
-    return f"{name} {_percent(score['a'])} → {_percent(score['b'])}, {way} of {points}."
+def _has_one_each(document: Mapping[str, Any]) -> bool:
+    """Whether each case, query or thread of both runs has one item, so that counts of both are equal."""
+    counts = document["counts"]
+    left_out = ("only_a", "only_b", "skipped_a", "skipped_b")
+    return counts["pairs"] == document["test"]["units"] and not any(counts.get(name) for name in left_out)
+
+
+def _sized(document: Mapping[str, Any]) -> str:
+    """Counts what both runs have.
+
+    >>> _sized({"kind": "turns", "counts": {"pairs": 6}, "test": {"units": 3}})
+    '6 turns (3 threads)'
+    """
+    items, units = document["counts"]["pairs"], document["test"]["units"]
+    unit = comparing_of(document).unit
+    return plural(items, noun(document)) + f" ({plural(units, unit)})" * (noun(document) != unit)
+
+
+def _changes(document: Mapping[str, Any]) -> str:
+    """Counts what was broken, fixed and changed, the first of them of how many."""
+    counts, item = document["counts"], noun(document)
+    parts = [(counts[name], name) for name in ("broken", "fixed") if counts[name]]
+    changed_noun = "decision" if item == "turn" else item
+    if not parts:
+        if not counts["changed"]:
+            return "the outcomes are the same"
+        return f"{counts['changed']:,} of {plural(counts['pairs'], changed_noun)} changed, nothing broken"
+    (number, name), *others = parts
+    other = "fixed" if name == "broken" else "broken"
+    second = f"{others[0][0]:,} {other}" if others else f"nothing {other}"
+    third = f", {plural(counts['changed'], changed_noun)} changed" if counts["changed"] else ""
+    return f"{number:,} of {plural(counts['pairs'], item)} {name}, {second}{third}"
 
 
 def _test_sentence(document: Mapping[str, Any]) -> str:
-    """Describes how often chance makes such a split, and whether that is seldom enough."""
-    test, comparing = document["test"], _comparing(document)
-    worse, better, units = test["worse"], test["better"], plural(test["units"], comparing.unit)
+    """Describes whether the change is more than chance, and why: the test that the verdict follows."""
+    test, unit = document["test"], comparing_of(document).unit
+    worse, better, units = test["worse"], test["better"], plural(test["units"], unit)
     if not worse and not better:
+        if document["counts"]["broken"]:
+            return f"No {unit} got better or worse in all: as many of its answers broke as were fixed."
         return f"None of {units} got better or worse." if test["units"] > 1 else ""
-    p = f"McNemar p {_p(test['p_value'])}, level {test['level_each']:g}"
-    split = f"{worse:,} of {units} got worse, {better:,} better"
     if worse == better:
-        return f"{split}: as many as chance would make ({p})."
-    often = f"by chance alone, so uneven a split comes up {chance(test['p_value'])}"
-    if test["p_value"] <= test["level_each"]:
-        return f"{split}; {often} ({p})."
-    few = f"{units} cannot tell A and B apart" if worse + better < 10 else "that is no evidence"  # noqa: PLR2004 - few pairs changed
-    return f"{split}; {often} ({p}): {few}."
+        return f"{worse:,} of {units} got worse and as many got better: no sign of a difference."
+    split = f"{worse:,} of {units} got worse, {better or 'none'} better"
+    if not worse:
+        split = f"{better:,} of {units} got better, none worse"
+    level = test["level_each"]
+    p = f"McNemar's test: p {_p(test['p_value'], level)}, level {level:g}"
+    often = f"if A and B were equally good, so uneven a split would come up {chance(test['p_value'])} ({p})"
+    if is_beyond_chance(document):
+        return f"{split}, which is more than chance: {often}."
+    changed = worse + better
+    few = f"; {plural(changed, f'changed {unit}')} {'is' if changed == 1 else 'are'} too few to decide"
+    return f"{split}, which may be chance: {often}{few if changed < FEW else ''}."
 
 
-def _has_interval(score: Mapping[str, Any]) -> bool:
-    """Whether the bounds say anything: cases that all changed alike show no doubt, where there is some."""
-    return bool(score["low"] != score["high"])
+def _judged_sentences(document: Mapping[str, Any]) -> Iterator[str]:
+    """Writes by how much each judged score became worse, with the interval that shows it."""
+    for name in document["regressions"]:
+        if name in document["scores"]:
+            score, subject = document["scores"][name], plain(score_name(document, name))
+            yield (
+                f"{subject[:1].upper()}{subject[1:]} is worse by more than chance: "
+                f"{change_of(name, score['difference'])} ({level_of(document)} interval"
+                f" {interval_of(document, name)})."
+            )
+
+
+def _rate_sentence(document: Mapping[str, Any]) -> str:
+    """Writes how the share of good items changed, with its interval, and what decides if the test differs."""
+    score = document["scores"].get(PASS_RATE)
+    if score is None:
+        return ""
+    name = comparing_of(document).good_rate
+    counts = document["counts"]
+    if any(counts[key] for key in ("only_a", "only_b", "skipped_a", "skipped_b")):
+        name += f" over the {_sized(document)} in both:"
+    rates = [_percent(score[side]) for side in "ab"]
+    shown = interval_of(document, PASS_RATE)
+    interval = f" ({level_of(document)} interval {shown})" if shown else ""
+    if not score["difference"]:
+        of_change = interval.replace("interval", "interval of the change")
+        return f"{name} {rates[0]} in A and B{of_change}."
+    way = "a gain" if score["difference"] > 0 else "a loss"
+    points = f"{100 * abs(score['difference']):.1f} points{interval}"
+    return f"{name} {rates[0]} → {rates[1]}, {way} of {points}.{_disagreement(document)}"
+
+
+def _disagreement(document: Mapping[str, Any]) -> str:
+    """Notes that the verdict follows the test where the interval of the rate would have another one."""
+    score = document["scores"][PASS_RATE]
+    if not interval_of(document, PASS_RATE) or leaves_out_zero(score) == is_beyond_chance(document):
+        return ""
+    zero = "leaves out 0" if leaves_out_zero(score) else "includes 0"
+    return f" This interval, computed by another method, {zero}; the verdict follows the test."
+
+
+def _left_out(document: Mapping[str, Any]) -> str:
+    """Counts what could not be compared."""
+    counts, item = document["counts"], comparing_of(document).item
+    parts = [
+        f"{plural(counts[f'{key}_{side}'], item)} {words} {side.upper()}"
+        for key, words in (("only", "only in"), ("skipped", "skipped in"))
+        for side in "ab"
+        if counts[f"{key}_{side}"]
+    ]
+    return f"Not compared: {', '.join(parts)}." if parts else ""
 
 
 def _every(number: int, item: str) -> str:
@@ -182,92 +278,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def counted(document: Mapping[str, Any]) -> str:
-    """Counts pairs by what became of them, in one line."""
-    counts = document["counts"]
-    names = ("pairs", "broken", "fixed", "changed", "unchanged")
-    parts = [f"{name} {counts[name]:,}" for name in names]
-    parts += [f"only in {side.upper()} {number:,}" for side in "ab" if (number := counts[f"only_{side}"])]
-    skipped = ((side.upper(), counts[f"skipped_{side}"]) for side in "ab")
-    return " · ".join(parts + [f"skipped in {side} {number:,}" for side, number in skipped if number])
+def _p(value: float, level: float) -> str:
+    """Writes a p-value with digits enough to be on its side of the level.
 
-
-def transitions(document: Mapping[str, Any]) -> str:
-    """Lists which decisions became which, the most frequent first; nothing when none did.
-
-    >>> share = {"value": 0.25, "low": 0.05, "high": 0.7, "n": 4}
-    >>> transitions({"transitions": {"must → skip": 1}, "changed_share": share})
-    'changed in 25.0 % (5.0-70.0, n 4): must → skip 1'
+    >>> _p(0.0389, 0.05), _p(0.05013, 0.05), _p(1e-9, 0.05)
+    ('= 0.039', '= 0.0501', '< 0.0001')
     """
-    if not document["transitions"]:
-        return ""
-    listed = ", ".join(f"{plain(name)} {number:,}" for name, number in document["transitions"].items())
-    return f"changed in {rate_cells(document['changed_share'])}: {listed}"
-
-
-def rate_cells(rate: Mapping[str, Any]) -> str:
-    """Writes a pass rate with its Wilson interval.
-
-    >>> rate_cells({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4})
-    '75.0 % (30.1-95.4, n 4)'
-    """
-    low, high = 100 * rate["low"], 100 * rate["high"]
-    return f"{100 * rate['value']:.1f} % ({low:.1f}-{high:.1f}, n {rate['n']:,})"
-
-
-def score_rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Returns the scores as cells of a table with `COLUMNS`.
-
-    A star means that 0 is not in the interval; cases that all changed alike have no interval.
-    """
-    return [
-        [
-            plain(NAMES.get(name, name), NAME_CHARS),
-            _number(name, score["a"]),
-            _number(name, score["b"]),
-            _change(name, score["difference"]) + " *" * (score["significant"] and _has_interval(score)),
-            f"{_signed(name, score['low'])} to {_signed(name, score['high'])}"
-            if _has_interval(score)
-            else "-",
-            f"{score['n']:,}",
-        ]
-        for name, score in document["scores"].items()
-    ]
-
-
-def _number(name: str, value: float) -> str:
-    """Writes a score with its unit."""
-    if name == "latency_ms":
-        return f"{value:,.0f} ms"
-    if name == "cost_usd":
-        return f"${value:.6f}"
-    return f"{value:.3f}" if _is_score(name) else f"{100 * value:.1f} %"
-
-
-def _change(name: str, value: float) -> str:
-    """Writes a difference with its sign and unit.
-
-    >>> _change("latency_ms", -12.3), _change("cost_usd", -0.5), _change("pass_rate", 0.05)
-    ('-12 ms', '-$0.500000', '+5.0 pts')
-    """
-    units = {"latency_ms": " ms", "pass_rate": " pts", "keywords_found": " pts"}
-    return _signed(name, value) + units.get(name, "")
-
-
-def _signed(name: str, value: float) -> str:
-    """Writes a difference with its sign."""
-    if name == "latency_ms":
-        return f"{round(value):+,d}"
-    if name == "cost_usd":
-        return f"{'-' if value < 0 else '+'}${abs(value):.6f}"
-    return f"{value:+.3f}" if _is_score(name) else f"{100 * value:+.1f}"
-
-
-def _is_score(name: str) -> bool:
-    """Whether a value is a score from 0 to 1 rather than a share."""
-    return name in {"rouge_l", "score"} or name.startswith(CHECK_PREFIX)
-
-
-def _p(value: float) -> str:
-    """Writes a p-value."""
-    return "< 0.0001" if value < 0.0001 else f"= {value:.2g}"  # noqa: PLR2004 - less is never of interest
+    if value < ALMOST_NEVER:
+        return "< 0.0001"
+    texts = (f"{value:.{digits}g}" for digits in range(2, 17))
+    return f"= {next((text for text in texts if (float(text) <= level) == (value <= level)), value)}"

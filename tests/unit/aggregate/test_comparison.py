@@ -1,12 +1,13 @@
 """Two runs are paired by what their items are, and only more than chance is called worse."""
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from producer.aggregate.compared_items import Items, items_of, lines_of_results
 from producer.aggregate.comparison import Comparison, compare
-from producer.report.comparison.wording import counted, headline, score_rows, sentences
+from producer.report.comparison.score_table import score_table
+from producer.report.comparison.wording import counted, headline, sentences
 from shared.kinds import CASES, QUERIES, TURNS
 from tests.support.query_results import answered, one_of_each
 
@@ -135,24 +136,152 @@ def test_queries_are_read_from_the_harness_document() -> None:
 
 
 def test_sentences_say_how_sure_it_is() -> None:
-    """The verdict, the interval, how often chance does the same, and what is in doubt."""
+    """The verdict, the test that it follows, the interval, and what is in doubt; cases are counted in all."""
     lost = compared(9, 9).as_document()
-    assert headline(lost) == "B is worse: 9 answers broken, none fixed"
-    assert sentences(lost)[0].startswith("Pass rate 100.0 % → 0.0 %, a loss of 100.0 points (95 % interval")
-    assert (
-        "9 of 9 cases got worse, 0 better; by chance alone, so uneven a split comes up" in sentences(lost)[1]
+    assert headline(lost) == "B is worse: 9 of 9 cases broken, nothing fixed"
+    test, rate = sentences(lost)
+    assert test == (
+        "9 of 9 cases got worse, none better, which is more than chance: if A and B were equally good, so"
+        " uneven a split would come up once in 510 comparisons (McNemar's test: p = 0.002, level 0.05)."
     )
-    assert "once in 510 comparisons (McNemar p = 0.002, level 0.05)." in sentences(lost)[1]
+    assert rate == "Pass rate 100.0 % → 0.0 %, a loss of 100.0 points (95 % interval -100.0 to -47.8)."
     few = compared(2, 6).as_document()
-    assert headline(few) == "No significant difference: 2 answers broken, none fixed"
-    assert sentences(few)[1].endswith("6 cases cannot tell A and B apart.")
+    assert headline(few) == "No significant difference: 2 of 6 cases broken, nothing fixed"
+    assert sentences(few)[0] == (
+        "2 of 6 cases got worse, none better, which may be chance: if A and B were equally good, so uneven a"
+        " split would come up once in 4 comparisons (McNemar's test: p = 0.25, level 0.05); 2 changed cases"
+        " are too few to decide."
+    )
     same = compared(0).as_document()
     assert (headline(same), sentences(same)) == (
-        "Nothing changed: all 40 answers ended as before",
+        "Nothing changed: all 40 cases ended as before",
         [
-            "Pass rate 100.0 % in both (95 % interval of the change -6.6 to +6.6, paired by case).",
             "None of 40 cases got better or worse.",
+            "Pass rate 100.0 % in A and B (95 % interval of the change -6.6 to +6.6).",
         ],
     )
-    assert counted(lost) == "pairs 9 · broken 9 · fixed 0 · changed 0 · unchanged 0"
-    assert score_rows(lost)[0][:4] == ["passed, pairs", "100.0 %", "0.0 %", "-100.0 pts *"]
+    assert counted(lost) == "9 cases in both: 9 broken."
+    assert score_table(lost).rows[0][:4] == ["pass rate", "100.0 %", "0.0 %", "-100.0 pts *"]
+
+
+def flipped(broken: int, fixed: int, total: int = 40, *, answers: int = 1, **options: Any) -> dict[str, Any]:
+    """A comparison of which B breaks some cases and fixes others, each with so many answers."""
+    worse, better = range(broken), range(broken, broken + fixed)
+    sides = [
+        [
+            case(number, "failed" if number in failed else "passed", repeat=repeat)
+            for number in range(total)
+            for repeat in range(answers)
+        ]
+        for failed in (better, worse)
+    ]
+    return compare(CASES, *(cases(*side) for side in sides), **options).as_document()
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "answers", "headed"),
+    [
+        (7, 1, 1, "B is worse: 7 of 40 cases broken, 1 fixed"),
+        (1, 9, 1, "B is better: 1 of 40 cases broken, 9 fixed"),
+        (0, 9, 1, "B is better: 9 of 40 cases fixed, nothing broken"),
+        (7, 1, 2, "B is worse: 14 of 80 answers broken, 2 fixed"),
+    ],
+)
+def test_broken_is_counted_before_fixed(broken: int, fixed: int, answers: int, headed: str) -> None:
+    """The order is the same whoever wins, zeros are words, and several answers of a case are no cases."""
+    assert headline(flipped(broken, fixed, answers=answers)) == headed
+
+
+def test_answers_and_cases_are_named_where_they_differ() -> None:
+    """Answers are counted with the cases that they belong to; the table and the test count cases."""
+    document = flipped(7, 1, answers=2)
+    assert counted(document) == "80 answers (40 cases) in both: 14 broken, 2 fixed, 64 unchanged."
+    assert sentences(document)[0].startswith("7 of 40 cases got worse, 1 better, which is more than chance")
+    table = score_table(document)
+    assert table.headings == ("score", "A", "B", "change", "95 % interval", "cases")
+    assert table.rows[0][-1] == "40"
+
+
+def test_what_is_not_in_both_runs_is_counted() -> None:
+    """The rate that is compared is of what both runs have, and is called that."""
+    a = cases(*[case(number) for number in range(6)], case(9, "skipped"))
+    b = cases(*[case(number, "failed" if number < 2 else "passed") for number in range(8)])
+    found = sentences(compare(CASES, a, b).as_document())
+    assert found[1].startswith("Pass rate over the 6 answers (6 cases) in both: 100.0 % → 66.7 %, a loss of")
+    assert found[-1] == "Not compared: 2 answers only in B, 1 answer skipped in A."
+
+
+@pytest.mark.parametrize("total", [6, 40, 100])
+def test_the_interval_never_contradicts_the_verdict(total: int) -> None:
+    """Where the interval of the rate and McNemar's test disagree, it is said that the test decides."""
+    number = 0
+    for broken in range(min(total, 16)):
+        for fixed in range(min(broken, total - broken) + 1):
+            document = flipped(broken, fixed, total)
+            rate = document["scores"]["pass_rate"]
+            differs = (rate["high"] < 0) != (document["verdict"] == "worse")
+            assert any("the verdict follows the test" in each for each in sentences(document)) == differs
+            has_star = score_table(document).rows[0][3].endswith(" *")
+            assert has_star == (document["verdict"] == "worse")
+            number += differs
+    assert number > 0
+
+
+def test_a_p_value_is_on_its_side_of_the_level() -> None:
+    """A p of 0.0501 is not written as 0.05 beside a level of 0.05."""
+    document = flipped(21, 10)
+    assert document["verdict"] == "no significant difference"
+    assert "(McNemar's test: p = 0.0501, level 0.05)." in sentences(document)[0]
+
+
+def test_a_handful_of_cases_has_no_interval_and_decides_nothing() -> None:
+    """An interval resampled from a few cases that all became slower is narrow, and wrong too often."""
+
+    def slower(total: int) -> Comparison:
+        a = cases(*[case(number, ms=100 + number) for number in range(total)])
+        b = cases(*[case(number, ms=200 + 2 * number) for number in range(total)])
+        return compare(CASES, a, b, judged=("latency_ms",))
+
+    few, enough = slower(5), slower(6)
+    assert (few.regressions, enough.regressions) == ([], ["latency_ms"])
+    assert [each.as_document()["scores"]["latency_ms"]["significant"] for each in (few, enough)] == [
+        False,
+        True,
+    ]
+    rows = [score_table(each.as_document()).rows[2] for each in (few, enough)]
+    assert [row[3:5] for row in rows] == [["+102 ms", "-"], ["+102 ms *", "+101 to +104"]]
+
+
+def test_a_judged_score_says_why_b_is_worse() -> None:
+    """Its interval is in a sentence, and outcomes that are worse too are not hidden by it."""
+    a = cases(*[case(number, ms=100 + number) for number in range(30)])
+    b = cases(*[case(number, "failed" if number < 9 else "passed", ms=200) for number in range(30)])
+    document = compare(CASES, a, b, judged=("latency_ms",)).as_document()
+    assert headline(document) == "B is worse, also in latency: 9 of 30 cases broken, nothing fixed"
+    assert sentences(document)[1].startswith(
+        "Mean latency is worse by more than chance: +86 ms (97.5 % interval +"
+    )
+
+
+CHANCE: Final = "by chance, that of one unchanged score in 20 does."
+
+
+@pytest.mark.parametrize(
+    ("broken", "ms", "note"),
+    [
+        (9, 100, "* more than chance, by McNemar's test."),
+        (0, 150, f"* the interval leaves out 0; {CHANCE}"),
+        (
+            9,
+            150,
+            "* more than chance: pass rate by McNemar's test, other scores where the interval leaves out 0; "
+            + CHANCE,
+        ),
+        (0, 100, ""),
+    ],
+)
+def test_a_star_is_explained_where_there_is_one(broken: int, ms: int, note: str) -> None:
+    """The note says which test made it."""
+    a = cases(*[case(number) for number in range(30)])
+    b = cases(*[case(n, "failed" if n < broken else "passed", ms=ms + n % 2 * (ms > 100)) for n in range(30)])
+    assert score_table(compare(CASES, a, b).as_document()).note == note

@@ -18,7 +18,7 @@ from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
 from producer.report.cases.details import FailureDetails
 from producer.report.cases.terminal import SCREEN, summary_text
-from producer.report.comparison.wording import score_rows
+from producer.report.comparison.score_table import score_table
 from producer.rescore import written_checks
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint, encode_case
@@ -277,7 +277,7 @@ def test_prompts_of_one_run_are_compared_case_by_case() -> None:
     assert found["scores"]["score"]["difference"] == pytest.approx(-0.5 / 2)
     assert found["scores"]["check:short"]["b"] == pytest.approx(0.625)
     assert found["broken"][0]["item"] == "c1 · alpha"
-    assert ["check:short", "1.000", "0.625"] in [row[:3] for row in score_rows(found)]
+    assert ["check:short", "1.000", "0.625"] in [row[:3] for row in score_table(found).rows]
 
 
 def test_models_of_one_run_are_compared_prompt_by_prompt() -> None:

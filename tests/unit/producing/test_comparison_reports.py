@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from producer.report.comparison.contents import Contents
+from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.to_markdown import comparison_markdown
 from shared.kinds import QUERIES, TURNS
 from tests.support.comparisons import case_line, comparison
@@ -35,7 +36,7 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
     with comparison(before, after) as contents:
         text = text_of(contents)
         assert [shown.sort for shown in contents.pairs()] == ["broken", "broken", "fixed", "text"]
-    assert text.splitlines()[2] == "**= No significant difference: 2 answers broken, 1 fixed**"
+    assert text.splitlines()[2] == "**= No significant difference: 2 of 5 cases broken, 1 fixed**"
     assert "1 of the 2 broken ended in an error in B: that may be the API and not the change." in text
     assert '| case-1 · m | passed | failed | does not contain "14 days" |' in text
     assert "| case-2 · m | passed | error | no answer within 60 s |" in text
@@ -96,7 +97,7 @@ def test_groups_are_compared_one_by_one() -> None:
         ("n", [8, 8], 0),
     ]
     assert groups["model"][0].p_value < 0.01
-    assert "| m | 8 | 0 | 8 | 8 | 0 | 0.0039 |" in text
+    assert "| m | 8 | 8 | 0 | 8 | 0 | 0.0039 |" in text
 
 
 def test_all_kinds_have_texts() -> None:
@@ -136,3 +137,67 @@ def test_hostile_text_stays_text() -> None:
     assert "</pre>a" not in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_a_and_b_are_named_before_their_scores() -> None:
+    """The table of A and B, with time, size and rate, stands below the verdict and above all scores."""
+    lines = [case_line(number, "yes") for number in range(8)]
+    with comparison(lines, lines) as contents:
+        text = text_of(contents)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    figures = "8 | 100.0 % (67.6-100.0) | 900 ms | $0.0080, $0.001000 per answer |"
+    assert rows[:4] == [
+        "| | run | input | started (UTC) | cases | passed (95 % interval) | 95th percentile | cost |",
+        "| --- | --- | --- | --- | ---: | --- | --- | --- |",
+        f"| A | run-a | bench.yaml | 2026-11-22 17:20 | {figures}",
+        f"| B | run-b | bench.yaml | 2026-11-22 17:20 | {figures}",
+    ]
+    assert rows[4].startswith("| score | A | B |")
+
+
+def test_a_total_is_compared_only_with_one_of_the_same_items() -> None:
+    """Twice as many answers cost twice as much, which is no change; the cost of one is compared then."""
+    before = [case_line(number, "yes") for number in range(4)]
+    slower = [case_line(number, "yes", ms=1800) | {"cost_usd": 0.002} for number in range(8)]
+    with comparison(before, slower) as contents:
+        unequal = side_figures(contents)
+    with comparison(before, slower[:4]) as contents:
+        equal = side_figures(contents)
+    assert [(side.size, side.p95, side.cost) for side in unequal] == [
+        ("4", "900 ms", "$0.0040, $0.001000 per answer"),
+        ("8", "1.8 s", "$0.02, $0.002000 per answer"),
+    ]
+    assert (equal[1].p95, equal[1].cost) == ("1.8 s (+100 %)", "$0.0080, $0.002000 per answer (+100 %)")
+
+
+def test_checks_that_did_not_change_are_folded() -> None:
+    """A bench with a check for each case has no table of a hundred equal rows; a star is explained."""
+    checks = [[{"name": name, "passed": True, "score": score} for name in "xy"] for score in (1.0, 0.25)]
+    before = [case_line(number, "yes", checks=checks[0]) for number in range(8)]
+    after = [case_line(number, "yes", checks=[checks[1][0], checks[0][1]]) for number in range(8)]
+    with comparison(before, after) as contents:
+        text = text_of(contents)
+    assert "| check:x | 1.000 | 0.250 | -0.750 | - | 8 |" in text
+    assert "<summary>1 check with the same mean in both</summary>" in text
+    assert text.index("| check:x") < text.index("<details>") < text.index("| check:y")
+    assert "chance" not in text
+    after = [case_line(number, "no", is_good=False) for number in range(8)]
+    with comparison(before, after) as contents:
+        text = text_of(contents)
+    assert "| pass rate | 100.0 % | 0.0 % | -100.0 pts \\* |" in text
+    assert "\n\\* more than chance, by McNemar's test.\n" in text
+
+
+def test_other_arguments_of_a_tool_call_are_another_answer() -> None:
+    """Calls are shown as they are in results, so that two that differ are not shown as the same."""
+    calls = [
+        [{"type": "function", "function": {"name": "weather", "arguments": f'{{"city": "{city}"}}'}}]
+        for city in ("Paris", "paris")
+    ]
+    before, after = ([case_line(1, "", tool_calls=call)] for call in calls)
+    with comparison(before, after) as contents:
+        [shown] = contents.pairs()
+    assert (shown.before.answer, shown.after.answer) == (
+        'weather({"city": "Paris"})',
+        'weather({"city": "paris"})',
+    )

@@ -1,0 +1,111 @@
+"""Writes what the two sides of a comparison are and had: names, times, sizes, rates, latencies and costs."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from producer.aggregate.comparison_groups import SideFacts
+from producer.report.comparison.contents import Contents, Side
+from producer.report.comparison.score_table import amount_of, comparing_of
+from producer.text import cost, duration, many
+
+LEAST_MS: Final = 10.0
+"""Latency from which a change of it in percent is more than rounding."""
+
+
+class SideFigures(NamedTuple):
+    """One side, as all reports write it."""
+
+    letter: str
+    title: str
+    """The run's id or the file; of two parts of one run, the name of the model or prompt."""
+    origin: str
+    """Its input; of parts also the run's id."""
+    began: str
+    """In UTC, to the minute."""
+    size: str
+    """How many items it has."""
+    rate: str
+    """Share of good items, with its 95 % interval."""
+    p95: str
+    cost: str
+
+
+def side_figures(contents: Contents) -> Sequence[SideFigures]:
+    """Returns the figures of A and of B.
+
+    Changes in percent are only written where both runs have the same items: totals and percentiles of runs
+    of other sizes cannot be compared.
+    """
+    counts, first = contents.document["counts"], contents.facts[0]
+    is_same = not any(counts[f"{key}_{side}"] for key in ("only", "skipped") for side in "ab")
+    return [
+        _figures(contents, letter, side, facts, first if is_same and letter == "b" else None)
+        for letter, side, facts in zip("ab", contents.sides, contents.facts, strict=True)
+    ]
+
+
+def _figures(
+    contents: Contents, letter: str, side: Side, facts: SideFacts, before: SideFacts | None
+) -> SideFigures:
+    """Writes one side; `before` is what its figures may be compared with."""
+    item, rate = comparing_of(contents.document).item, contents.document["pass_rate"][letter]
+    interval = f"{100 * rate['low']:.1f}-{100 * rate['high']:.1f}"
+    return SideFigures(
+        letter=letter.upper(),
+        title=side.title,
+        origin=" ".join(filter(None, (side.run if side.part else "", side.source))),
+        began=_minute(side.began),
+        size=f"{facts.total:,}",
+        rate=f"{100 * rate['value']:.1f} % ({interval})" if rate["n"] else f"no {many(item)}",
+        p95=_p95(facts, before),
+        cost=_cost(facts, before, item),
+    )
+
+
+def latency(ms: float) -> str:
+    """Writes a latency.
+
+    >>> latency(12.3), latency(1234.0)
+    ('12 ms', '1.2 s')
+    """
+    return f"{ms:.0f} ms" if ms < 1000 else duration(ms / 1000)  # noqa: PLR2004 - a second
+
+
+def _p95(facts: SideFacts, before: SideFacts | None) -> str:
+    """Writes the 95th percentile of latencies."""
+    if facts.p95_ms is None:
+        return ""
+    earlier = before.p95_ms if before else None
+    is_shown = earlier is not None and earlier >= LEAST_MS
+    return latency(facts.p95_ms) + _change(earlier if is_shown else None, facts.p95_ms)
+
+
+def _cost(facts: SideFacts, before: SideFacts | None, item: str) -> str:
+    """Writes what a run cost in all, and for each answer whose price is known."""
+    if facts.cost_usd is None or facts.each_usd is None:
+        return ""
+    each = amount_of("cost_usd", facts.each_usd)
+    return f"{cost(facts.cost_usd)}, {each} per {item}{_change(before and before.each_usd, facts.each_usd)}"
+
+
+def _change(before: float | None, after: float) -> str:
+    """Writes how a figure changed; nothing where it did not.
+
+    >>> _change(2.0, 2.5), _change(2.0, 2.0), _change(None, 1.0)
+    (' (+25 %)', '', '')
+    """
+    percent = round(100 * (after - before) / before) if before else 0
+    return f" ({percent:+,} %)" if percent else ""
+
+
+def _minute(iso: str) -> str:
+    """Writes a time.
+
+    >>> _minute("2026-11-22T17:20:00.000Z"), _minute("2026-11-22T18:20:00+01:00"), _minute("?")
+    ('2026-11-22 17:20', '2026-11-22 17:20', '?')
+    """
+    try:
+        return f"{datetime.fromisoformat(iso).astimezone(UTC):%Y-%m-%d %H:%M}"
+    except ValueError:
+        return iso
