@@ -38,6 +38,6 @@ def current(browser: Browser) -> Any:
 
 
 def is_clean(browser: Browser) -> None:
-    """Asserts that nothing was complained of and nothing but files was asked for."""
+    """Asserts that nothing was complained of and nothing but files, and images within them, was asked for."""
     assert browser.complaints() == []
-    assert [url for url in browser.requests() if not url.startswith(("file:", "about:"))] == []
+    assert [url for url in browser.requests() if not url.startswith(("file:", "about:", "data:image/"))] == []
