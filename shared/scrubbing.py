@@ -44,7 +44,7 @@ _WORD: Final = re.compile(r"\S+")
 _SHORTEST: Final = 6
 """A shorter value of a variable is no secret, and would be found in ordinary words."""
 _SHORTEST_PART: Final = 8
-"""Characters of a longer secret that are taken out, where somebody else has cut it: these, or half of it."""
+"""Characters of a longer secret that are taken out, where other code has cut it: these, or half of it."""
 _SECRETS: Final = 256
 """Secrets whose forms a process caches."""
 

@@ -59,7 +59,7 @@ class GuardedChannel(lists.Channel):
             return super()._brpop_read(**options)  # type: ignore[misc] # unknown to the stubs
         except (JSONDecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
             if transport.has_json:
-                raise  # of somebody to whom the message was handed
+                raise  # of code to which the message was handed
             log_rejected(f"it is no JSON: {error}", ",".join(sorted(self.active_queues)))
             return True
 

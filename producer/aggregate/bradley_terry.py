@@ -13,7 +13,7 @@ Wins = Mapping[tuple[str, str], float]
 """How often the first was preferred to the second; a tie is half a win of each."""
 
 SMOOTHING: Final = 0.5
-"""Added to each direction of each pair where somebody never won, or never lost: its strength is infinite."""
+"""Added to each direction of each pair where one never won, or never lost: its strength is infinite."""
 MOST_STEPS: Final = 100
 CLOSE: Final = 1e-10
 LONGEST_STEP: Final = 2.0

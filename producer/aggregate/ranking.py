@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
     second: str
     """Whose answer was shown as B."""
     winner: str | None
-    """`A`, `B`, `tie`, or None: the judge did not answer, or nobody can read it."""
+    """`A`, `B`, `tie`, or None: the judge did not answer, or its reply has no choice."""
 
 
 class Ranked(NamedTuple):
@@ -56,7 +56,7 @@ class Ranking(NamedTuple):
     agrees: Rate
     """In how many pairs both orders gave the same verdict."""
     is_smoothed: bool
-    """Whether half a win was added to each direction of each pair: somebody never won, or never lost."""
+    """Whether half a win was added to each direction of each pair, because one never won, or never lost."""
 
     def as_document(self) -> dict[str, Any]:
         """Returns it as `--json` prints it."""

@@ -244,7 +244,7 @@ def paired_difference(worse: int, better: int, n: int, *, z: float = Z_95) -> tu
 
     D. G. Bonett, R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions
     based on paired data", Journal of Educational and Behavioral Statistics 37 (2012): for few changed pairs
-    it says what McNemar's test says, where a bootstrap promises too much.
+    it agrees with McNemar's test, where a bootstrap gives intervals that are too narrow.
 
     Args:
         worse: pairs that passed before only.

@@ -1,4 +1,4 @@
-"""Counts what runs of turns and queries are going to send; a run that calls nobody imports nothing for it."""
+"""Counts what runs of turns and queries are going to send; a run without calls imports nothing for it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class LazyGroup(ProctorGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names in the order of the table."""
-        del ctx  # the same for everybody
+        del ctx  # the same in every context
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -97,7 +97,7 @@ def wants_color(
 
 
 def _can_redraw(environment: Mapping[str, str]) -> bool:
-    """Returns whether stderr is a terminal that moves its cursor, and somebody watches it."""
+    """Returns whether stderr is a terminal that moves its cursor, outside of CI."""
     return sys.stderr.isatty() and not environment.get("CI") and environment.get("TERM") != "dumb"
 
 

@@ -304,7 +304,7 @@ def _from_folder(config: Path | None, written: str) -> str:
 
 
 def _check_names(cases: Iterable[tuple[Place, CaseEntry]], validators: Validators | None) -> None:
-    """Refuses validators that nobody wrote."""
+    """Refuses validators that the validators file does not have."""
     known, problems = sorted(validator_names(validators.source)) if validators else [], Problems()
     for place, case in cases:
         if case.validator is None:

@@ -55,7 +55,7 @@ _encode: Final = Encoder()
 class TurnLine(NamedTuple):
     """One proved line."""
 
-    index: int  # type: ignore[assignment] # hides tuple.index, which nobody asks of a line
+    index: int  # type: ignore[assignment] # hides tuple.index, which is not used on a line
     """Position among the turns, from 0."""
     line_no: int
     """Physical line in the file, from 1; blank lines count."""

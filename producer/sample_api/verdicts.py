@@ -20,7 +20,7 @@ _WORDS = re.compile(r"[^\W_]+")
 
 
 def verdict(model: str, prompt: str) -> str | None:
-    r"""Answers as a judge; None where nobody asks for a verdict.
+    r"""Answers as a judge; None where the prompt asks for no verdict.
 
     >>> prompt = f'{JUDGE_QUESTION}\n\nExpected: {{"n": 1}}\nActual: {{"n": "1.0"}}\n'
     >>> verdict("judge", prompt), verdict("judge", "Hi")
@@ -38,7 +38,7 @@ def verdict(model: str, prompt: str) -> str | None:
 
 
 def grade(model: str, prompt: str) -> str | None:
-    r"""Grades an output by a criterion, as JSON; None where nobody asks for that.
+    r"""Grades an output by a criterion, as JSON; None where the prompt does not ask for that.
 
     A hasty judge is content with any output.
 

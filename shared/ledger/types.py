@@ -46,7 +46,7 @@ class Opened(NamedTuple):
 class ClaimedItem(NamedTuple):
     """One case or query to work on."""
 
-    index: str  # type: ignore[assignment]  # hides tuple.index, which nobody calls
+    index: str  # type: ignore[assignment]  # hides tuple.index, which is never called
     """Its place in the input."""
     generation: int
     """0 for the load, incremented by each retry; to be returned with the result."""
@@ -65,7 +65,7 @@ class ClaimedBatch(NamedTuple):
     """The run they belong to; in a shared namespace not always the run of the chunk."""
     batch: str
     """Its id in that run."""
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is never called
     """How many turns it contains, including decided ones (see `ClaimedThread.offset`)."""
     payload: bytes
     """`shared.codecs.turn_batches.pack_batch`."""
@@ -119,7 +119,7 @@ class HeldLease(NamedTuple):
 class Row(NamedTuple):
     """A result of a case or a query."""
 
-    index: str  # type: ignore[assignment]  # hides tuple.index, which nobody calls
+    index: str  # type: ignore[assignment]  # hides tuple.index, which is never called
     """Its place in the input."""
     generation: int
     """As claimed."""
@@ -134,7 +134,7 @@ class Row(NamedTuple):
 class Try(NamedTuple):
     """A parked item, to be tried again later."""
 
-    index: str  # type: ignore[assignment]  # hides tuple.index, which nobody calls
+    index: str  # type: ignore[assignment]  # hides tuple.index, which is never called
     """Its place in the input."""
     attempts: int
     """Attempts made so far."""
@@ -149,7 +149,7 @@ class PartCommit(NamedTuple):
 
     offset: int
     """Place in the batch of the first turn."""
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is never called
     """How many turns."""
     value: bytes
     """`shared.codecs.turn_batches.pack_block`."""

@@ -117,7 +117,7 @@ class RabbitQueues:
                     ) from error
 
     def lengths(self) -> dict[Kind, int]:
-        """Counts the messages of each queue that are ready; a queue that nobody has declared is empty.
+        """Counts the messages of each queue that are ready; a queue that was never declared is empty.
 
         Raises:
             BrokerUnreachableError: the broker does not answer, or did not a few seconds ago.

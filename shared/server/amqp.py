@@ -178,7 +178,7 @@ class AmqpTarget:
         )
 
     def probe(self, patience_s: float) -> str:
-        """Connects, trying again while nobody answers; returns product and version.
+        """Connects, trying again while there is no answer; returns product and version.
 
         Raises:
             BrokerUnreachableError: it does not answer in time, or refuses the user or virtual host.

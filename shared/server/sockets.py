@@ -35,7 +35,7 @@ TCP_OPTIONS: Final[Mapping[int, int]] = MappingProxyType(
     {getattr(socket, name): value for name, value in _WANTED.items() if hasattr(socket, name)}
 )
 """Options of TCP sockets, as far as this system has them: probes after 15 s without traffic, dead after
-three unanswered ones (seconds), and data that nobody acknowledges for 8 s (milliseconds) end a connection."""
+three unanswered ones (seconds), and data that is not acknowledged for 8 s (milliseconds) end a connection."""
 
 
 def close_idle(client: Any) -> None:

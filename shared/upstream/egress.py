@@ -6,7 +6,7 @@
     private and loopback addresses      unless PROCTOR_BLOCK_PRIVATE=1
 
 A name is judged by the addresses that it resolves to at that moment, of which only the judged ones are
-called, and each redirect that somebody follows is judged again.
+called, and each redirect that is followed is judged again.
 
 A proxy (PROCTOR_TRUST_ENV=1) resolves names itself, so what is called through one is judged by its name, and
 the proxy by its addresses. Where private addresses are blocked, names are not enough: then only hosts that

@@ -100,7 +100,7 @@ async def resend(request: aiohttp.ClientRequest, handler: Any) -> aiohttp.Client
     except _NOT_SENT:
         if not sending.is_reused or monotonic() - sending.began_s > SOON_S:
             raise
-        await request.close()  # its body is read from the start again when nobody reads it any more
+        await request.close()  # its body is read from the start again when it is not read any more
         _SENDING.set(_Sending(is_fresh=True))
         response = await handler(request)
     finally:

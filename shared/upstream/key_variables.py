@@ -1,7 +1,7 @@
 """Which variable holds the key of a model, and which variables a worker may send at all; reads no store.
 
 api_base with api_key_env      that variable
-api_base without               none: a provider's key is not sent to somebody else's server
+api_base without               none: a provider's key is not sent to another server
 no api_base, with api_key_env  that variable
 no api_base                    the provider's usual variable
 """

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 SCHEMES: Final = ("http", "https")
 _HOSTS: Final = 1024
-"""Places whose proxy a process remembers."""
+"""Places whose proxy a process keeps in memory."""
 
 
 class Proxy(NamedTuple):

@@ -208,7 +208,7 @@ def with_earlier(earlier: CheckResult, row: CheckResult) -> CheckResult:
 
 
 def recorded_reply(payload: CasePayload) -> ModelReply | None:
-    """Makes a reply of a recorded output; None without one. A time that nobody took is 0."""
+    """Makes a reply of a recorded output; None without one. An unknown time is 0."""
     recorded = payload.recorded
     if recorded is None:
         return None

@@ -87,7 +87,7 @@ _OF_CASES: Final = tuple(name for name in CRITERIA if name != "checks")
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
 RUNS: Final = 256
-"""Runs whose settings a process remembers."""
+"""Runs whose settings a process keeps in memory."""
 
 
 T = TypeVar("T")

@@ -63,7 +63,7 @@ class ChecksDeferred(NamedTuple):
 
 
 class Unavailable(NamedTuple):
-    """A question that nobody answers."""
+    """A question without an answer."""
 
     why: str
 
@@ -303,7 +303,7 @@ def _digest(question: Question) -> str:
 
 
 async def _unavailable(at: int, ended: Unavailable, state: _Asking, desk: CheckDesk) -> ChecksAsked:
-    """The rows of a case with a check that nobody answers, which has the votes that came and their cost."""
+    """The rows of a case with an unanswered check, which has the votes that came and their cost."""
     rows = state.rows
     name = rows[at].name
     score, _ = await desk.evaluate(state.checks[at], state.answers)

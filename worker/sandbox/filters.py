@@ -24,7 +24,7 @@ PLAIN_FORK = 0x01000000 | 0x00200000 | SIGCHLD
 """The flags with which the C library calls `clone` for a fork: no thread, no namespace."""
 EVERY_BIT = 0xFFFFFFFF
 X32_CALLS = 0x40000000
-"""System calls of the x32 way of calling begin here on x86-64; nobody needs them."""
+"""System calls of the x32 way of calling begin here on x86-64; nothing needs them."""
 
 
 class Machine(NamedTuple):

@@ -40,7 +40,7 @@ class ForkedChild(NamedTuple):
     zygote: "Zygote"
     """Whose child it is."""
     pid: int
-    """Its process id; valid until `end`, because nobody else collects it."""
+    """Its process id; valid until `end`, because only this object collects it."""
     requests: int
     """Where to write requests."""
     answers: int

@@ -65,7 +65,7 @@ PROBE_PAUSE_MS: Final = 500
 
 
 def draw_park_ms(draw: Callable[[], float] = random) -> int:
-    """Draws how long to park what nobody can tell a time for, so that what waits together is spread.
+    """Draws how long to park what has no known time, so that what waits together is spread.
 
     >>> draw_park_ms(lambda: 0.5)
     1500

@@ -41,7 +41,7 @@ class Sent(NamedTuple, Generic[T_co]):
     health: Health = Health.OK
     """How the endpoint did; a refusal of this one request is `OK`."""
     wait_s: float | None = None
-    """What the upstream asked us to wait: nobody calls it before."""
+    """What the upstream asked us to wait: no call is made before."""
     tokens: int | None = None
     """What the call really used; None: not known, the estimate stands."""
     result: str = OK

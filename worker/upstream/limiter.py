@@ -178,7 +178,7 @@ class Limiter:
             permit: of the call.
             health: what its end says about the endpoint.
             latency_ms: how long it took.
-            wait_s: what the upstream asked us to wait; then nobody sends before.
+            wait_s: what the upstream asked us to wait; then no call is made before.
             tokens: what it really used; None leaves the estimate.
         """
         self._held.pop(permit.name, None)

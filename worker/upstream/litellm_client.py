@@ -189,7 +189,7 @@ def load_library() -> ModuleType:
     """Imports litellm so that it fetches nothing, reports nothing and prints nothing."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own making; nobody here can mend them
+        warnings.simplefilter("ignore")  # of its own making, beyond our control
         litellm: Any = importlib.import_module("litellm")
         litellm.ModelResponse()  # builds its models with pydantic, which warns; else the first call would
     litellm.telemetry = False

@@ -61,7 +61,7 @@ from worker.upstream.telemetry import (
 GRACE_S: Final = 5.0
 """The client's own time limit, whose error says more, ends a call so much before the gate's."""
 ENDPOINTS: Final = 256
-"""Endpoints that a process remembers."""
+"""Endpoints that a process keeps in memory."""
 
 MOST_TOKENS: Final = 1_000_000_000
 """A provider that counts more for one call is wrong: the counters leave it out."""

@@ -33,7 +33,7 @@ def requested_wait_s(headers: Mapping[str, str], *, now_s: float) -> float | Non
     """Returns how long to wait by the headers of a reply, from 0 s to a day; None where they do not say.
 
     Args:
-        headers: of the reply; names in lower case, or a mapping that does not mind.
+        headers: of the reply; names in lower case, or a case-insensitive mapping.
         now_s: seconds since the epoch, for dates.
 
     >>> requested_wait_s({"retry-after-ms": "1500", "retry-after": "9"}, now_s=0)

@@ -152,7 +152,7 @@ def _written(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def _check_name(name: str) -> None:
-    """Refuses a name that nobody can have offered."""
+    """Refuses a name that no tool can have."""
     if len(name) > MOST_NAME_CHARS:
         raise _unreadable(f"the reply calls a tool by a name of more than {MOST_NAME_CHARS} characters")
 

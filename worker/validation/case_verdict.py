@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from worker.validation.scoring import CheckResult
 
 FREEFORM: Final = "freeform"
-"""Decided by nobody: the case only shows outputs."""
+"""Not decided: the case only shows outputs."""
 CHECKS: Final = "checks"
 """Decided by the checks of the case."""
 NO_CHECK: Final = "no_check"
-"""Decided by nobody: the case only has a reference to be measured against."""
+"""Not decided: the case only has a reference to be measured against."""
 
 
 class StageOutcome(StrEnum):
@@ -94,7 +94,7 @@ class JudgeReply:
 
 
 class Judge(Protocol):
-    """Asks a second model; raises whatever it likes when there is no reply."""
+    """Asks a second model; raises any exception when there is no reply."""
 
     def __call__(self, expected: Any, actual: Any, /) -> str | JudgeReply:
         """Returns the reply to `worker.validation.judge.judge_prompt(expected, actual)`."""

@@ -57,7 +57,7 @@ def _place(found: Any, text: str) -> tuple[list[int] | None, str | None]:
 
 
 def call_validator(name: str, text: str, sandbox: Sandbox | None) -> Finding:
-    """Calls a validator, in the sandbox only: it is code that somebody sent.
+    """Calls a validator, in the sandbox only: it is code from outside.
 
     Raises:
         CheckUnusableError: the sandbox says that it cannot be called for any output.

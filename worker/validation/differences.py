@@ -155,7 +155,7 @@ class Differences:
 
     @property
     def unexpected(self) -> tuple[Difference, ...]:
-        """Values that nobody expects."""
+        """Values that are not expected."""
         return self._of("unexpected")
 
     @property

@@ -27,7 +27,7 @@ class Chosen(NamedTuple):
     """What a judge's reply says."""
 
     winner: Choice | None
-    """None: nobody can read it."""
+    """None: it cannot be read."""
     reason: str
     """In the judge's words."""
 

@@ -189,7 +189,7 @@ def _words(vote: Vote) -> str:
 
 
 def _tokens(usages: Sequence[Mapping[str, int | None] | None]) -> dict[str, int] | None:
-    """Adds up tokens; None where nobody counted any.
+    """Adds up tokens; None where none were counted.
 
     >>> _tokens([{"prompt_tokens": 3, "completion_tokens": None}, {"prompt_tokens": 2}, None])
     {'prompt_tokens': 5, 'completion_tokens': 0}

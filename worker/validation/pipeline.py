@@ -109,7 +109,7 @@ def validate(
 
 
 def _judged(case: Case, result: ValidationResult, judge: Judge | None) -> ValidationResult:
-    """Stage 4, if there is anybody to ask."""
+    """Stage 4, if there is a judge."""
     if judge is None or not result.awaits_judge:
         return result
     try:

@@ -88,7 +88,7 @@ class Message(NamedTuple):
 
 
 def letter_of(case: OpenedCase, *, is_freeform: bool = False) -> str:
-    """Returns the letter of an answer; one that nobody checked has no outcome."""
+    """Returns the letter of an answer; one that was not checked has no outcome."""
     letter = LETTERS.get(case.row.outcome, "n")
     return "n" if is_freeform and letter != "e" else letter
 

@@ -118,7 +118,7 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
 
 
 def _counted(found: Mapping[str, Any], metric: Metric) -> Metric:
-    """Leaves the verdicts out, of outputs that nobody checked."""
+    """Leaves out the verdicts, because the outputs were not checked."""
     outputs = plural(found["passed"] + found["failed"], "output")
     facts = [fact for fact in metric.facts if fact.tone != "f"]
     return metric._replace(value=outputs, at=None, captions=("", ""), facts=facts)
@@ -236,7 +236,7 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
 
 
 def _tone(document: Mapping[str, Any], *, is_freeform: bool) -> str:
-    """Colours the verdict; there is none while a run goes on, nor of outputs that nobody checked."""
+    """Colours the verdict; there is none while a run goes on, nor of outputs that were not checked."""
     if document["state"] not in FINAL_STATES or (is_freeform and not document["exit"]):
         return ""
     return "f" if document["exit"] else "p"
@@ -260,7 +260,7 @@ def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> 
     """Returns by how much a gate was missed, who leads, and whether chance explains the lead."""
     sentences = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
     models = by_pass_rate(document)
-    if len(models) < 2:  # noqa: PLR2004 - nobody leads alone
+    if len(models) < 2:  # noqa: PLR2004 - a single model has no lead
         return sentences
     best, second = models[:2]
     names = [cut_middle(each["model"], NAME_CHARS) for each in (best, second)]

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
 
 LEAST_SHARED: Final = 1 / 3
-"""Texts that share less of their words are shown without marks: a salad of marks helps nobody."""
+"""Texts that share less of their words are shown without marks: very many marks cannot be read."""
 MOST_STEPS: Final = 5_000_000
 """Pairs of equal words that may be looked at for two texts, about half a second."""
 
