@@ -51,7 +51,7 @@ class PromptConsumer(Consumer):
         default_steps = tuple(step for step in _Blueprint.default_steps if step != DELAYED_DELIVERY)
 
     _refused_s = -REFUSED_AGAIN_S
-    """When the broker last refused a command, on the monotonic clock."""
+    """Time when the broker last refused a command, on the monotonic clock."""
 
     def ensure_connected(self, conn: Connection) -> Connection:
         """Waits until the broker answers; only the time limit of the ledger ends the process."""

@@ -40,7 +40,7 @@ class Lease:
     wake: Wake | None = None
     """The wake-up that it was opened for."""
     asked_s: float = field(default_factory=monotonic)
-    """When the last call that confirmed the lease was sent, on the monotonic clock."""
+    """Time when the last call that confirmed the lease was sent, on the monotonic clock."""
 
     @property
     def items(self) -> int:

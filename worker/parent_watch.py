@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 PR_SET_PDEATHSIG: Final = 1
-"""From <sys/prctl.h>."""
+"""Option of `prctl`, from <sys/prctl.h>."""
 
 
 def die_with_parent() -> None:

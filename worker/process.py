@@ -82,7 +82,7 @@ class WorkerProcess:
         self._is_closed = False
         self._free = {kind: threading.Semaphore(number) for kind, number in slots.items()}
         self._last_wake_s = dict.fromkeys(slots, monotonic())
-        """When a wake-up of the kind last came or was searched for, on the monotonic clock."""
+        """Time when a wake-up of the kind last came or was searched for, on the monotonic clock."""
         # The one kind of queue that a signal handler may put into, also while it interrupts another `put`.
         self._stop_requests: SimpleQueue[_StopRequest] = SimpleQueue()
 

@@ -57,7 +57,7 @@ class SupervisedWorker:
     process: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
     start_at: float = 0.0
-    """When it is due to be started; times are those of the monotonic clock."""
+    """Time when it is due to be started; times are those of the monotonic clock."""
     failures: int = 0
     """How often in a row it ended before it was stable."""
     is_finished: bool = False

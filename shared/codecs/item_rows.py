@@ -48,15 +48,15 @@ class ItemRow(NamedTuple):
     line: bytes
     """The stored JSON; of a poisoned item, and of one without a result, its input."""
     started_ms: int = 0
-    """When its first attempt began, epoch milliseconds; 0 without a result."""
+    """Start of its first attempt, epoch milliseconds; 0 without a result."""
     finished_ms: int = 0
-    """When it was judged; 0 without a result."""
+    """End of its evaluation, epoch milliseconds; 0 without a result."""
     attempts: int = 0
     """How often it was sent."""
     latency_ms: int | None = None
     """How long the answer took; None without one."""
     cost_usd: float | None = None
-    """What it cost; None when that is not known."""
+    """Cost of the answer and its judges; None when that is not known."""
     payload: bytes = b""
     """The item's input, if requested."""
 

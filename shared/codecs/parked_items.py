@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 MOST_DIGITS: Final = 15
-"""Of a number in a text of an earlier version: Python reads no number of 5,000 digits."""
+"""Digits that are read of a number in an earlier version's text: Python reads no number of 5,000 digits."""
 _JUDGE: Final = "judge "
 """Prefix of texts about judges; then attempts and history of each, separated by `|`."""
 _RATE_LIMITED: Final = ("Rate limited (429)", "api_rate_limited")
-"""What was stored of a query that the API had rejected, and its error code."""
+"""Stored text of a query that the API had rejected, and its error code."""
 
 
 class WaitReason(StrEnum):
@@ -68,9 +68,9 @@ class ParkedState(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: WaitReason
     """The reason; always stored, so that JSON sent by an API is not mistaken for a state."""
     history: History = History()
-    """Of the model under test, or of the API."""
+    """History of the calls to the model under test, or to the API."""
     judges: tuple[History, ...] = ()
-    """Of each judge in the order of the panel, of stage 4 or of a check; empty unless it waits for them."""
+    """Histories of judges (stage 4 or a check), in the order of the panel; empty unless it waits for them."""
     check: str = ""
     """Which paid check the judges are of, as a short digest; empty: those of stage 4."""
     text: str = ""

@@ -40,9 +40,9 @@ class Block:
     offset: int
     """Position in the batch of the first turn; above 0 only when a batch was committed in parts."""
     started_ms: int
-    """When the worker began, epoch milliseconds."""
+    """Time when the worker began, epoch milliseconds."""
     finished_ms: int
-    """When the worker had decided, epoch milliseconds."""
+    """Time when the worker had decided, epoch milliseconds."""
     indexes: Sequence[int]
     """Position of each turn in the input, from 0."""
     codes: Sequence[str]

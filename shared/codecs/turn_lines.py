@@ -50,7 +50,7 @@ class MementoParts(Protocol):
 
     @property
     def thread_id(self) -> str:
-        """Whose it is."""
+        """Id of its thread."""
 
     @property
     def created_ts(self) -> str:
@@ -58,11 +58,11 @@ class MementoParts(Protocol):
 
     @property
     def updated_at(self) -> str:
-        """When it changed last."""
+        """Time of its last change."""
 
     @property
     def version(self) -> str:
-        """Of its form."""
+        """Version of its form."""
 
     @property
     def shape(self) -> object:

@@ -14,9 +14,9 @@ import msgspec
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
 
 SNAPSHOT_KEY: Final = "cases"
-"""Where it stands in a run's snapshot."""
+"""Key of these settings in a run's snapshot."""
 GIT_KEY: Final = "git"
-"""Where a run's snapshot has `commit_hash` and `branch` of the configuration, or null."""
+"""Key in a run's snapshot of `commit_hash` and `branch` of the configuration, or null."""
 DEFAULT_CONCURRENCY: Final = 5
 """Calls that may be under way at a time where the configuration says nothing."""
 DEFAULT_TEMPERATURE: Final = 0.1
@@ -42,7 +42,7 @@ class Validators:
     source: str
     """Its text."""
     sha256: str
-    """Of the text in UTF-8, as hexadecimal digits."""
+    """SHA-256 of the text in UTF-8, as hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,9 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     output: str
     """The answer of the model."""
     latency_seconds: float | None = None
-    """From sending to the last byte."""
+    """Time from sending to the last byte."""
     cost_usd: float | None = None
-    """What it cost."""
+    """Cost of the call."""
     prompt_tokens: int | None = None
     """As the provider counted them."""
     completion_tokens: int | None = None

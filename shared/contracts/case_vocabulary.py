@@ -75,7 +75,7 @@ class Stage(StrEnum):
 
 
 class StageRow(NamedTuple):
-    """What is fixed of a stage."""
+    """The fixed facts about a stage."""
 
     number: str
     """What the document calls it."""
@@ -172,7 +172,7 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
 
 
 def _why_not(value: Any) -> str | None:
-    """What is wrong with one value, its inner ones aside."""
+    """Describes what is wrong with one value, its inner ones aside; None when nothing is."""
     if isinstance(value, float) and not isfinite(value):
         return f"{value} is no JSON number"
     if isinstance(value, str):
@@ -183,7 +183,7 @@ def _why_not(value: Any) -> str | None:
 
 
 def _why_no_key(key: Any) -> str | None:
-    """What is wrong with one key of an object."""
+    """Describes what is wrong with one key of an object; None when nothing is."""
     if not isinstance(key, str):
         return f"key {key!r} is not text"
     return _HALF if not key.isascii() and _SURROGATE.search(key) else None

@@ -26,7 +26,7 @@ class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     check: str
     """Its row in the table of checks, such as `contains`."""
     argument: Any = None
-    """What it compares with; None for a bare word."""
+    """Value that the output is compared with; None for a bare word."""
     name: str = ""
     """What people call it; empty: `label` makes one."""
     at_least: float | None = None

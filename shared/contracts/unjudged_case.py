@@ -5,7 +5,7 @@ from typing import Any, Final
 from shared.contracts.case_run import CasePayload
 
 REASONING_CHARS: Final = 20_000
-"""Of a model's reasoning, what a result keeps; it is read by people and never judged."""
+"""Characters that a result keeps of a model's reasoning; it is read by people and never judged."""
 NO_VERDICT: Final[dict[str, Any]] = {
     "status": None,
     "passed": False,

@@ -69,7 +69,7 @@ class Outage:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.since_s = 0.0
-        """When it began, by the monotonic clock; 0 while the server answers."""
+        """Start of the outage, by the monotonic clock; 0 while the server is available."""
 
     def begin(self, error: Exception) -> None:
         """Records a call without an answer."""
@@ -95,7 +95,7 @@ class Refusals:
         self._logged_s = -REFUSED_AGAIN_S
         self._by = ""
         self.since_s = 0.0
-        """When it began, by the monotonic clock; 0 while the server takes writes."""
+        """Start of the refusals, by the monotonic clock; 0 while the server takes writes."""
 
     def begin(self, error: Exception) -> None:
         """Records a refusal."""

@@ -34,7 +34,7 @@ DEFINITION: Final = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
 
 
 class Library(NamedTuple):
-    """Where scripts and their dependencies are found."""
+    """The places of scripts and their dependencies."""
 
     folders: tuple[Path, ...]
     """The first holds the scripts; functions are in `lib` of any of them, the first one wins."""

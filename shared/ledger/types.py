@@ -139,7 +139,7 @@ class Try(NamedTuple):
     attempts: int
     """Attempts made so far."""
     not_before_ms: int
-    """When it is due, epoch milliseconds of the caller's own clock."""
+    """Time when it is due, epoch milliseconds of the caller's own clock."""
     parked_state: str
     """Why it waits, see `shared.codecs.parked_items`."""
 
@@ -193,7 +193,7 @@ class DeadItem(NamedTuple):
     generation: int
     """Generation of the item."""
     at_ms: int
-    """When it ended, epoch milliseconds of Redis."""
+    """Time when the item ended, epoch milliseconds of Redis."""
     attempts: int
     """Attempts made, or expired leases."""
     code: str

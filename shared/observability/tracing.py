@@ -22,7 +22,7 @@ from typing import Final, Literal, Protocol, Self
 from shared.names import DISTRIBUTION
 
 SNAPSHOT_KEY: Final = "traceparent"
-"""Where the context of a run's trace stands in its snapshot (W3C Trace Context)."""
+"""Key in a run's snapshot of the context of its trace (W3C Trace Context)."""
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 """Variables that name the collector; without one of them tracing is off."""
 PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

@@ -44,11 +44,11 @@ class RunInfo:
     namespace: str
     """The namespace of its threads: the run itself, or a name that runs share."""
     created_ms: int
-    """When its loading began, epoch milliseconds."""
+    """Time when its loading began, epoch milliseconds."""
     sealed_ms: int | None
-    """When it was completely loaded and work could begin."""
+    """Time when it was completely loaded and work could begin."""
     finished_ms: int | None
-    """When its state became final."""
+    """Time when its state became final."""
     total: int
     """Its items; 0 while it loads."""
     done: int

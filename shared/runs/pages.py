@@ -33,9 +33,9 @@ class TurnRow(NamedTuple):
     line: bytes
     """The result as JSON; for a poisoned turn its input line, a newline and the thread's state."""
     started_ms: int
-    """When the worker began with the turn's block, epoch milliseconds; 0 without a result."""
+    """Time when the worker began with the turn's block, epoch milliseconds; 0 without a result."""
     finished_ms: int
-    """When the block was decided; 0 without a result."""
+    """Time when the block was decided; 0 without a result."""
     attempts: int
     """Results it has had so far, this one included: above 1 after `retry`."""
     payload: bytes = b""

@@ -34,7 +34,7 @@ LONG_MS: Final = 500
 MAX_TEXT_CHARS: Final = 100
 """Characters of a text stored by an earlier version, which may come from an API."""
 NO_LAYOUTS: Final[Mapping[bytes, bytes]] = {}
-"""Of workers of which only the capacity matters."""
+"""Layouts of workers of which only the capacity matters."""
 _MINUTE_MS: Final = 60_000
 
 _REASON_OF_STATE: Final[Mapping[str, str]] = {
@@ -90,7 +90,7 @@ class WaitContext(NamedTuple):
     waiting: int
     """Its chunks that were not published yet."""
     due_ms: int
-    """When its first delayed chunk is due, epoch milliseconds; 0 when none is delayed."""
+    """Time when its first delayed chunk is due, epoch milliseconds; 0 when none is delayed."""
     others: int
     """Other runs of its kind with waiting chunks."""
     unrenewed: int = 0

@@ -45,7 +45,7 @@ class Check(NamedTuple):
     status: Status
     """`ok`, `warn` or `fail`."""
     detail: str
-    """What was found."""
+    """Finding of the check."""
     fix: str = ""
     """What to do; empty when there is nothing to do."""
 

@@ -20,7 +20,7 @@ from shared.upstream.egress import EgressError, EgressPolicy, address_of
 from shared.upstream.proxies import Proxy
 
 SOON_S: Final = 1.0
-"""From sending to the end of the connection."""
+"""Seconds from sending to the end of a reused connection within which the request is sent again."""
 _NOT_SENT: Final = (
     aiohttp.ServerDisconnectedError,
     aiohttp.ClientOSError,

@@ -25,7 +25,7 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 PLACE: Final = "@"
 """Stands before the place in the name of a scope."""
 ACCOUNT_CHARS: Final = 8
-"""Of the digest that stands for an API key in names of scopes; the key itself is nowhere."""
+"""Characters of the digest that stands for an API key in names of scopes; the key itself is nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class ScopeState:
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """Name of the scope, for people."""
         return label_of(self.key, self.place)
 
 

@@ -44,7 +44,7 @@ class Rolled(NamedTuple):
     """The rollup of a series of intensities."""
 
     phase: AffectPhase
-    """Where the emotion is heading."""
+    """Direction in which the emotion is heading."""
     intensity_bucket: IntensityBucket
     """How strong the latest one is."""
 

@@ -49,19 +49,19 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
     thread_id: str
     """The thread it belongs to."""
     created_ts: str
-    """When the thread's first memento was made."""
+    """Time when the thread's first memento was made."""
     updated_at: str
-    """When a turn changed it last."""
+    """Time when a turn changed it last."""
     shape: Shape
     """The five summary fields."""
     affect: Affect
     """The emotional state."""
     point_times_ms: tuple[int, ...]
-    """When each affect point was measured, epoch milliseconds."""
+    """Time of each affect point, epoch milliseconds."""
 
     @property
     def version(self) -> str:
-        """Of the form in which it is answered."""
+        """Version of the form in which the memento is answered."""
         return STORED_VERSION
 
     @property

@@ -37,7 +37,7 @@ class RunPolicy:
     run: str
     """The run's id."""
     submitted_ms: int
-    """When it was submitted, epoch milliseconds; used as the time of turns without `ts`."""
+    """Time of the submit, epoch milliseconds; used as the time of turns without `ts`."""
     summary_policy: str = SummaryPolicy.GUARDRAIL
     """What keeps a proposed summary out: `guardrail` or `breakpoints`."""
     live: str = ""
@@ -123,7 +123,7 @@ class TurnResult(msgspec.Struct, frozen=True, gc=False):
     summary_updated: bool
     """Whether a proposed summary was applied, even an equal one."""
     source: str
-    """Where the baseline memento came from."""
+    """Source of the baseline memento."""
     previous: Latest
     """The baseline itself."""
     latest: Latest

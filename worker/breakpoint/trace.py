@@ -34,7 +34,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     cached: bool = False
     """Whether the answer came from the cache: the figures are those of the original call."""
     latency_ms: int = 0
-    """From sending to the last byte."""
+    """Time from sending to the last byte."""
     cost_usd: float | None = None
     """Cost by the provider's prices."""
     prompt_tokens: int | None = None

@@ -33,14 +33,14 @@ class JudgeVotes(NamedTuple):
     votes: list[Vote]
     """In the order of the panel."""
     replies: list[ModelReply]
-    """Of those that could be asked."""
+    """Replies of the judges that could be asked."""
 
 
 class JudgesDeferred(NamedTuple):
     """At least one judge cannot be asked soon."""
 
     due_ms: int
-    """When all of them can be."""
+    """Time when all judges can be asked, epoch milliseconds."""
     state: ParkedState
     """Why the last of them waits, and what each has been through."""
 

@@ -24,11 +24,11 @@ class CallDetails(NamedTuple):
     usage: dict[str, int | None] | None = None
     """Tokens, as the provider counts them."""
     first_token_ms: int | None = None
-    """From sending to the first piece of text, of a streamed answer."""
+    """Time from sending to the first piece of text, of a streamed answer."""
     reasoning: str = ""
     """What the model thought before it answered."""
     tool_calls: Sequence[Mapping[str, Any]] = ()
-    """What it called."""
+    """Tools that the model called."""
     refusal: str = ""
     """Why it did not answer."""
     finish_reason: str = ""
@@ -48,7 +48,7 @@ class CallDetails(NamedTuple):
 
 
 NO_DETAILS: Final = CallDetails()
-"""Of a case without a call."""
+"""Details of a case without a call."""
 
 
 def usage_of(reply: ModelReply) -> dict[str, int | None] | None:

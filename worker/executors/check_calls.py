@@ -48,7 +48,7 @@ class ChecksAsked(NamedTuple):
     rows: list[CheckResult]
     """In the order of the case."""
     replies: list[Reply]
-    """What came for them."""
+    """Replies that came for them."""
     unavailable: str = ""
     """Which check could not be asked, and why; empty when all could."""
 
@@ -57,7 +57,7 @@ class ChecksDeferred(NamedTuple):
     """A model cannot be asked soon."""
 
     due_ms: int
-    """When it can be."""
+    """Time when it can be, epoch milliseconds."""
     state: ParkedState
     """Why it waits, and what each of its calls has been through."""
 
@@ -85,20 +85,20 @@ class CheckDesk:
 
 @dataclass(slots=True)
 class _Asking:
-    """What is known so far."""
+    """The checks of one case while they are asked, with what is known so far."""
 
     checks: Sequence[Check]
     rows: list[CheckResult]
     prices: list[float | None]
-    """By position of the check: what asking it may cost; None where that is not known."""
+    """Cost of asking each check, by its position; None where that is not known."""
     questions: dict[int, Sequence[Question]] = field(default_factory=dict)
-    """By position of the check: what has to be asked, the cheapest first."""
+    """Questions to ask, by the position of their check, the cheapest first."""
     answers: dict[bytes, Score] = field(default_factory=dict)
     replies: list[Reply] = field(default_factory=list)
     costs: dict[int, list[float | None]] = field(default_factory=dict)
-    """By position of the check."""
+    """Cost of each reply, by the position of its check."""
     votes: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """By question, as rows name it, and by judge: what was recorded for an earlier result."""
+    """Votes of an earlier result, by question, as rows name it, and by judge."""
 
 
 async def ask_checks(

@@ -31,7 +31,7 @@ REMEMBERED: Final = 1_000
 RUNS: Final = 256
 """Runs whose trace contexts a process caches."""
 PREFIX: Final = "proctor."
-"""Of our own attributes of spans."""
+"""Prefix of our own attributes of spans."""
 
 logger = logging.getLogger(__name__)
 

@@ -58,7 +58,7 @@ class ParkedItem(NamedTuple):
     attempts: int
     """Attempts made so far."""
     wait_s: float
-    """From now."""
+    """Seconds to wait, from now."""
     state: ParkedState
     """Why it waits."""
 
@@ -67,7 +67,7 @@ class EngineFailure(NamedTuple):
     """The engine raised while it worked on an item."""
 
     error: Exception
-    """What it raised."""
+    """The exception that the engine raised."""
 
 
 class Released:
@@ -81,7 +81,7 @@ class PoolItem:
 
     def __init__(self) -> None:
         self.started_ms = 0
-        """When its task began, epoch milliseconds."""
+        """Time when its task began, epoch milliseconds."""
         self._calls = 0
         self.task: asyncio.Task[None] | None = None
 
@@ -248,11 +248,11 @@ class ItemResult(NamedTuple):
     latency_ms: int | None = None
     """How long the answer took."""
     cost_usd: float | None = None
-    """What it cost, as far as known."""
+    """Cost of the result, as far as known."""
     paid_usd: float = 0.0
     """What of that was paid by now, and not for an earlier result; progress counts it."""
     flags: str = ""
-    """Of its code."""
+    """Flags of the result's code, see `shared.codecs.item_rows`."""
     ends_run: str = ""
     """How the run is to end after this result: `aborted` or `incomplete`; empty when it goes on."""
     code: str = ""
@@ -284,7 +284,7 @@ class Engine(Protocol):
 
 @dataclass(slots=True)
 class _CommitBatch:
-    """What is committed in one call."""
+    """The rows, tries and counters of one commit."""
 
     rows: list[Row] = field(default_factory=list)
     tries: list[Try] = field(default_factory=list)

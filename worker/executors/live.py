@@ -139,7 +139,7 @@ class DecidedThread(NamedTuple):
     outcome: ThreadOutcome
     """Its blocks are those of the first batches."""
     started_ms: int
-    """When the work on it began, epoch milliseconds."""
+    """Time when the work on it began, epoch milliseconds."""
 
 
 class CommitInBatches(Protocol):

@@ -248,7 +248,7 @@ class CommitBatch:
     threads: list[ThreadCommit] = field(default_factory=list)
     tally: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     tallies: list[list[Mapping[str, int]]] = field(default_factory=list)
-    """Of each thread."""
+    """Counters of each thread."""
     turns: int = 0
     size_bytes: int = 0
 

@@ -25,7 +25,7 @@ from worker.queries.fields import DOCUMENT_FIELDS, FieldMap, in_document_form
 ERROR_BODY_CHARS: Final = 200
 """How much of a body becomes the error text."""
 _QUOTED_BYTES: Final = 16_384
-"""Of a body that becomes part of an error: secrets are found in it before it is cut."""
+"""Bytes of a body that become part of an error: secrets are found in it before it is cut."""
 MAX_REPLY_BYTES: Final = 1 << 20
 """A larger body is no answer; the client stops reading one byte after it."""
 MAX_DEPTH: Final = 256

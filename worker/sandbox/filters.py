@@ -19,7 +19,7 @@ LOAD, JUMP_IF, JUMP_FROM, JUMP_BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 KILL, DENY, ALLOW = 0x80000000, 0x00050000 | 1, 0x7FFF0000
 """Actions of a filter: end the process; the call fails as not permitted; the call is made."""
 AT_CALL, AT_MACHINE, AT_FIRST_ARGUMENT, AT_THIRD_ARGUMENT = 0, 4, 16, 32
-"""Where a filter finds what it looks at; of arguments the lower half, which is all that these calls read."""
+"""Offsets of what a filter reads; of arguments the lower half, which is all that these calls read."""
 PLAIN_FORK = 0x01000000 | 0x00200000 | SIGCHLD
 """The flags with which the C library calls `clone` for a fork: no thread, no namespace."""
 EVERY_BIT = 0xFFFFFFFF
@@ -43,9 +43,9 @@ class Machine(NamedTuple):
     template: tuple[int, ...]
     """Calls that a template makes besides: pipes, waiting for a case, tightening its own lock."""
     clone: int
-    """Of a template, allowed for a plain fork."""
+    """The call `clone`, which a template may make for a plain fork."""
     limits: int
-    """Of a template, allowed for its own limits (`prlimit64`)."""
+    """The call `prlimit64`, which a template may make for its own limits."""
 
     @property
     def checked(self) -> "tuple[Checked, ...]":
@@ -62,7 +62,7 @@ class Checked(NamedTuple):
     number: int
     """The call's."""
     place: int
-    """Where its argument is found."""
+    """Offset of its argument in what a filter reads."""
     forbidden: int
     """Bits that the argument may not have."""
 

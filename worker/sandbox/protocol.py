@@ -3,19 +3,19 @@
 import struct
 
 ORDER = struct.Struct("<ci")
-"""Of a message between the worker and the zygote: the order, and a number."""
+"""A message between the worker and the zygote: the order, and a number."""
 SEARCHER, TEMPLATE, END, DROP = b"S", b"T", b"K", b"D"
 """Orders: fork a child for patterns or for a validators file, locked or not; end a child and return its
 wait status; end a child without an answer."""
 
 ASK = struct.Struct("<I8scI")
-"""Of a request to a child: bytes after the count, its random word, its kind, bytes of its first text."""
+"""Head of a request to a child: bytes after the count, its random word, its kind, bytes of its first text."""
 LOAD, CALL, CHECK, SEARCH = b"L", b"C", b"K", b"S"
 """Requests: compile a validators file and run it once from its top; call a validator with a text; call a
 function with a text and a context (the second text holds both, see `joined`); search a pattern in a text."""
 
 HEAD = struct.Struct("<I8sc")
-"""Of an answer: bytes after the count, the request's word, what kind of answer it is."""
+"""Head of an answer: bytes after the count, the request's word, what kind of answer it is."""
 COUNT_BYTES = 4
 """Bytes of the count that a request and an answer begin with."""
 DONE, MATCH, NO_MATCH = b"D", b"m", b"n"

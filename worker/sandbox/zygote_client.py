@@ -38,13 +38,13 @@ class ForkedChild(NamedTuple):
     """A child as it was forked."""
 
     zygote: "Zygote"
-    """Whose child it is."""
+    """The zygote that forked it."""
     pid: int
     """Its process id; valid until `end`, because only this object collects it."""
     requests: int
-    """Where to write requests."""
+    """Descriptor that requests are written to."""
     answers: int
-    """Where to read answers."""
+    """Descriptor that answers are read from."""
 
 
 class Zygote:

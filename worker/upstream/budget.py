@@ -42,7 +42,7 @@ class Reservation(NamedTuple):
     """Money that a call may spend."""
 
     run: str
-    """Whose budget."""
+    """The run whose budget is reserved."""
     call: str
     """Unique."""
     model: str

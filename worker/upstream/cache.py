@@ -54,7 +54,7 @@ class Lead(NamedTuple):
     """The right to ask for an answer alone."""
 
     digest: str
-    """Of the request."""
+    """Digest of the request."""
     token: str
     """Unique."""
 

@@ -22,7 +22,7 @@ PREFIXES: Final = (
 )
 """These name the protocol, and are no part of the name that the server uses for the model."""
 BYTES_A_TOKEN: Final = 3
-"""Of UTF-8: English has four and more, code and other languages about three."""
+"""Bytes of UTF-8 per token: English has four and more, code and other languages about three."""
 MESSAGE_TOKENS: Final = 8
 """What a message costs beside its text."""
 ANSWER_TOKENS: Final = 1_024
@@ -34,7 +34,7 @@ IMAGE_TOKENS: Final = 1_024
 
 
 class Destination(Protocol):
-    """Where a call goes, and with which credentials: what all requests have in common."""
+    """The endpoint and the credentials of a call, which all requests have in common."""
 
     @property
     def model(self) -> str:
@@ -109,15 +109,15 @@ class ModelReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     text: str
     """The answer of the model."""
     latency_ms: int
-    """From sending to the last byte."""
+    """Time from sending to the last byte."""
     first_token_ms: int | None = None
-    """From sending to the first piece of text, of a streamed answer."""
+    """Time from sending to the first piece of text, of a streamed answer."""
     prompt_tokens: int | None = None
     """As the provider counts them."""
     completion_tokens: int | None = None
     """As the provider counts them."""
     cost_usd: float | None = None
-    """What it cost."""
+    """Cost of the call."""
     finish_reason: str = ""
     """Why it ended, in the provider's word; empty when it does not say."""
     is_cached: bool = False
@@ -167,15 +167,15 @@ class TokenEstimate(NamedTuple):
     """Tokens of a call, as estimated."""
 
     prompt: int
-    """Of the question."""
+    """Tokens of the question."""
     answer: int
-    """Of the answer, at most."""
+    """Tokens of the answer, at most."""
     is_guess: bool
     """Whether the answer is not bounded by the request."""
 
     @property
     def tokens(self) -> int:
-        """Of both."""
+        """Tokens of question and answer."""
         return self.prompt + self.answer
 
 

@@ -21,7 +21,7 @@ from worker.upstream.tool_calls import ToolCallAssembler, read_tool_calls
 MAX_REPLY_BYTES: Final = 5_000_000
 """A larger reply is not read to its end."""
 MAX_SHOWN_BYTES: Final = 4_000
-"""Of a reply that is no answer, what may become part of the error."""
+"""Bytes of a reply that is no answer, which may become part of the error."""
 NOT_JSON: Final = "the reply is not JSON"
 MOST_TOKENS: Final = 1_000_000_000
 _END: Final = b"[DONE]"

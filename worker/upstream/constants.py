@@ -32,7 +32,7 @@ PAUSE_CAP_MS: Final = 600_000
 """Longest pause of a scope that an upstream can ask for."""
 
 BACK_OFF: Final = 0.7
-"""What is left of the adaptive number of calls at a time when an upstream is overloaded."""
+"""Share of the adaptive number of calls at a time that is left when an upstream is overloaded."""
 OVERLOAD: Final = 0.2
 """Share of calls in a round trip that must be turned away or time out before it counts as overload."""
 ROUND_MS: Final = 50
@@ -42,7 +42,7 @@ FEW: Final = 10
 SPARSE_MS: Final = 1_000
 """... and fewer only when no more came in this time."""
 ADAPTIVE_CAP: Final = 1_000
-"""From here on the adaptive number of calls at a time bounds nothing."""
+"""Adaptive number of calls at a time from which on it bounds nothing."""
 SMOOTHING: Final = 0.125
 """Weight of a new latency in the usual one."""
 

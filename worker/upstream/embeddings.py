@@ -49,11 +49,11 @@ class EmbeddingReply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     packed: list[bytes]
     """A vector for each text, in their order, as 32-bit floats."""
     latency_ms: int
-    """From sending to the last byte."""
+    """Time from sending to the last byte."""
     prompt_tokens: int | None = None
     """As the provider counts them."""
     cost_usd: float | None = None
-    """What it cost."""
+    """Cost of the call."""
     is_cached: bool = False
     """Whether it was answered before, to an equal request; figures are those of that answer."""
 

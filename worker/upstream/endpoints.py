@@ -18,7 +18,7 @@ class Endpoint:
     """A place that calls go to."""
 
     scopes: tuple[Scope, ...]
-    """Whose limits hold; the first is its own: pause, breaker and adaptive number of calls are kept there."""
+    """Scopes whose limits hold; the first is its own, with pause, breaker and adaptive number of calls."""
     has_breaker: bool = True
     """Whether calls are held back while it fails; not for a run in which every failure is a result."""
     timeout_s: float = 60.0

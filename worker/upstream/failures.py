@@ -55,7 +55,7 @@ class UpstreamError(ProctorError):
 
     @property
     def health(self) -> Health:
-        """What it says about the endpoint."""
+        """Health of the endpoint after this error."""
         return self.reason.health
 
     @property

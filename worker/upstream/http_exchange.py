@@ -22,7 +22,7 @@ from worker.upstream.failures import UpstreamError
 OK: Final = 200
 REDIRECTS: Final = range(300, 400)
 MAX_ERROR_BYTES: Final = 64_000
-"""Of a body that only says what went wrong."""
+"""Bytes that are read of a body that only describes an error."""
 ENCODING: Final = "gzip"
 """How a reply may be compressed."""
 _GZIP_BITS: Final = 31
@@ -41,14 +41,14 @@ class HttpExchange:
         self.charset: str | None = None
         """As the reply declares it."""
         self.began_s = perf_counter()
-        """When the request was sent."""
+        """Time when the request was sent."""
         self.ended_s: float | None = None
-        """When the last byte of the reply was there."""
+        """Time when the last byte of the reply was there."""
         self.is_whole = False
 
     @property
     def latency_ms(self) -> int:
-        """From sending to the last byte."""
+        """Time from sending to the last byte."""
         ended_s = perf_counter() if self.ended_s is None else self.ended_s
         return round(1000 * (ended_s - self.began_s))
 

@@ -46,9 +46,9 @@ class Deferred(NamedTuple):
     """A call cannot be made now: the item is to be parked, and asked for again."""
 
     due_ms: int
-    """When, in epoch milliseconds of our clock."""
+    """Time when to ask again, epoch milliseconds of our clock."""
     reason: WaitReason
-    """What it waits for."""
+    """Why the call has to wait."""
 
 
 class Permit(NamedTuple):
@@ -57,7 +57,7 @@ class Permit(NamedTuple):
     name: str
     """Unique."""
     upstream: str
-    """Where the call goes, as counters name it: a model, or an API's URL."""
+    """Destination of the call, as counters name it: a model, or an API's URL."""
     scope_limits: "tuple[ScopeLimits, ...]"
     """The limits that it counts for."""
     tokens: int

@@ -72,7 +72,7 @@ class CallContext:
     """On whose behalf a model is called, and within which bounds."""
 
     run: str
-    """Whose limits and budget."""
+    """The run whose limits and budget apply."""
     owner: str
     """The chunk's claim token, for people who look into Redis."""
     use_cache: bool = True
@@ -113,9 +113,9 @@ class CallDeferred(NamedTuple):
     """The call is to be made later: the item is parked."""
 
     due_ms: int
-    """When, in epoch milliseconds of our clock."""
+    """Time when to ask again, epoch milliseconds of our clock."""
     reason: WaitReason
-    """What it waits for."""
+    """Why the call has to wait."""
     history: History
     """To be kept until then."""
 
@@ -150,7 +150,7 @@ class CostOf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Operation(Generic[Request, Reply]):
-    """What differs between the sorts of calls: all else is the same for answers and for embeddings."""
+    """The differences between calls for answers and for embeddings; all else is the same."""
 
     name: str
     """In the names of spans."""
@@ -181,7 +181,7 @@ class _Call(NamedTuple, Generic[Request, Reply]):
     on_send: OnSend
     size: TokenEstimate
     estimate: Estimate | None
-    """What it may cost; None without a cap."""
+    """Most that the call may cost; None without a cap."""
     resend: int = 0
     """Calls that were made for it before."""
 

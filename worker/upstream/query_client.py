@@ -44,7 +44,7 @@ class SendResult(NamedTuple):
     """How one send ended."""
 
     reply: Reply
-    """What came back."""
+    """The reply of the API."""
     retry_after_s: float | None
     """What the server asked to wait."""
 

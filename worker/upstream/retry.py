@@ -67,7 +67,7 @@ class RetryAt(NamedTuple):
     """The item is to be tried again."""
 
     ms: int
-    """When, in epoch milliseconds of the caller's clock."""
+    """Time of the next try, epoch milliseconds of the caller's clock."""
     is_attempt: bool
     """Whether what just failed counts as an attempt."""
 

@@ -60,7 +60,7 @@ class UpstreamStack:
         self.cache = ResponseCache(self._scripts, ttl_s=cache_ttl_s)
         """Answers of models that were given before."""
         self.budget = Budget(self._scripts)
-        """Of runs with a cost cap."""
+        """Budgets of runs with a cost cap."""
 
     @cached_property
     def models(self) -> ModelCaller:

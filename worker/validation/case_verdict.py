@@ -20,7 +20,7 @@ NO_CHECK: Final = "no_check"
 
 
 class StageOutcome(StrEnum):
-    """What became of one stage."""
+    """Outcome of one stage."""
 
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     """It agreed."""
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
     """The outcome of a stage, before it is known which stage it is."""
 
     outcome: StageOutcome
-    """What became of it."""
+    """Outcome of the stage."""
     reason: str
     """In a sentence: what was expected, what was found, where; or why it was skipped."""
     detail: Mapping[str, Any]
@@ -62,7 +62,7 @@ class StageResult(NamedTuple):
     stage: Stage
     """Which one."""
     outcome: StageOutcome
-    """What became of it."""
+    """Outcome of the stage."""
     reason: str = ""
     """In a sentence: what was expected, what was found, where; or why it was skipped."""
     detail: Mapping[str, Any] = {}

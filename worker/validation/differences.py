@@ -75,13 +75,13 @@ class Difference(NamedTuple):
     """One difference."""
 
     kind: DifferenceKind
-    """What happened to the value."""
+    """The sort of difference."""
     path: Path
-    """Where: in the expected document, and for an unexpected value in the actual one."""
+    """Its place in the expected document; of an unexpected value, in the actual one."""
     expected: Any = None
-    """What should be there."""
+    """The value that should be there."""
     actual: Any = None
-    """What is there."""
+    """The value that is there."""
     times: tuple[int, int] = (1, 1)
     """How often the item is expected, and is there."""
 
@@ -139,7 +139,7 @@ class Differences:
     entries: tuple[Difference, ...]
     """The first ones, in the order of the expected document."""
     method: Method
-    """Who found them."""
+    """How the differences were found."""
     omitted: int = 0
     """How many more there are."""
 

@@ -43,7 +43,7 @@ class Extracted(NamedTuple):
     value: Any
     """The object, or what else was looked for."""
     source: Source
-    """Where it stood."""
+    """Place in the output where it stood."""
     blocks: int
     """How many there were to choose from; the first was taken."""
 
@@ -56,11 +56,11 @@ class _Candidate(NamedTuple):
     """A fenced block that may hold JSON."""
 
     start: int
-    """Where its first bracket stands."""
+    """Position of its first bracket."""
     is_tagged: bool
     """Whether it says that it is JSON."""
     fence: str
-    """What closes it."""
+    """The fence that closes it."""
 
 
 def _refuse(word: str) -> Any:

@@ -30,7 +30,7 @@ class JudgePrompt(NamedTuple):
     """The two messages that are sent."""
 
     system: str
-    """Who the judge is."""
+    """System message: the role of the judge."""
     user: str
     """The question with both objects."""
 

@@ -19,7 +19,7 @@ SYSTEM: Final = (
 CHOICES: Final = ("A", "B", "tie")
 """What a judge may answer."""
 MAX_ANSWER_CHARS: Final = 100_000
-"""Of an answer; more is cut, and the judge sees that it was."""
+"""Characters of an answer that a judge is sent; more is cut, and the judge sees that it was."""
 _LINE_ENDS: Final = str.maketrans({"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 

@@ -20,7 +20,7 @@ VOTE_CHARS: Final = 200
 
 
 class Vote(NamedTuple):
-    """What became of asking one judge."""
+    """The reply of one judge, or why it could not be asked."""
 
     judge: str
     """Its name; empty where nothing is known of it."""

@@ -39,7 +39,7 @@ class RougeL(NamedTuple):
     fmeasure: float
     """F1 of precision and recall."""
     tokenizer: Tokenizer
-    """Whose words were counted."""
+    """The tokenizer whose words were counted."""
     is_cut: bool = False
     """Whether a text was too long to be compared whole."""
 

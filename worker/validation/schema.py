@@ -54,13 +54,13 @@ class SchemaProblem(NamedTuple):
     """One way in which an instance breaks the schema."""
 
     pointer: str
-    """Where in the instance, as a JSON pointer; empty for the whole."""
+    """Place in the instance, as a JSON pointer; empty for the whole."""
     keyword: str
     """What the schema asks for, such as `minimum`."""
     message: str
     """In words."""
     schema_pointer: str
-    """Where in the schema."""
+    """Place in the schema, as a JSON pointer."""
 
     def __str__(self) -> str:
         return f"{self.pointer or 'the whole'}: {self.message}"

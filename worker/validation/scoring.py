@@ -14,7 +14,7 @@ import msgspec
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import PASSED, Score, Subject, no, skipped
 from worker.validation.checks.rubric import AT_LEAST
-from worker.validation.checks.table import KINDS
+from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import escape_surrogates
 from worker.validation.json_path import JsonPathError, select
 
@@ -32,14 +32,14 @@ NOT_ASKED: Final = "not asked yet"
 
 
 class CheckResult(NamedTuple):
-    """What became of one check."""
+    """The result of one check."""
 
     name: str
     """What people call it."""
     check: str
     """Its kind."""
     score: float | None
-    """From 0 to 1; None: not asked, or nothing to look at."""
+    """The score, from 0 to 1; None: not asked, or nothing to look at."""
     passed: bool | None
     """Whether it passed; None without a score."""
     reason: str
@@ -82,13 +82,13 @@ def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckRe
 
 def is_paid(check: Check) -> bool:
     """Whether a check calls a model, itself or by an inner check."""
-    return KINDS[check.check].is_paid or (bool(check.checks) and any(map(is_paid, check.checks)))
+    return CHECK_KINDS[check.check].is_paid or (bool(check.checks) and any(map(is_paid, check.checks)))
 
 
 def needs_sandbox(checks: Sequence[Check]) -> bool:
     """Whether any check runs what people wrote: patterns or functions."""
     for check in checks:
-        if KINDS[check.check].needs_sandbox or (check.checks and needs_sandbox(check.checks)):
+        if CHECK_KINDS[check.check].needs_sandbox or (check.checks and needs_sandbox(check.checks)):
             return True
     return False
 
@@ -137,7 +137,7 @@ class Evaluation:
     def __init__(self, answers: Mapping[bytes, Score] | None = None) -> None:
         self._answers = answers or {}
         self.questions: dict[bytes, Question] = {}
-        """What was not answered yet; a score that stands on it is none."""
+        """Questions without an answer so far; a score that stands on one is none."""
         self._answered: dict[bytes, tuple[Check, Score]] = {}
 
     def is_open(self, check: Check, subject: Subject) -> bool:
@@ -194,7 +194,7 @@ class Evaluation:
 
     def _score(self, check: Check, subject: Subject) -> Score:
         """The score of a check of one text."""
-        kind = KINDS[check.check]
+        kind = CHECK_KINDS[check.check]
         if kind.run is not None:
             return kind.run(check, subject)
         if kind.run_nested is not None:

@@ -29,7 +29,7 @@ from tests.support.case_pages import document, written
 from tests.support.run_infos import info as turns_info
 from worker.executors.case_results import case_document, case_line
 from worker.validation.checks import parse_checks
-from worker.validation.checks.table import KINDS
+from worker.validation.checks.table import CHECK_KINDS
 
 MODELS: Final = ("alpha", "beta")
 PROMPTS: Final = ("terse", "long")
@@ -305,7 +305,7 @@ def test_a_changed_prompt_is_compared_like_a_changed_model() -> None:
 
 def test_checks_that_travelled_are_written_as_a_bench_has_them() -> None:
     """What the loader reads of it is what travelled, for each check of the table."""
-    examples = [yaml.safe_load(f"[{kind.example}]") for kind in KINDS.values() if not kind.is_paid]
+    examples = [yaml.safe_load(f"[{kind.example}]") for kind in CHECK_KINDS.values() if not kind.is_paid]
     for example in examples:
         if kind_of(example) == "json_schema":
             continue

@@ -10,7 +10,15 @@ from shared.contracts.checks import Check
 from tests.support.checking import call
 from tests.support.sandbox_box import CheckBox
 from tests.support.tree import ROOT
-from worker.validation.checks import KINDS, Answer, CheckKind, CheckProblem, Score, Subject, parse_checks
+from worker.validation.checks import (
+    CHECK_KINDS,
+    Answer,
+    CheckKind,
+    CheckProblem,
+    Score,
+    Subject,
+    parse_checks,
+)
 from worker.validation.checks.table import ROWS
 from worker.validation.scoring import Evaluation, passes
 
@@ -61,7 +69,7 @@ def found(check: Check, kind: CheckKind, output: str) -> bool | None:
 
 def test_the_table_has_no_other_rows() -> None:
     rows = re.findall(r"^\| `(\w+)` \| .* \| `.*` \|$", PAGE, re.MULTILINE)
-    assert rows == list(KINDS)
+    assert rows == list(CHECK_KINDS)
 
 
 PROBLEMS: Final = re.findall(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.checks import Check
-from worker.validation.checks import KINDS, CheckProblem, parse_checks, render_checks
+from worker.validation.checks import CHECK_KINDS, CheckProblem, parse_checks, render_checks
 
 PROBLEMS: list[tuple[Any, tuple[str | int, ...], str]] = [
     ({"contains": "a"}, (), "expected a list of checks, found"),
@@ -168,7 +168,7 @@ def test_templates_are_rendered_where_arguments_are_templates() -> None:
 
 
 WORDS = st.sampled_from(
-    [*KINDS, "weight", "at_least", "json_path", "name", "arguments", "min", "", "x", "$.a", "none"]
+    [*CHECK_KINDS, "weight", "at_least", "json_path", "name", "arguments", "min", "", "x", "$.a", "none"]
 )
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | WORDS,

@@ -9,7 +9,7 @@ import yaml
 from producer.schemas.catalog import schema_of
 from tests.support.benches import MINIMAL
 from tests.support.tree import ROOT
-from worker.validation.checks import KINDS, CheckKind, CheckProblem, parse_checks
+from worker.validation.checks import CHECK_KINDS, CheckKind, CheckProblem, parse_checks
 from worker.validation.checks.parsing import COMMON_OPTIONS, OPTION_EXAMPLES
 from worker.validation.checks.table import ROWS
 
@@ -53,7 +53,7 @@ def definition(kind: CheckKind) -> dict[str, Any]:
 
 def test_all_kinds_are_there() -> None:
     bare, *kinds = SCHEMA["$defs"]["check"]["anyOf"]
-    assert [each["title"] for each in kinds] == list(KINDS)
+    assert [each["title"] for each in kinds] == list(CHECK_KINDS)
     assert bare["enum"] == [kind.name for kind in ROWS if kind.takes_bare_word]
 
 

@@ -2,10 +2,10 @@
 
 from worker.validation.checks.kind import Answer, CheckKind, Score, Subject
 from worker.validation.checks.parsing import CheckProblem, parse_checks, render_checks
-from worker.validation.checks.table import KINDS
+from worker.validation.checks.table import CHECK_KINDS
 
 __all__ = [
-    "KINDS",
+    "CHECK_KINDS",
     "Answer",
     "CheckKind",
     "CheckProblem",

@@ -15,11 +15,11 @@ class Answer(NamedTuple):
     """An answer of a model, as far as checks look at it beside its text; None: not recorded."""
 
     latency_s: float | None = None
-    """From sending to the last byte; of a cached answer, when it was first given."""
+    """Time from sending to the last byte; of a cached answer, when it was first given."""
     tokens: int | None = None
-    """Of prompt and answer together."""
+    """Tokens of prompt and answer together."""
     cost_usd: float | None = None
-    """What it cost; of a cached answer, when it was first given."""
+    """Cost of the call; of a cached answer, when it was first given."""
     tool_calls: Sequence[Mapping[str, Any]] = ()
     """In OpenAI's shape: `id`, `type`, `function` with `name` and `arguments` as text."""
     refusal: str = ""
@@ -31,14 +31,14 @@ class Answer(NamedTuple):
 
 
 NOTHING_RECORDED: Final = Answer()
-"""Of an answer of which only the text is known."""
+"""An answer of which only the text is known."""
 
 
 class Score(NamedTuple):
     """What one check found."""
 
     value: float | None
-    """From 0 to 1; None: skipped, and out of the mean."""
+    """The score, from 0 to 1; None: skipped, and out of the mean."""
     reason: str
     """What was expected, and what was found."""
     detail: Mapping[str, Any] = {}
@@ -159,7 +159,7 @@ class CheckKind:
     """One row of the table of checks."""
 
     name: str
-    """What it is called in a bench file."""
+    """Name of the check in a bench file."""
     passes_when: str
     """For the documentation: when it passes."""
     example: str

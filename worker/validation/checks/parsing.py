@@ -11,7 +11,7 @@ from shared.contracts.case_vocabulary import pointer, why_not_json
 from shared.contracts.checks import MAX_NAME_CHARS, Check
 from shared.errors import ConfigError
 from worker.validation.checks.kind import CheckKind
-from worker.validation.checks.table import KINDS
+from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import show
 from worker.validation.json_path import compile_path
 
@@ -152,7 +152,7 @@ class _Parser:
 
     def _bare_word(self, word: str, path: Path) -> Check:
         """Reads a check without an argument."""
-        kind = KINDS.get(word)
+        kind = CHECK_KINDS.get(word)
         if kind is None:
             raise _unknown(word, path)
         if not kind.takes_bare_word:
@@ -202,7 +202,7 @@ class _Parser:
         name = call.get("name") if isinstance(call, dict) else None
         if not isinstance(call, dict) or not isinstance(name, str) or not name:
             what = f"a call has the name of a tool, found {show(value)}"
-            raise CheckProblem(path, what, f"write {KINDS['tool_call'].example}")
+            raise CheckProblem(path, what, f"write {CHECK_KINDS['tool_call'].example}")
         unknown = next((key for key in call if key not in ("name", "arguments")), None)
         if unknown is not None:
             raise CheckProblem(
@@ -213,7 +213,7 @@ class _Parser:
         place, checks = (*path, "arguments"), call["arguments"]
         if isinstance(checks, list):
             return name, self.checks(checks, place)
-        if isinstance(checks, dict) and not checks.keys() & KINDS.keys():
+        if isinstance(checks, dict) and not checks.keys() & CHECK_KINDS.keys():
             what = f"arguments are checked by a check, found {show(checks)}"
             raise CheckProblem(place, what, "write `arguments: {json_equals: {…}}`")
         return name, (self.check(checks, place),)
@@ -221,9 +221,9 @@ class _Parser:
 
 def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
     """The kind of a check: exactly one of its keys is one."""
-    found = [key for key in entry if key in KINDS]
+    found = [key for key in entry if key in CHECK_KINDS]
     if len(found) == 1:
-        return KINDS[found[0]]
+        return CHECK_KINDS[found[0]]
     if found:
         what = f"one check is one name, found {' and '.join(found)}"
         raise CheckProblem(path, what, f"write them apart: {'; '.join(f'- {key}: …' for key in found)}")
@@ -236,7 +236,7 @@ def _kind_of(entry: Mapping[str, Any], path: Path) -> CheckKind:
 
 def _unknown(name: str, path: Path) -> CheckProblem:
     """Refuses a name that is no check."""
-    return CheckProblem(path, f"unknown check {name!r}", _nearest(name, list(KINDS)))
+    return CheckProblem(path, f"unknown check {name!r}", _nearest(name, list(CHECK_KINDS)))
 
 
 def _option(kind: CheckKind, key: str, value: Any, path: Path) -> Any:
@@ -301,7 +301,7 @@ def _render_check(entry: Any, render: Render, path: Path) -> Any:
 
 def _render_argument(name: str, value: Any, render: Render, path: Path) -> Any:
     """Renders what a check compares with; options stay as they are."""
-    kind = KINDS.get(name)
+    kind = CHECK_KINDS.get(name)
     if kind is None or not kind.is_template:
         return value
     if name in ("all", "any") and isinstance(value, list):

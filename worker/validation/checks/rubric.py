@@ -23,7 +23,7 @@ from worker.validation.judge import JudgePrompt
 from worker.validation.panel import REPLY_CHARS, VOTE_CHARS, Vote
 
 AT_LEAST: Final = 0.7
-"""From which score a rubric passes, unless the check has another."""
+"""Score from which a rubric passes, unless the check has another."""
 MAX_PROMPT_CHARS: Final = 20_000
 
 SYSTEM: Final = (
@@ -125,7 +125,7 @@ class Grade(NamedTuple):
     """What a judge's reply says."""
 
     score: float | None
-    """From 0 to 1; None: it has none."""
+    """The score, from 0 to 1; None: the reply has none."""
     reason: str
     """In the judge's words, or why there is no score."""
 

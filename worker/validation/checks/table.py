@@ -288,5 +288,5 @@ ROWS: Final = (
 )
 """All kinds of checks."""
 
-KINDS: Final[Mapping[str, CheckKind]] = {kind.name: kind for kind in ROWS}
-"""By name."""
+CHECK_KINDS: Final[Mapping[str, CheckKind]] = {kind.name: kind for kind in ROWS}
+"""The kinds of checks by name."""
