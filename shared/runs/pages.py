@@ -97,9 +97,12 @@ class PageReader:
         """Yields the rows of all chunks in input order, each index once."""
         generations = [list(found) for _, found in groupby(sorted(chunks), key=attrgetter("generation"))]
         if len(generations) == 1:
-            yield from self._read(generations[0])
+            yield from (page for _, pages in self._by_chunk(generations[0]) for page in pages)
             return
-        streams = [(row for page in self._read(found) for row in page) for found in generations]
+        streams = [
+            (row for _, pages in self._by_chunk(found) for page in pages for row in page)
+            for found in generations
+        ]
         rows = (_latest(list(same)) for _, same in groupby(merge(*streams, key=_by_index), key=_by_index))
         while page := list(islice(rows, PAGE)):
             yield page
@@ -114,26 +117,11 @@ class PageReader:
         values = self._results(chunk.batches)
         return None if None in values else self._composed([chunk], values)[0]
 
-    def _read(self, chunks: Sequence[ChunkFields]) -> Iterator[Page]:
-        """Yields the rows of all chunks."""
-        return (page for _, pages in self._by_chunk(chunks) for page in pages)
-
     def _by_chunk(self, chunks: Iterable[ChunkFields]) -> Iterator[tuple[ChunkFields, Iterator[Page]]]:
-        """Yields each chunk with its pages."""
-        group, size = list[ChunkFields](), 0
-        for chunk in chunks:
-            group.append(chunk)
-            size += len(chunk.batches)
-            if size >= BATCHES_AT_ONCE:
-                yield from self._fetched(group)
-                group, size = [], 0
-        yield from self._fetched(group)
-
-    def _fetched(self, chunks: Sequence[ChunkFields]) -> Iterator[tuple[ChunkFields, Iterator[Page]]]:
-        """Fetches the results of some chunks in one call."""
-        fields = [batch for chunk in chunks for batch in chunk.batches]
-        if fields:
-            yield from zip(chunks, self._composed(chunks, self._results(fields)), strict=True)
+        """Yields each chunk with its pages; the results of several chunks are fetched in one call."""
+        for group in _fetch_groups(chunks):
+            values = self._results([batch for chunk in group for batch in chunk.batches])
+            yield from zip(group, self._composed(group, values), strict=True)
 
     def _composed(
         self, chunks: Sequence[ChunkFields], values: Sequence[bytes | None]
@@ -180,6 +168,19 @@ class PageReader:
             part = _block(self._results([f"{batch}:{done}"])[0])
         if last is not None:
             yield last
+
+
+def _fetch_groups(chunks: Iterable[ChunkFields]) -> Iterator[list[ChunkFields]]:
+    """Groups chunks whose results are fetched in one round trip."""
+    group, size = list[ChunkFields](), 0
+    for chunk in chunks:
+        group.append(chunk)
+        size += len(chunk.batches)
+        if size >= BATCHES_AT_ONCE:
+            yield group
+            group, size = [], 0
+    if size:
+        yield group
 
 
 def _block(value: bytes | None) -> Block | None:
