@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from producer import kinds
 from producer.report.interfaces import unpainted
-from producer.report.verdict_line import verdict_of
+from producer.report.run_verdict import verdict_of
 from shared.errors import ConfigError, UsageError
 from shared.kinds import kind_named
 from shared.settings import Settings

@@ -108,13 +108,22 @@ def rate(per_second: float) -> str:
     return f"{per_second:.1f}/s" if per_second < _FEW else f"{round(per_second):,}/s"
 
 
+def percent(share: float, decimals: int = 1) -> str:
+    """Writes a share of 0 to 1 in percent.
+
+    >>> percent(0.8604), percent(1), percent(0.8604, 0)
+    ('86.0%', '100.0%', '86%')
+    """
+    return f"{100 * share:.{decimals}f}%"
+
+
 def share(part: int, whole: int) -> str:
-    """Writes a part in percent, never 100 % before it is whole.
+    """Writes a part in whole percent, never 100% before it is whole.
 
     >>> share(999, 1000), share(1, 3), share(0, 0)
-    ('99 %', '33 %', '0 %')
+    ('99%', '33%', '0%')
     """
-    return f"{100 * part // whole if whole else 0} %"
+    return f"{100 * part // whole if whole else 0}%"
 
 
 def sentence_of(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from producer.aggregate.statistics import paired_difference
 
 RESAMPLES: Final = 2_000
-"""Enough for 95 % bounds (B. Efron, R. Tibshirani, "An introduction to the bootstrap", 1993, ch. 19)."""
+"""Enough for 95% bounds (B. Efron, R. Tibshirani, "An introduction to the bootstrap", 1993, ch. 19)."""
 RESAMPLED_UP_TO: Final = 2_000
 """Values up to which the mean is resampled; of more, the mean is as good as normal, and costs no seconds."""
 SEED: Final = 20_251_121

@@ -6,14 +6,14 @@ from math import comb, erfc, fsum, sqrt
 from typing import Any, Final
 
 Z_95: Final = 1.959963984540054
-"""Quantile of the normal distribution for two-sided 95 % intervals."""
+"""Quantile of the normal distribution for two-sided 95% intervals."""
 EXACT_UP_TO: Final = 1_000
 """Discordant pairs up to which McNemar's test sums binomials; beyond, the normal limit differs by < 0.001."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share of a whole, and between which bounds the true one lies with 95 % confidence."""
+    """A share of a whole, and between which bounds the true one lies with 95% confidence."""
 
     value: float
     """The share seen; 0 of nothing."""
@@ -217,7 +217,7 @@ def mcnemar(broken: int, fixed: int) -> McNemar:
     M. W. Fagerland, S. Lydersen, P. Laake (BMC Medical Research Methodology 13:91, 2013) found that it holds
     its level like the exact test, which is needlessly strict for few pairs, and that the continuity
     correction is stricter still; so that one is not offered. Four broken cases and no fixed one are not
-    significant at 5 %, five are.
+    significant at 5%, five are.
 
     Their example, 1 against 7 (table 3: exact 0.070, mid-p 0.039):
 

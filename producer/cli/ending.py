@@ -16,7 +16,7 @@ from producer.document import EXIT_DONE, EXIT_INCOMPLETE, EXIT_NOT_GOOD, run_doc
 from producer.notify import Webhook, notify
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
-from producer.report.verdict_line import INTERRUPTED, next_command, verdict_of
+from producer.report.run_verdict import INTERRUPTED, next_command, verdict_of
 from shared.kinds import Storage, kind_named
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo

@@ -57,7 +57,7 @@ def print_runs(
 def _style(heading: str, cell: str) -> Style | None:
     """Returns the colour of a state; a run that has finished has the colour of its mark alone.
 
-    >>> _style("STATE", "interrupted 85 %"), _style("STATE", "finished"), _style("NAME", "paused")
+    >>> _style("STATE", "interrupted 85%"), _style("STATE", "finished"), _style("NAME", "paused")
     ('yellow', None, None)
     """
     if heading != "STATE" or cell == RunState.FINISHED:
@@ -93,7 +93,7 @@ def passed_text(info: RunInfo) -> str:
     # The counters of a retried run also count the results that were replaced.
     if not is_checked or sum(counted) != info.done or info.done <= errors:
         return NOTHING
-    return f"{1000 * passed // info.done / 10:.1f} %"
+    return f"{1000 * passed // info.done / 10:.1f}%"
 
 
 def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from producer.aggregate.gates import gate_line
 from producer.report.cells import plain
 from producer.report.interfaces import unpainted
 from producer.report.junit import JunitTest
-from producer.report.verdict_line import verdict_of
+from producer.report.run_verdict import verdict_of
 from shared.contracts.case_run import FREEFORM
 from shared.runs import RunInfo
 
@@ -65,13 +65,13 @@ class GithubReport(_Failures):
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the Markdown."""
-        counts = document["counts"]
-        lines = [f"## {html(verdict_of(document))}", ""]
+        counts, verdict = document["counts"], verdict_of(document)
+        lines = [f"## {html(verdict)}", ""]
         lines += [f"Proctor run {html(self.info.run)}, {html(self._screen.headline(document))}", ""]
         lines += _table(
             ["outcome", "items"], [[word, f"{number:,}"] for word, number in counts.items() if number]
         )
-        lines += [f"- {html(gate_line(gate))}" for gate in document.get("gates", ())] + [""]
+        lines += [f"- {html(sentence)}" for sentence in verdict.why] + [""]
         lines += _folded("Summary", self._screen.summary(document, unpainted), is_open=True)
         is_checked = document["summary"].get("mode") != FREEFORM  # else single items are outputs
         if self._details and is_checked and (self.errors or self.failures):

@@ -65,6 +65,21 @@ class Details(Report, Protocol):
         """Returns what was collected; empty when nothing is to be shown."""
 
 
+class Outcome(NamedTuple):
+    """What came out of a run, as its kind words it; the rest of the verdict is the same for all kinds."""
+
+    text: str
+    """How many items passed."""
+    rate: str = ""
+    """The pass rate with its interval; empty where there is none."""
+    failed: int = 0
+    """Items that failed."""
+    targets: str = ""
+    """Which targets were missed, or that all are met."""
+    why: Sequence[str] = ()
+    """Sentences on what is in doubt."""
+
+
 class Screen(NamedTuple):
     """What a terminal shows of a run."""
 
@@ -72,8 +87,8 @@ class Screen(NamedTuple):
     """Writes a document for people: a line that names the run, and its figures."""
     headline: Callable[[Mapping[str, Any]], str]
     """Writes in one line what the run is and how far it came."""
-    outcome: Callable[[Mapping[str, Any]], str]
-    """Returns a line with what came out; errors, skipped items and gates are added to it."""
+    outcome: Callable[[Mapping[str, Any]], Outcome]
+    """Words what came out; `run_verdict` adds state, errors, skipped items and gates."""
     columns: Sequence[str]
     """Headings of the table of results."""
     cells: Callable[[Sequence[Any]], list[list[str]]]

@@ -46,7 +46,7 @@ class ModelRates(Part):
 
 
 class ScoreMean(Part):
-    """A mean score with its 95 % interval; scores of one case are taken as related."""
+    """A mean score with its 95% interval; scores of one case are taken as related."""
 
     value: Fraction
     low: Fraction | None

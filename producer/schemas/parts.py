@@ -55,7 +55,7 @@ Percentiles = Milliseconds | Nothing
 
 
 class Rate(Part):
-    """A share with its 95 % Wilson interval."""
+    """A share with its 95% Wilson interval."""
 
     value: Fraction
     low: Fraction

@@ -160,11 +160,11 @@ def test_ctrl_c_keeps_the_run_and_resume_continues_it(cli: Cli, few: Path) -> No
         process.send(signal.SIGINT)
         assert process.wait(30) == 130
         so_far = re.search(
-            r"^interrupted: 6 queries to \S+, (\d) done \((\d+) %\)$", process.output, re.MULTILINE
+            r"^interrupted: 6 queries to \S+, (\d) done \((\d+)%\)$", process.output, re.MULTILINE
         )
         assert so_far, process.output_text()
         assert f"passed {so_far[1]} · failed 0" in process.output
-        assert f"  interrupted {so_far[2]} %  " in cli("runs", "list").out
+        assert f"  interrupted {so_far[2]}%  " in cli("runs", "list").out
         command = process.errors.split("hint: `proctor ")[1].split("`")[0].split()
         done = cli(*command, "--json")
     assert done.code == 0, done

@@ -79,13 +79,13 @@ def write_rows(path: Path, number: int, *, cells: int = 3, text: str = "") -> Pa
         rows.add(row, group=int(set(row.outcomes) == {"p"}))
     facts = [Fact("P95", "1.2 s"), Fact("✗ 3 failed", tone="f")]
     metrics = [
-        Metric(f"model-{at}", "91.7 %", "acme", 0.917, 0.65, 0.99, 0.9, ("95 %: 65 to 99", "11 of 12"), facts)
+        Metric(f"model-{at}", "91.7%", "acme", 0.917, 0.65, 0.99, 0.9, ("95%: 65 to 99", "11 of 12"), facts)
         for at in range(cells)
     ]
     page = Page("cases", "Support desk", "k7m2", "f", "26 of 36 passed", ["A doubt."], ["12 cases"])
     with path.open("wb") as out:
         out.write(begin(page))
-        out.write(strip([Metric("coverage", "50.0 %", at=0.5, low=0.4, high=0.6)]))
+        out.write(strip([Metric("coverage", "50.0%", at=0.5, low=0.4, high=0.6)]))
         out.write(
             tools(
                 rows,

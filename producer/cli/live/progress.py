@@ -196,7 +196,7 @@ def plain_line(progress: Progress) -> str:
     r"""Formats a snapshot as one line of a log.
 
     >>> plain_line(Progress("t-1", "running", 5, 10, {"must": 5}, 2.0, 2, 1, 2.5))
-    't-1 running 5/10 (50 %) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
+    't-1 running 5/10 (50%) must 5 should 0 skip 0 | rate 2.5/s elapsed 2.0 s left 2.0 s queue 1 workers 2'
     """
     done = f"{count(progress.done)}/{count(progress.total)} ({share(progress.done, progress.total)})"
     pairs = [*outcomes(progress), *money(progress)]

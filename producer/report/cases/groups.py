@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from producer.report.cases.judge_trust import brief
 from producer.report.cases.wording import FREEFORM, NONE, by_pass_rate, dollars
-from producer.report.verdict_line import NO_ANSWERS
+from producer.report.run_verdict import NO_ANSWERS
 
-RATES: Final = ("Pass rate", "95 % interval", "Passed", "Failed")
-SCORES: Final = ("Mean score", "95 % interval", "n")
+RATES: Final = ("Pass rate", "95% interval", "Passed", "Failed")
+SCORES: Final = ("Mean score", "95% interval", "n")
 TRUST: Final = ("Judged", "Consistent", "Unanimous", "Agrees with labels")
 """How far the judges of a rubric can be trusted, beside the rate that they made."""
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from producer.aggregate.gates import gate_line
 from producer.aggregate.statistics import mcnemar
 from producer.report.cases.html_answer import SKIPPED
 from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
@@ -12,13 +11,12 @@ from producer.report.cases.wording import by_latency, by_pass_rate, dollars, per
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.rendering import markup
 from producer.report.html.viewer import Fact, Metric, Page
-from producer.report.verdict_line import shortfalls
+from producer.report.run_verdict import verdict_of
 from producer.tables import cut_middle
-from producer.text import duration, plural, sentence_of
+from producer.text import duration, plural
 from shared import __version__
 from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus
-from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo
 
 PER_ANSWERS: Final = 1_000
@@ -50,13 +48,14 @@ def page_of(
         order: the columns as they are shown.
     """
     summary, is_freeform = document["summary"], document["summary"]["mode"] == "freeform"
+    verdict = verdict_of(document)
     return Page(
         kind="cases",
         name=summary["name"],
         run=document["run_id"],
-        tone=_tone(document, is_freeform=is_freeform),
-        verdict=_verdict(document, is_freeform=is_freeform),
-        why=[] if is_freeform else _why(document, pairs, order),
+        tone=verdict.tone,
+        verdict=verdict.heading,
+        why=[*verdict.clauses, *_leader(document, pairs, order) * (not is_freeform)],
         meta=_meta(document, run, info),
         badge="Freeform Mode" if is_freeform else "",
         links=[("Models", "#models"), ("Cost", "#cost"), ("About", "#about")],
@@ -107,7 +106,7 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
     metric = Metric(cut_middle(name, HEAD_CHARS), "no answers", cut_middle(over, HEAD_CHARS), facts=facts)
     if not rate["n"]:
         return metric
-    interval = f"95 %: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}"
+    interval = f"95%: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}"
     return metric._replace(
         value=percent(rate["value"]),
         at=rate["value"],
@@ -163,7 +162,7 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
         chart = scatter(
             rated,
             x_label="seconds, P50 to P95",
-            y_label="pass rate in percent, with its 95 % interval",
+            y_label="pass rate in percent, with its 95% interval",
             top=100,
         )
         found.insert(0, ("Latency vs. Accuracy", markup(chart), ""))
@@ -228,55 +227,32 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("system prompt", run.system_prompt),
         ("JSON schema", "yes" if run.schema is not None else ""),
         ("validators", f"sha256 {run.validators.sha256}" if run.validators else ""),
-        ("intervals", "Wilson, 95 %; errors and cases without an answer count as not passed"),
+        ("intervals", "Wilson, 95%; errors and cases without an answer count as not passed"),
         ("percentiles", "nearest rank, of answers that were not cached"),
         ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),
     ]
     return [(name, value) for name, value in facts if value]
 
 
-def _tone(document: Mapping[str, Any], *, is_freeform: bool) -> str:
-    """Colours the verdict; there is none while a run goes on, nor of outputs that were not checked."""
-    if document["state"] not in FINAL_STATES or (is_freeform and not document["exit"]):
-        return ""
-    return "f" if document["exit"] else "p"
-
-
-def _verdict(document: Mapping[str, Any], *, is_freeform: bool) -> str:
-    """Returns the verdict in one line."""
-    counts = document["counts"]
-    if is_freeform:
-        answers = counts["passed"] + counts["failed"]
-        clauses = [f"{plural(answers, 'output')} for manual inspection, nothing was checked"]
-    else:
-        judged = counts["passed"] + counts["failed"] + counts["error"]
-        clauses = [f"{counts['passed']:,} of {judged:,} passed"]
-        clauses += [f"{counts['failed']:,} failed"] * bool(counts["failed"])
-    state = [document["state"]] * (document["state"] != RunState.FINISHED)
-    return ", ".join([*state, *clauses, *shortfalls(document)])
-
-
-def _why(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> list[str]:
-    """Returns by how much a gate was missed, who leads, and whether chance explains the lead."""
-    sentences = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
+def _leader(document: Mapping[str, Any], pairs: Pairs, order: Sequence[Column]) -> list[str]:
+    """Returns which model leads, and whether chance explains it; nothing of one model or without answers."""
     models = by_pass_rate(document)
-    if len(models) < 2:  # noqa: PLR2004 - a single model has no lead
-        return sentences
+    if len(models) < 2 or models[0]["pass_rate"] is None:  # noqa: PLR2004 - a single model has no lead
+        return []
     best, second = models[:2]
     names = [cut_middle(each["model"], NAME_CHARS) for each in (best, second)]
     scores = [f"{each['passed']:,} of {each['rates']['pass_rate']['n']:,}" for each in (best, second)]
     if best["pass_rate"] == second["pass_rate"]:
-        return [*sentences, f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]
-    test = mcnemar(pairs.first, pairs.second)
+        return [f"{names[0]} and {names[1]} passed equally many: {scores[0]}."]
     lead = f"{names[0]} leads with {scores[0]}, ahead of {names[1]} with {scores[1]}"
     if len(order) != len(models):
-        return [*sentences, f"{lead}; not tested, because answers to several prompts are not independent."]
+        return [f"{lead}; not tested, because answers to several prompts are not independent."]
     if not pairs.both:
-        return [*sentences, f"{lead}."]
-    if test.p_value < SIGNIFICANT:
-        return [*sentences, f"{lead}, more than chance explains (p = {max(test.p_value, 0.001):.3f})."]
-    cases = plural(pairs.both, "case")
-    return [*sentences, f"{lead}, but {cases} cannot tell them apart (p = {test.p_value:.2f})."]
+        return [f"{lead}."]
+    p_value = mcnemar(pairs.first, pairs.second).p_value
+    if p_value < SIGNIFICANT:
+        return [f"{lead}, more than chance explains (p = {max(p_value, 0.001):.3f})."]
+    return [f"{lead}, but {plural(pairs.both, 'case')} cannot tell them apart (p = {p_value:.2f})."]
 
 
 def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]:

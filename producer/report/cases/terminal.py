@@ -41,13 +41,13 @@ OF_ALL: Final = "Of all"
 OF_ANSWERED: Final = "Of answered"
 """The two take the place of `RATE` where items ended in error, which have no answer."""
 STANDARD: Final = (
-    *("Model", RATE, OF_ALL, OF_ANSWERED, "95 % interval", "Passed", "Errors", "Skipped"),
+    *("Model", RATE, OF_ALL, OF_ANSWERED, "95% interval", "Passed", "Errors", "Skipped"),
     *("P50", "P95", "n", "Tokens/s", "Cost"),
 )
 SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost", "n")
 SPARE: Final = (
     *("n", "Consistent", "Unanimous", "Agrees with labels", "Judged", "Score interval"),
-    *("P50", "Not asked", "Skipped", "Tokens/s", "95 % interval"),
+    *("P50", "Not asked", "Skipped", "Tokens/s", "95% interval"),
 )
 """Columns that a narrow terminal does without, in this order; reports have them."""
 GOOD_PERCENT: Final = 90

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from producer.aggregate.gates import gate_line
 from producer.report.cases.groups import group_tables
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import OpenedCase, opened
@@ -24,7 +23,7 @@ from producer.report.cases.wording import (
     seconds,
 )
 from producer.report.cells import markdown
-from producer.report.verdict_line import verdict_of
+from producer.report.run_verdict import verdict_of
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -66,11 +65,11 @@ class CasesMarkdownReport:
         """Writes the report."""
         summary = document["summary"]
         badge = "**Freeform Mode** — outputs for manual inspection, nothing was checked"
-        gates = "\n".join(f"- {markdown(gate_line(gate))}" for gate in document.get("gates", ()))
+        verdict = verdict_of(document)
         parts = [
-            f"# {markdown(str(verdict_of(document)))}",
+            f"# {markdown(str(verdict))}",
             *[badge] * self._is_freeform,
-            *[gates] * bool(gates),
+            *[markdown(" ".join(verdict.why))] * bool(verdict.why),
             f"{markdown(summary['name'], PROMPT_CHARS)} · {headline(document)} · run `{document['run_id']}`",
             " · ".join(remarks(document)),
             f"## {'Summary by latency' if self._is_freeform else 'Models by pass rate'}",

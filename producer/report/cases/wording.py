@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from producer.aggregate.case_groups import failed_checks
-from producer.report.verdict_line import NO_ANSWERS, rated
+from producer.report.interfaces import Outcome
+from producer.report.run_verdict import NO_ANSWERS, rated
 from producer.text import cost, duration, plural, share
+from producer.text import percent as in_percent
 from shared.contracts.case_run import CasePayload
 
 FREEFORM: Final = "freeform"
@@ -36,7 +38,7 @@ def percent(rate: float | None) -> str:
     >>> percent(0.666666), percent(None)
     ('66.7%', 'no answers')
     """
-    return NO_ANSWERS if rate is None else f"{100 * rate:.1f}%"
+    return NO_ANSWERS if rate is None else in_percent(rate)
 
 
 def case_name(item: CasePayload) -> str:
@@ -92,10 +94,10 @@ def headline(document: Mapping[str, Any]) -> str:
     return f"{text} in {duration(summary['duration_s'])}"
 
 
-def outcome(document: Mapping[str, Any]) -> str:
-    """Returns a line with what came out: rates with their interval, or that nothing was checked.
+def outcome(document: Mapping[str, Any]) -> Outcome:
+    """Returns how many answers passed, or that nothing was checked.
 
-    >>> outcome({"counts": {"passed": 3, "failed": 0, "error": 0}, "summary": {"mode": "freeform"}})
+    >>> outcome({"counts": {"passed": 3, "failed": 0, "error": 0}, "summary": {"mode": "freeform"}}).text
     '3 outputs, not checked'
     """
     counts = document["counts"]
@@ -103,7 +105,7 @@ def outcome(document: Mapping[str, Any]) -> str:
     if document["summary"]["mode"] != FREEFORM or not answers:
         return rated(counts)
     outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")
-    return f"{outputs}, not checked"
+    return Outcome(f"{outputs}, not checked")
 
 
 def by_pass_rate(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -151,7 +153,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-EXTRA_COLUMNS: Final = ("95 % interval", "P50", "n")
+EXTRA_COLUMNS: Final = ("95% interval", "P50", "n")
 """Behind the documented columns: of the pass rate, of the latency, and of how many answers that is."""
 REPEATS: Final = ("Model", "k", "Mean ± SE", "pass@k", "pass^k", "Flaky")
 """Of the table of repeats; the standard error takes repeats of a case as related, so it is by case."""

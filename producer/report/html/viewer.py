@@ -6,7 +6,7 @@ A page is written piece by piece, in this order:
     rows.add(Row("c1", html, "pf-", {"tag": ["json"], "reason": ["timed out"]}, {"latency": 450.0}), group=0)
     …
     write(begin(Page("cases", "Support desk", "k7m2", "f", "Gate failed: 26 of 36 passed", folder="cases")))
-    write(strip([Metric("pass rate", "72.2 %", at=0.722, low=0.56, high=0.84, target=0.9)]))  # if wanted
+    write(strip([Metric("pass rate", "72.2%", at=0.722, low=0.56, high=0.84, target=0.9)]))  # if wanted
     write(tools(rows, chips=[Chip("show", "failed", "Failed")], orders=[("-latency", "slowest first")]))
     for piece in rows.pieces(Head(columns=3, metrics=…)): write(piece)
     …whatever the page says beside: sections of its own templates…

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from producer.aggregate.turns import ranked
 from producer.report.cells import plain
-from producer.report.interfaces import Paint, Screen, unpainted
+from producer.report.interfaces import Outcome, Paint, Screen, unpainted
 from producer.report.items.opened_rows import opened
-from producer.report.verdict_line import rated
+from producer.report.run_verdict import rated
 from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
 
@@ -28,11 +28,11 @@ def headline(document: Mapping[str, Any]) -> str:
     return f"{text} in {duration(summary['duration_s'])}"
 
 
-def outcome(document: Mapping[str, Any]) -> str:
-    """Returns a line with what came out.
+def outcome(document: Mapping[str, Any]) -> Outcome:
+    """Returns how many items passed, or have a result where nothing is checked.
 
-    >>> outcome({"counts": {"passed": 2, "failed": 1, "error": 1, "decided": 0}})
-    '2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed'
+    >>> outcome({"counts": {"passed": 2, "failed": 1, "error": 1, "decided": 0}}).text
+    '2 of 4 passed'
     """
     counts = document["counts"]
     return rated({**counts, "passed": counts["passed"] + counts["decided"]})

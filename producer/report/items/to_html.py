@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from producer import kinds
-from producer.aggregate.gates import gate_line
 from producer.aggregate.statistics import wilson
 from producer.item_ids import item_id
 from producer.report.cells import plain
@@ -25,12 +24,13 @@ from producer.report.html.viewer import (
     tools,
 )
 from producer.report.items.opened_rows import COLUMNS, OpenedItem, cells_of, opened
-from producer.report.items.terminal import headline
-from producer.text import cost, duration, plural, sentence_of
+from producer.report.items.terminal import headline, outcome
+from producer.report.run_verdict import verdict_with
+from producer.text import cost, duration, percent, plural
 from shared import __version__
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, ItemRow
-from shared.names import FINAL_STATES, Outcome, RunState
+from shared.names import Outcome
 from shared.runs import RunInfo
 
 TEMPLATE: Final = "items/page.html.j2"
@@ -83,12 +83,21 @@ class ItemsHtmlReport:
     def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
         info = self._info
-        tone, verdict = verdict_of(document, self._noun)
-        why = [sentence_of(gate_line(gate)) for gate in document.get("gates", ())]
+        verdict = verdict_with(document, outcome(document))
         retried = document["summary"].get("retried", 0)
         meta = [headline(document), *[f"{retried:,} tried again"] * bool(retried)]
         name = plain(info.source) or info.run
-        yield begin(Page(str(info.kind), name, info.run, tone, verdict, why=why, meta=meta, folder=FOLDER))
+        page = Page(
+            str(info.kind),
+            name,
+            info.run,
+            verdict.tone,
+            verdict.heading,
+            why=verdict.clauses,
+            meta=meta,
+            folder=FOLDER,
+        )
+        yield begin(page)
         yield strip(list(_metrics(document)))
         reasons = [
             Chip("reason", name, name, "f" if name == FAILED else "e")
@@ -136,34 +145,6 @@ class ItemsHtmlReport:
         }
 
 
-def verdict_of(document: Mapping[str, Any], noun: str) -> tuple[str, str]:
-    """Returns tone and sentence of the verdict.
-
-    >>> counts = {"total": 4, "passed": 2, "failed": 1, "error": 1, "skipped": 0, "decided": 0}
-    >>> verdict_of({"state": "finished", "counts": counts, "exit": 1}, "word")
-    ('f', '1 of 4 words failed, 1 has no result')
-    """
-    counts, state = document["counts"], document["state"]
-    total = counts["total"]
-    done = sum(counts.values()) - total - counts["skipped"]
-    if state not in FINAL_STATES:
-        return "", f"{state.capitalize()}: {done:,} of {plural(total, noun)} done"
-    parts = [f"{counts['failed']:,} of {plural(total, noun)} failed"] * bool(counts["failed"])
-    if counts["error"]:
-        of = "" if parts else f" of {plural(total, noun)}"
-        parts.append(f"{counts['error']:,}{of} {'has' if counts['error'] == 1 else 'have'} no result")
-    gates = sum(not gate["met"] for gate in document.get("gates", ()))
-    parts += [f"{plural(gates, 'gate')} failed"] * bool(gates)
-    tone = "f" if counts["failed"] or gates else "e" if counts["error"] or document["exit"] else "p"
-    if not parts:
-        what = "passed" if counts["passed"] == done else "has a result"
-        parts = [f"every {noun} {what}" if done else f"no {noun} was worked on"]
-    text = ", ".join(parts)
-    if state != RunState.FINISHED:
-        return tone, f"{state.capitalize()} after {done:,} of {plural(total, noun)}: {text}"
-    return tone, f"{text[:1].upper()}{text[1:]}"
-
-
 def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
     """Yields the cards of the strip: what passed, of those with a verdict and of all; and latencies."""
     counts, summary = document["counts"], document["summary"]
@@ -173,10 +154,16 @@ def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
         facts = [Fact(f"{counts['passed']:,} of {judged:,} with a result")]
         facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])
         facts += [Fact(f"! {counts['error']:,} without", tone="e")] * bool(counts["error"])
-        bounds = f"95 %: {100 * rate.low:.0f} to {100 * rate.high:.0f}"
-        value = f"{100 * rate.value:.1f} %"
+        bounds = (f"95%: {100 * rate.low:.0f} to {100 * rate.high:.0f}", "")
+        value = percent(rate.value)
         yield Metric(
-            "Passed", value, at=rate.value, low=rate.low, high=rate.high, captions=(bounds, ""), facts=facts
+            "Passed",
+            value,
+            at=rate.value,
+            low=rate.low,
+            high=rate.high,
+            captions=bounds,
+            facts=facts,
         )
     else:
         number = counts["decided"]

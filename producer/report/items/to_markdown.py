@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Final
 from producer.report.cells import markdown
 from producer.report.items.opened_rows import cells_of, columns_of, opened
 from producer.report.items.terminal import headline, outcomes_of
-from producer.report.verdict_line import verdict_of
+from producer.report.run_verdict import verdict_of
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -35,9 +35,10 @@ class ItemsMarkdownReport:
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the report."""
         run, columns = self._info.run, columns_of(self._info.kind)
-        lines = [
-            f"# {markdown(str(verdict_of(document)))}",
-            "",
+        verdict = verdict_of(document)
+        lines = [f"# {markdown(str(verdict))}", ""]
+        lines += [markdown(" ".join(verdict.why)), ""] * bool(verdict.why)
+        lines += [
             f"Run {markdown(run)}, {headline(document)}.",
             "",
         ]

@@ -12,8 +12,9 @@ from producer.report.html.rendering import fill, markup
 from producer.report.html.viewer import Fact, Metric, Page
 from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
 from producer.report.queries.reports import notes_of
-from producer.report.queries.run_verdict import answered, percent, value_of, verdict_of, wanted
-from producer.text import duration, plural
+from producer.report.queries.wording import answered, value_of, wanted
+from producer.report.run_verdict import NO_ANSWERS, verdict_of
+from producer.text import duration, percent, plural, sentence_of, share
 from shared import __version__
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
@@ -60,7 +61,7 @@ def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = Fals
         is_brief: whether some queries are shown without all details.
     """
     run, summary = QueryRun.from_snapshot(info.snapshot), document["summary"]
-    verdict = verdict_of(document, notes_of(info))
+    verdict = verdict_of(document)
     pace = f"{run.delay_s:g} s apart" if run.delay_s else f"{run.concurrency:,} at a time"
     meta = [plural(document["counts"]["total"], "query"), f"{run.api_url}{run.path}", pace]
     meta += [] if summary["duration_s"] is None else [f"took {duration(summary['duration_s'])}"]
@@ -74,8 +75,8 @@ def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = Fals
         plain(info.source) or info.run,
         info.run,
         verdict.tone,
-        verdict.sentence,
-        why=verdict.why,
+        verdict.heading,
+        why=[*verdict.clauses, *map(sentence_of, notes_of(info))],
         meta=[*meta, _created(info)],
         links=(("Checks", "#checks"), ("Categories", "#categories")) if has_tables else (),
         folder=FOLDER,
@@ -94,7 +95,7 @@ def heads(checks: CheckCounts) -> bytes:
     for row in checks.rows():
         n = row["rate"]["n"]
         title = f"{row['name']}: {row['passed']:,} of {n:,} passed"
-        columns.append((CHECK_HEADS[row["name"]], title, _whole_percent(row["passed"], n)))
+        columns.append((CHECK_HEADS[row["name"]], title, share(row["passed"], n) if n else "-"))
     return fill(TEMPLATE, "heads", columns)
 
 
@@ -132,7 +133,7 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("continues", run.continues),
         ("baselines' version", run.version),
         ("repeats", f"{run.repeat:,}" if run.repeat > 1 else ""),
-        ("intervals", "Wilson, 95 %"),
+        ("intervals", "Wilson, 95%"),
         ("percentiles", "nearest rank, of queries with an answer, as the server measured where it says so"),
         ("every result, whole", f"proctor results {info.run} --format jsonl"),
         ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),
@@ -144,14 +145,15 @@ def _passed(document: Mapping[str, Any]) -> Metric:
     """The card of queries that passed all checks: of those with an answer, and of all."""
     counts, has_answer = document["counts"], answered(document)
     rate = wilson(counts["passed"], has_answer)
-    facts = [Fact(f"{counts['passed']:,} of {has_answer:,} answers")] * bool(has_answer)
-    if has_answer != counts["total"] and has_answer:
-        facts.append(Fact(f"{percent(counts['passed'], counts['total'])} of all {counts['total']:,}"))
+    facts = [Fact(f"{counts['passed']:,} of {has_answer:,} answered")] * bool(has_answer)
+    if counts["error"] and has_answer:
+        sent = has_answer + counts["error"]
+        facts.append(Fact(f"{percent(counts['passed'] / sent)} of all {sent:,} sent"))
     facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])
     facts += [Fact(f"! {counts['error']:,} no answer", tone="e")] * bool(counts["error"])
     return Metric(
         "Passed",
-        percent(counts["passed"], has_answer) if has_answer else "no answers",
+        percent(rate.value) if has_answer else NO_ANSWERS,
         at=rate.value if has_answer else None,
         low=rate.low,
         high=rate.high,
@@ -172,7 +174,7 @@ def _target(target: Target, document: Mapping[str, Any]) -> Metric:
         facts += list(_beside(target, summary["metrics"]))
     elif target.is_time and (times := summary["latency_ms"]):
         facts.append(Fact(f"P50 {times['p50']:,} ms, P95 {times['p95']:,} ms"))
-        facts.append(Fact(f"{summary['metrics']['latency_under_5s']:.1f} % under 5 s"))
+        facts.append(Fact(f"{summary['metrics']['latency_under_5s']:.1f}% under 5 s"))
     return Metric(
         _LABELS[target.metric],
         value_of(target),
@@ -189,14 +191,12 @@ def _target(target: Target, document: Mapping[str, Any]) -> Metric:
 def _beside(target: Target, metrics: Mapping[str, Any]) -> Iterator[Fact]:
     """Yields what a rate leaves out."""
     if target.metric == "citation_accuracy" and metrics["citation_na_queries"]:
-        yield Fact(
-            f"{metrics['citation_accuracy_raw']:.1f} % with the {metrics['citation_na_queries']:,} N/A"
-        )
+        yield Fact(f"{metrics['citation_accuracy_raw']:.1f}% with the {metrics['citation_na_queries']:,} N/A")
 
 
 def _bounds(rate: Mapping[str, Any]) -> str:
     """Writes an interval; nothing without data."""
-    return f"95 %: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}" if rate["n"] else ""
+    return f"95%: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}" if rate["n"] else ""
 
 
 def _categories(metrics: Mapping[str, Any], missed: Mapping[str, int]) -> Iterator[dict[str, Any]]:
@@ -215,7 +215,7 @@ def _categories(metrics: Mapping[str, Any], missed: Mapping[str, int]) -> Iterat
                 ("hallucination_rate", "total"),
             )
         ]
-        figures = [(value, f"{value:.1f} %") if of else (None, "-") for value, of in shares]
+        figures = [(value, f"{value:.1f}%") if of else (None, "-") for value, of in shares]
         latency = numbers.get("avg_latency_ms", 0)
         figures.append((latency, f"{latency:,.0f} ms") if answers else (None, "-"))
         yield {"name": plain(name), "total": answers, "missed": missed.get(name, 0), "figures": figures}
@@ -238,15 +238,6 @@ def _chart(document: Mapping[str, Any], times: Mapping[int, int]) -> Any:
     labels = [f"{step * at:.3g} s" for at in range(_BINS)]
     shown = [each for each in series if any(each.values)]
     return markup(stacked(shown, labels, title="Answers by latency", y_label="answers"))
-
-
-def _whole_percent(part: int, whole: int) -> str:
-    """Writes a share in whole percent, never 100 before it is whole.
-
-    >>> _whole_percent(999, 1000), _whole_percent(0, 0)
-    ('99 %', '-')
-    """
-    return f"{100 * part // whole} %" if whole else "-"
 
 
 def _created(info: RunInfo) -> str:

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO, Final
 from producer.report.cells import csv_lines, markdown
 from producer.report.queries.check_reasons import failures
 from producer.report.queries.opened_rows import opened
-from producer.report.queries.run_verdict import verdict_of
 from producer.report.queries.sections import EXCERPT_CHARS
 from producer.report.queries.sources import sources_of
 from producer.report.queries.to_csv import COLUMNS, csv_row
 from producer.report.queries.to_json import results_json, run_config
 from producer.report.queries.to_markdown import table, verdict_markdown
+from producer.report.run_verdict import verdict_of
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun

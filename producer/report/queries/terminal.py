@@ -10,7 +10,7 @@ from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.report.queries.check_reasons import failures
 from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.opened_rows import OpenedQuery, opened
-from producer.report.verdict_line import rated
+from producer.report.queries.wording import outcome
 from producer.text import duration, plural, share
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_vocabulary import confidence_of
@@ -81,17 +81,6 @@ def _headline(document: Mapping[str, Any]) -> str:
     return f"{text} in {duration(summary['duration_s'])}"
 
 
-def _outcome(document: Mapping[str, Any]) -> str:
-    """Returns a line with what came out: the pass rate, and which targets are missed."""
-    counts, metrics = document["counts"], document["summary"]["metrics"]
-    text = rated(counts)
-    reached = [target for target in targets(metrics) if target.status != NO_VALUE]
-    missed = [target.label for target in reached if target.status != MET]
-    if missed:
-        return f"{text}; {plural(len(missed), 'target')} missed: {', '.join(missed)}"
-    return f"{text}; all {plural(len(reached), 'target')} met" if reached else text
-
-
 def _target(target: Target, paint: Paint) -> str:
     """Writes one metric beside its target."""
     label, value = f"{target.label:<{_LABELS}}", target.shown(target.value)
@@ -120,7 +109,7 @@ def _details(_info: RunInfo, _is_verbose: bool) -> Details:  # noqa: FBT001 - th
 SCREEN: Final = Screen(
     summary_text,
     _headline,
-    _outcome,
+    outcome,
     COLUMNS,
     table_rows,
     spare=("confidence", "item", "category"),

@@ -10,7 +10,6 @@ from typing import Any
 
 from producer.aggregate.queries import is_citation_applicable, is_vacuous
 from producer.report.cells import markdown
-from producer.report.queries.run_verdict import Verdict, marked
 from producer.report.queries.sections import (
     BY_CATEGORY,
     CATEGORY_COLUMNS,
@@ -29,6 +28,7 @@ from producer.report.queries.sections import (
     not_applicable_note,
     vacuous_note,
 )
+from producer.report.run_verdict import Verdict
 from shared.contracts.query_vocabulary import began_at, failed
 
 
@@ -67,7 +67,7 @@ def verdict_markdown(
         notes: what a reader must know before trusting the numbers, such as a partial run.
     """
     why = markdown(" ".join(verdict.why))
-    blocks = [f"# Evaluation Report: {markdown(marked(verdict))}", *filter(None, [why])]
+    blocks = [f"# Evaluation Report: {markdown(str(verdict))}", *filter(None, [why])]
     blocks.append("\n".join(_facts(metrics, run_id, notes)[1:]))
     if failures:
         blocks += ["## What failed", *failures]

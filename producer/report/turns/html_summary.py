@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from producer.aggregate.gates import gate_line
 from producer.aggregate.turns import DECISIONS, share
 from producer.report.cells import plain
 from producer.report.html.rendering import fill
 from producer.report.html.viewer import Page, begin
+from producer.report.run_verdict import verdict_of
 from producer.report.turns.html_rows import TEMPLATE
-from producer.report.turns.wording import RULES, call_remarks, headline, remarks, verdict_of
+from producer.report.turns.wording import RULES, call_remarks, headline, remarks
+from producer.text import plural
 from shared import __version__
 from shared.runs import RunInfo
 
@@ -29,17 +30,18 @@ def opening(
         looks: sentences on what to look at.
         frozen_threads: threads with a freeze.
     """
-    verdict = verdict_of(document, frozen_threads)
+    verdict = verdict_of(document)
+    threads = plural(document["summary"]["threads"], "thread")
+    peaks = [f"Peaks froze turns in {frozen_threads:,} of {threads}."] * bool(frozen_threads)
     left = [f"{word} {number}" for word, number in remarks(document) if word not in _IN_VERDICT]
-    gates = [gate_line(gate) for gate in document.get("gates", ()) if gate["met"]]
     page = Page(
         "turns",
         plain(info.source) or info.run,
         info.run,
-        {True: "p", False: "f", None: ""}[verdict.is_good],
-        verdict.sentence,
-        [sentence for sentence in (verdict.why, *looks) if sentence],
-        [headline(document), *left, *gates],
+        verdict.tone,
+        verdict.heading,
+        [*verdict.clauses, *peaks, *filter(None, looks)],
+        [headline(document), *left],
         links=[("Decisions and rules", "#decisions"), ("About", "#about")],
         folder=FOLDER,
     )
@@ -94,4 +96,4 @@ def _calls(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _share(part: int, whole: int) -> str:
     """Writes a share in percent."""
-    return f"{share(part, whole):.1f} %"
+    return f"{share(part, whole):.1f}%"

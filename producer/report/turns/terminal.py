@@ -7,8 +7,7 @@ from producer.aggregate.turns import ranked, share
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, Screen, unpainted
 from producer.report.turns.opened_rows import opened
-from producer.report.turns.wording import RULES, call_remarks, headline, remarks
-from producer.text import plural
+from producer.report.turns.wording import RULES, call_remarks, headline, outcome, remarks
 from shared.runs import TurnRow
 
 BAR_CHARS: Final = 30
@@ -70,28 +69,15 @@ def _bars(counts: Mapping[str, int], whole: int, paint: Paint) -> list[str]:
     for name, count in counts.items():
         part = share(count, whole)
         bar = "█" * round(BAR_CHARS * part / 100)
-        text = f"  {name:<{names}}  {count:>{digits},}  {part:5.1f} %"
+        text = f"  {name:<{names}}  {count:>{digits},}  {part:5.1f}%"
         lines.append(f"{text}  {paint(bar, 'cyan')}" if bar else text)
     return lines
-
-
-def _outcome(document: Mapping[str, Any]) -> str:
-    """Returns a line with what was decided.
-
-    >>> counts = {"total": 3, "decided": 2}
-    >>> _outcome({"counts": counts, "summary": {"decisions": {"must": 1, "should": 1, "skip": 0}}})
-    '2 of 3 turns decided: 1 must, 1 should'
-    """
-    counts, decisions = document["counts"], document["summary"]["decisions"]
-    decided = "all" if counts["decided"] == counts["total"] else f"{counts['decided']:,} of"
-    words = ", ".join(f"{number:,} {word}" for word, number in decisions.items() if number)
-    return f"{decided} {plural(counts['total'], 'turn')} decided{': ' * bool(words)}{words}"
 
 
 SCREEN: Final = Screen(
     summary_text,
     headline,
-    _outcome,
+    outcome,
     COLUMNS,
     table_rows,
     spare=("message", "outcome", "item"),

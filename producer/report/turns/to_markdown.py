@@ -5,8 +5,9 @@ from typing import Any, BinaryIO, Final
 
 from producer.aggregate.turns import ranked, share
 from producer.report.cells import markdown
+from producer.report.run_verdict import verdict_of
 from producer.report.turns.opened_rows import OpenedRow, message_of, opened
-from producer.report.turns.wording import RULES, call_remarks, headline, remarks, verdict_of
+from producer.report.turns.wording import RULES, call_remarks, headline, remarks
 from shared.runs import RunInfo, TurnRow
 
 ERRORS_SHOWN: Final = 50
@@ -51,9 +52,8 @@ class MarkdownReport:
         decided = counts["decided"]
         rules = {f"{rule} {words}": summary["rules"][rule] for rule, words in RULES.items()}
         verdict = verdict_of(document)
-        mark = {True: "✓ ", False: "✗ ", None: ""}[verdict.is_good]
-        lines = [f"# {mark}{markdown(verdict.sentence)}", ""]
-        lines += [markdown(verdict.why), ""] * bool(verdict.why)
+        lines = [f"# {markdown(str(verdict))}", ""]
+        lines += [markdown(" ".join(verdict.why)), ""] * bool(verdict.why)
         source = f" of {markdown(self._info.source, CELL_CHARS)}" * bool(self._info.source)
         lines += [f"Run {markdown(self._info.run)}{source}, {headline(document)}.", ""]
         lines += _table(("decision", "turns", "share"), _shares(summary["decisions"], decided))
@@ -92,7 +92,7 @@ def _turns_table(
 
 def _shares(counts: Mapping[str, int], whole: int) -> list[list[str]]:
     """Returns counts with their share."""
-    return [[name, f"{count:,}", f"{share(count, whole):.1f} %"] for name, count in counts.items()]
+    return [[name, f"{count:,}", f"{share(count, whole):.1f}%"] for name, count in counts.items()]
 
 
 def _turn_cells(row: OpenedRow) -> list[str]:

@@ -1,12 +1,11 @@
 """The words that people read about a turns run, the same on the screen and in Markdown."""
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from producer.aggregate.gates import gate_line
 from producer.aggregate.turns import ranked
+from producer.report.interfaces import Outcome
 from producer.text import duration, plural, share, small_cost
-from shared.names import FINAL_STATES
 
 RULES: Final[Mapping[str, str]] = {
     "1": "summary changed",
@@ -35,70 +34,42 @@ def headline(document: Mapping[str, Any]) -> str:
     return f"{text} ({summary['turns_per_s']:,.0f} turns/s)" if summary["turns_per_s"] else text
 
 
-class Verdict(NamedTuple):
-    """What a run came to, in sentences."""
-
-    is_good: bool | None
-    """None while the run goes on."""
-    sentence: str
-    why: str
-    """What became of the summaries and of the model calls; empty where there is nothing to say."""
-
-
-def verdict_of(document: Mapping[str, Any], frozen_threads: int | None = None) -> Verdict:
-    """Returns what became of a run, in sentences.
-
-    Args:
-        document: the run's.
-        frozen_threads: threads with a freeze, where they were counted.
+def outcome(document: Mapping[str, Any]) -> Outcome:
+    """Returns how many turns were decided and how, and what became of summaries and model calls.
 
     >>> counts = {"total": 3, "decided": 3, "error": 0, "skipped": 0}
     >>> summary = {"decisions": {"must": 1, "should": 2, "skip": 0}, "freezes": 1, "summaries_updated": 2,
-    ...     "threads": 1, "errors": {}}
-    >>> verdict = verdict_of({"state": "finished", "exit": 0, "counts": counts, "summary": summary})
-    >>> verdict.sentence
-    'All 3 turns decided: 1 must, 2 should'
-    >>> verdict.why
-    'Summaries changed on 2 turns and were held back on 1 (peak freeze).'
+    ...     "errors": {}}
+    >>> found = outcome({"counts": counts, "summary": summary})
+    >>> found.text
+    'all 3 turns decided: 1 must, 2 should'
+    >>> found.why
+    ['Summaries changed on 2 turns and were held back on 1 (peak freeze).']
     """
-    is_final = document["state"] in FINAL_STATES
-    is_good = not document["exit"] if is_final else None
-    return Verdict(is_good, _sentence(document), _why(document, frozen_threads))
+    counts, summary = document["counts"], document["summary"]
+    decided, total = counts["decided"], counts["total"]
+    decisions = ", ".join(f"{number:,} {name}" for name, number in summary["decisions"].items() if number)
+    if total and decided == total:
+        text = f"{'all ' * (total > 1)}{plural(total, 'turn')} decided: {decisions}"
+    else:
+        text = f"{decided:,} of {plural(total, 'turn')} decided" if total else "no turns"
+        text += f" ({decisions})" * bool(decisions)
+    return Outcome(text, why=list(_sentences(document)))
 
 
-def _sentence(document: Mapping[str, Any]) -> str:
-    """Writes the headline of a verdict: state, turns by outcome, decisions."""
-    state, counts = document["state"], document["counts"]
-    decided, total, failed, left = (counts[name] for name in ("decided", "total", "error", "skipped"))
-    decisions = ", ".join(
-        f"{number:,} {name}" for name, number in document["summary"]["decisions"].items() if number
-    )
-    if total and decided == total and state == "finished":
-        return f"All {plural(total, 'turn')} decided: {decisions}"
-    text = f"{decided:,} of {plural(total, 'turn')} decided" if total else "no turns"
-    text += f" ({decisions})" if decisions else ""
-    text += f", {failed:,} failed" if failed else ""
-    text += f", {left:,} not decided" if left else ""
-    return text[:1].upper() + text[1:] if state == "finished" else f"{state.capitalize()}: {text}"
-
-
-def _why(document: Mapping[str, Any], frozen_threads: int | None) -> str:
-    """Writes what stands below it."""
-    summary, sentences = document["summary"], list[str]()
+def _sentences(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what became of summaries, errors by their codes, and model calls."""
+    summary = document["summary"]
     updated, freezes = summary["summaries_updated"], summary["freezes"]
     if document["counts"]["decided"]:
-        where = f" in {frozen_threads:,} of {plural(summary['threads'], 'thread')}" if frozen_threads else ""
         changed = f"Summaries changed on {plural(updated, 'turn')}" if updated else "No summary changed"
-        held = f" and were held back on {freezes:,} (peak freeze){where}." if updated else ""
-        held = held or f"; {plural(freezes, 'turn')} were frozen at a peak{where}."
-        sentences.append(changed + (held if freezes else "; no peak freezes."))
+        held = f" and were held back on {freezes:,} (peak freeze)." if updated else ""
+        held = held or f"; {plural(freezes, 'turn')} {'was' if freezes == 1 else 'were'} frozen at a peak."
+        yield changed + (held if freezes else "; no peak freezes.")
     if summary["errors"]:
-        reasons = ", ".join(f"{code} {number:,}" for code, number in ranked(summary["errors"]))
-        sentences.append(f"Failed: {reasons}.")
+        yield f"Errors: {', '.join(f'{code} {number:,}' for code, number in ranked(summary['errors']))}."
     if calls := summary.get("calls"):
-        sentences.append(f"{plural(calls['avoided'], 'model call')} avoided, {calls['made']:,} made.")
-    sentences += [f"{gate_line(gate)}." for gate in document.get("gates", ()) if not gate["met"]]
-    return " ".join(sentences)
+        yield f"{plural(calls['avoided'], 'model call')} avoided, {calls['made']:,} made."
 
 
 def remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:

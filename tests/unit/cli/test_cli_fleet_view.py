@@ -53,6 +53,6 @@ def test_runs_that_have_ended_are_no_news() -> None:
     document = look(runs=[{**RUN, "why": "a\x1b[2Jb"}, ended])
     assert rates.of(document) == {"bench-4k2m9x": None}
     line = printable(plain_line(document, {"bench-4k2m9x": 2.5}))
-    assert line.startswith("workers 1 queue 9 dead 2 | bench-4k2m9x running 3 % of 400 2.5/s waiting: a")
+    assert line.startswith("workers 1 queue 9 dead 2 | bench-4k2m9x running 3% of 400 2.5/s waiting: a")
     assert "old" not in line
     assert "\x1b" not in line

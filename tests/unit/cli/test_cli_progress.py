@@ -76,7 +76,7 @@ def test_live_view_fits_the_terminal(width: int) -> None:
     assert max(map(len, lines)) <= width
     assert lines[0].startswith("turns-4k2m9x")
     assert lines[0].rstrip().endswith("running")
-    assert "71 %" in lines[1]
+    assert "71%" in lines[1]
 
 
 def test_hostile_name_cannot_leave_its_line() -> None:

@@ -35,11 +35,11 @@ def benches(mode: str) -> RunInfo:
     ("state", "done", "is_worked_on", "text"),
     [
         (RunState.FINISHED, 20, False, "finished"),
-        (RunState.RUNNING, 17, True, "running 85 %"),
-        (RunState.RUNNING, 17, False, "interrupted 85 %"),
-        (RunState.RUNNING, 0, False, "waiting 0 %"),
-        (RunState.PAUSED, 17, False, "paused 85 %"),
-        (RunState.CANCELLED, 3, False, "cancelled 15 %"),
+        (RunState.RUNNING, 17, True, "running 85%"),
+        (RunState.RUNNING, 17, False, "interrupted 85%"),
+        (RunState.RUNNING, 0, False, "waiting 0%"),
+        (RunState.PAUSED, 17, False, "paused 85%"),
+        (RunState.CANCELLED, 3, False, "cancelled 15%"),
         (RunState.LOADING, 0, False, "loading"),
     ],
 )
@@ -51,15 +51,15 @@ def test_states(state: RunState, done: int, text: str, *, is_worked_on: bool) ->
 @pytest.mark.parametrize(
     ("run", "text"),
     [
-        (queries(passed=20), "100.0 %"),
-        (queries(passed=19, failed=1), "95.0 %"),
-        (queries(RunState.RUNNING, done=3, passed=2, failed=1), "66.6 %"),
+        (queries(passed=20), "100.0%"),
+        (queries(passed=19, failed=1), "95.0%"),
+        (queries(RunState.RUNNING, done=3, passed=2, failed=1), "66.6%"),
         (queries(error=20), "-"),
         (queries(RunState.RUNNING, done=0), "-"),
         (queries(passed=20, error=2), "-"),
         (replace(queries(), kind=TURNS, tally={"must": 20}), "-"),
         (benches("freeform"), "-"),
-        (benches("standard"), "100.0 %"),
+        (benches("standard"), "100.0%"),
     ],
     ids=["all", "some", "so far", "no answer", "no result", "retried", "turns", "freeform", "cases"],
 )
@@ -82,7 +82,7 @@ def test_the_table_fits(columns: int, capsys: pytest.CaptureFixture[str], monkey
     assert len(lines) == 3
     assert all(len(line) <= columns for line in (heading, *lines))
     assert columns < 80 or all(run.run in line for run, line in zip(runs, lines, strict=True))
-    assert all(text in lines[1] for text in ("○", "interrupted 85 %", "2 min"))
+    assert all(text in lines[1] for text in ("○", "interrupted 85%", "2 min"))
     assert ("…" in lines[0]) == (columns < 140)
     assert ("$1.23" in lines[0], "<$0.0001" in lines[1]) == (
         (True, True) if columns == 140 else (False, False)

@@ -74,16 +74,16 @@ def details(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("rows", "state", "sentence"),
     [
-        (four()[:3], "finished", "✗ failed 1 of 3 queries failed, 1 has no result"),
-        (four()[:1], "finished", "✓ passed Every query passed"),
-        ([four()[0], four()[2]], "finished", "! error 1 of 2 queries has no result"),
+        (four()[:3], "finished", "✗ failed 1 of 3 passed, 1 failed, 1 error"),
+        (four()[:1], "finished", "✓ passed 1 of 1 passed"),
+        ([four()[0], four()[2]], "finished", "✗ failed 1 of 2 passed, 1 error"),
         (
             four(),
             "cancelled",
-            "✗ failed Cancelled after 3 of 4 queries: 1 of 4 queries failed, 1 has no result",
+            "! incomplete Cancelled: 1 of 3 passed, 1 failed, 1 error, 1 skipped",
         ),
-        (four()[3:], "aborted", "! error Aborted after 0 of 1 query: no query was worked on"),
-        ([four()[0], four()[3]], "running", "Running: 1 of 2 queries done"),
+        (four()[3:], "aborted", "✗ failed Aborted: no answers, 1 skipped"),
+        ([four()[0], four()[3]], "running", "Running: 1 of 1 passed"),
     ],
 )
 def test_the_verdict_is_one_sentence(tmp_path: Path, rows: list[ItemRow], state: str, sentence: str) -> None:
@@ -102,11 +102,11 @@ def test_items_stand_with_failures_first(tmp_path: Path) -> None:
     assert "Error no_word 42 is a number" in found[1]
     assert "! 1 42 is a number" in words(text.split('class="reasons"')[1].split("</div>")[0])
     card = words(text.split('<li class="metric">')[1].split("</li>")[0])
-    assert card == "Passed 50.0 % 95 %: 9 to 91 1 of 2 with a result ✗ 1 failed ! 1 without"
+    assert card == "Passed 50.0% 95%: 9 to 91 1 of 2 with a result ✗ 1 failed ! 1 without"
 
 
 def test_a_run_without_results_has_no_rate(tmp_path: Path) -> None:
-    """Nothing is 0 % that was never measured."""
+    """Nothing is 0% that was never measured."""
     strip = page(tmp_path, four()[3:]).split('<ul class="strip')[1].split("</ul>")[0]
     assert "%" not in words(strip)
 

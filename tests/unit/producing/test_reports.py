@@ -161,8 +161,8 @@ def test_withheld_messages_are_named_by_their_length(rows: list[TurnRow]) -> Non
 def test_markdown_begins_with_the_verdict(rows: list[TurnRow]) -> None:
     """The first line says how the run ended and what was decided, the next ones why and which run it was."""
     first, _, why, _, run, *_ = written("md", rows).decode().splitlines()
-    assert first == "# ✗ Cancelled: 1 of 4 turns decided (1 must), 2 failed, 1 not decided"
-    assert why.startswith("Summaries changed on 1 turn; no peak freezes. Failed: etag")
+    assert first == "# ! Cancelled: 1 of 4 turns decided (1 must), 2 errors, 1 skipped"
+    assert why.startswith("Summaries changed on 1 turn; no peak freezes. Errors: etag")
     assert run.startswith("Run run-1")
 
 
@@ -263,7 +263,7 @@ def test_traces_hold_one_event_for_each_decision(rows: list[TurnRow]) -> None:
 def test_the_terminal_shows_the_numbers(rows: list[TurnRow]) -> None:
     """The summary names decisions, rules, freezes, summaries, errors by code and what was left out."""
     text = summary_text(document(rows))
-    assert "must    1  100.0 %" in text
+    assert "must    1  100.0%" in text
     assert "2 MUST signal" in text
     assert "peak freezes 0 · summaries updated 1 · skipped 1 · errors 2" in text
     assert "errors by code: etag_conflict 1, poison 1" in text

@@ -42,13 +42,13 @@ def test_figures_stand_in_one_table_or_in_words(monkeypatch: pytest.MonkeyPatch,
     """No line is wider than the terminal; names keep both ends, spare columns go, and `-` is not repeated."""
     monkeypatch.setenv("COLUMNS", str(width))
     name = "a-provider-with-a-long-name/claude-haiku-4-5"
-    columns = ("Model", "Pass rate", "95 % interval", "Passed", "P95", "Tokens/s", "Cost", "Judged")
+    columns = ("Model", "Pass rate", "95% interval", "Passed", "P95", "Tokens/s", "Cost", "Judged")
     row = (name, "100.0%", "56.5-100.0%", "15 of 15", "0.16s", "1,618.9", "$0.0010", "-")
-    lines = fitted_table(columns, [row, row], spare=("Tokens/s", "95 % interval"))
+    lines = fitted_table(columns, [row, row], spare=("Tokens/s", "95% interval"))
     assert max(map(cell_len, lines)) <= width
     assert "Judged" not in "".join(lines)
     if width < 72:
-        assert lines[:2] == [name, "  Pass rate 100.0% · 95 % interval 56.5-100.0%"]
+        assert lines[:2] == [name, "  Pass rate 100.0% · 95% interval 56.5-100.0%"]
         return
     heading, first, _ = lines
     assert heading.split()[0] == "Model"

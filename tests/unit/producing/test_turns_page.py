@@ -99,13 +99,16 @@ def test_the_first_screen_says_what_counts(tmp_path: Path) -> None:
     """State, turns by outcome, decisions, freezes and errors stand above everything, their shares below."""
     text = page(tmp_path, conversation("boats"), state=RunState.CANCELLED)
     head = text.split('class="verdict"')[1].split("data-tools")[0]
-    assert "Cancelled: 6 of 8 turns decided (1 must, 3 should, 2 skip), 1 failed, 1 not decided" in read(head)
-    assert "✗" in head
-    assert "were held back on 3 (peak freeze) in 1 of 2 threads. Failed: etag_conflict 1." in read(head)
+    assert "Cancelled: 6 of 8 turns decided (1 must, 3 should, 2 skip), 1 error, 1 skipped" in read(head)
+    assert "incomplete" in head
+    assert (
+        "were held back on 3 (peak freeze). Errors: etag_conflict 1. Peaks froze turns in 1 of 2 threads."
+        in read(head)
+    )
     assert "Look first at boats: 1 failed turn, 3 freezes in 7 turns." in read(head)
     assert "cancelled: 8 turns of 2 threads" in head
-    assert "should 3 50.0 %" in read(text.split('id="decisions"')[1])
-    assert "1 summary changed 0 0.0 % 2 MUST signal 1 16.7 %" in read(text.split('id="decisions"')[1])
+    assert "should 3 50.0%" in read(text.split('id="decisions"')[1])
+    assert "1 summary changed 0 0.0% 2 MUST signal 1 16.7%" in read(text.split('id="decisions"')[1])
 
 
 def test_a_run_that_goes_on_has_no_verdict_yet(tmp_path: Path) -> None:
@@ -113,7 +116,7 @@ def test_a_run_that_goes_on_has_no_verdict_yet(tmp_path: Path) -> None:
     text = page(tmp_path, conversation("boats")[:4], state=RunState.RUNNING, finished_ms=None)
     head = text.split("<h1>")[1].split("</h1>")[0]
     assert not set("✓✗!") & set(head)
-    assert "Running: 4 of 4 turns decided" in head
+    assert "Running: all 4 turns decided" in head
 
 
 def test_failed_turns_are_found_first(tmp_path: Path) -> None:
@@ -353,7 +356,7 @@ def test_a_large_run_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.
     assert len(articles(text)) == 20
     assert "The first 20 turns; 12 turns left out." in text
     assert "proctor results run-1 --format jsonl" in text
-    assert "24 of 32 turns decided (4 must, 12 should, 8 skip), 4 failed, 4 not decided" in text
+    assert "24 of 32 turns decided (4 must, 12 should, 8 skip), 4 errors, 4 skipped" in text
     assert len(threads(text)) == 4
     assert text.split("data-threads")[1].count("<noscript>") == 1
 

@@ -8,8 +8,8 @@ import pytest
 from producer.aggregate.gates import parse_gate
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
-from producer.report.queries.run_verdict import Verdict, marked, verdict_of
 from producer.report.queries.sources import sources_of
+from producer.report.run_verdict import Verdict, verdict_of
 from shared.codecs.item_rows import ItemRow
 from shared.names import RunState
 from tests.support.query_results import HOSTILE, answered, baseline, one_of_each
@@ -46,67 +46,84 @@ def markdown(rows: list[ItemRow]) -> str:
 @pytest.mark.parametrize(
     ("results", "never_sent", "state", "sentence"),
     [
-        (one_of_each(), 0, "finished", "✗ 1 of 5 targets missed: OOS handling 50.0 %, needs ≥ 90 %"),
-        ([answered("Q-1")] * 2, 0, "finished", "✓ All 4 targets are met and every query passed"),
+        (
+            one_of_each(),
+            0,
+            "finished",
+            (
+                "✗ 4 of 9 passed (44.4% of all, 50.0% of 8 answered), 4 failed, 1 error; "
+                "1 of 5 targets missed: OOS handling 50.0% (needs ≥ 90%)"
+            ),
+        ),
+        (
+            [answered("Q-1")] * 2,
+            0,
+            "finished",
+            "✓ 2 of 2 passed (100.0%, 95% interval 34.2-100.0%); all 4 targets met",
+        ),
         (
             MIXED,
             0,
             "finished",
-            "✗ 1 of 2 queries failed; all 4 targets are met",
+            "✗ 1 of 2 passed (50.0%, 95% interval 9.4-90.5%), 1 failed; all 4 targets met",
         ),
         (
             [answered("Q-1"), LOST],
             0,
             "finished",
-            "! 1 of 2 queries has no answer; all 4 targets are met",
+            "✗ 1 of 2 passed (50.0% of all, 100.0% of 1 answered), 1 error; all 4 targets met",
         ),
-        ([LOST], 2, "aborted", "! Aborted after 1 of 3 queries: no query was answered"),
+        ([LOST], 2, "aborted", "✗ Aborted: no answers, 1 error, 2 skipped"),
         (
             [answered("Q-1")],
             1,
             "cancelled",
-            "! Cancelled after 1 of 2 queries: all 4 targets are met and every answered query passed",
+            "! Cancelled: 1 of 1 passed (100.0%, 95% interval 20.6-100.0%), 1 skipped; all 4 targets met",
         ),
-        ([answered("Q-1", "no")], 1, "running", "● Running: 1 of 2 queries done"),
+        (
+            [answered("Q-1", "no")],
+            1,
+            "running",
+            (
+                "● Running: 0 of 1 passed (0.0%, 95% interval 0.0-79.3%), 1 failed; "
+                "1 of 4 targets missed: deflection rate 0.0% (needs ≥ 40%)"
+            ),
+        ),
     ],
 )
 def test_the_verdict_is_one_sentence(
     results: list[dict[str, Any]], never_sent: int, state: str, sentence: str
 ) -> None:
-    """Missed targets come before failed queries, these before errors, and a cut run says so first."""
+    """A cut run says so first; then what passed, failed, ended in error or was skipped, and the targets."""
     rows = query_rows(results, never_sent=never_sent)
-    assert marked(verdict(rows, state=RunState(state))) == sentence
+    assert str(verdict(rows, state=RunState(state))) == sentence
 
 
 def test_rates_say_what_they_are_a_share_of() -> None:
     """Of answered and of all where these differ; none at all without an answer."""
-    why = " ".join(verdict(query_rows(one_of_each(), never_sent=2), state=RunState.CANCELLED).why)
-    assert "4 of 8 answered queries passed (50.0 % of answered, 36.4 % of all 11)." in why
-    assert "1 has no answer, 2 were never sent." in why
-    assert verdict(query_rows(MIXED)).why[0] == "1 of 2 queries passed (50.0 %)."
-    nothing = " ".join(verdict(query_rows([LOST], never_sent=2), state=RunState.ABORTED).why)
-    assert nothing == "1 has no answer, 2 were never sent."
-    assert "%" not in nothing
+    clauses = verdict(query_rows(one_of_each(), never_sent=2), state=RunState.CANCELLED).clauses
+    assert clauses[0] == "Pass rate 44.4% of all, 50.0% of 8 answered."
+    assert verdict(query_rows(MIXED)).clauses[0] == "Pass rate 50.0%, 95% interval 9.4-90.5%."
+    assert verdict(query_rows([LOST], never_sent=2), state=RunState.ABORTED).clauses == []
 
 
 def test_the_doubt_is_said_and_only_where_there_is_one() -> None:
     """A rate whose interval holds its target is named; with many queries none is."""
     few = " ".join(verdict(query_rows([answered("Q-1")])).why)
     assert "Too few queries to be sure" in few
-    assert "deflection rate 21 to 100 %" in few
-    many = " ".join(verdict(query_rows([answered(f"Q-{at}") for at in range(60)])).why)
-    assert many == "60 of 60 queries passed (100 %)."
+    assert "deflection rate 21% to 100%" in few
+    assert verdict(query_rows([answered(f"Q-{at}") for at in range(60)])).why == ()
     vacuous = verdict(query_rows([answered(f"Q-{at}", must_contain=[]) for at in range(60)])).why
     assert vacuous[-1] == "60 in-scope queries require no keyword and count as deflected."
 
 
 def test_failed_gates_are_named() -> None:
-    """A gate that failed is the verdict where no target was missed, and it is named."""
+    """A gate that failed is counted in the sentence and named below it."""
     rows = query_rows(MIXED)
     info, totals = queries_run(2), totals_of(queries_run(2).kind)
     totals.add(rows)
     found = verdict_of(document_of(info, totals, gates=[parse_gate("pass_rate<0.9")]))
-    assert found.sentence == "1 gate failed; all 4 targets are met"
+    assert found.heading == "1 of 2 passed, 1 failed, 1 gate failed; all 4 targets met"
     assert any(sentence.startswith("Gate failed: pass_rate 0.5 < 0.9") for sentence in found.why)
 
 
@@ -116,7 +133,7 @@ def test_markdown_begins_with_what_failed() -> None:
     text = markdown(query_rows([*one_of_each(), *lost]))
     head, _, rest = text.partition("\n## Aggregate Metrics\n")
     assert head.startswith(
-        "# Evaluation Report: ✗ 1 of 5 targets missed: OOS handling 50.0 %, needs ≥ 90 %\n"
+        "# Evaluation Report: ✗ 4 of 22 passed (18.2% of all, 50.0% of 8 answered), 4 failed, 14 errors;"
     )
     assert "- **14 queries without an answer:** api_timeout: Timeout after 30s" in head
     assert "(Q-08, Q-20, Q-21, Q-22, Q-23, Q-24, Q-25, Q-26, Q-27, Q-28, …)" in head

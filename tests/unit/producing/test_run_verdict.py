@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from producer.document import document_of, totals_of
-from producer.report.verdict_line import next_command, verdict_of
+from producer.report.run_verdict import next_command, verdict_of
 from shared.kinds import CASES, Kind, all_kinds
 from shared.names import RunState
 from tests.unit.cases.test_case_reports import run_info, standard
@@ -58,18 +58,19 @@ def test_a_good_run_is_reported_next() -> None:
     info, totals = run_info(), totals_of(CASES)
     totals.add(standard()[2:])
     good = document_of(replace(info, total=2), totals)
-    assert str(verdict_of(good)) == "✓ 2 of 2 passed (100.0%, 95 % interval 34.2-100.0%)"
+    assert str(verdict_of(good)) == "✓ 2 of 2 passed (100.0%, 95% interval 34.2-100.0%)"
     assert next_command(good) == ("report", good["run_id"], "-o", "report.html")
     assert next_command({**good, "files": [{"format": "html", "path": "a.html"}]}) == ()
 
 
 def test_what_has_no_answer_has_no_rate() -> None:
-    """Errors alone are no 0 %, and beside answers both rates are given; gates stand at the end."""
+    """Errors alone are no 0%, and beside answers both rates are given; gates stand at the end."""
     totals = totals_of(CASES)
     totals.add(standard()[1:2])
     nothing = document_of(replace(run_info(), total=1), totals)
-    assert verdict_of(nothing).sentence == "no answers, 1 error"
-    gates = [{"met": False}, {"met": True}]
+    assert verdict_of(nothing).sentence == "No answers, 1 error"
+    gate = {"metric": "pass_rate", "value": 0.5, "relation": "<", "bound": 0.9}
+    gates = [{**gate, "met": False}, {**gate, "met": True}]
     sentence = verdict_of(document(CASES, gates=gates)).sentence
     assert sentence.startswith("2 of 4 passed (50.0% of all, 66.7% of 3 answered), 1 failed, 1 error")
     assert sentence.endswith(", 1 gate failed")
