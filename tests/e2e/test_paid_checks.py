@@ -154,12 +154,12 @@ def test_retry_keeps_votes_on_rubrics_inside_of_a_check(
     inner = [{"rubric": RUBRIC}, {"rubric": "Is it brief, and does it come to the point?"}]
     with ModelServer(script) as server:
         path = paid_bench(tmp_path, server, [{"input": "please stop", "checks": [{"all": inner}]}])
-        told, first = run(cli, path, *more)
-        cli("retry", told["run_id"], *WORKERS)
-        second = rows_of(cli, told["run_id"])
+        finished, first = run(cli, path, *more)
+        cli("retry", finished["run_id"], *WORKERS)
+        second = rows_of(cli, finished["run_id"])
         is_there = True
-        retried = document(cli("retry", told["run_id"], *WORKERS))
-        [after] = rows_of(cli, told["run_id"])
+        retried = document(cli("retry", finished["run_id"], *WORKERS))
+        [after] = rows_of(cli, finished["run_id"])
         asked = [request.prompt.split('"')[1] for request in server.requests[1:]]
         assert asked == [RUBRIC, *3 * [inner[1]["rubric"]]]
     one_answer = (11 * 100 + 3 * 200) / 1e6
@@ -192,14 +192,14 @@ def test_retry_asks_a_judge_that_refused_connections_and_nobody_else(cli: Cli, t
             model_configs={"alpha": {"api_base": server.api_base}, "judge": {"api_base": judge_base}},
         )
         done = cli("run", path, "--no-cache", *WORKERS)
-        told = document(done)
-        [row] = rows_of(cli, told["run_id"])
+        finished = document(done)
+        [row] = rows_of(cli, finished["run_id"])
         with ModelServer(polite, port=port) as judge_server:
-            retried = cli("retry", told["run_id"], *WORKERS)
+            retried = cli("retry", finished["run_id"], *WORKERS)
             assert kinds_of(judge_server.requests) == ["rubric"]
         assert kinds_of(server.requests) == ["answer"]
-        [after] = rows_of(cli, told["run_id"])
-    assert (done.code, told["counts"]["error"]) == (1, 1)
+        [after] = rows_of(cli, finished["run_id"])
+    assert (done.code, finished["counts"]["error"]) == (1, 1)
     assert (row["outcome"], row["error"]["code"]) == ("error", "check_unavailable")
     assert row["error"]["message"].startswith("check polite could not be asked: judge: ")
     assert f"127.0.0.1:{port}" in row["error"]["message"]
@@ -221,12 +221,12 @@ def test_retry_asks_only_the_judges_of_a_panel_that_have_no_vote(cli: Cli, tmp_p
             models=["alpha"],
             model_configs={"alpha": here, "judge": here, "beta": away},
         )
-        told, [row] = run(cli, path, "--no-cache")
+        finished, [row] = run(cli, path, "--no-cache")
         with ModelServer(polite, port=port) as other:
-            retried = document(cli("retry", told["run_id"], *WORKERS))
+            retried = document(cli("retry", finished["run_id"], *WORKERS))
             assert kinds_of(other.requests) == ["rubric"]
         assert kinds_of(server.requests) == ["answer", "rubric"]
-        [after] = rows_of(cli, told["run_id"])
+        [after] = rows_of(cli, finished["run_id"])
     [judged] = row["result"]["checks"][0]["detail"]["judged"]
     assert judged["passed"] is None
     assert [vote["verdict"] for vote in judged["votes"]] == ["pass", None]
@@ -246,11 +246,11 @@ def test_a_retry_counts_scores_of_earlier_results_by_their_weight(cli: Cli, tmp_
     cases = [{"input": "please", "checks": checks, "at_least": 0.1, "paid_checks": "always"}]
     with ModelServer(script) as server:
         path = paid_bench(tmp_path, server, cases)
-        told, _ = run(cli, path)
+        finished, _ = run(cli, path)
         is_there = True
         server.script = lambda prompt, nth: judge(0.1) if "brief" in prompt else polite(prompt, nth)
-        cli("retry", told["run_id"], *WORKERS)
-        [after] = rows_of(cli, told["run_id"])
+        cli("retry", finished["run_id"], *WORKERS)
+        [after] = rows_of(cli, finished["run_id"])
     assert [each["score"] for each in after["result"]["checks"]] == [0.9, 0.1]
     assert after["result"]["score"] == pytest.approx((3 * 0.9 + 0.1) / 4)
 

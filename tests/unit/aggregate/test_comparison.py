@@ -213,7 +213,7 @@ def test_what_is_not_in_both_runs_is_counted() -> None:
 
 @pytest.mark.parametrize("total", [6, 40, 100])
 def test_the_interval_never_contradicts_the_verdict(total: int) -> None:
-    """Where the interval of the rate and McNemar's test disagree, it is said that the test decides."""
+    """Where the interval of the rate and McNemar's test disagree, a sentence names the test that decides."""
     number = 0
     for broken in range(min(total, 16)):
         for fixed in range(min(broken, total - broken) + 1):

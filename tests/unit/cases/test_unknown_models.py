@@ -31,7 +31,7 @@ test_cases:
 """
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, list[str]]:
+def result_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, list[str]]:
     """Runs a command: exit code, stdout, lines of stderr."""
     code = run([str(each) for each in arguments])
     captured = capsys.readouterr()
@@ -40,7 +40,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[in
 
 def test_each_model_without_a_provider_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`validate` names models, judges and models of checks with line, place and what is probably meant."""
-    code, out, lines = said(capsys, "validate", write(tmp_path, BENCH))
+    code, out, lines = result_of(capsys, "validate", write(tmp_path, BENCH))
     assert (code, out) == (2, "")
     lines = [line.replace(f"{tmp_path}/bench.config.yaml", "b") for line in lines]
     assert lines[0] == "error: 5 problems"
@@ -66,7 +66,7 @@ def test_nothing_is_sent_to_a_model_that_nobody_serves(
     """An option is named with its value, before Redis is used and before a price is printed."""
     monkeypatch.setenv("PROCTOR_REDIS_URL", "redis://127.0.0.1:1/0")
     text = "name: b\nsystem_prompt: s\nmodels: [openai/o]\ntest_cases: [{input: Hi}]\n"
-    code, out, lines = said(capsys, command, write(tmp_path, text), "-m", "nosuch")
+    code, out, lines = result_of(capsys, command, write(tmp_path, text), "-m", "nosuch")
     assert (code, out) == (2, "")
     assert lines == [
         "error: --model: no provider is known for 'nosuch'",
@@ -80,12 +80,12 @@ def test_models_with_an_api_of_their_own_may_have_any_name(
     """`--api-base` names the API of the models under test, a file those of all; recorded ones need none."""
     text = "name: b\nsystem_prompt: s\nmodels: [mine]\ntest_cases: [{input: Hi, id: a}]\n"
     bench = write(tmp_path, text)
-    assert said(capsys, "validate", bench)[0] == 2
-    assert said(capsys, "validate", bench, "--api-base", "http://localhost:1/v1")[0] == 0
+    assert result_of(capsys, "validate", bench)[0] == 2
+    assert result_of(capsys, "validate", bench, "--api-base", "http://localhost:1/v1")[0] == 0
     outputs = write(tmp_path, '{"case": "a", "model": "mine", "output": "Ho"}\n', "o.jsonl")
-    assert said(capsys, "validate", bench, "--outputs", outputs)[0] == 0
+    assert result_of(capsys, "validate", bench, "--outputs", outputs)[0] == 0
     place = "model_configs: {mine: {api_base: 'http://localhost:1/v1'}}\n"
-    assert said(capsys, "validate", write(tmp_path, text + place))[0] == 0
+    assert result_of(capsys, "validate", write(tmp_path, text + place))[0] == 0
 
 
 def test_a_judge_that_is_not_needed_may_have_any_name(
@@ -93,8 +93,8 @@ def test_a_judge_that_is_not_needed_may_have_any_name(
 ) -> None:
     """Judges are called for cases with an expected object only."""
     text = "name: b\nsystem_prompt: s\nmodels: [openai/o]\njudge_model: j\ntest_cases:\n- {input: Hi%s}\n"
-    assert said(capsys, "validate", write(tmp_path, text % ""))[0] == 0
-    assert said(capsys, "validate", write(tmp_path, text % ", expected: {a: 1}"))[0] == 2
+    assert result_of(capsys, "validate", write(tmp_path, text % ""))[0] == 0
+    assert result_of(capsys, "validate", write(tmp_path, text % ", expected: {a: 1}"))[0] == 2
 
 
 def test_a_model_for_turns_needs_a_provider() -> None:
