@@ -1,5 +1,6 @@
 """What two runs are compared by: each item's stable identity, its outcome and its scores; pure."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
@@ -14,6 +15,43 @@ from shared.names import Outcome
 
 Line = Mapping[str, Any]
 Scores = Mapping[str, float]
+
+
+Names = tuple[str, ...]
+
+
+class PackedScores(Mapping[str, float]):
+    """Scores of an item in a third of the memory of a dict: a comparison holds those of all items.
+
+    Args:
+        names: of the scores; items with the same ones share them.
+        values: in the same order.
+
+    >>> scores = PackedScores(("score", "latency_ms"), [1, 250.0])
+    >>> scores["latency_ms"], scores.get("rouge_l"), dict(scores)
+    (250.0, None, {'score': 1.0, 'latency_ms': 250.0})
+    """
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, names: Names, values: Iterable[float]) -> None:
+        self._names = names
+        self._values = array("d", values)
+
+    def __getitem__(self, name: str) -> float:
+        """Returns a score."""
+        try:
+            return self._values[self._names.index(name)]
+        except ValueError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        """Yields the names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Counts the scores."""
+        return len(self._names)
 
 
 class ComparedItem(NamedTuple):
@@ -71,7 +109,7 @@ def items_of(
         tag: only cases with this tag.
         keep: keeps the texts of a line, and returns where.
     """
-    found, skipped = list[ComparedItem](), 0
+    found, skipped, layouts = list[ComparedItem](), 0, dict[Names, Names]()
     comparing = kinds.of(kind).comparing.load()
     identify = comparing.identify()
     for line in lines:
@@ -82,7 +120,8 @@ def items_of(
             skipped += 1
             continue
         unit, key = identify(result)
-        scores, tags = _scores(comparing, line), tuple(map(intern, comparing.tags(line)))
+        unit, key = intern(unit), tuple(map(intern, key))  # one text for A and B and all items that share it
+        scores, tags = _scores(comparing, line, layouts), tuple(map(intern, comparing.tags(line)))
         numbers = (keep(line), _number(comparing.asked(line)), _number(line.get("expected")))
         found.append(ComparedItem(key, unit, line["outcome"], comparing.word(line), scores, tags, *numbers))
     return Items(found, skipped)
@@ -93,11 +132,13 @@ def _number(text: str | None) -> int:
     return 0 if text is None else hash(text)
 
 
-def _scores(comparing: "Comparing", line: Line) -> Scores:
-    """Collects what was measured of an item."""
+def _scores(comparing: "Comparing", line: Line, layouts: dict[Names, Names]) -> Scores:
+    """Collects what was measured of an item; `layouts` has the names of earlier ones."""
     if line["outcome"] == Outcome.ERROR:
         return _NO_SCORES
-    return {name: float(number) for name, number in comparing.scores(line).items() if number is not None}
+    found = {name: number for name, number in comparing.scores(line).items() if number is not None}
+    names = tuple(found)
+    return PackedScores(layouts.setdefault(names, names), found.values())
 
 
 def lines_of_results(results: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Compares two runs of one kind: what was fixed, what broke, and whether that is more than chance; pure."""
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -236,15 +237,27 @@ class _Unit:
 
     net: int = 0
     """Fixed less broken."""
-    sums: dict[str, list[float]] = field(default_factory=dict)
-    """Sum in A, sum in B and number of pairs, by score."""
+    names: tuple[str, ...] = ()
+    """Of its scores."""
+    sums: "array[float]" = field(default_factory=lambda: array("d"))
+    """Sum in A, sum in B and number of pairs, score by score; all units of two runs are held at once."""
 
     def add(self, name: str, before: float, after: float) -> None:
         """Adds a score of a pair."""
-        sums = self.sums.setdefault(name, [0.0, 0.0, 0])
-        sums[0] += before
-        sums[1] += after
-        sums[2] += 1
+        if name not in self.names:
+            self.names += (name,)
+            self.sums.extend((0.0, 0.0, 0.0))
+        at = 3 * self.names.index(name)
+        self.sums[at] += before
+        self.sums[at + 1] += after
+        self.sums[at + 2] += 1
+
+    def means(self, name: str) -> tuple[float, float, int] | None:
+        """Returns the mean of a score in A and in B, and of how many pairs; None without any."""
+        if name not in self.names:
+            return None
+        before, after, pairs = self.sums[3 * self.names.index(name) :][:3]
+        return before / pairs, after / pairs, int(pairs)
 
 
 def _pair(found: Comparison, a: Items, b: Items) -> Mapping[str, _Unit]:
@@ -280,14 +293,14 @@ def _add_pair(found: Comparison, unit: _Unit, before: ComparedItem, after: Compa
 def _scores(units: Mapping[str, _Unit], level: float) -> list[Score]:
     """Compares each score that some units have in both runs."""
     scores = []
-    checks = (name for unit in units.values() for name in unit.sums if name.startswith(CHECK_PREFIX))
+    checks = (name for unit in units.values() for name in unit.names if name.startswith(CHECK_PREFIX))
     for name in (*SCORES, *islice(dict.fromkeys(checks), MOST_CHECKS)):
-        sums = [unit.sums[name] for unit in units.values() if name in unit.sums]
-        if sums:
-            before, after = ([each[at] / each[2] for each in sums] for at in (0, 1))
-            single = name == "pass_rate" and all(each[2] == 1 for each in sums)
+        means = [found for unit in units.values() if (found := unit.means(name))]
+        if means:
+            before, after = ([each[at] for each in means] for at in (0, 1))
+            single = name == "pass_rate" and all(pairs == 1 for *_, pairs in means)
             difference = _rates(units, level) if single else paired(before, after, level=level)
-            scores.append(Score(name, sum(before) / len(sums), sum(after) / len(sums), difference))
+            scores.append(Score(name, sum(before) / len(means), sum(after) / len(means), difference))
     return scores
 
 

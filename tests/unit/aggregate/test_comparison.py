@@ -1,5 +1,7 @@
 """Two runs are paired by what their items are, and only more than chance is called worse."""
 
+import tracemalloc
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -285,3 +287,24 @@ def test_a_star_is_explained_where_there_is_one(broken: int, ms: int, note: str)
     a = cases(*[case(number) for number in range(30)])
     b = cases(*[case(n, "failed" if n < broken else "passed", ms=ms + n % 2 * (ms > 100)) for n in range(30)])
     assert score_table(compare(CASES, a, b).as_document()).note == note
+
+
+def test_memory_of_a_pair_is_bounded() -> None:
+    """Runs of 100,000 items are compared in memory, so a pair with six scores takes less than 2.6 kB."""
+    number, names = 3_000, ("contains: 14 days", "brief")
+
+    def lines(ms: float) -> Iterator[dict[str, Any]]:
+        for each in range(number):
+            line = case(each, name=f"case-{each}", ms=ms + each, rouge=each / number)
+            checks = [{"name": name, "score": each / number} for name in names]
+            yield line | {"result": line["result"] | {"checks": checks, "score": each / number}}
+
+    tracemalloc.start()
+    try:
+        a, b = (items_of(CASES, lines(ms)) for ms in (100.5, 200.5))
+        found = compare(CASES, a, b)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.pairs == number
+    assert peak / number < 2_600
