@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from producer.aggregate.comparison import compare
+from producer.cli.compare_inputs import sides_within
 from producer.report.comparison.contents import Contents
 from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.to_markdown import comparison_markdown
-from shared.kinds import QUERIES, TURNS
+from shared.kinds import CASES, QUERIES, TURNS
 from tests.support.comparisons import case_line, comparison
 from tests.support.query_results import HOSTILE, answered
 
@@ -201,3 +203,18 @@ def test_other_arguments_of_a_tool_call_are_another_answer() -> None:
         'weather({"city": "Paris"})',
         'weather({"city": "paris"})',
     )
+
+
+def test_parts_of_one_run_are_named_by_what_is_compared() -> None:
+    """Two models of a run are called by their names, and the run that both belong to stands beside them."""
+    lines = [case_line(number, "yes", model=model) for number in range(3) for model in "mn"]
+    with comparison(lines, lines) as contents:
+        one, other = sides_within(contents.sides[0], "model", None)
+        found = compare(CASES, one.items, other.items)
+        document = {"a": one.as_document(), "b": other.as_document(), **found.as_document()}
+        within = Contents(document, found, (one, other), "proctor compare run-a --by model")
+        rows = [line for line in comparison_markdown(within) if line.startswith("| ")]
+        named = [(side.letter, side.title, side.origin) for side in side_figures(within)]
+    assert rows[0].startswith("| | model | input | started (UTC) | cases |")
+    assert named == [("A", "m", "run-a bench.yaml"), ("B", "n", "run-a bench.yaml")]
+    assert document["a"] == {"name": "run-a model m", "source": "bench.yaml"}
