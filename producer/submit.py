@@ -49,7 +49,7 @@ DURABLE_S: Final = 5.0
 LOST_WRITES_S: Final = 2.0
 """Writes that a server without WAITAOF may lose in a crash; after this time the run is checked again."""
 DISCARD_PATIENCE_S: Final = 2.0
-"""How long removing a broken load is tried; a steward does it 15 s later anyway."""
+"""How long removing a broken load is tried; a steward does it when the loader's lease ends."""
 
 
 def submit(
@@ -250,7 +250,7 @@ class _Submit:
         return SubmittedRun(run, self._kind, info.total, info.threads, duplicate, info.layout)
 
     def _discard(self) -> None:
-        """Tries to remove what was loaded; otherwise a steward removes it 15 s later."""
+        """Tries to remove what was loaded; otherwise a steward removes it when the loader's lease ends."""
         hasty = Ledger(self._ledger.caller.client, patience_s=DISCARD_PATIENCE_S)
         with suppress(ProctorError):
             hasty.discard(self._run, self._token)

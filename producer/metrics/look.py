@@ -19,7 +19,7 @@ from shared.settings import LEASE_S
 from shared.upstream.limits import ScopeState, scope_state
 
 SILENT_LEASES: Final = 1 / 3
-"""A worker without a tick for this part of a lease (5 s of 15 s) counts as silent."""
+"""A worker without a tick for this part of a lease counts as silent."""
 RUN_PREFIX: Final = "run:"
 """Begins the scopes of single runs, which metrics leave out."""
 RUN_FIELDS: Final = ("kind", "state", "goal", "done", "sealed", "again")

@@ -84,7 +84,7 @@ class Ledger:
             patience_s: how long a call waits for a Redis that is away.
             namespace_ttl_s: how long a shared namespace is kept once no open run uses it; 0 for ever.
             clock: the caller's clock in epoch milliseconds, on which times passed to `commit` are based.
-            times: durations of leases and the like; by default those of leases of 15 s.
+            times: durations of leases and the like; by default those of `LEASE_S` (`shared/settings.py`).
             scripts: other scripts than those in `lua/`; tests put their own clock in.
             refused_s: how long a call waits for a Redis that refuses writes; None: as for one that is away.
             full_s: the same if memory is the reason; None: as `refused_s`.

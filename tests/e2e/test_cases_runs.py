@@ -229,19 +229,31 @@ def test_recorded_outputs_need_no_model(cli: Cli, tmp_path: Path) -> None:
     assert [row["latency_ms"] for row in found] == [None] * 3
 
 
-def test_a_criterion_that_a_worker_lacks_is_no_pass(
-    processes: Processes, redis_client: "redis.Redis", tmp_path: Path
+@pytest.mark.parametrize(
+    ("lacking", "code", "message"),
+    [
+        ({"max_words": 5}, "unknown_criterion", "cannot check max_words"),
+        ({"checks": [{"check": "max_words", "argument": 5}]}, "unknown_check", "has no check max_words"),
+    ],
+)
+def test_a_criterion_that_a_worker_lacks_is_no_pass(  # noqa: PLR0917 - fixtures and parameters
+    processes: Processes,
+    redis_client: "redis.Redis",
+    tmp_path: Path,
+    lacking: dict[str, Any],
+    code: str,
+    message: str,
 ) -> None:
-    """An item with a criterion of a later version is an error that names it; nothing is called for it."""
+    """A criterion or check of a later version makes an item an error that names it; nothing is called."""
     cli = Cli(processes)
     with ModelServer(echo) as server:
         path = bench(tmp_path, server, [{"input": "x", "regex_pattern": "x"}])
         run = cli("submit", path, "-m", "alpha").out.strip()
         item = json.loads(redis_client.hget(items_key(run), "0") or b"")
-        redis_client.hset(items_key(run), "0", json.dumps({**item, "max_words": 5}))
+        redis_client.hset(items_key(run), "0", json.dumps({**item, **lacking}))
         done = cli("resume", run, *WORKERS)
         assert done.code == 1, done
         assert not server.requests
     [row] = rows_of(cli, run)
-    assert row["error"]["code"] == "unknown_criterion"
-    assert "cannot check max_words; update all workers, then `proctor retry`" in row["error"]["message"]
+    assert row["error"]["code"] == code
+    assert f"{message}; update all workers, then `proctor retry`" in row["error"]["message"]

@@ -1,4 +1,4 @@
-"""Wire structures of a validated turn and of its result line.
+"""Wire structures of a validated turn.
 
 The structures mirror `shared.contracts.turns` and `shared.contracts.mementos` for the one place where speed
 matters. They decode without validation: every turn was checked against the contract before it entered the

@@ -50,6 +50,7 @@ from worker.executors.case_results import (
 )
 from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
 from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
+from worker.executors.later_versions import error_of_later_version
 from worker.process import WorkerProcess
 from worker.sandbox import Sandbox, Sandboxes
 from worker.upstream.budget import OverBudget
@@ -78,7 +79,6 @@ VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
-UNKNOWN_CRITERION: Final = "unknown_criterion"
 CHECK_UNAVAILABLE: Final = "check_unavailable"
 NO_DECISION: Final = {"status": None, "passed": False, "decided_by": None, "message": "", "score": None}
 """What is stored of the verdict where a check could not be asked; the answer and what is known of it stay."""
@@ -214,12 +214,11 @@ class CasesEngine:
         """Reads a case, and the earlier result of an item that is retried; nothing of any other item.
 
         Raises:
-            NoVerdict: this version lacks one of its criteria, and would pass answers unchecked.
+            NoVerdict: this version lacks one of its criteria or checks, and would pass answers unchecked.
         """
         payload = decode_case(item.payload)
-        if unknown := sorted(payload.criteria.keys() - set(CRITERIA)):
-            what = f"this version of the worker cannot check {', '.join(unknown)}"
-            raise NoVerdict(Failed(UNKNOWN_CRITERION, f"{what}; update all workers, then `proctor retry`"))
+        if lacking := error_of_later_version(payload.criteria, checks_of(payload)):
+            raise NoVerdict(Failed(*lacking))
         earlier: Sequence[ItemRow] = ()
         if item.claimed.generation:
             earlier = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])

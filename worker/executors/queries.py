@@ -27,13 +27,14 @@ from worker.loop import Loop
 from worker.process import WorkerProcess
 from worker.queries.reply import Reply
 from worker.queries.verdict import outcome, query_result
+from worker.upstream.constants import WAIT_MS
 from worker.upstream.endpoints import api_endpoint, run_scope
 from worker.upstream.gate import Deferred, Gate, Sent
 from worker.upstream.query_client import QueryRequest, SendResult, build_request, send_once
 from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
 from worker.upstream.telemetry import http_attributes, log_failure
 
-SHORT_WAIT_S: Final = 2.0
+SHORT_WAIT_S: Final = WAIT_MS / 1000
 """Longer waits free the slot."""
 GRACE_S: Final = 5.0
 """How much earlier than the gate the client, whose error has the document's text, times out."""

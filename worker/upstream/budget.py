@@ -8,7 +8,7 @@
 A call is estimated from the length of its prompt and from `max_tokens`. Without `max_tokens` answers
 may get longer than assumed, and the run may end up above its cap by what those under way cost more; near the
 cap that is one answer, because there calls go one at a time. What a process that died had reserved counts as
-spent after its lease (15 s): it was perhaps billed. Hits of the cache cost nothing.
+spent one lease later: it was perhaps billed. Hits of the cache cost nothing.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@
       ├── lead ───► the model is called; `end` keeps the answer, or another caller leads
       └── follow ─► another caller leads already: waits for that, up to two seconds, then the item is parked
 
-Errors are never kept. A lead that dies loses its place after its lease (15 s on the ledger clock).
+Errors are never kept. A lead that dies loses its place one lease later, by the ledger clock.
 """
 
 import asyncio

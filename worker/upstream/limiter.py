@@ -6,7 +6,7 @@
       ├── full ──► acquire when a call of ours ends, or after a moment; first come, first served
       └── later ─► the item is parked
 
-A permit ends with the call. Permits of a process that died end 15 s later, by the ledger clock; while it
+A permit ends with the call. Permits of a process that died end one lease later, by the ledger clock; while it
 lives it renews them.
 """
 
@@ -63,7 +63,7 @@ class Permit(NamedTuple):
     tokens: int
     """The estimate that they were charged with."""
     era: int
-    """The breaker's, which the end of the call is a verdict on."""
+    """Serial number of the breaker's state; the result of a call counts only while the state is the same."""
 
 
 class ScopeLimits(NamedTuple):
@@ -138,7 +138,7 @@ class Limiter:
         return len(self._held)
 
     async def acquire(self, endpoint: Endpoint, *, owner: str = "", tokens: int = 0) -> Permit | Deferred:
-        """Waits for leave to make one call, if it can be had within about two seconds.
+        """Waits for a permit for one call, if there is one within `WAIT_MS`.
 
         Args:
             endpoint: where the call goes.

@@ -243,7 +243,7 @@ class DirectClient:
             allow_redirects=False,
         ) as response:
             if response.status != OK:
-                raise await _refusal(response)
+                raise await error_of_reply(response)
             yield response
 
 
@@ -313,8 +313,8 @@ async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[
     return reader.finish(), first_ms
 
 
-async def _refusal(response: aiohttp.ClientResponse) -> UpstreamError:
-    """Describes what a status other than 200 means."""
+async def error_of_reply(response: aiohttp.ClientResponse) -> UpstreamError:
+    """Reads a reply with another status than 200: the reason, the text and the requested wait."""
     body = bytearray()
     try:
         async for piece in response.content.iter_any():

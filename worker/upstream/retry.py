@@ -39,7 +39,7 @@ MOST_DOUBLINGS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class ModelRetryPolicy:
-    """How often and how long model calls are tried; from the run's settings."""
+    """How often and how long model calls are tried; runs have no setting for it, all use the defaults."""
 
     max_attempts: int = 5
     """Attempts in all, the first included; a refusal for too many requests is none."""
@@ -91,7 +91,7 @@ def plan_retry(
     """Decides what follows a call that failed.
 
     Args:
-        policy: the run's settings.
+        policy: bounds of attempts and waits.
         history: what the item had been through before this call.
         reason: how the call ended.
         now_ms: the caller's clock, epoch milliseconds.

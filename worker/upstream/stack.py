@@ -85,7 +85,7 @@ class UpstreamStack:
 
 
 def release_permits_of(ledger: Ledger, workers: Collection[str]) -> None:
-    """Ends the calls in flight of processes that are dead: they would hold their places for 15 s more.
+    """Removes the permits of dead processes, which would otherwise count as calls for one more lease.
 
     Args:
         ledger: whose server is used.

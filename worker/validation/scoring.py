@@ -80,6 +80,16 @@ def run_deterministic(checks: Sequence[Check], subject: Subject) -> list[CheckRe
     ]
 
 
+def unknown_kinds(checks: Sequence[Check]) -> list[str]:
+    """Lists the kinds of checks that this version lacks, inner checks included.
+
+    >>> unknown_kinds([Check("contains", "a"), Check("not", checks=(Check("max_words", 5),))])
+    ['max_words']
+    """
+    inner = {name for check in checks for name in unknown_kinds(check.checks)}
+    return sorted(inner | {check.check for check in checks} - CHECK_KINDS.keys())
+
+
 def is_paid(check: Check) -> bool:
     """Whether a check calls a model, itself or by an inner check."""
     return CHECK_KINDS[check.check].is_paid or (bool(check.checks) and any(map(is_paid, check.checks)))
