@@ -49,7 +49,7 @@ def test_verdict_models_and_failures_are_on_the_first_screen(
         "Array.from(document.querySelectorAll('.cell.is-f'), (each) => each.getBoundingClientRect().bottom)"
     )
     assert sum(bottom < 900 for bottom in browser.evaluate(bottoms)) >= 3
-    assert browser.texts(".reasons > .small") == ["34 failed answers, 17 errors:"]
+    assert browser.texts(".reasons > .small") == ["34 failed answers, 17 answers with an error:"]
     headings = browser.texts(".more h2")
     for wanted in ("Models by pass rate", "Latency vs. Accuracy", "Speed vs. Price", "Cost breakdown"):
         assert wanted in headings

@@ -22,6 +22,8 @@ TINTED: Final = (
     ("link", "link-bg"),
 )
 """Texts on tints; `ink` and `ink2` stand on all of them too."""
+DECISION_COLORS: Final = frozenset({"ink", "ink2", "card", "sunk", "line", "line2", "t2", "r1", "s1"})
+"""Of text, grounds and lines."""
 PAIRS: Final = [
     *((text, ground) for text in TEXTS for ground in GROUNDS),
     *TINTED,
@@ -72,6 +74,20 @@ def test_text_can_be_read_on_every_ground(theme: dict[str, str]) -> None:
 def test_controls_have_visible_borders(theme: dict[str, str]) -> None:
     """Borders of controls have a contrast of 3 on the grounds of controls."""
     assert min(contrast(theme["line2"], theme[ground]) for ground in ("page", "card")) >= 3
+
+
+def test_decisions_have_no_hue() -> None:
+    """Decisions are drawn in the colors of text and lines, not in those of outcomes and actions."""
+    style = (ROOT / "producer" / "report" / "turns" / "page.css").read_text(encoding="utf-8")
+    rules = re.findall(r"\.[kd]-(?:must|should|skip|none) \{[^}]*\}", style)
+    assert len(rules) == 8
+    assert {name for rule in rules for name in re.findall(r"--(\w[\w-]*)", rule)} <= DECISION_COLORS
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_decisions_can_be_read(theme: dict[str, str]) -> None:
+    """A must is card on ink, a should is ink on its tint: both have a contrast of 4.5."""
+    assert min(contrast(theme["card"], theme["ink"]), contrast(theme["ink"], theme["sunk"])) >= 4.5
 
 
 def test_the_document_names_the_colors_of_the_style() -> None:

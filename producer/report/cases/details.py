@@ -12,6 +12,7 @@ from producer.report.cases.wording import check_lines, dollars, seconds
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
 from producer.tables import boxed_table, hanging, panel, terminal_width
+from producer.text import grouped
 from shared.codecs.item_rows import ItemRow
 
 PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
@@ -153,8 +154,8 @@ def _reason(case: OpenedCase) -> tuple[str, str]:
 
 def _equal_failures(group: _Group) -> list[str]:
     """Writes failures with the same reason: how many, the message of the first, and the first names."""
-    lines = [_line(0, f"✗ {group.number:,} x {group.status}: {group.message}".rstrip(": "))]
-    lines += [_line(4, name) for name in group.names]
+    lines = [_line(0, grouped(group.status, group.number, "answer"))]
+    lines += [_line(4, text) for text in (group.message, *group.names) if text]
     left = group.number - len(group.names)
     return lines + [f"    and {left:,} more"] * bool(left)
 

@@ -100,7 +100,7 @@ class CasesHtmlReport:
     def _tools(self, rows: Rows, order: Sequence[Column]) -> bytes:
         """Writes search, chips and reasons."""
         tags = list(rows.having("tag"))
-        chips = [Chip("show", "failed", "Failed"), Chip("show", "errors", "Errors")]
+        chips = [Chip("show", "failed", "Cases that failed"), Chip("show", "errors", "Cases with errors")]
         word = "Models" if len({model for model, _ in order}) > 1 else "Prompts"
         chips += [Chip("show", "differ", f"{word} differ")] * (len(order) > 1)
         chips += [Chip("tag", tag, tag) for tag in tags] if len(tags) <= MOST_CHIPS else []
@@ -108,7 +108,7 @@ class CasesHtmlReport:
         ranked = sorted(reasons, key=lambda kind: (kind in errors, -reasons[kind]))
         failed = sum(number for kind, number in reasons.items() if kind not in errors)
         lead = [plural(failed, "failed answer")] * bool(failed)
-        lead += [plural(reasons.total() - failed, "error")] * (reasons.total() > failed)
+        lead += [plural(reasons.total() - failed, "answer") + " with an error"] * (reasons.total() > failed)
         choices = [("tag", "Tag")] * (len(tags) > MOST_CHIPS) + [("status", "Status")] * (
             not self._is_freeform
         )

@@ -26,6 +26,8 @@ REASON_OF_CHECK: Final[Mapping[str, str]] = {
     "latency": "too slow",
 }
 """The kind of a failure, by which failed queries are grouped."""
+NO_CHECK: Final = "no check is applicable"
+"""The kind of a failure that no check found."""
 
 
 class CheckCounts:

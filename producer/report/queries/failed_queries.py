@@ -1,4 +1,4 @@
-"""What a terminal shows of single queries after a run: those that failed, by check, and errors by message."""
+"""What a terminal shows of single queries after a run: failures by reason, and errors by message."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
-from producer.report.queries.check_reasons import failures
+from producer.report.queries.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
 from producer.report.queries.opened_rows import opened
 from producer.tables import hanging
-from producer.text import plural
+from producer.text import grouped
 from shared.codecs.item_rows import ItemRow
 
 MOST_FAILURES: Final = 10
@@ -40,7 +40,7 @@ class QueryFailures:
             if query.code:
                 self._add_error(plain(query.error, MESSAGE_CHARS), name)
             else:
-                self._add_failure(failures(query.result), name)
+                self._add_failure(query.result, name)
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Keeps the run's id, for the command that lists the rest."""
@@ -49,13 +49,13 @@ class QueryFailures:
     def text(self, paint: Paint = unpainted) -> str:
         """Writes them one under the other, the most frequent check first; empty when nothing failed."""
         lines = list[str]()
-        for check, number in self._failures.most_common():
-            lines.append(f"✗ {check} failed: {plural(number, 'query')}")
-            lines += [f"    {hanging(line, ' ' * 6)}" for line in self._failed[check]]
+        for reason, number in self._failures.most_common():
+            lines.append(grouped(reason, number, "query"))
+            lines += [f"    {hanging(line, ' ' * 6)}" for line in self._failed[reason]]
         for error, names in self._errors.items():
             number = self._numbers[error]
             some = ", ".join(names) + (f" and {number - len(names):,} more" if number > len(names) else "")
-            lines.append(hanging(f"✗ {number:,} x {error} ({some})" if number > 1 else f"✗ {some}  {error}"))
+            lines += [hanging(grouped(error, number, "query")), f"    {some}"]
         if self._left:
             lines.append(f"{self._left:,} more: `proctor results {self._run} --failed`")
         marked = (line.startswith("✗") for line in lines)
@@ -63,13 +63,14 @@ class QueryFailures:
             paint("✗", "red") + line[1:] if mark else line for mark, line in zip(marked, lines, strict=True)
         )
 
-    def _add_failure(self, found: Sequence[str], name: str) -> None:
+    def _add_failure(self, result: Mapping[str, Any], name: str) -> None:
         """Counts a query under the first check that failed, and names it while there are few."""
-        check, _, why = (found[0] if found else "no check").partition(": ")
-        self._failures[check] += 1
-        lines = self._failed.setdefault(check, [])
+        failed = [check for check in found_by_checks(result) if check.word == FAILED]
+        reason = REASON_OF_CHECK[failed[0].name] if failed else NO_CHECK
+        self._failures[reason] += 1
+        lines = self._failed.setdefault(reason, [])
         if sum(map(len, self._failed.values())) < MOST_FAILURES:
-            lines.append(plain(f"{name} {'; '.join([why, *found[1:]])}", MESSAGE_CHARS))
+            lines.append(plain(f"{name} {'; '.join(check.reason for check in failed)}", MESSAGE_CHARS))
         else:
             self._left += 1
 

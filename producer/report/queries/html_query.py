@@ -12,6 +12,7 @@ from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
 from producer.report.queries.check_reasons import (
     FAILED,
+    NO_CHECK,
     NOT_APPLICABLE,
     PASSED,
     REASON_OF_CHECK,
@@ -177,7 +178,7 @@ def _why(query: OpenedQuery, found: Sequence[FoundByCheck]) -> str:
         return plain(query.shown["error"], WHY_CHARS)
     failed = [check.reason for check in found if check.word == FAILED]
     if not failed and query.row.outcome is Outcome.FAILED:
-        return "no check is applicable"
+        return NO_CHECK
     return plain("; ".join(failed), WHY_CHARS)
 
 
@@ -188,7 +189,7 @@ def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
     if query.code:
         return [plain(query.shown["error"], ERROR_CHARS) or query.code]
     failed = [REASON_OF_CHECK[check.name] for check in found if check.word == FAILED]
-    return failed or ["no check is applicable"] * (query.row.outcome is Outcome.FAILED)
+    return failed or [NO_CHECK] * (query.row.outcome is Outcome.FAILED)
 
 
 def _figures(query: OpenedQuery, latency: int | None) -> Iterator[str]:

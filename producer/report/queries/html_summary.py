@@ -31,6 +31,15 @@ CHECK_HEADS: Final[Mapping[str, str]] = {
     "latency": "time",
 }
 """Above the marks of the checks; `page.css` has them for narrow screens."""
+_DEMANDS: Final[Mapping[str, str]] = {
+    "must_contain": "required keywords found",
+    "must_not_contain": "no forbidden keyword",
+    "expected_docs": "expected documents retrieved",
+    "citation_present": "something cited",
+    "oos_handling": "out-of-scope query declined",
+    "latency": f"under {LATENCY_THRESHOLD_MS / 1000:g} s",
+}
+"""What each check demands, for the legend."""
 _LABELS: Final[Mapping[str, str]] = {
     "deflection_rate": "Deflection rate",
     "citation_accuracy": "Citation accuracy",
@@ -97,6 +106,11 @@ def heads(checks: CheckCounts) -> bytes:
         title = f"{row['name']}: {row['passed']:,} of {n:,} passed"
         columns.append((CHECK_HEADS[row["name"]], title, share(row["passed"], n) if n else "-"))
     return fill(TEMPLATE, "heads", columns)
+
+
+def legend() -> bytes:
+    """Writes what the columns of checks mean, for paper and touch, where nothing can be hovered over."""
+    return fill(TEMPLATE, "legend", [(CHECK_HEADS[name], demand) for name, demand in _DEMANDS.items()])
 
 
 def tables(

@@ -19,11 +19,13 @@ from producer.report.queries.html_summary import (
     TEMPLATE,
     facts_of,
     heads,
+    legend,
     metrics_of,
     page_of,
     tables,
 )
 from producer.report.queries.opened_rows import opened
+from producer.report.queries.wording import answered
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.runs import RunInfo
@@ -85,6 +87,7 @@ class QueriesHtmlReport:
         yield begin(page_of(document, self._info, is_brief=self._whole < len(self._rows)))
         yield strip(metrics_of(document))
         yield self._tools(document)
+        yield legend() if answered(document) else b""
         pieces = self._rows.pieces(Head(columns=1, label="Queries"))
         yield next(pieces)
         yield heads(self._checks)

@@ -134,9 +134,10 @@ def _details(step: Step) -> Mapping[str, Any]:
     is_whole = is_shown and (not step.kept_by or (record.proposed is not None))
     fields = [(name, changes(step, name)) for name in FIELDS] if is_whole else []
     mood = before.mood if before else None
-    was = "no affect" if mood is None or not mood.phase else f"{mood.phase}, {mood.level:.2f}"
-    foot = [f"etag {record.etag - 1} → {record.etag}" if _moves_thread(record) else f"etag {record.etag}"]
-    foot += [f"before the turn: {was}", _mood(record), f"baseline {record.source}"]
+    was = "not measured" if mood is None or not mood.phase else f"{mood.phase}, {mood.level:.2f}"
+    now = f"{record.mood.phase}, {record.mood.level:.2f}" if record.mood.phase else ""
+    version = f"{record.etag - 1} → {record.etag}" if _moves_thread(record) else f"{record.etag}"
+    affect = [("before the turn", was), ("after it", now), ("label", short(record.mood.label, NAME_CHARS))]
     return {
         "fields": fields,
         "kept_by": step.kept_by if is_shown else "",
@@ -146,7 +147,8 @@ def _details(step: Step) -> Mapping[str, Any]:
         and mood is not None
         and mood.phase == "peak"
         and record.is_updated,
-        "foot": " · ".join(filter(None, foot)),
+        "affect": [each for each in affect if each[1]] if now else [],
+        "technical": [("thread version (etag)", version), ("memento taken from", record.source)],
         "is_avoided": record.is_avoided,
         "call": record.call,
         "trace": record.trace,

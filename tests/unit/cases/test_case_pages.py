@@ -234,7 +234,7 @@ def test_failures_are_grouped_by_reason(tmp_path: Path) -> None:
     no_json = "no JSON object in the output: there is no JSON in it"
     assert sorted(found[:2]) == [("f", "/city differs", "2"), ("f", no_json, "2")]
     assert found[2:] == [("e", "no answer within … s", "3")]
-    assert "4 failed answers, 3 errors:" in text
+    assert "4 failed answers, 3 answers with an error:" in text
 
 
 def test_a_command_asks_one_answer_again(tmp_path: Path) -> None:

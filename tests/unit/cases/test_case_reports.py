@@ -108,8 +108,9 @@ def test_equal_failures_are_one_line_with_their_number() -> None:
     details = FailureDetails()
     details.page([row(at, each, f'{{"n": "{at}"}}') for at, each in enumerate(item)])
     lines = details.text().splitlines()
-    assert lines[0].startswith("✗ 5 x failed_equality: 1 difference: /n: expected 1, found ")
-    assert lines[1:] == [*(f"    case {at} · slow" for at in (1, 2, 3)), "    and 2 more"]
+    assert lines[0] == "✗ failed_equality: 5 answers"
+    assert lines[1].startswith("    1 difference: /n: expected 1, found ")
+    assert lines[2:] == [*(f"    case {at} · slow" for at in (1, 2, 3)), "    and 2 more"]
 
 
 def test_reasons_of_each_model_are_bounded() -> None:

@@ -235,11 +235,13 @@ def test_the_memento_is_shown_before_and_after(tmp_path: Path) -> None:
     assert re.search(r"<dt>arc</dt><dd><div dir=\"auto\"><ins>trip</ins></div></dd>", shown["turn-0"])
     assert "<del>support" not in shown["turn-0"]
     assert 'data-memento="turn-0"' in shown["turn-1"]
-    assert "<dl" not in shown["turn-1"]
+    assert '<dl class="fields">' not in shown["turn-1"]
+    before_the_fold = shown["turn-2"].split('<details class="technical">')[0]
+    assert not any(internal in before_the_fold for internal in ("etag", "stored_latest", "solserver"))
     assert "<del>storm</del>" in shown["turn-2"]
     assert "<ins>leave on Monday</ins>" in shown["turn-2"]
     assert "decisions leave on Monday active storm" in read(shown["turn-2"])
-    assert "etag 2 → 3" in shown["turn-2"]
+    assert "Technical details thread version (etag) 2 → 3" in read(shown["turn-2"])
     assert "summary replaced by an equal one" in shown["turn-3"]
 
 

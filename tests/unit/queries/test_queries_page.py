@@ -158,6 +158,16 @@ def test_metrics_stand_once_with_interval_and_target(tmp_path: Path) -> None:
     assert 'aria-label="83.3%, 95% interval 43.6 to 97.0%"' in text
 
 
+def test_the_columns_of_checks_have_a_legend_in_text(tmp_path: Path) -> None:
+    """What each mark means stands on the page itself, since paper and touch have no hint to hover for."""
+    text = page(tmp_path, query_rows(one_of_each()))
+    legend = words(text.split('<p class="legend">')[1].split("</p>")[0])
+    for part in ("must required keywords found", "scope out-of-scope query declined", "time under 5 s"):
+        assert part in legend
+    assert legend.endswith("\u2713 passed \u2717 failed \u2013 not applicable")
+    assert page(tmp_path, query_rows([one_of_each()[7]])).count('class="legend"') == 0
+
+
 def test_a_run_without_answers_has_no_rates(tmp_path: Path) -> None:
     """What was not answered has no rate, no percentage and no tables."""
     lost = one_of_each()[7]

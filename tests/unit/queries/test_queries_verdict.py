@@ -8,6 +8,7 @@ import pytest
 from producer.aggregate.gates import parse_gate
 from producer.document import document_of, totals_of
 from producer.report.formats import format_of
+from producer.report.queries.failed_queries import QueryFailures
 from producer.report.queries.sources import sources_of
 from producer.report.run_verdict import Verdict, verdict_of
 from shared.codecs.item_rows import ItemRow
@@ -142,6 +143,22 @@ def test_markdown_begins_with_what_failed() -> None:
     assert [line for line in head.splitlines() if line.startswith("| Q-")][2].startswith("| Q-05")
     assert rest.count("\n## ") == 7, "the sections of the document follow"
     assert "What failed" not in markdown(query_rows([answered("Q-1")]))
+
+
+def test_the_screen_groups_failures_as_the_page_does() -> None:
+    """Each group is a reason in words with its number of queries; errors too, with the first ids below."""
+    lost = [query_result(baseline(f"Q-{at}"), timed_out(30_004)) for at in range(20, 24)]
+    details = QueryFailures()
+    details.page(query_rows([*one_of_each(), *lost]))
+    lines = details.text().splitlines()
+    assert [line for line in lines if line.startswith("✗")] == [
+        "✗ required keywords missing: 1 query",
+        "✗ forbidden keyword found: 1 query",
+        "✗ out of scope, but not declined: 1 query",
+        "✗ nothing cited: 1 query",
+        "✗ api_timeout: Timeout after 30s: 5 queries",
+    ]
+    assert lines[-1] == "    Q-08, Q-20, Q-21 and 2 more"
 
 
 def test_hostile_text_stays_in_its_cell() -> None:
