@@ -77,7 +77,7 @@ def _print_sides(output: Output, contents: Contents) -> None:
     """Prints which run is A and which is B, the size and rate of each, and what differs between them."""
     document, one = contents.document, contents.sides[0]
     title, items, good = one.by.upper() or "RUN", many(noun(document)).upper(), good_word(document).upper()
-    columns = ["", title, "INPUT", "STARTED (UTC)", items, f"{good} (95 % CI)"]
+    columns = ["", title, "INPUT", "STARTED (UTC)", items, f"{good} (95% CI)"]
     rows = [
         [
             side.letter,

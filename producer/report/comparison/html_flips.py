@@ -137,7 +137,7 @@ def _dumbbell(split: Split, low: int) -> Dumbbell:
     tone = "p" if rates[1] > rates[0] else "f" if rates[1] < rates[0] else ""
     parts = [f"{split.broken:,} broken"] * bool(split.broken) + [f"{split.fixed:,} fixed"] * bool(split.fixed)
     changes = ", ".join([*parts, f"p\u00a0{_p(split.p_value)}"]) if parts else "nothing broken or fixed"
-    label = f"{100 * rates[0]:.0f} % to {100 * rates[1]:.0f} %"
+    label = f"{100 * rates[0]:.0f}% to {100 * rates[1]:.0f}%"
     passed = [f"{number:,}" for number in split.passed]
     return Dumbbell(split.name, changes, passed, f"{split.pairs:,}", (one, other), tone, label)
 

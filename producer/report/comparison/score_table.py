@@ -84,7 +84,7 @@ def leaves_out_zero(score: Mapping[str, Any]) -> bool:
 
 def level_of(document: Mapping[str, Any]) -> str:
     """Writes the confidence of the intervals."""
-    return f"{100 * (1 - document['test']['level_each']):g} %"
+    return f"{100 * (1 - document['test']['level_each']):g}%"
 
 
 def change_of(name: str, value: float) -> str:
@@ -114,13 +114,13 @@ def amount_of(name: str, value: float) -> str:
     """Writes a score with its unit.
 
     >>> amount_of("cost_usd", 0.00002), amount_of("pass_rate", 0.5), amount_of("score", 0.5)
-    ('$0.000020', '50.0 %', '0.500')
+    ('$0.000020', '50.0%', '0.500')
     """
     if name == "latency_ms":
         return f"{value:,.0f} ms"
     if name == "cost_usd":
         return f"${value:.6f}"
-    return f"{value:.3f}" if _is_score(name) else f"{100 * value:.1f} %"
+    return f"{value:.3f}" if _is_score(name) else f"{100 * value:.1f}%"
 
 
 def _row(document: Mapping[str, Any], name: str) -> list[str]:

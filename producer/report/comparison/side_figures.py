@@ -26,7 +26,7 @@ class SideFigures(NamedTuple):
     size: str
     """How many items it has."""
     rate: str
-    """Share of good items, with its 95 % interval."""
+    """Share of good items, with its 95% interval."""
     p95: str
     cost: str
 
@@ -57,7 +57,7 @@ def _figures(
         origin=" ".join(filter(None, (side.run if side.part else "", side.source))),
         began=_minute(side.began),
         size=f"{facts.total:,}",
-        rate=f"{100 * rate['value']:.1f} % ({interval})" if rate["n"] else f"no {many(item)}",
+        rate=f"{100 * rate['value']:.1f}% ({interval})" if rate["n"] else f"no {many(item)}",
         p95=_p95(facts, before),
         cost=_cost(facts, before, item),
     )
@@ -93,10 +93,10 @@ def _change(before: float | None, after: float) -> str:
     """Writes how a figure changed; nothing where it did not.
 
     >>> _change(2.0, 2.5), _change(2.0, 2.0), _change(None, 1.0)
-    (' (+25 %)', '', '')
+    (' (+25%)', '', '')
     """
     percent = round(100 * (after - before) / before) if before else 0
-    return f" ({percent:+,} %)" if percent else ""
+    return f" ({percent:+,}%)" if percent else ""
 
 
 def _minute(iso: str) -> str:

@@ -202,7 +202,7 @@ def _card(contents: Contents, side: SideFigures, facts: SideFacts) -> dict[str, 
     """Returns the title and the two lines of figures of one side."""
     document = contents.document
     errors, skipped = (facts.outcomes.get(word, 0) for word in (Outcome.ERROR, Outcome.SKIPPED))
-    rate = f"{side.rate.replace('(', '(95 % interval ')}"
+    rate = f"{side.rate.replace('(', '(95% interval ')}"
     figures = [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
     figures += [f"P95 {side.p95}"] * bool(side.p95) + [side.cost] * bool(side.cost)
     return {

@@ -57,7 +57,7 @@ def _sides(contents: Contents, good: str) -> Iterator[str]:
     wants_cost = any(side.p95 or side.cost for side in sides)
     more = " 95th percentile | cost |" if wants_cost else ""
     items = many(noun(contents.document))
-    yield f"| | {one.by or 'run'} | input | started (UTC) | {items} | {good} (95 % interval) |{more}"
+    yield f"| | {one.by or 'run'} | input | started (UTC) | {items} | {good} (95% interval) |{more}"
     yield f"| --- | --- | --- | --- | ---: | --- |{' --- | --- |' if wants_cost else ''}"
     for side in sides:
         cells = [side.letter, side.title, side.origin, side.began, side.size, side.rate]

@@ -111,7 +111,7 @@ def transitions(document: Mapping[str, Any]) -> str:
 
     >>> share = {"value": 0.25, "low": 0.05, "high": 0.7, "n": 4}
     >>> transitions({"transitions": {"must → skip": 1}, "changed_share": share})
-    '25.0 % (5.0-70.0, n 4) ended differently: must → skip 1.'
+    '25.0% (5.0-70.0, n 4) ended differently: must → skip 1.'
     >>> transitions({"transitions": {"passed → failed": 3}})
     ''
     """
@@ -129,7 +129,7 @@ def rate_cells(rate: Mapping[str, Any]) -> str:
     """Writes a rate with its Wilson interval.
 
     >>> rate_cells({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4})
-    '75.0 % (30.1-95.4, n 4)'
+    '75.0% (30.1-95.4, n 4)'
     """
     low, high = 100 * rate["low"], 100 * rate["high"]
     return f"{_percent(rate['value'])} ({low:.1f}-{high:.1f}, n {rate['n']:,})"
@@ -275,7 +275,7 @@ def _every(number: int, item: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def _p(value: float, level: float) -> str:

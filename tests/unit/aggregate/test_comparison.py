@@ -146,7 +146,7 @@ def test_sentences_say_how_sure_it_is() -> None:
         "9 of 9 cases got worse, none better, which is more than chance: if A and B were equally good, so"
         " uneven a split would come up once in 510 comparisons (McNemar's test: p = 0.002, level 0.05)."
     )
-    assert rate == "Pass rate 100.0 % → 0.0 %, a loss of 100.0 points (95 % interval -100.0 to -47.8)."
+    assert rate == "Pass rate 100.0% → 0.0%, a loss of 100.0 points (95% interval -100.0 to -47.8)."
     few = compared(2, 6).as_document()
     assert headline(few) == "No significant difference: 2 of 6 cases broken, nothing fixed"
     assert sentences(few)[0] == (
@@ -159,11 +159,11 @@ def test_sentences_say_how_sure_it_is() -> None:
         "Nothing changed: all 40 cases ended as before",
         [
             "None of 40 cases got better or worse.",
-            "Pass rate 100.0 % in A and B (95 % interval of the change -6.6 to +6.6).",
+            "Pass rate 100.0% in A and B (95% interval of the change -6.6 to +6.6).",
         ],
     )
     assert counted(lost) == "9 cases in both: 9 broken."
-    assert score_table(lost).rows[0][:4] == ["pass rate", "100.0 %", "0.0 %", "-100.0 pts *"]
+    assert score_table(lost).rows[0][:4] == ["pass rate", "100.0%", "0.0%", "-100.0 pts *"]
 
 
 def flipped(broken: int, fixed: int, total: int = 40, *, answers: int = 1, **options: Any) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def test_answers_and_cases_are_named_where_they_differ() -> None:
     assert counted(document) == "80 answers (40 cases) in both: 14 broken, 2 fixed, 64 unchanged."
     assert sentences(document)[0].startswith("7 of 40 cases got worse, 1 better, which is more than chance")
     table = score_table(document)
-    assert table.headings == ("score", "A", "B", "change", "95 % interval", "cases")
+    assert table.headings == ("score", "A", "B", "change", "95% interval", "cases")
     assert table.rows[0][-1] == "40"
 
 
@@ -209,7 +209,7 @@ def test_what_is_not_in_both_runs_is_counted() -> None:
     a = cases(*[case(number) for number in range(6)], case(9, "skipped"))
     b = cases(*[case(number, "failed" if number < 2 else "passed") for number in range(8)])
     found = sentences(compare(CASES, a, b).as_document())
-    assert found[1].startswith("Pass rate over the 6 answers (6 cases) in both: 100.0 % → 66.7 %, a loss of")
+    assert found[1].startswith("Pass rate over the 6 answers (6 cases) in both: 100.0% → 66.7%, a loss of")
     assert found[-1] == "Not compared: 2 answers only in B, 1 answer skipped in A."
 
 
@@ -261,7 +261,7 @@ def test_a_judged_score_says_why_b_is_worse() -> None:
     document = compare(CASES, a, b, judged=("latency_ms",)).as_document()
     assert headline(document) == "B is worse, also in latency: 9 of 30 cases broken, nothing fixed"
     assert sentences(document)[1].startswith(
-        "Mean latency is worse by more than chance: +86 ms (97.5 % interval +"
+        "Mean latency is worse by more than chance: +86 ms (97.5% interval +"
     )
 
 

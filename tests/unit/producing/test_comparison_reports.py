@@ -147,9 +147,9 @@ def test_a_and_b_are_named_before_their_scores() -> None:
     with comparison(lines, lines) as contents:
         text = text_of(contents)
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    figures = "8 | 100.0 % (67.6-100.0) | 900 ms | $0.0080, $0.001000 per answer |"
+    figures = "8 | 100.0% (67.6-100.0) | 900 ms | $0.0080, $0.001000 per answer |"
     assert rows[:4] == [
-        "| | run | input | started (UTC) | cases | passed (95 % interval) | 95th percentile | cost |",
+        "| | run | input | started (UTC) | cases | passed (95% interval) | 95th percentile | cost |",
         "| --- | --- | --- | --- | ---: | --- | --- | --- |",
         f"| A | run-a | bench.yaml | 2026-11-22 17:20 | {figures}",
         f"| B | run-b | bench.yaml | 2026-11-22 17:20 | {figures}",
@@ -169,7 +169,7 @@ def test_a_total_is_compared_only_with_one_of_the_same_items() -> None:
         ("4", "900 ms", "$0.0040, $0.001000 per answer"),
         ("8", "1.8 s", "$0.02, $0.002000 per answer"),
     ]
-    assert (equal[1].p95, equal[1].cost) == ("1.8 s (+100 %)", "$0.0080, $0.002000 per answer (+100 %)")
+    assert (equal[1].p95, equal[1].cost) == ("1.8 s (+100%)", "$0.0080, $0.002000 per answer (+100%)")
 
 
 def test_checks_that_did_not_change_are_folded() -> None:
@@ -186,7 +186,7 @@ def test_checks_that_did_not_change_are_folded() -> None:
     after = [case_line(number, "no", is_good=False) for number in range(8)]
     with comparison(before, after) as contents:
         text = text_of(contents)
-    assert "| pass rate | 100.0 % | 0.0 % | -100.0 pts \\* |" in text
+    assert "| pass rate | 100.0% | 0.0% | -100.0 pts \\* |" in text
     assert "\n\\* more than chance, by McNemar's test.\n" in text
 
 
