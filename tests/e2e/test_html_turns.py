@@ -119,13 +119,15 @@ def test_keys_go_to_freezes_and_decisions(browser: Browser, turns: str) -> None:
 
 
 def test_a_turn_opens_with_its_memento(browser: Browser, turns: str) -> None:
-    """Decision, memento and trace stand in the panel; a turn that changed nothing shows the one before it."""
+    """Decision and memento in the panel, the trace folded; an unchanged turn shows the memento before it."""
     opened(browser, turns)
     browser.click("#turn-0")
     panel = browser.texts("#panel")[0]
     assert panel.startswith("thread-0 · turn 1 thread-0#0")
     assert "must rule 2: MUST signal pivot" in panel
-    assert "Breakpoint decision: MUST" in panel
+    assert "Breakpoint decision: MUST" not in panel
+    browser.click("#panel .technical summary")
+    assert "Breakpoint decision: MUST" in browser.texts("#panel .technical")[0]
     assert browser.texts("#panel .fields ins") == ["boats"]
     browser.click("#turn-3")
     assert browser.texts("#panel .fields dt") == ["arc", "active", "parked", "decisions", "next"]
@@ -158,6 +160,7 @@ def test_the_page_is_read_without_its_script(browser: Browser, turns: str) -> No
         assert len(rows(browser)) == 50
         assert browser.texts("#turn-9 .text") == ["What about 9?"]
         browser.click("#turn-0 details > summary")
+        browser.click("#turn-0 .technical summary")
         assert "Breakpoint decision: MUST" in browser.texts("#turn-0 .body")[0]
         assert not browser.evaluate("document.querySelector('.tools').checkVisibility()")
     finally:

@@ -31,8 +31,8 @@ LEAST_CHARTED: Final = 3
 """Models that a chart says something about; of a freeform run, which has nothing else to say, one fewer."""
 SIGNIFICANT: Final = 0.05
 """Two-sided level of the test between the two best models."""
-REMARKS_BEFORE_COST: Final = 3
-"""Remarks that the verdict has already: passed, failed, errors."""
+IN_VERDICT: Final = ("passed ", "failed ", "not checked ", "errors ", "skipped ")
+"""Beginnings of remarks that the verdict has already."""
 
 
 def page_of(
@@ -265,7 +265,7 @@ def _meta(document: Mapping[str, Any], run: CaseRun, info: RunInfo) -> list[str]
     done = counts["passed"] + counts["failed"] + counts["error"]
     took = f"{done:,} of {counts['total']:,} done"
     took = took if summary["duration_s"] is None else duration(summary["duration_s"])
-    further = remarks(document)[REMARKS_BEFORE_COST + bool(counts["skipped"]) :]
+    further = [remark for remark in remarks(document) if not remark.startswith(IN_VERDICT)]
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
     return [document["state"], what, took, *further, f"{created:%Y-%m-%d %H:%M} UTC", summary["source"]]
 

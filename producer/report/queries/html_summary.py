@@ -49,7 +49,7 @@ _LABELS: Final[Mapping[str, str]] = {
 }
 _SHARES_OF: Final[Mapping[str, str]] = {
     "deflection_rate": "in-scope answers",
-    "citation_accuracy": "with something to cite",
+    "citation_accuracy": "citable answers",
     "hallucination_rate": "answers",
     "oos_handling_rate": "out-of-scope answers",
 }
@@ -104,7 +104,7 @@ def heads(checks: CheckCounts) -> bytes:
     for row in checks.rows():
         n = row["rate"]["n"]
         title = f"{row['name']}: {row['passed']:,} of {n:,} passed"
-        columns.append((CHECK_HEADS[row["name"]], title, share(row["passed"], n) if n else "-"))
+        columns.append((CHECK_HEADS[row["name"]], title, share(row["passed"], n) if n else ""))
     return fill(TEMPLATE, "heads", columns)
 
 

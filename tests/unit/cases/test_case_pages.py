@@ -130,7 +130,7 @@ def test_a_page_says_that_texts_are_cut_only_if_one_is(tmp_path: Path, mode: Any
 def test_a_freeform_page_shows_so_many_prompts_with_all_their_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prompts are shown whole or not at all, in their order, whatever the order of the rows."""
+    """Prompts are shown whole or not at all, in their order, whatever order the rows have; costs too."""
     monkeypatch.setattr(html_rows, "MOST_ROWS", 2)
     rows = [
         item_row(at, CasePayload(case, model, f"ask {case}"), f"{model} says {case}", ms=5, cost=None)
@@ -144,6 +144,7 @@ def test_a_freeform_page_shows_so_many_prompts_with_all_their_outputs(
     ]
     assert "1 case is not shown" in text
     assert "not checked" in text
+    assert "cost " in text.split('<p class="meta">')[1].split("</p>")[0]
     assert {row[1] for row in index(text)["rows"]} == {"nn"}
 
 

@@ -140,8 +140,7 @@ def test_metrics_stand_once_with_interval_and_target(tmp_path: Path) -> None:
         == "Deflection rate 83.3% 95%: 44 to 97 target ≥ 40% ✓ met n = 6 in-scope answers"
     )
     assert card(text, "Citation") == (
-        "Citation accuracy 80.0% 95%: 38 to 96 target ≥ 80% ✓ met n = 5 with something to cite"
-        " 66.7% with the 1 N/A"
+        "Citation accuracy 80.0% 95%: 38 to 96 target ≥ 80% ✓ met n = 5 citable answers 66.7% with the 1 N/A"
     )
     assert (
         card(text, "OOS")
