@@ -59,7 +59,8 @@ def retry_items(
         raise UsageError(f"run {run} has no item {unknown[0]}", hint=f"its items are 0 to {info.total - 1}")
     wanted = sorted(indexes) if indexes is not None else list(_unfinished(store, info, errors=errors))
     if not wanted:
-        raise UsageError(f"run {run} has nothing to retry", hint="every item has a result")
+        hint = "every item has an answer; `proctor run FILE --last-failed` asks again for those that failed"
+        raise UsageError(f"run {run} has nothing to retry", hint=hint)
     chosen = wanted[:MOST_ITEMS]
     wakes = ledger.retry(
         run, f"retry-{token_hex(8)}", chunks=_chunks(store, info, chosen), generation=info.generation

@@ -14,17 +14,25 @@ COLUMNS: Final = (
     "ACCOUNT",
     "RPM",
     "TPM",
-    "MAX CONCURRENT",
+    "AT ONCE",
     "PACE",
     "IN FLIGHT",
     "FREE",
     "NEXT",
-    "TYPICAL LATENCY",
+    "LATENCY",
     "STATE",
 )
-RIGHT: Final = ("RPM", "TPM", "MAX CONCURRENT", "PACE", "IN FLIGHT", "FREE", "NEXT", "TYPICAL LATENCY")
-SPARE: Final = ("ACCOUNT", "PACE", "TPM", "TYPICAL LATENCY", "FREE", "MAX CONCURRENT")
+RIGHT: Final = ("RPM", "TPM", "AT ONCE", "PACE", "IN FLIGHT", "FREE", "NEXT", "LATENCY")
+SPARE: Final = ("ACCOUNT", "PACE", "TPM", "LATENCY", "FREE", "AT ONCE")
 """Columns that a narrow terminal omits, in this order; `--json` has all."""
+CUT: Final = ("KEY",)
+LEAST_KEY: Final = 30
+"""Characters of a key that are left before columns are omitted: a model and the end of its address."""
+LEGEND: Final = (
+    "RPM, TPM: requests and tokens per minute · AT ONCE: most requests in flight · FREE: how many more may "
+    "be sent now · NEXT: when the next one may be sent · blank: no limit"
+)
+"""What the headings mean, for people at a terminal."""
 RUN_PREFIX: Final = "run:"
 """Prefix of a run's id in the name of a scope for its own limits."""
 

@@ -1,4 +1,4 @@
-"""The table of runs for `runs list` and `status`: mark, id, kind, name, state, pass rate, cost and age."""
+"""The table of runs for `runs list` and `status`: mark, id, kind, name, state, pass rate, payment, age."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -13,9 +13,9 @@ from shared.kinds import Kind
 from shared.names import Outcome, RunState
 from shared.runs import RunInfo
 
-COLUMNS: Final = ("", "RUN", "KIND", "NAME", "STATE", "ITEMS", "PASSED", "COST", "AGE")
-RIGHT: Final = ("ITEMS", "PASSED", "COST", "AGE")
-SPARE: Final = ("ITEMS", "COST", "KIND")
+COLUMNS: Final = ("", "RUN", "KIND", "NAME", "STATE", "ITEMS", "PASSED", "PAID", "AGE")
+RIGHT: Final = ("ITEMS", "PASSED", "PAID", "AGE")
+SPARE: Final = ("ITEMS", "PAID", "KIND")
 """Columns that a narrow terminal omits, in this order; `--json` has everything."""
 CUT: Final = ("NAME", "RUN")
 """Columns whose cells are cut in the middle, the first one first."""

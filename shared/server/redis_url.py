@@ -102,7 +102,7 @@ def parse_redis_url(url: str) -> RedisUrl:
     scheme, _, rest = url.partition("://")
     scheme = {"redis+socket": "unix"}.get(scheme.lower(), scheme.lower())
     if not rest or scheme not in _READERS:
-        _refuse(url, "it has no scheme of ours")
+        _refuse(url, "it has no known scheme, or no host")
     try:
         parts = urlsplit(f"{scheme}://{rest}")
         query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))

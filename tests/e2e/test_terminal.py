@@ -57,6 +57,7 @@ def test_looking_fits(columns: int, plain: bool, env: dict[str, str], tmp_path: 
     assert max(map(len, lines)) <= columns
     assert ("\x1b[3" in painted) is not plain
     assert [line for line in lines if line.startswith("openai/gpt-4o")]
+    assert [line for line in lines if line.endswith("blank: no limit")], "the headings are explained"
     assert [line for line in lines if "waits: no worker is alive" in line]
 
 

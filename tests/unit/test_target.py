@@ -66,10 +66,10 @@ def test_the_sentinels_have_a_master_and_a_login_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("", "it has no scheme of ours"),
-        ("localhost:6379", "it has no scheme of ours"),
-        ("http://db", "it has no scheme of ours"),
-        ("redis://", "it has no scheme of ours"),
+        ("", "it has no known scheme, or no host"),
+        ("localhost:6379", "it has no known scheme, or no host"),
+        ("http://db", "it has no known scheme, or no host"),
+        ("redis://", "it has no known scheme, or no host"),
         ("redis:///0", "it names no host"),
         ("redis://db:99999", "there is no port 99999"),
         ("redis://db:port", "'db:port' is no HOST or HOST:PORT"),

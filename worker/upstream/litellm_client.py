@@ -9,8 +9,10 @@ Longer than 300 lines, because no other file may know litellm.
 
 import asyncio
 import importlib
+import json
 import logging
 import os
+import re
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
@@ -46,6 +48,7 @@ from worker.upstream.retry_after import requested_wait_s
 WARM_S: Final = 5.0
 """The time limit of a call that is sent nowhere."""
 NO_KEY: Final = "none"
+_CLASS_NAME: Final = re.compile(r"^(?:(?:litellm\.)?[A-Za-z]+(?:Error|Exception): )+")
 BODY_PROVIDERS: Final = ("openai", "azure", "openrouter")
 """Providers besides the OpenAI-compatible ones whose requests take `extra_body`."""
 
@@ -336,9 +339,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _words(error: Exception) -> str:
-    """The part of litellm's text that is for people: without its class names and tracebacks."""
+    r"""The part of litellm's text that is for people, on one line: without class names, tracebacks and JSON.
+
+    >>> _words(ValueError("litellm.BadRequestError: No provider.\n Pass one."))
+    'No provider. Pass one.'
+    >>> _words(ValueError('litellm.AuthenticationError: AException - {"error": {"message": "bad key"}}'))
+    'bad key'
+    """
     text = str(error).partition("Traceback")[0].strip()
-    return text.rpartition("Exception - ")[2] or type(error).__name__
+    text = " ".join(_CLASS_NAME.sub("", text.rpartition("Exception - ")[2]).split())
+    with suppress(ValueError, TypeError, KeyError):
+        text = str(json.loads(text)["error"]["message"])
+    return text or type(error).__name__
 
 
 def _wait_s(causes: list[BaseException]) -> float | None:

@@ -26,17 +26,32 @@ def command() -> None:
 def show(session: Session, *, key: str | None) -> None:
     """Show the limits that are set and what was called in the last hour: all, or of KEY.
 
-    FREE is how many more requests may be sent now; NEXT is when the next one may be sent. The limits of
-    single runs are left out: --json has them, and `run:ID` as KEY shows one.
+    RPM and TPM are limits per minute, AT ONCE of requests in flight; FREE is how many more requests may be
+    sent now, NEXT when the next one may be sent. A blank is no limit. The limits of single runs are left out:
+    --json has them, and `run:ID` as KEY shows one.
     """
-    from producer.cli.limits_view import COLUMNS, RIGHT, SPARE, as_dict, cells, is_of_run, read_bounds  # noqa: PLC0415 - start-up
+    from producer.cli.limits_view import (  # noqa: PLC0415 - start-up
+        COLUMNS,
+        CUT,
+        LEAST_KEY,
+        LEGEND,
+        RIGHT,
+        SPARE,
+        as_dict,
+        cells,
+        is_of_run,
+        read_bounds,
+    )
 
     bounds = read_bounds(session.ledger.caller, key)
     if session.options.json:
-        rows = [as_dict(bound) for bound in bounds]
-        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "limits": rows, "exit": 0}))
+        limits = [as_dict(bound) for bound in bounds]
+        session.output.data(json.dumps({"schema_version": SCHEMA_VERSION, "limits": limits, "exit": 0}))
     elif shown := [bound for bound in bounds if key is not None or not is_of_run(bound)]:
-        session.output.table(COLUMNS, [cells(bound) for bound in shown], right=RIGHT, spare=SPARE)
+        output, rows = session.output, [cells(bound) for bound in shown]
+        output.table(COLUMNS, rows, right=RIGHT, spare=SPARE, middle=CUT, least=LEAST_KEY)
+        if output.width is not None:
+            output.note(output.folded(LEGEND))
     else:
         session.output.note("no limit is set, and nothing was called in the last hour")
 

@@ -145,15 +145,15 @@ def outcomes(progress: Progress) -> list[tuple[str, str]]:
 
 
 def money(progress: Progress) -> list[tuple[str, str]]:
-    """Returns the cost of the run, with its cap if it has one; empty if the cost is unknown.
+    """Returns what the run paid so far, with its cap if it has one; empty if that is unknown.
 
     >>> money(Progress("c-1", "running", 5, 10, {}, 2.0, 2, 1, calls=Calls(0.0123, 1.0)))
-    [('cost', '$0.0123 of $1.00')]
+    [('paid', '$0.0123 of $1.00')]
     """
     spent, cap = progress.cost_usd, progress.calls.cap_usd
     if spent is None:
         return []
-    return [("cost", small_cost(spent) if cap is None else f"{small_cost(spent)} of {_dollars(cap)}")]
+    return [("paid", small_cost(spent) if cap is None else f"{small_cost(spent)} of {_dollars(cap)}")]
 
 
 def _dollars(usd: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from producer.aggregate.case_groups import failed_checks
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cases.wording import check_lines, dollars, seconds
+from producer.report.cases.wording import check_lines, dollars, latency
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
 from producer.tables import boxed_table, hanging, panel, terminal_width
@@ -184,7 +184,7 @@ def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
     if case.code:
         return model, plain(f"{case.code}: {case.message}", OUTPUT_CHARS), "", ""
     output = plain(str(case.result["raw_output"]), OUTPUT_CHARS)
-    return model, output, seconds(case.row.latency_ms), dollars(case.row.cost_usd)
+    return model, output, latency(case.row), dollars(case.row.cost_usd)
 
 
 def _status(case: OpenedCase) -> str:

@@ -11,7 +11,7 @@ from producer.item_ids import item_id
 from producer.report.cases.html_images import PageImages, Picture
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import reason_of
-from producer.report.cases.wording import dollars, seconds
+from producer.report.cases.wording import dollars, latency
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
 from producer.text import plural
@@ -211,7 +211,7 @@ def _figures(case: OpenedCase) -> list[str]:
     if case.result is None:
         return []
     row, result = case.row, case.result
-    figures = [] if row.latency_ms is None else [seconds(row.latency_ms)]
+    figures = [] if row.latency_ms is None else [latency(row)]
     if row.cost_usd is not None:
         figures.append(dollars(row.cost_usd))
     elif figures:

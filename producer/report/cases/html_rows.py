@@ -17,6 +17,7 @@ from producer.report.html.rendering import Text, fill, markup, readable, text_li
 from producer.report.html.spool import Spool
 from producer.report.html.viewer import MOST_VALUES, Group, Row, Rows
 from producer.tables import cut_middle
+from shared.codecs.item_rows import CACHED
 from shared.contracts.case_run import CasePayload, CaseRun
 
 TEMPLATE: Final = "cases/page.html.j2"
@@ -120,7 +121,7 @@ class Matrix:
             status=status_of(case),
             gist=gist or shown["message"],
             is_code=is_code,
-            latency_ms=case.row.latency_ms,
+            latency_ms=None if CACHED in case.row.code else case.row.latency_ms,
             cost_usd=case.row.cost_usd,
             score=(case.result or {}).get("score"),
             tags=list(item.tags),

@@ -15,6 +15,7 @@ from producer.report.cases.wording import (
     by_pass_rate,
     dollars,
     headline,
+    latency,
     model_and_prompt,
     outcome,
     percent,
@@ -86,7 +87,7 @@ def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
             plain(model_and_prompt(case.item), CELL_CHARS),
             case.row.outcome.value,
             str((case.result or {}).get("status") or ""),
-            seconds(case.row.latency_ms) if case.result else "",
+            latency(case.row) if case.result else "",
             dollars(case.row.cost_usd) if case.result and not case.code else "",
             plain(f"{case.code}: {case.message}" if case.code else case.message, MESSAGE_CHARS),
         ]

@@ -16,6 +16,7 @@ from producer.report.cases.wording import (
     dollars,
     extra_cells,
     headline,
+    latency,
     model_and_prompt,
     percent,
     remarks,
@@ -91,7 +92,7 @@ class CasesMarkdownReport:
                 [
                     markdown(case.item.model, PROMPT_CHARS),
                     markdown(f"{case.code}: {case.message}" if case.code else _output(case), OUTPUT_CHARS),
-                    seconds(case.row.latency_ms),
+                    latency(case.row),
                     dollars(case.row.cost_usd),
                 ]
                 for case in cases

@@ -8,10 +8,12 @@ from producer.report.interfaces import Outcome
 from producer.report.run_verdict import NO_ANSWERS, rated
 from producer.text import cost, duration, plural, share
 from producer.text import percent as in_percent
+from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload
 
 FREEFORM: Final = "freeform"
 NONE: Final = "-"
+FROM_CACHE: Final = "cached"
 
 
 def seconds(latency_ms: float | None) -> str:
@@ -21,6 +23,11 @@ def seconds(latency_ms: float | None) -> str:
     ('0.45s', '12.35s', '-')
     """
     return NONE if latency_ms is None else f"{latency_ms / 1000:.2f}s"
+
+
+def latency(row: ItemRow) -> str:
+    """Writes the latency of an answer; one from the cache has none of its own."""
+    return FROM_CACHE if CACHED in row.code else seconds(row.latency_ms)
 
 
 def dollars(cost_usd: float | None) -> str:
@@ -98,14 +105,14 @@ def outcome(document: Mapping[str, Any]) -> Outcome:
     """Returns how many answers passed, or that nothing was checked.
 
     >>> outcome({"counts": {"passed": 3, "failed": 0, "error": 0}, "summary": {"mode": "freeform"}}).text
-    '3 outputs, not checked'
+    '3 outputs, not checked: the bench has no criteria'
     """
     counts = document["counts"]
     answers, errors = counts["passed"] + counts["failed"], counts["error"]
     if document["summary"]["mode"] != FREEFORM or not answers:
         return rated(counts)
     outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")
-    return Outcome(f"{outputs}, not checked")
+    return Outcome(f"{outputs}, not checked: the bench has no criteria")
 
 
 def by_pass_rate(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -144,7 +151,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     parts += [f"errors {counts['error']:,}"]
     parts += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
     parts += [spent, f"tokens {tokens:,}"]
-    parts += [f"cached {cached:,}"] * bool(cached)
+    parts += [f"cached {cached:,}, their first cost and tokens included"] * bool(cached)
     parts += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
     judge = summary["judge"]
     votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""

@@ -92,7 +92,7 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     >>> summary = {"calls": {"made": 3, "from_cache": 0, "avoided": 2, "given_up": 0, "cost_usd": 0.0125,
     ...     "cost_unknown": 0, "prompt_tokens": 900, "completion_tokens": 60}}
     >>> [word for word, _ in call_remarks({"summary": summary})]
-    ['calls made', 'calls avoided', 'cost', 'tokens in', 'tokens out']
+    ['calls made', 'calls avoided', 'paid', 'tokens in', 'tokens out']
     """
     calls = document["summary"].get("calls")
     if not calls:
@@ -109,8 +109,8 @@ def call_remarks(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         unknown = f" and {plural(calls['cost_unknown'], 'call')} of unknown price" * bool(
             calls["cost_unknown"]
         )
-        remarked.append(("cost", f"{small_cost(calls['cost_usd'])}{unknown}"))
+        remarked.append(("paid", f"{small_cost(calls['cost_usd'])}{unknown}"))
     elif calls["made"]:
-        remarked.append(("cost", "unknown"))
+        remarked.append(("paid", "unknown"))
     tokens = [("tokens in", calls["prompt_tokens"]), ("tokens out", calls["completion_tokens"])]
     return remarked + [(word, f"{number:,}") for word, number in tokens if number]

@@ -55,7 +55,7 @@ def test_the_last_line_has_the_whole_cost() -> None:
     """What was spent after the last look at the budget is in the results, and counts."""
     calls = Calls(spent_usd=0.0013, cap_usd=1.0)
     ended = progress(state="finished", tally={"passed": 30, "cost_micro_usd": 3158}, calls=calls)
-    assert money(ended) == [("cost", "$0.0032 of $1.00")]
+    assert money(ended) == [("paid", "$0.0032 of $1.00")]
 
 
 def test_rate_is_of_the_last_seconds() -> None:
@@ -122,7 +122,7 @@ def test_live_view_shows_limits_cost_and_failures(width: int) -> None:
     assert lines[4].startswith("limit  openai 480/500 req/min")
     assert lines[5].startswith("failed  case 3 · m")
     if width > 40:
-        assert "cost $0.0123 of $1.00" in lines[2]
+        assert "paid $0.0123 of $1.00" in lines[2]
 
 
 def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_plain_line_tells_all_of_it_in_one_line(capsys: pytest.CaptureFixture[st
     PlainView(Output(GlobalOptions())).show(progress(calls=CALLS))
     (line,) = capsys.readouterr().err.splitlines()
     assert "\x1b" not in line
-    assert "cost $0.0123 of $1.00" in line
+    assert "paid $0.0123 of $1.00" in line
     assert " | limit openai 480/500 req/min" in line
     assert " | last failure: case 3" in line
 

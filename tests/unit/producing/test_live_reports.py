@@ -119,7 +119,7 @@ def test_progress_counts_calls() -> None:
     assert decisions({"should": 3})[3:] == []
     line = plain_line(Progress("run", "running", 4, 9, tally, 1.0, 1, 0))
     assert "calls 2 avoided 1" in line
-    assert "cost $0.2500" in line
+    assert "paid $0.2500" in line
 
 
 def test_csv_has_the_same_columns_for_live_turns() -> None:

@@ -81,4 +81,4 @@ def test_freeform_outputs_are_not_checked() -> None:
     totals = totals_of(CASES)
     totals.add(standard()[2:])
     found = document_of(replace(run_info("freeform"), total=2), totals)
-    assert str(verdict_of(found)) == "✓ 2 outputs, not checked"
+    assert str(verdict_of(found)) == "✓ 2 outputs, not checked: the bench has no criteria"
