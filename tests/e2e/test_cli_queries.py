@@ -150,7 +150,7 @@ def test_a_wrong_path_says_where_the_reason_stands(cli: Cli, api: str, few: Path
     assert re.search(
         r"^✗ api_refused \(HTTP 404\): .*: 6 queries$", done.out.replace("\n      ", " "), re.MULTILINE
     ), done
-    assert "(Q-001, Q-002, Q-003 and 3 more)" in done.out
+    assert "\n    Q-001, Q-002, Q-003 and 3 more\n" in done.out
     assert "HTTP 404: 404: Not Found" in cli("dead", "list", run).out
 
 
