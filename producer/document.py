@@ -71,7 +71,7 @@ def totals_of(kind: Kind) -> Totals:
     Raises:
         UsageError: this version does not support the kind.
     """
-    return kinds.of(kind).totals.load()()
+    return kinds.of(kind).totals.get()()
 
 
 def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ) -> Iterator[Sequence[Any]]:
@@ -86,7 +86,7 @@ def pages_of(store: RunStore, info: RunInfo, text: TurnText = TurnText.NOT_READ)
         UsageError: this version does not support the kind.
         RedisUnreachableError: Redis stays away.
     """
-    return kinds.of(info.kind).pages.load()(store, info.run, text)
+    return kinds.of(info.kind).pages.get()(store, info.run, text)
 
 
 def document_of(
@@ -119,7 +119,7 @@ def document_of(
 def is_cut_by_failure(info: RunInfo, counts: Mapping[str, int]) -> bool:
     """Returns whether the run was ended by its first failure, as requested."""
     has_failed = info.state == RunState.INCOMPLETE and bool(counts["failed"] or counts["error"])
-    return has_failed and kinds.of(info.kind).fails_fast.load()(info)
+    return has_failed and kinds.of(info.kind).fails_fast.get()(info)
 
 
 def exit_code(
@@ -188,6 +188,6 @@ def _circumstances(info: RunInfo) -> dict[str, Any]:
     return {
         "source": info.source,
         "duration_s": None if duration_ms is None else round(duration_ms / 1000, 3),
-        **kinds.of(info.kind).settings.load()(info),
+        **kinds.of(info.kind).settings.get()(info),
         f"{info.kind}_per_s": round(1000 * info.total / duration_ms, 1) if duration_ms else None,
     }

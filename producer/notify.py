@@ -98,7 +98,7 @@ def read_webhook(text: str, settings: Settings, environment: Mapping[str, str]) 
 
 def message(document: Mapping[str, Any]) -> bytes:
     """Writes what is posted of a run's document."""
-    screen = kinds.of(kind_named(document["kind"])).screen.load()
+    screen = kinds.of(kind_named(document["kind"])).screen.get()
     name, *figures = screen.summary(document, unpainted).split("\n")
     first = (name, screen.headline(document), str(verdict_of(document)))
     lines = [line.strip() for line in (*first, *figures) if line.strip()]

@@ -71,8 +71,8 @@ def retry_items(
 
 def _unfinished(store: RunStore, info: RunInfo, *, errors: bool) -> Iterator[int]:
     """Finds the items to retry."""
-    is_unfinished = kinds.of(info.kind).is_unfinished.load()
-    for page in kinds.of(info.kind).pages.load()(store, info.run, TurnText.NOT_READ):
+    is_unfinished = kinds.of(info.kind).is_unfinished.get()
+    for page in kinds.of(info.kind).pages.get()(store, info.run, TurnText.NOT_READ):
         for row in page:
             if not row.code or is_unfinished(row, errors=errors):
                 yield row.index
@@ -103,7 +103,7 @@ def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[Chun
     size = chunk_size(len(indexes))
     parts = [[str(index) for index in indexes[at : at + size]] for at in range(0, len(indexes), size)]
     firsts = store.inputs(info.run, [some[0] for some in parts])
-    name_of = kinds.of(info.kind).chunk_name.load()
+    name_of = kinds.of(info.kind).chunk_name.get()
     return [
         ChunkPlan(name_of(payload) if payload else "", some)
         for payload, some in zip(firsts, parts, strict=True)

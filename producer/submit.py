@@ -22,7 +22,7 @@ from time import monotonic
 from typing import Final, Protocol
 
 from producer import kinds
-from producer.load.chunks import Chunk, Load, grouped
+from producer.load.chunks import Chunk, RunInput, grouped
 from producer.load.detect import detect_kind
 from producer.load.source import FILE_KEY, Source, file_key
 from producer.options import Publishes, SubmitOptions, SubmittedRun
@@ -89,7 +89,7 @@ class _Submit:
     ) -> None:
         self._ledger, self._publisher, self._source, self._kind = ledger, publisher, source, kind
         self._options = options
-        self._read = kinds.of(kind).loader.load()
+        self._read = kinds.of(kind).loader.get()
         self._token = f"load-{token_hex(8)}"
         self._run = ""
         self._total = 0
@@ -117,18 +117,18 @@ class _Submit:
 
     def _load_once(self) -> SubmittedRun:
         """Loads from the start."""
-        load = self._read(self._source, self._options)
+        run_input = self._read(self._source, self._options)
         # The first chunk is read before Redis is used: most invalid files fail there.
-        chunks = chain([next(load.chunks)], load.chunks)
-        opened = self._open(load)
+        chunks = chain([next(run_input.chunks)], run_input.chunks)
+        opened = self._open(run_input)
         if opened.status == "sealed":
-            return self._duplicate(opened, chunks, self._new_digest(load))
+            return self._duplicate(opened, chunks, self._new_digest(run_input))
         self._run, self._total, self._checked_at = opened.run, 0, -BACKLOG_CHECK_ITEMS
         try:
             with self._renewing_lease():
-                for name, content in load.files.items():
+                for name, content in run_input.files.items():
                     self._ledger.load_file(self._run, self._token, name, content)
-                digest = self._load(chunks, self._new_digest(load))
+                digest = self._load_chunks(chunks, self._new_digest(run_input))
             wakes = self._ledger.seal(self._run, self._token, self._total, digest)
         except BaseException:
             self._discard()
@@ -138,11 +138,11 @@ class _Submit:
             self._await_disk(digest)
         return self._submitted(self._run, duplicate=False)
 
-    def _open(self, load: Load) -> Opened:
+    def _open(self, run_input: RunInput) -> Opened:
         """Opens the run; waits for another loader of the same key while its lease is valid."""
         options, has_reported, copy = self._options, False, 1
-        snapshot = _snapshot(self._source, options, load)
-        run = self._run or load.run_id(now_ms(), copy)
+        snapshot = _snapshot(self._source, options, run_input)
+        run = self._run or run_input.run_id(now_ms(), copy)
         while True:
             opened = self._ledger.open(
                 run,
@@ -152,14 +152,14 @@ class _Submit:
                 token=self._token,
                 snapshot=snapshot,
                 ttl_s=options.results_ttl_s,
-                wide=load.max_open_chunks,
-                layout=load.layout,
+                wide=run_input.max_open_chunks,
+                layout=run_input.layout,
             )
             if opened.status in ("ok", "sealed"):
                 return opened
             if opened.status == "exists":
                 copy += 1
-                run = load.run_id(now_ms(), copy)
+                run = run_input.run_id(now_ms(), copy)
                 continue
             if not has_reported:
                 options.on_wait(f"another submit with this key is loading {opened.run}")
@@ -186,7 +186,7 @@ class _Submit:
         finally:
             over.set()
 
-    def _load(self, chunks: Iterator[Chunk], digest: "Digest") -> str:
+    def _load_chunks(self, chunks: Iterator[Chunk], digest: "Digest") -> str:
         """Loads all chunks and returns the digest of the input; reading and sending overlap."""
         with _quick_switches(), ThreadPoolExecutor(1, "load") as sender:
             sent: Future[int] | None = None
@@ -255,9 +255,9 @@ class _Submit:
         with suppress(ProctorError):
             hasty.discard(self._run, self._token)
 
-    def _new_digest(self, load: Load) -> "Digest":
+    def _new_digest(self, run_input: RunInput) -> "Digest":
         """Begins the digest of the input and of settings that affect results."""
-        settings = (self._kind.name, self._options.namespace, *load.settings)
+        settings = (self._kind.name, self._options.namespace, *run_input.settings)
         return sha256("\n".join([*settings, ""]).encode())
 
 
@@ -282,14 +282,14 @@ class Digest(Protocol):
         """Ends it."""
 
 
-def _snapshot(source: Source, options: SubmitOptions, load: Load) -> bytes:
+def _snapshot(source: Source, options: SubmitOptions, run_input: RunInput) -> bytes:
     """Encodes the settings that are stored with the run."""
     settings = {
         "v": SNAPSHOT_VERSION,
         "submitted_ms": now_ms(),
         "source": PurePath(source.name).name,
         **({FILE_KEY: key} if (key := file_key(source)) else {}),
-        **load.snapshot,
+        **run_input.snapshot,
         **({tracing.SNAPSHOT_KEY: context} if (context := tracing.traceparent()) else {}),
         "options": {"idempotency_key": options.idempotency_key, "chunk_turns": options.chunk_turns},
     }

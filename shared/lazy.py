@@ -11,13 +11,13 @@ T = TypeVar("T")
 class Lazy(Generic[T]):
     """A lazy reference to a name in a module: a command that needs no report imports none.
 
-    >>> Lazy("math", "pi").load()
+    >>> Lazy("math", "pi").get()
     3.141592653589793
     """
 
     module: str
     name: str
 
-    def load(self) -> T:
+    def get(self) -> T:
         """Imports the module and returns the value of the name."""
         return cast("T", getattr(import_module(self.module), self.name))

@@ -1,4 +1,4 @@
-"""Sends queries to an API without a queue: the harness document's two functions, for notebooks and scripts.
+"""Sends queries to an API without a queue, in notebooks: the two functions of the harness specification.
 
 They do what workers do, one query after the other in this process, and store nothing: a run that has to
 survive Ctrl-C, a crash or a closed terminal goes through the queue (`evaluation-harness`, `proctor run`).
@@ -22,7 +22,7 @@ from worker.upstream.query_client import SendResult, build_request, send_once
 from worker.upstream.retry import QueryRetryPolicy, query_retry_wait_s
 
 FIRST_ID = "Q-01"
-"""The document's name for the first query, whatever it is called."""
+"""The specification's name for the first query, whatever it is called."""
 
 
 class Callbacks(NamedTuple):
@@ -66,7 +66,7 @@ def run_all_queries(
         callbacks: called with results and retries as they come.
 
     Returns:
-        One result with the document's nine keys per query that was sent.
+        One result with the specification's nine keys per query that was sent.
 
     Raises:
         InputError: no query has the id to start from.

@@ -110,7 +110,7 @@ def items_of(
         keep: keeps the texts of a line, and returns where.
     """
     found, skipped, layouts = list[ComparedItem](), 0, dict[Names, Names]()
-    comparing = kinds.of(kind).comparing.load()
+    comparing = kinds.of(kind).comparing.get()
     identify = comparing.identify()
     for line in lines:
         result = line["result"]

@@ -217,7 +217,7 @@ def compare(
         judged: scores that decide beside the outcomes.
     """
     models = prompts = None
-    if kinds.of(kind).comparing.load().names_model:
+    if kinds.of(kind).comparing.get().names_model:
         a, b, models = one_each(a, b, "model")
         a, b, prompts = one_each(a, b, "prompt")
     found = Comparison(kind, _rate(a), _rate(b), models, prompts, level=level, judged=judged)

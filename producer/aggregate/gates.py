@@ -234,7 +234,7 @@ def parse_gate(text: str) -> Gate:
             hint='such as --fail-on "pass_rate<0.9"',
         )
     metric, relation, number, percent = found.groups()
-    every = {name: value for each in kinds.declared() for name, value in each.metrics.load().items()}
+    every = {name: value for each in kinds.declared() for name, value in each.metrics.get().items()}
     known = metric_named(metric, every)
     if known is None:
         raise _unknown(metric, every)
@@ -272,7 +272,7 @@ def check_gates(gates: Sequence[Gate], kind: Kind) -> None:
     Raises:
         UsageError: there is one.
     """
-    known = kinds.of(kind).metrics.load()
+    known = kinds.of(kind).metrics.get()
     for gate in gates:
         if metric_named(gate.metric, known) is None:
             what = f"--fail-on: no metric is called {gate.metric!r} in a run of {kind}"
@@ -285,7 +285,7 @@ def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any
     Returns:
         For each gate its expression, metric, value, bound, and whether it was met.
     """
-    known = kinds.of(kind_named(document["kind"])).metrics.load()
+    known = kinds.of(kind_named(document["kind"])).metrics.get()
     judged = []
     for gate in gates:
         metric = metric_named(gate.metric, known)

@@ -42,15 +42,15 @@ def _print_counts(session: Session, submission: Submission) -> int:
     source, kind = submission.source, submission.kind()
     handled = kinds.of(kind)
     if handled.problems and source.repeatable:  # a stream is read once, so it ends at its first problem
-        _, problems = handled.problems.load()(source)
+        _, problems = handled.problems.get()(source)
         if problems:
             raise _all_of(problems)
     options = submission.options()
     if handled.dry_run:
-        return handled.dry_run.load()(session, source, options)
+        return handled.dry_run.get()(session, source, options)
     items, chunks, threads, calls = 0, 0, set[str](), 0
     has_threads = kind.storage is Storage.MAILBOXES
-    for chunk in handled.loader.load()(source, options).chunks:
+    for chunk in handled.loader.get()(source, options).chunks:
         chunks += 1
         items += chunk.item_count
         if options.live is not None:

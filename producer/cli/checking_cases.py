@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from producer.cli.session import Session
-    from producer.load.conversations import Conversation
+    from producer.load.case_messages import Conversation
     from producer.load.source import Source
     from producer.options import SubmitOptions
 

@@ -72,7 +72,7 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
     Raises:
         UsageError: the run has not these two.
     """
-    if not kinds.of(side.kind).comparing.load().names_model:
+    if not kinds.of(side.kind).comparing.get().names_model:
         raise UsageError(f"{side.name} has {side.kind}, which have no {by}s", hint="compare two runs")
     parts = split_by(side.items, by)
     names = pair or tuple(parts)
@@ -106,7 +106,7 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
     except UnknownRunError as error:
         raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
     write, read_asked = format_of(info.kind, "jsonl"), kinds.of(info.kind).asked
-    asked_of = read_asked.load() if read_asked else None
+    asked_of = read_asked.get() if read_asked else None
     systems: dict[str, str | None] = {}
 
     def lines() -> Iterator[Line]:
@@ -122,7 +122,7 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
 
     texts = _texts(info.kind, resources)
     items = items_of(info.kind, lines(), tag=tag, keep=texts.add)
-    configuration = kinds.of(info.kind).configuration.load()(info)
+    configuration = kinds.of(info.kind).configuration.get()(info)
     return Side(
         name=info.run,
         source=info.source,
@@ -147,7 +147,7 @@ def _note_system(systems: dict[str, str | None], line: Line) -> None:
 
 def _texts(kind: Kind, resources: ExitStack) -> TextStore:
     """Makes a store for texts of items."""
-    return resources.enter_context(closing(TextStore(kinds.of(kind).compared_texts.load())))
+    return resources.enter_context(closing(TextStore(kinds.of(kind).compared_texts.get())))
 
 
 def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:

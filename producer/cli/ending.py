@@ -94,7 +94,7 @@ def _notify(session: Session, webhook: Webhook, document: Mapping[str, Any]) -> 
 
 def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any]) -> None:
     """Prints where to find the errors of items, unless they were printed already."""
-    is_shown = kinds.of(info.kind).screen.load().details is not None or session.options.json
+    is_shown = kinds.of(info.kind).screen.get().details is not None or session.options.json
     if document["counts"]["error"] and not is_shown:
         session.output.note(f"`proctor dead list {info.run}` shows why items ended in error")
 
@@ -170,7 +170,7 @@ def exit_of_gates(document: Mapping[str, Any]) -> int:
 
 def _details(session: Session, info: RunInfo) -> Details | None:
     """Opens the list of single items for the terminal; None where it is not shown."""
-    make = kinds.of(info.kind).screen.load().details
+    make = kinds.of(info.kind).screen.get().details
     if make is None or session.options.json or session.options.jsonl or session.options.quiet:
         return None
     return make(info, session.options.verbose > 0)
@@ -231,7 +231,7 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
 
 def figures(output: Output, document: Mapping[str, Any], details: Details | None = None) -> str:
     """Writes the figures of a run and its single items, with colours where they are wanted."""
-    text = kinds.of(kind_named(document["kind"])).screen.load().summary(document, output.painted)
+    text = kinds.of(kind_named(document["kind"])).screen.get().summary(document, output.painted)
     items = details.text(output.painted) if details else ""
     return f"{text}\n\n{items}" if items else text
 
@@ -239,7 +239,7 @@ def figures(output: Output, document: Mapping[str, Any], details: Details | None
 def closing(session: Session, document: Mapping[str, Any], *, has_next: bool = True) -> str:
     """Writes what stands last: how far the run came, the verdict on it, and the next command."""
     output, verdict = session.output, verdict_of(document)
-    headline = kinds.of(kind_named(document["kind"])).screen.load().headline(document)
+    headline = kinds.of(kind_named(document["kind"])).screen.get().headline(document)
     lines = ["", output.painted(headline, verdict.style)]
     lines.append(f"{output.painted(verdict.mark, verdict.style)} {output.folded(verdict.sentence, indent=2)}")
     words = next_command(document) if has_next else ()

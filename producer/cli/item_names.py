@@ -55,7 +55,7 @@ def name_of(kind: Kind, position: int, payload: bytes) -> ItemName:
     ItemName(position=1, own='Q-06', label='Q-06')
     """
     try:
-        own, before, after = kinds.of(kind).id_parts.load()(position, payload)
+        own, before, after = kinds.of(kind).id_parts.get()(position, payload)
     except DecodeError:  # of another version, or not what was loaded: it has its position
         return ItemName(position, "", item_id(kind, position))
     return ItemName(position, own, f"{before}{own}{after}")
@@ -68,7 +68,7 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
         RedisUnreachableError: Redis stays away.
     """
     handled, times = kinds.of(info.kind), Counter[str]()
-    for position, payload in handled.inputs.load()(store, info):
+    for position, payload in handled.inputs.get()(store, info):
         name = name_of(info.kind, position, payload)
         times[name.own] += handled.has_repeated_ids
         is_again = times[name.own] > 1

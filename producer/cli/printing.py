@@ -80,7 +80,7 @@ def print_results(
 
 def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> None:
     """Prints results as a table, by default only the first ones."""
-    screen, totals = kinds.of(info.kind).screen.load(), totals_of(info.kind)
+    screen, totals = kinds.of(info.kind).screen.get(), totals_of(info.kind)
     first = selection._replace(first=selection.first or TABLE_ROWS)
     rows = [row for page in _pages(session, info, totals, first) for row in page]
     if rows:

@@ -71,7 +71,7 @@ class Submission:
             patience_s=settings.patience_s,
             on_warning=session.output.warn,
         )
-        options = kinds.of(kind).read_options.load()(common, choice)
+        options = kinds.of(kind).read_options.get()(common, choice)
         return self._limited(options, kind) if choice.selection.last_failed else options
 
     def _limited(self, options: SubmitOptions, kind: Kind) -> SubmitOptions:
@@ -90,7 +90,7 @@ class Submission:
             output.note(f"--last-failed: none of the {total} of {run} failed; all of the file is run")
             return options
         output.note(f"--last-failed: {count(len(earlier.failed))} of the {total} of {run}")
-        return limit.load()(options, earlier.failed)
+        return limit.get()(options, earlier.failed)
 
     def announce(self) -> None:
         """Prints what is going to be sent and what will probably fail; asks where that is much.
@@ -100,7 +100,7 @@ class Submission:
             UsageError: the answer was no.
         """
         forecast = kinds.of(self.kind()).forecast
-        found = forecast.load()(self.source, self.options()) if forecast else None
+        found = forecast.get()(self.source, self.options()) if forecast else None
         if found is not None:
             self._options = replace(self.options(), plan=found.plan, baselines=found.baselines)
             announce(self._session, self.source.name, found)
@@ -137,18 +137,18 @@ class Submission:
         return submitted
 
 
-def read_turns(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
+def add_turn_options(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
     """Adds the settings of a run of turns; see `read_live_run`."""
     return replace(common, live=read_live_run(choice.models, in_flight=choice.in_flight))
 
 
-def read_cases(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
+def add_case_options(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
     """Adds the settings of a run of cases; see `read_case_choice`."""
     cases = read_case_choice(choice.cases, choice.selection, choice.models, in_flight=choice.in_flight)
     return replace(common, cases=cases)
 
 
-def read_queries(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
+def add_query_options(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
     """Adds the settings of a run of queries; see `read_query_run`."""
     if choice.queries is None:
         return common
@@ -159,7 +159,7 @@ def read_queries(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:
     )
 
 
-def read_no_more(common: SubmitOptions, _choice: SubmitChoice) -> SubmitOptions:
+def add_no_options(common: SubmitOptions, _choice: SubmitChoice) -> SubmitOptions:
     """Adds nothing: for kinds without options of their own."""
     return common
 

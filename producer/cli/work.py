@@ -155,7 +155,7 @@ def resume(session: Session, run: str, options: WorkOptions) -> int:
         return _end(session, info, options)
     if info.is_final:
         session.require_broker()
-        retry = handled.retry.load()
+        retry = handled.retry.get()
         retry(session.ledger, session.publisher, session.store, run, errors=False)
     if info.state == RunState.PAUSED:
         change_state(session, run, action="resume")

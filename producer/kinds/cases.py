@@ -9,7 +9,7 @@ from shared.lazy import Lazy
 CASE_RUNS: Final = ProducerKind(
     kind=CASES,
     loader=Lazy("producer.load.cases", "load_cases"),
-    read_options=Lazy("producer.cli.submission", "read_cases"),
+    read_options=Lazy("producer.cli.submission", "add_case_options"),
     keys=frozenset(
         {
             "test_cases",

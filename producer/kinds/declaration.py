@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from producer.cli.preflight import Forecast
     from producer.cli.session import Session
     from producer.item_ids import IdParts
-    from producer.load.chunks import Load
+    from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from producer.report.comparison.item_texts import ItemTexts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shared.runs import RunInfo, RunStore
 
     ReadOptions = Callable[[SubmitOptions, SubmitChoice], SubmitOptions]
-    Loader = Callable[[Source, SubmitOptions], Load]
+    Loader = Callable[[Source, SubmitOptions], RunInput]
     Format = Callable[[BinaryIO, RunInfo], Report]
     Poisoned = Callable[[ItemRow], tuple[str, str, Any]]
     Inputs = Callable[[RunStore, RunInfo], Iterator[tuple[int, bytes]]]
@@ -86,7 +86,7 @@ class ProducerKind:
     # Input files
     loader: Lazy[Loader]
     """Reads a file."""
-    read_options: Lazy[ReadOptions] = Lazy("producer.cli.submission", "read_no_more")
+    read_options: Lazy[ReadOptions] = Lazy("producer.cli.submission", "add_no_options")
     """Adds this kind's options of the command line to the settings of a submit."""
     keys: frozenset[str] = frozenset()
     """Top-level keys of a file by which the kind is recognised."""

@@ -9,7 +9,7 @@ from shared.lazy import Lazy
 QUERY_RUNS: Final = ProducerKind(
     kind=QUERIES,
     loader=Lazy("producer.load.queries", "load_queries"),
-    read_options=Lazy("producer.cli.submission", "read_queries"),
+    read_options=Lazy("producer.cli.submission", "add_query_options"),
     keys=frozenset({"queries", "query", "is_oos", "category", "expected_urls", "answer_exists"}),
     suffixes=(".json",),
     forecast=Lazy("producer.cli.forecasts", "forecast_queries"),

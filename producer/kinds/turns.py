@@ -9,7 +9,7 @@ from shared.lazy import Lazy
 TURN_RUNS: Final = ProducerKind(
     kind=TURNS,
     loader=Lazy("producer.load.turns", "load_turns"),
-    read_options=Lazy("producer.cli.submission", "read_turns"),
+    read_options=Lazy("producer.cli.submission", "add_turn_options"),
     keys=frozenset({"threadId", "message", "messageId", "clientRequestId", "signals", "modelShape"}),
     suffixes=(".jsonl", ".ndjson"),
     problems=Lazy("producer.load.turns", "problems_in"),

@@ -15,10 +15,10 @@ from producer.load.bench_config import Bench, check_models, outputs_of, read_ben
 from producer.load.call_params import headers_of, merged_calls
 from producer.load.case_contract import nearest
 from producer.load.case_files import DATA_BYTES, read_source
+from producer.load.case_messages import Conversation, conversation
 from producer.load.case_preconditions import check_prices
 from producer.load.case_prompts import BenchPrompt
-from producer.load.chunks import Chunk, Load, chunk_size, name_of, shape_of
-from producer.load.conversations import Conversation, conversation
+from producer.load.chunks import Chunk, RunInput, chunk_size, name_of, shape_of
 from producer.load.picking import pick_items
 from producer.load.problems import Problems, shown
 from producer.load.recorded import Key, read_recorded, readable, recorded_for
@@ -58,7 +58,7 @@ _GIT_COMMAND: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
 _DETACHED: Final = "HEAD"
 
 
-def load_cases(source: Source, options: SubmitOptions) -> Load:
+def load_cases(source: Source, options: SubmitOptions) -> RunInput:
     """Begins to load the cases of a configuration.
 
     Raises:
@@ -74,7 +74,7 @@ def load_cases(source: Source, options: SubmitOptions) -> Load:
         size, open_chunks = shape_of(plan.total, plan.run.concurrency)
     together = size if plan.run.recorded else min(plan.run.concurrency, size)
     run = replace(plan.run, together=together)
-    return Load(
+    return RunInput(
         case_chunks(plan.items(), size),
         {SNAPSHOT_KEY: run.as_snapshot(), GIT_KEY: git_info(source.path.parent if source.path else Path())},
         [f"cases={settings_digest(run)}"],

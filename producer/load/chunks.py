@@ -1,4 +1,4 @@
-"""What every loader returns: a `Load` with the chunks of its input; also the number of items in a chunk.
+"""What every loader returns: a `RunInput`, the input cut into chunks; also the number of items in a chunk.
 
 A chunk contains the items of one Celery message. Pure: no files, no Redis.
 """
@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
     """How many turns, cases or queries it contains."""
 
 
-class Load(NamedTuple):
+class RunInput(NamedTuple):
     """One input, cut into chunks, with the settings of its run."""
 
     chunks: Iterator[Chunk]

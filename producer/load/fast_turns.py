@@ -19,7 +19,7 @@ from shared.contracts.turn_vocabulary import (
     MAX_SIGNAL_SUMMARY_CHARS,
 )
 
-REFUSED: Final = (DecodeError, UnicodeDecodeError)
+NOT_ORDINARY: Final = (DecodeError, UnicodeDecodeError)
 """What a line raises that is not ordinary, or not good."""
 
 _DAYS = "(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31"
@@ -86,4 +86,4 @@ class OrdinaryTurn(Struct, forbid_unknown_fields=True, gc=False):
 
 
 decode_ordinary: Final = Decoder(OrdinaryTurn).decode
-"""Reads an ordinary turn; raises one of `REFUSED` for any other line, good or bad."""
+"""Reads an ordinary turn; raises one of `NOT_ORDINARY` for any other line, good or bad."""

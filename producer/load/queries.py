@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from producer.load.baselines import encode_baseline, read_baselines
-from producer.load.chunks import Load, item_chunks, shape_of
+from producer.load.chunks import RunInput, item_chunks, shape_of
 from producer.load.picking import pick_items
 from producer.load.problems import shown
 from producer.load.source import Source
@@ -16,7 +16,7 @@ from shared.contracts.query_vocabulary import run_id_at
 from shared.errors import InputError
 
 
-def load_queries(source: Source, options: SubmitOptions) -> Load:
+def load_queries(source: Source, options: SubmitOptions) -> RunInput:
     """Loads the baselines of an evaluation; all are read at once, to be sorted, if they were not read before.
 
     Raises:
@@ -42,7 +42,7 @@ def load_queries(source: Source, options: SubmitOptions) -> Load:
         together=min(query_run.concurrency, size),
     )
     settings = {key: str(value) for key, value in run.as_snapshot().items() if key != "version"}
-    return Load(
+    return RunInput(
         item_chunks(items, size),
         {SNAPSHOT_KEY: run.as_snapshot()},
         [f"{key}={value}" for key, value in settings.items()],

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.json import Encoder
 
-from producer.load.chunks import CHUNK_TURNS, Chunk, Load, name_of
-from producer.load.fast_turns import REFUSED, decode_ordinary
+from producer.load.chunks import CHUNK_TURNS, Chunk, RunInput, name_of
+from producer.load.fast_turns import NOT_ORDINARY, decode_ordinary
 from producer.load.problems import MOST_PROBLEMS, Problem, describe, input_error, path_text
 from producer.load.source import Source
 from producer.load.strict_json import may_repeat_keys, repeated_key
@@ -69,17 +69,17 @@ _turn_line: Final[Callable[[tuple[int, int, str, bytes]], TurnLine]] = partial(t
 """`TurnLine` from a tuple, in half the time of its constructor."""
 
 
-def load_turns(source: Source, options: SubmitOptions) -> Load:
+def load_turns(source: Source, options: SubmitOptions) -> RunInput:
     """Loads conversation turns, streamed: reading the chunks may raise an `InputError`."""
     live = options.live
     if live is None:
-        return Load(
+        return RunInput(
             chunked(turn_groups(source), turns=options.chunk_turns),
             {"summary_policy": options.summary_policy, "live": None, "model": None},
             [options.summary_policy],
         )
     settings_of_live = live.as_snapshot()
-    return Load(
+    return RunInput(
         chunked(turn_groups(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
         {
             "summary_policy": options.summary_policy,
@@ -238,7 +238,7 @@ def _ordinary_threads(raws: list[bytes]) -> list[str] | None:
     """Validates lines together; None if one is not ordinary, invalid, blank, or may repeat a key."""
     try:
         turns = list(map(decode_ordinary, raws))
-    except REFUSED:
+    except NOT_ORDINARY:
         return None
     if may_repeat_keys(b"\n".join(raws), _encode.encode_lines(turns)):
         return None
@@ -249,7 +249,7 @@ def _thread_of(raw: bytes) -> str:
     """Validates one line and returns its thread."""
     try:
         turn = decode_ordinary(raw)
-    except REFUSED:
+    except NOT_ORDINARY:
         thread = _thread_by_contract(raw)
     else:
         thread = turn.threadId

@@ -31,4 +31,4 @@ def format_of(kind: Kind, name: str, *, where: str = "") -> Format:
         names = ", ".join(name for name in known if TRACES not in name)
         problem = f"{kind} cannot be written as {name}"
         raise UsageError(f"{where}: {problem}" if where else problem, hint=f"one of {names}")
-    return known[name].load()
+    return known[name].get()

@@ -33,7 +33,7 @@ class _Failures:
 
     def __init__(self, info: RunInfo, most: int) -> None:
         self.info, self._most = info, most
-        self._tests = kinds.of(info.kind).tests.load()
+        self._tests = kinds.of(info.kind).tests.get()
         self.errors, self.failures = list[JunitTest](), list[JunitTest]()
 
     def page(self, rows: Sequence[Any]) -> None:
@@ -54,7 +54,7 @@ class GithubReport(_Failures):
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
         super().__init__(info, MOST_FAILURES)
         self._out = out
-        self._screen = kinds.of(info.kind).screen.load()
+        self._screen = kinds.of(info.kind).screen.get()
         self._details = self._screen.details(info, False) if self._screen.details else None  # noqa: FBT003 - the form of every screen
 
     def page(self, rows: Sequence[Any]) -> None:

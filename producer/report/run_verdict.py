@@ -100,7 +100,7 @@ def verdict_of(document: Mapping[str, Any]) -> Verdict:
     Args:
         document: as `producer.document` makes it; its state may also be `interrupted`.
     """
-    screen = kinds.of(kind_named(document["kind"])).screen.load()
+    screen = kinds.of(kind_named(document["kind"])).screen.get()
     return verdict_with(document, screen.outcome(document))
 
 

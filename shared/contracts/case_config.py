@@ -41,7 +41,7 @@ OURS: Final = (
     "json_extraction",
     "fail_fast",
 )
-"""Settings beyond the document, which may stand in either place, but not in both."""
+"""Settings that the validation specification lacks, which may stand in either place, but not in both."""
 
 
 class _Strict(BaseModel):

@@ -1,4 +1,4 @@
-"""The words and numbers of the validation document; needs nothing but Python.
+"""The words and numbers of the validation specification; needs nothing but Python.
 
 `shared.contracts.cases` holds the same contract as a pydantic model. This file is apart from it so that
 reports and a command line can speak of statuses without importing pydantic.
@@ -23,7 +23,7 @@ DEFAULT_JUDGE: Final = "gpt-3.5-turbo"
 MOST_JUDGES: Final = 9
 """Judges of a panel."""
 JUDGE_QUESTION: Final = "Are these two JSON objects semantically equivalent?"
-"""What the judge is asked, word for word as in the document."""
+"""What the judge is asked, word for word as in the specification."""
 Label = Literal["pass", "fail"]
 """A person's verdict on an output."""
 
@@ -78,7 +78,7 @@ class StageRow(NamedTuple):
     """The fixed facts about a stage."""
 
     number: str
-    """What the document calls it."""
+    """Its number in the specification."""
     failure: CaseStatus
     """The status of a case that fails it."""
     title: str

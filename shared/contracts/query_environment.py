@@ -1,4 +1,4 @@
-"""The two environment variables of the harness document, read on demand and checked with a clear error."""
+"""The two environment variables of the harness specification, read on demand, with a clear error."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -30,7 +30,7 @@ class QueryRun:
     query_at: str = "/query"
     """JSON pointer into the request's body, or the parameter's name, where the query goes."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """JSON pointers into replies by name, where they differ from the document's."""
+    """JSON pointers into replies by name, where they differ from the specification's."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers of requests; `$NAME` in a value stands for a variable of the worker's environment."""
     bearer_env: str = ""

@@ -1,4 +1,4 @@
-"""The words and numbers of the evaluation harness document, and how its ids sort; needs nothing but Python.
+"""The words and numbers of the harness specification, and how its ids sort; needs nothing but Python.
 
 `shared.contracts.queries` holds the same contract as pydantic models. This file is apart from it so that a
 worker can check answers, and a command line can print its help, without importing pydantic.
@@ -23,7 +23,7 @@ LATENCY_THRESHOLD_MS: Final = 5000
 MAX_RETRIES: Final = 3
 """How often a query that met status 429 is sent again."""
 EXPECTED_QUERIES: Final = 50
-"""How many baselines the document has; any other number works, with a warning."""
+"""How many baselines the specification has; any other number works, with a warning."""
 
 MAX_QUERY_CHARS: Final = 20_000
 """A longer query is an input error."""
@@ -38,7 +38,7 @@ CHECKS: Final = (
     "oos_handling",
     "latency",
 )
-"""The six checks, in the order of the document."""
+"""The six checks, in the order of the specification."""
 
 
 class Category(StrEnum):
@@ -57,7 +57,7 @@ class Category(StrEnum):
 
 
 CATEGORIES: Final = tuple(str(category) for category in Category)
-"""The five categories, in the order of the document."""
+"""The five categories, in the order of the specification."""
 
 
 def id_order(identifier: str) -> tuple[tuple[Any, ...], str]:

@@ -90,7 +90,12 @@ class Claim(NamedTuple):
     """The answer to `claim`."""
 
     status: str
-    """`ok` · `busy` `gone` `done` `paused` `later` `alien`: nothing to do here but to publish the wakes."""
+    """With every status but `ok` there is nothing to do but to publish the wakes.
+
+    `ok`: the chunk is leased · `gone`: nothing is left of it here · `busy`: leased by another worker, or not
+    published · `paused`: its run is · `alien`: its run has an unknown layout · `later`: postponed, because
+    nothing is due yet or the worker holds another suspect · `done`: all was decided, and it is closed.
+    """
     wakes: list[Wake]
     """To be published."""
     items: list[ClaimedItem] = []  # noqa: RUF012 - never changed; a NamedTuple has no factories
@@ -99,7 +104,7 @@ class Claim(NamedTuple):
     """Threads that were free."""
     suspect: bool = False
     """Workers died while they held the chunk: decide one turn at a time."""
-    busy: int = 0
+    busy_threads: int = 0
     """How many threads of the chunk are held elsewhere: give the chunk back with a delay."""
     namespace: str = ""
     """The namespace of the threads' state."""

@@ -92,7 +92,7 @@ class UpstreamStatus(NamedTuple):
 def upstreams_of(info: "RunInfo") -> Upstreams | None:
     """Returns the upstreams of a run; None if it makes no calls, or its settings are of another version."""
     read = info.kind.upstreams
-    return None if read is None else read.load()(info.snapshot)
+    return None if read is None else read.get()(info.snapshot)
 
 
 def read_upstream_status(client: Any, run: str, upstreams: Upstreams) -> UpstreamStatus:

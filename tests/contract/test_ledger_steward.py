@@ -276,7 +276,7 @@ def test_waiting_for_a_thread_is_no_strike(ledger: TimedLedger) -> None:
     submit_turns(ledger, "r2", [{"a": [0]}], namespace="shared")
     ledger.claim("r1", "0", "holder", "w1")
     for number in range(6):
-        assert ledger.claim("r2", "0", f"waiter {number}", f"w{number}").busy == 1
+        assert ledger.claim("r2", "0", f"waiter {number}", f"w{number}").busy_threads == 1
         for _ in range(4):
             assert ledger.renew([HeldLease("r1", "0", "holder")]) == ["running"]
             ledger.live_ms(5000)

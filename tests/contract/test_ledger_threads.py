@@ -48,7 +48,7 @@ def test_a_worker_gets_the_whole_inbox(ledger: TimedLedger) -> None:
     second = submit_turns(ledger, "r2", [{"a": [0, 1]}], namespace="shared")
     claim = ledger.claim("r1", "0", "token", "w1")
     assert [(batch.run, batch.count) for batch in claim.threads[0].batches] == [("r1", 1), ("r2", 2)]
-    assert ledger.claim("r2", "0", "other", "w2").busy == 1
+    assert ledger.claim("r2", "0", "other", "w2").busy_threads == 1
     tally = {"r1": {"must": 1}, "r2": {"must": 2}, "r3": {"must": 9}}
     committed = ledger.commit_threads("r1", "0", "token", threads_of(claim), back=True, tally=tally)
     assert committed.state == "finished"
@@ -98,7 +98,7 @@ def test_a_thread_can_stay_locked_between_its_turns(ledger: TimedLedger, redis_c
     first = [row for row in threads_of(claim, 1) if row.thread == "a"]
     assert ledger.commit_threads("r1", "0", "token", first, back=False, hold=True).accepted == [True]
     other = ledger.claim("r2", "0", "other", "w2")
-    assert (other.threads, other.busy) == ([], 1)
+    assert (other.threads, other.busy_threads) == ([], 1)
     [part] = first[0].parts
     second = first[0]._replace(pos=first[0].pos + 1, parts=[part._replace(offset=1)])
     assert ledger.commit_threads("r1", "0", "token", [second], back=False).accepted == [True]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from producer.load.fast_turns import REFUSED, decode_ordinary
+from producer.load.fast_turns import NOT_ORDINARY, decode_ordinary
 from producer.load.source import Source
 from producer.load.turns import read_turns
 from shared.contracts.turns import Turn
@@ -50,7 +50,7 @@ def thread_by_the_fast_door(line: bytes) -> str | None:
     """The thread of a line that the fast door accepts."""
     try:
         return decode_ordinary(line).threadId
-    except REFUSED:
+    except NOT_ORDINARY:
         return None
 
 

@@ -161,7 +161,7 @@ class AnyCall(LedgerMachine):
             claim = self.do("claim", run, chunk, token, "w1")
             rows = decide(claim, most, request, wrong_position=not right)
             tally = {name: {"must": 1} for name in RUNS}
-            due_ms = self.now_ms + 1000 if claim.busy else 0
+            due_ms = self.now_ms + 1000 if claim.busy_threads else 0
             self.do(
                 "commit_threads", run, chunk, token, rows, back=back, due_ms=due_ms, tally=tally, lost=lost
             )

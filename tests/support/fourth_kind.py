@@ -13,7 +13,7 @@ from shared.names import Outcome
 from worker import kinds as worker_kinds
 
 if TYPE_CHECKING:
-    from producer.load.chunks import Load
+    from producer.load.chunks import RunInput
     from producer.load.source import Source
     from producer.options import SubmitOptions
     from shared.runs import RunStore
@@ -47,15 +47,15 @@ class Word(NamedTuple):
     word: str
 
 
-def load_words(source: "Source", options: "SubmitOptions") -> "Load":
+def load_words(source: "Source", options: "SubmitOptions") -> "RunInput":
     """Begins to load a file with a word a line."""
-    from producer.load.chunks import Load, chunk_size, item_chunks  # noqa: PLC0415 - start-up, as every loader
+    from producer.load.chunks import RunInput, chunk_size, item_chunks  # noqa: PLC0415 - start-up, as every loader
 
     del options
     rows = [json.loads(line) for line in b"".join(source.blocks()).splitlines()]
     items = [Word(f"w-{at}", row["word"]) for at, row in enumerate(rows)]
     payloads = [(item.id, json.dumps(item._asdict()).encode()) for item in items]
-    return Load(item_chunks(payloads, chunk_size(len(payloads))), {})
+    return RunInput(item_chunks(payloads, chunk_size(len(payloads))), {})
 
 
 class WordsEngine:

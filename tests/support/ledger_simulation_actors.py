@@ -221,8 +221,8 @@ class Actors(World):
             for thread in claim.threads:
                 decided = yield from self.decide_thread(thread, known, suspect=claim.suspect)
                 rows.append(decided)
-            back = claim.busy > 0 or self.rnd.random() < 0.5
-            due_ms = self.now_ms + 1000 if claim.busy else 0
+            back = claim.busy_threads > 0 or self.rnd.random() < 0.5
+            due_ms = self.now_ms + 1000 if claim.busy_threads else 0
             tally = {wake.run: {"must": len(rows)}, "r0": {"must": 1}}
             done = yield from self.call(
                 "commit_threads", wake.run, wake.chunk, token, rows, back=back, due_ms=due_ms, tally=tally

@@ -1,1 +1,1 @@
-"""The breakpoint engine of the document, pure: decisions, affect, mementos, the order of the flow."""
+"""The engine of the breakpoint specification, pure: decisions, affect, mementos, the order of the flow."""

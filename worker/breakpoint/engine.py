@@ -57,7 +57,7 @@ _ACK_MESSAGE: Final = re.compile(rf"{_GAP}*+(?:(?:{'|'.join(sorted(ACK_TOKENS))}
 """Ack words with gaps around them. Possessive: a long message costs no more than reading it once."""
 
 
-class Verdict(NamedTuple):
+class RuleDecision(NamedTuple):
     """A decision and the rule that made it."""
 
     decision: BreakpointDecision
@@ -100,16 +100,16 @@ DECISION_OF_RULE: Final = {
 """What each rule decides."""
 
 
-def _verdict(rule: int, reason: str) -> Verdict:
+def _verdict(rule: int, reason: str) -> RuleDecision:
     """Returns the verdict of a rule."""
-    return Verdict(DECISION_OF_RULE[rule], rule, reason)
+    return RuleDecision(DECISION_OF_RULE[rule], rule, reason)
 
 
 _SUMMARY_CHANGED: Final = _verdict(1, "the summary was changed from outside")
-_MUST_SIGNAL: Final[dict[str, Verdict]] = {
+_MUST_SIGNAL: Final[dict[str, RuleDecision]] = {
     kind: _verdict(2, f"MUST signal {kind}") for kind in MUST_SIGNAL_KINDS
 }
-_SHOULD_SIGNAL: Final[dict[str, Verdict]] = {
+_SHOULD_SIGNAL: Final[dict[str, RuleDecision]] = {
     kind: _verdict(3, f"SHOULD signal {kind}") for kind in SHOULD_SIGNAL_KINDS
 }
 _BY_SIGNAL: Final = (_MUST_SIGNAL, _SHOULD_SIGNAL)
@@ -139,13 +139,13 @@ def decide_with_rule(
     context_window_pressure: bool = False,
     drift_risk: bool = False,
     summary_changed: bool = False,
-) -> Verdict:
+) -> RuleDecision:
     """Decides a turn and names the rule that matched; see `decide_breakpoint_action` for the arguments.
 
     The kinds are taken as they are: turns of a file were checked when they were loaded.
 
     >>> decide_with_rule(message="ok thanks", signal_kinds=["pivot"])
-    Verdict(decision=<BreakpointDecision.MUST: 'must'>, rule=2, reason='MUST signal pivot')
+    RuleDecision(decision=<BreakpointDecision.MUST: 'must'>, rule=2, reason='MUST signal pivot')
     """
     if summary_changed:
         return _SUMMARY_CHANGED

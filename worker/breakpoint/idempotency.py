@@ -22,7 +22,7 @@ _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
 """JSON allows the letters of the key to be written as escapes."""
 
 
-Answer = tuple[str, bytes]
+CodedLine = tuple[str, bytes]
 """The result of a turn: its code as in `shared.codecs.turn_batches`, and the JSON document of its result."""
 
 
@@ -46,7 +46,7 @@ class Requests:
         self._known = known
         self.new: list[tuple[str, bytes]] = []
 
-    def find(self, turn: Turn, item: str) -> Answer | Refusal | None:
+    def find(self, turn: Turn, item: str) -> CodedLine | Refusal | None:
         """Returns the earlier answer to a repeated request.
 
         Args:
@@ -66,7 +66,7 @@ class Requests:
         flag = "" if first.item == item else DUPLICATE
         return first.code + flag, bytes(first.line)
 
-    def store(self, turn: Turn, item: str, answer: Answer) -> None:
+    def store(self, turn: Turn, item: str, answer: CodedLine) -> None:
         """Stores the first answer to a turn with a `clientRequestId`."""
         name = turn.client_request_id or ""
         code, line = answer

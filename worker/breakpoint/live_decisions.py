@@ -26,7 +26,7 @@ from worker.breakpoint.context import (
     retrieve_context,
 )
 from worker.breakpoint.engine import BreakpointDecision
-from worker.breakpoint.idempotency import Answer, Requests
+from worker.breakpoint.idempotency import CodedLine, Requests
 from worker.breakpoint.lines import LiveLine, encode
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.model_reply import ReadReply, read_reply
@@ -127,7 +127,7 @@ def _decide_batch(decider: "_LiveDecider", batch: Batch) -> tuple[DecidedBlock, 
     window = slice(batch.offset, end)
     turns = decode_turns(b"\n".join(body.split(b"\n")[window]))
     decider.start_block()
-    answers, prompt = list[Answer](), None
+    answers, prompt = list[CodedLine](), None
     for turn, index in zip(turns, indexes[window], strict=True):
         try:
             answers.append(decider.decide_or_fail(turn, index, batch.policy))
@@ -215,7 +215,7 @@ class _LiveDecider:
         """Starts a block, which is read on its own."""
         self._plain.lines = LineWriter()
 
-    def decide_or_fail(self, turn: Turn | None, index: int, policy: RunPolicy) -> Answer:
+    def decide_or_fail(self, turn: Turn | None, index: int, policy: RunPolicy) -> CodedLine:
         """Decides a turn; if the engine fails, only this turn becomes an error."""
         thread = self._plain.thread
         before = thread.count, thread.latest, thread.recent
@@ -241,7 +241,7 @@ class _LiveDecider:
         self._figures.clear()
         return {word: count for word, count in tally.items() if count}
 
-    def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
+    def _decided(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
         """Takes a turn through the flow with the model; turns of runs without a model as usual."""
         if not policy.live:
             return self._plain.decide(turn, index, policy, in_full=in_full)
@@ -269,7 +269,9 @@ class _LiveDecider:
             return code, self._plain.lines.line(message_id, why, thread.count, result.previous, result.latest)
         return code, self._in_full(message_id, result, None, [])
 
-    def _answered(self, code: str, message_id: str, result: TurnResult, model: _SingleAnswerModel) -> Answer:
+    def _answered(
+        self, code: str, message_id: str, result: TurnResult, model: _SingleAnswerModel
+    ) -> CodedLine:
         """Encodes the result of a turn that the model answered."""
         assert model.model_answer is not None  # noqa: S101 - the caller has looked
         read = model.read

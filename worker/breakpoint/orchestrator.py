@@ -1,4 +1,4 @@
-"""The flow of one turn, in the nine steps of the document, top to bottom.
+"""The flow of one turn, in the nine steps of the breakpoint specification, top to bottom.
 
     request -> extract -> decide -> guardrail -> trace -> retrieve -> generate -> update -> respond
 
@@ -18,7 +18,7 @@ from shared.contracts.turn_vocabulary import Role, SummaryPolicy
 from worker.breakpoint.closure import flagged_messages, render_closure_signals
 from worker.breakpoint.engine import (
     BreakpointDecision,
-    Verdict,
+    RuleDecision,
     decide_with_rule,
     should_freeze_summary_at_peak,
 )
@@ -55,7 +55,7 @@ class RunPolicy:
 
 @dataclass(slots=True)
 class Thread:
-    """A conversation between two turns; only step 8 changes it."""
+    """The state of a conversation after one turn and before the next; only step 8 changes it."""
 
     thread_id: str
     """Which conversation."""
@@ -116,7 +116,7 @@ class Refusal(NamedTuple):
 class TurnResult(msgspec.Struct, frozen=True, gc=False):
     """The result of a turn."""
 
-    verdict: Verdict
+    verdict: RuleDecision
     """Decision, rule and reason."""
     peak_guardrail_active: bool
     """Whether the peak froze the summary."""
@@ -209,7 +209,7 @@ def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:
     return () if signals is None else signals.items
 
 
-def decide(turn: Turn, signals: Sequence[SignalItem]) -> Verdict:
+def decide(turn: Turn, signals: Sequence[SignalItem]) -> RuleDecision:
     """Applies the rules of the engine to a turn."""
     return decide_with_rule(
         message=turn.message,

@@ -20,7 +20,7 @@ from shared.clock import iso_utc
 from shared.codecs.turn_batches import CODE_OF_DECISION, unpack_batch
 from shared.codecs.turn_lines import LineWriter
 from worker.breakpoint.engine import DECISION_OF_RULE
-from worker.breakpoint.idempotency import Answer, Requests, request_ids
+from worker.breakpoint.idempotency import CodedLine, Requests, request_ids
 from worker.breakpoint.lines import ResultLine, encode, error_line
 from worker.breakpoint.memento import Latest, Memento, latest_of, seed
 from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
@@ -187,7 +187,7 @@ def load_thread(thread_id: str, state: bytes) -> Thread:
 class Decide(Protocol):
     """Takes a turn through the flow."""
 
-    def __call__(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
+    def __call__(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
         """Returns its result; one that duplicates will receive is written in full."""
 
 
@@ -205,7 +205,7 @@ class ThreadDecider:
 
     def answer(
         self, turn: Turn | None, index: int, policy: RunPolicy, decide: Decide | None = None
-    ) -> Answer:
+    ) -> CodedLine:
         """Answers a turn: with the first answer to its request, or by deciding it.
 
         Args:
@@ -245,7 +245,7 @@ class ThreadDecider:
             )
         )
 
-    def decide(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> Answer:
+    def decide(self, turn: Turn, index: int, policy: RunPolicy, *, in_full: bool = False) -> CodedLine:
         """Takes a turn through the flow; a result that duplicates will receive is written in full."""
         thread = self.thread
         message_id = turn.message_id or f"{turn.thread_id}#{index}"
@@ -274,7 +274,7 @@ class ThreadDecider:
         )
         return code, encode(line)
 
-    def refuse(self, message_id: str, now_iso: str, refusal: Refusal) -> Answer:
+    def refuse(self, message_id: str, now_iso: str, refusal: Refusal) -> CodedLine:
         """Writes why a turn has no decision, with the unchanged state of the thread."""
         thread = self.thread
         memento = self.encode_memento(thread.latest or seed(thread.thread_id, now_iso))

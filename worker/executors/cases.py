@@ -1,4 +1,4 @@
-"""The engine of cases: sends test cases to models and validates the answers, as the document defines it.
+"""The engine of cases: sends test cases to models and validates the answers by the specification.
 
 the loop                                               threads for validation
 answer     cache, budget, limits, call, retry
@@ -106,7 +106,7 @@ class OpenCase(NamedTuple):
     """Its earlier result, if it is retried."""
 
 
-class Verdict(NamedTuple):
+class JudgedCase(NamedTuple):
     """A case with its answer and what was decided about it so far."""
 
     payload: CasePayload
@@ -177,14 +177,14 @@ class CasesEngine:
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
         self._images = images
 
-    async def process(self, item: Item) -> Verdict | Failed | ParkedItem | EndRun:
+    async def process(self, item: Item) -> JudgedCase | Failed | ParkedItem | EndRun:
         """Takes a case from its answer to its verdict."""
         try:
             case = await self._open(item)
             reply = await self._answer(case)
-            verdict = await self._validate(case, reply)
-            verdict = await self._judge(case, verdict)
-            return await self._check(case, verdict)
+            judged = await self._validate(case, reply)
+            judged = await self._judge(case, judged)
+            return await self._check(case, judged)
         except NoVerdict as end:
             return end.outcome
         except ImageMissingError as error:
@@ -194,7 +194,7 @@ class CasesEngine:
             code = SCHEMA_REFUSED if isinstance(error, SchemaError) else error.code
             return Failed(code, f"{error.message} ({error.hint})" if error.hint else error.message)
 
-    def result_of(self, item: Item, processed: Verdict | Failed) -> ItemResult:
+    def result_of(self, item: Item, processed: JudgedCase | Failed) -> ItemResult:
         """Makes the result that is stored of a case."""
         after_failure = RunState.INCOMPLETE if self._run.fail_fast else ""
         if isinstance(processed, Failed):
@@ -270,7 +270,7 @@ class CasesEngine:
                 state = ParkedState(reason, history)
                 raise NoVerdict(ParkedItem(history.attempts, _wait_s(due_ms), state))
 
-    async def _validate(self, case: OpenCase, reply: ModelReply) -> Verdict:
+    async def _validate(self, case: OpenCase, reply: ModelReply) -> JudgedCase:
         """Takes an answer through stages 0 to 3 and free checks.
 
         Raises:
@@ -278,21 +278,21 @@ class CasesEngine:
         """
         with tracing.span("validate"):
             result = await self._in_thread(self._run_stages, case.payload, reply)
-        return Verdict(case.payload, reply, result)
+        return JudgedCase(case.payload, reply, result)
 
-    async def _judge(self, case: OpenCase, verdict: Verdict) -> Verdict:
+    async def _judge(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
         """Asks the judges, where they may still accept an output that is not equal to what was expected.
 
         Raises:
             NoVerdict: they cannot be asked soon.
         """
-        if not verdict.result.awaits_judge or not self._run.judges:
-            return verdict
+        if not judged.result.awaits_judge or not self._run.judges:
+            return judged
         called = await ask_judges(
-            judge_requests(self._run, case.payload, verdict.result),
+            judge_requests(self._run, case.payload, judged.result),
             partial(self._call, case.item),
             () if case.parked.check else case.parked.judges,
-            may_park=self._may_park(verdict),
+            may_park=self._may_park(judged),
         )
         match called:
             case OverBudget():
@@ -300,56 +300,56 @@ class CasesEngine:
             case JudgesDeferred(due_ms, state):
                 raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
             case JudgeVotes(votes, replies):
-                return verdict._replace(
-                    result=with_votes(verdict.result, votes),
+                return judged._replace(
+                    result=with_votes(judged.result, votes),
                     replies=replies,
                     is_unjudged=tally_of(votes).verdict is None,
                 )
 
-    async def _check(self, case: OpenCase, verdict: Verdict) -> Verdict:
+    async def _check(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
         """Asks the checks that call a model, while they matter, and lets all checks decide.
 
         Raises:
             NoVerdict: a model cannot be asked soon.
             ValidatorSecurityError, CheckUnusableError: no output could have been judged.
         """
-        rules, result = rules_of(case.payload), verdict.result
+        rules, result = rules_of(case.payload), judged.result
         rows: Sequence[CheckResult] = result.checks
         if not result.passed and not rules.is_always:
             rows = skip_open(rows, FAILED_BEFORE)
         if not any(map(is_open, rows)):
-            return verdict._replace(result=with_checks(result, rules.at_least, rows))
+            return judged._replace(result=with_checks(result, rules.at_least, rows))
         rows, kept_usd = with_earlier_checks(case.earlier, rows)
-        called = await ask_checks(checks_of(case.payload), rows, self._desk(case, verdict, rules))
+        called = await ask_checks(checks_of(case.payload), rows, self._desk(case, judged, rules))
         match called:
             case OverBudget():
                 raise NoVerdict(EndRun(RunState.INCOMPLETE))
             case ChecksDeferred(due_ms, state):
                 raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
             case ChecksAsked(all_rows, replies, unavailable):
-                return verdict._replace(
+                return judged._replace(
                     result=with_checks(result, rules.at_least, all_rows),
-                    replies=[*verdict.replies, *replies],
-                    is_unjudged=verdict.is_unjudged or bool(unavailable),
+                    replies=[*judged.replies, *replies],
+                    is_unjudged=judged.is_unjudged or bool(unavailable),
                     unavailable=unavailable,
                     kept_usd=kept_usd,
                 )
 
-    def _desk(self, case: OpenCase, verdict: Verdict, rules: Rules) -> CheckDesk:
+    def _desk(self, case: OpenCase, judged: JudgedCase, rules: Rules) -> CheckDesk:
         """How the checks of a case are scored and asked."""
         return CheckDesk(
             self._run,
             rules,
-            partial(self._in_thread, self._score_check, case.payload, verdict.reply),
+            partial(self._in_thread, self._score_check, case.payload, judged.reply),
             partial(self._call, case.item),
             partial(self._embed, case.item),
             case.parked,
-            may_park=self._may_park(verdict),
+            may_park=self._may_park(judged),
         )
 
-    def _may_park(self, verdict: Verdict) -> bool:
+    def _may_park(self, judged: JudgedCase) -> bool:
         """Whether the answer is in the cache, and will be found there after a wait."""
-        return self._run.cache and verdict.payload.recorded is None and is_kept(verdict.reply)
+        return self._run.cache and judged.payload.recorded is None and is_kept(judged.reply)
 
     async def _call(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
         """Calls a model on behalf of the run."""
@@ -362,7 +362,7 @@ class CasesEngine:
         return await models.embed(request, self._context(item), history, on_send=item.calling)
 
     def _context(self, item: Item) -> CallContext:
-        """On whose behalf models are called, and within which bounds."""
+        """The run and the chunk that models are called for, and the bounds of the calls."""
         run = self._run
         return CallContext(
             run=self._name,
@@ -405,31 +405,31 @@ class CasesEngine:
         return self._sandboxes.batch(validators.source if validators else None)
 
 
-def result_of_verdict(verdict: Verdict, *, is_new: bool) -> ItemResult:
+def result_of_verdict(judged: JudgedCase, *, is_new: bool) -> ItemResult:
     """Makes the result of a case with a verdict.
 
     Args:
-        verdict: its answer and what was decided.
+        judged: its answer and what was decided.
         is_new: whether the answer was asked for now, and neither recorded nor paid for before.
     """
-    payload, reply = verdict.payload, verdict.reply
-    document = case_document(payload, verdict.result, CallDetails.of(reply))
-    if verdict.unavailable:
+    payload, reply = judged.payload, judged.reply
+    document = case_document(payload, judged.result, CallDetails.of(reply))
+    if judged.unavailable:
         outcome = Outcome.ERROR
-        line = case_line(document | NO_DECISION, CHECK_UNAVAILABLE, verdict.unavailable)
+        line = case_line(document | NO_DECISION, CHECK_UNAVAILABLE, judged.unavailable)
     else:
-        outcome = Outcome.PASSED if verdict.result.passed else Outcome.FAILED
+        outcome = Outcome.PASSED if judged.result.passed else Outcome.FAILED
         line = case_line(document)
-    costs = [verdict.kept_usd, reply.cost_usd, *(each.cost_usd for each in verdict.replies)]
-    calls = [reply, *verdict.replies] if is_new else verdict.replies
+    costs = [judged.kept_usd, reply.cost_usd, *(each.cost_usd for each in judged.replies)]
+    calls = [reply, *judged.replies] if is_new else judged.replies
     return ItemResult(
         outcome,
         line,
         latency_ms=None if is_untimed(payload) else reply.latency_ms,
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         paid_usd=sum(each.cost_usd or 0.0 for each in calls if not each.is_cached),
-        flags=(CACHED if reply.is_cached else "") + (UNJUDGED if verdict.is_unjudged else ""),
-        code=CHECK_UNAVAILABLE if verdict.unavailable else "",
+        flags=(CACHED if reply.is_cached else "") + (UNJUDGED if judged.is_unjudged else ""),
+        code=CHECK_UNAVAILABLE if judged.unavailable else "",
     )
 
 

@@ -297,7 +297,7 @@ class ItemsExecutor:
     """Executes chunks of one kind.
 
     Args:
-        process: whose ledger, leases, loop and in-flight limit are used.
+        process: has the ledger, leases, loop and in-flight limit that are used.
         engine_of: finds the engine of a run.
     """
 

@@ -1,4 +1,4 @@
-"""The engine of queries: sends queries to an API and checks the answers, as the harness document defines it.
+"""The engine of queries: sends queries to an API and checks the answers by the harness specification.
 
 One send at a time by default, in the order of ids; what a reply amounts to, when a query is sent again and
 how an answer is judged is decided by the pure engine (`worker.queries`). Limits and pace hold for the API's
@@ -37,7 +37,7 @@ from worker.upstream.telemetry import http_attributes, log_failure
 SHORT_WAIT_S: Final = WAIT_MS / 1000
 """Longer waits free the slot."""
 GRACE_S: Final = 5.0
-"""How much earlier than the gate the client, whose error has the document's text, times out."""
+"""How much earlier than the gate the client, whose error has the specification's text, times out."""
 RUNS: Final = 256
 """Runs whose settings a process caches."""
 

@@ -1,1 +1,1 @@
-"""The queries engine of the harness document, pure: replies read, answers checked, retries decided."""
+"""The engine of the harness specification, pure: replies read, answers checked, retries decided."""

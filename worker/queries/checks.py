@@ -1,4 +1,4 @@
-"""The six automated checks of the harness document, on answers that may hold anything.
+"""The six automated checks of the harness specification, on answers that may hold anything.
 
 Answer and reply are hostile text: a field that is null or of another type counts as empty and no check ever
 raises. Keywords are compared as literal parts of the text, case folded.
@@ -20,7 +20,7 @@ from shared.contracts.query_vocabulary import (
 )
 
 CheckResult = dict[str, Any]
-"""The result of one check; its keys are those of the document."""
+"""The result of one check; its keys are those of the specification."""
 
 NO_CHUNKS_REASON: Final = "No chunks retrieved — citation N/A"
 QUERY_FAILED: Final = "(query failed)"
@@ -108,7 +108,7 @@ def check_citation_present(
 
 def check_oos_handling(
     answer: str,
-    is_oos: bool,  # noqa: FBT001 - the document calls it by position
+    is_oos: bool,  # noqa: FBT001 - the specification calls it by position
     decline_signals: Sequence[str],
 ) -> CheckResult:
     """Checks that the answer to an out-of-scope query declines; other queries pass, not applicable.

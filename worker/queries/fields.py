@@ -1,7 +1,7 @@
-"""Where other APIs keep what the harness document calls answer, sources, citations and so on.
+"""Where other APIs keep what the harness specification calls answer, sources, citations and so on.
 
-A place is a JSON pointer (RFC 6901) into the reply. With the document's own places the reply is taken as it
-is; with others a reply in the document's form is made, so that checks and reports know one form only.
+A place is a JSON pointer (RFC 6901) into the reply. With the specification's own places the reply is taken
+as it is; with others a reply in the specification's form is made, so that checks and reports have one form.
 
 >>> fields = FieldMap(answer="/choices/0/text", related_docs="/hits", doc_id="/id")
 >>> in_document_form({"choices": [{"text": "Yes."}], "hits": [{"id": "d1"}, "d2"]}, fields)["relatedDocs"]
@@ -37,11 +37,11 @@ class FieldMap:
 
 
 DOCUMENT_FIELDS: Final = FieldMap()
-"""The places that the document names."""
+"""The places that the specification names."""
 
 
 def in_document_form(reply: Any, fields: FieldMap = DOCUMENT_FIELDS) -> dict[str, Any] | None:
-    """Returns the reply in the document's form, or None when it is no answer.
+    """Returns the reply in the specification's form, or None when it is no answer.
 
     >>> in_document_form({"answer": None}), in_document_form({}), in_document_form([1])
     ({'answer': None}, None, None)
@@ -92,7 +92,7 @@ def _is_index(text: str) -> bool:
 
 
 def _document(entry: Any, pointer: str) -> dict[str, Any]:
-    """Returns a related document with its id where the document has it."""
+    """Returns a related document with its id where the specification has it."""
     if isinstance(entry, dict):
         return {**entry, "docId": at(entry, pointer)}
     return {"docId": entry}

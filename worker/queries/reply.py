@@ -1,7 +1,7 @@
 """What the API's reply to one query amounts to: an answer that can be judged, or a failure with its text.
 
 The client that sends a query handles sockets and timeouts; this file implements the rules of the harness
-document for each way it can end. The texts are part of the contract.
+specification for each way it can end. The texts are part of the contract.
 
 >>> read_reply(status_code=503, body=b"try later", latency_ms=12).as_document()
 {'response': None, 'latency_ms': 12, 'status_code': 503, 'error': 'try later'}
@@ -37,7 +37,7 @@ class Reply:
     """How one send of one query ended."""
 
     response: dict[str, Any] | None
-    """The answer, in the document's form; None when there is none."""
+    """The answer, in the specification's form; None when there is none."""
     latency_ms: int
     """Measured by the client, whole milliseconds."""
     status_code: int
@@ -49,7 +49,7 @@ class Reply:
 
     @property
     def ends_run(self) -> bool:
-        """Whether the document has the whole run stop here, with partial results."""
+        """Whether the specification stops the whole run here, with partial results."""
         return self.failure in ENDS_QUERY_RUN
 
     @property
@@ -82,7 +82,7 @@ def read_reply(
         status_code: HTTP status.
         body: the decompressed body, cut by the client after `MAX_REPLY_BYTES` + 1.
         latency_ms: from sending to the last byte.
-        fields: where this API keeps what the document calls answer, sources, and so on.
+        fields: where this API keeps what the specification calls answer, sources, and so on.
         charset: as the reply declares it.
         scrub: takes secrets out of a text that becomes part of an error.
 
@@ -119,7 +119,7 @@ def _line(text: str) -> str:
 
 
 def unreachable(api_url: str, latency_ms: int, why: str = "") -> Reply:
-    """Reports that no connection could be made: in the document's words, unless there is more to say.
+    """Reports that no connection could be made: in the specification's words, unless there is more to say.
 
     >>> unreachable("http://localhost:3000", 1).error
     'Connection refused - backend not running on http://localhost:3000'

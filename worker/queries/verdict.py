@@ -21,7 +21,7 @@ def overall_pass(checks: dict[str, CheckResult]) -> bool:
 
 
 def query_result(baseline: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    """Judges one reply; the returned keys are those of the document, in its order.
+    """Judges one reply; the returned keys are those of the specification, in its order.
 
     >>> baseline = {"id": "Q-1", "category": "sla", "query": "?", "is_oos": False}
     >>> query_result(baseline, Reply({"answer": "Yes", "sources": ["s"]}, 9, 200))["overall_pass"]

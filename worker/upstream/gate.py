@@ -54,7 +54,7 @@ async def always(_owner: str) -> bool:
 
 
 class Gate:
-    """Lets calls out.
+    """Makes calls to endpoints within their limits, each with a permit and a time limit.
 
     Args:
         limiter: of this process.

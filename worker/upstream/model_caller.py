@@ -69,7 +69,7 @@ MOST_TOKENS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """On whose behalf a model is called, and within which bounds."""
+    """The run and the chunk that a model is called for, and the bounds of the call."""
 
     run: str
     """The run whose limits and budget apply."""

@@ -1,4 +1,4 @@
-"""Puts one query to an API over HTTP and says what came back, in the words of the harness document.
+"""Puts one query to an API over HTTP and says what came back, in the words of the harness specification.
 
 Knows sockets, timeouts and how a request is made of a run's settings; what the reply amounts to is decided by
 `worker.queries.reply`. A redirect is not followed: it is a refusal, and what it says is the error.

@@ -7,9 +7,9 @@ and a little more. A rejection for too many requests is no attempt: only the tot
     failed attempt     1      2      3      4      5 (the last)
     wait, seconds      0-1    0-2    0-4    0-8    -
 
-**Queries** keep to the harness document. A 429 is retried up to three times, after `delay * 2**retry` seconds
-or what `Retry-After` asks, whichever is longer, and never sooner than a second. Nothing else is retried,
-unless `--retry-errors` says so for what is transient: timeouts, broken connections, status 500 and above.
+**Queries** keep to the harness specification. A 429 is retried up to three times, after `delay * 2**retry`
+seconds or what `Retry-After` asks, whichever is longer, and never sooner than a second. Nothing else is
+retried, but with `--retry-errors` what is transient: timeouts, broken connections, status 500 and above.
 
     retry                0     1     2     then
     wait, delay 30 s     30    60    120   the result stands

@@ -1,1 +1,1 @@
-"""The validation engine of the document, pure: an output and a case in, one of seven statuses out."""
+"""The engine of the validation specification, pure: an output and a case in, one of seven statuses out."""

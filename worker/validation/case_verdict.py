@@ -70,7 +70,7 @@ class StageResult(NamedTuple):
 
     @property
     def number(self) -> str:
-        """What the document calls it, such as `0.5`."""
+        """Its number in the specification, such as `0.5`."""
         return STAGE_TABLE[self.stage].number
 
     def as_document(self) -> dict[str, Any]:

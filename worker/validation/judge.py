@@ -36,7 +36,7 @@ class JudgePrompt(NamedTuple):
 
 
 def judge_prompt(expected: Any, actual: Any) -> JudgePrompt:
-    """Asks the document's question about two objects.
+    """Asks the specification's question about two objects.
 
     >>> print(judge_prompt({"b": 1, "a": "x"}, {"a": "X"}).user)
     Are these two JSON objects semantically equivalent?

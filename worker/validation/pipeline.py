@@ -1,4 +1,4 @@
-"""The validation pipeline of the document, from top to bottom: an output in, one of eight statuses out.
+"""The pipeline of the validation specification, from top to bottom: an output in, one of eight statuses out.
 
 Stages run in order: 0 regex, 0.5 custom validator, 1 JSON, 2 schema, 3 equality, 4 judge. Each passes,
 fails or is skipped, and says why; the first failure ends it, except that a judge may forgive stage 3.

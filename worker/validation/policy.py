@@ -1,8 +1,9 @@
 """Reads a validators file and refuses it when it does what validators may not; nothing of it is executed.
 
-The rules are the document's, and the known ways around them: other names for blocked builtins, escapes over
-special attributes and frames, modules found inside modules, attribute names made at run time. This is the
-friendly half of the defence, with a line and a reason; what holds when it is fooled is the sandbox.
+The rules are those of the validation specification, and the known ways around them: other names for blocked
+builtins, escapes over special attributes and frames, modules found inside modules, attribute names made at
+run time. This is the friendly half of the defence, with a line and a reason; what holds when it is fooled is
+the sandbox.
 """
 
 import ast

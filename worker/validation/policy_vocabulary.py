@@ -42,7 +42,7 @@ MODULES: Final[Mapping[str, types.ModuleType]] = MappingProxyType(
         "typing": typing,
     }
 )
-"""What may be imported: the document's list, `ast`, which its example needs, and parts of these modules."""
+"""What may be imported: the specification's list, `ast`, which its example needs, parts of these."""
 
 BLOCKED_NAMES: Final = frozenset(
     {"exec", "eval", "compile", "open", "__import__", "input", "breakpoint", "globals", "locals", "vars"}

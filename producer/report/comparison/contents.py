@@ -148,7 +148,7 @@ class Contents:
         """Returns a sentence on what differs between the two runs, beside their results."""
         if self.settings is None:
             return "The reports do not say how the runs were configured; compare runs by their ids to see it."
-        unit = kinds.of(self.found.kind).comparing.load().unit
+        unit = kinds.of(self.found.kind).comparing.get().unit
         parts = [str(setting) for setting in self.settings]
         asked, expected = different_inputs(self.found)
         parts += [f"input of {plural(asked, unit)}"] * bool(asked)

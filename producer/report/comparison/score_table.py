@@ -38,7 +38,7 @@ class ScoreTable(NamedTuple):
 
 def comparing_of(document: Mapping[str, Any]) -> Comparing:
     """Returns how items of this kind are compared."""
-    comparing: Comparing = kinds.of(kind_named(document["kind"])).comparing.load()
+    comparing: Comparing = kinds.of(kind_named(document["kind"])).comparing.get()
     return comparing
 
 

@@ -62,7 +62,7 @@ def item_line(info: RunInfo, row: ItemRow) -> bytes:
 def _end(kind: Kind, row: ItemRow) -> bytes:
     """Writes error and result, without the braces around them."""
     if row.code == POISON_CODE:
-        code, message, result = kinds.of(kind).poisoned.load()(row)
+        code, message, result = kinds.of(kind).poisoned.get()(row)
         return msgspec.json.encode({"error": {"code": code, "message": message}, "result": result})[1:-1]
     if row.outcome is Outcome.ERROR:
         return row.line[1:-1]

@@ -141,4 +141,4 @@ def test_every_part_of_a_declaration_can_be_loaded(kind: Kind) -> None:
     declaration = kinds.of(kind)
     values = [getattr(declaration, each.name) for each in fields(declaration)]
     parts = [*declaration.formats.values(), *(value for value in values if isinstance(value, kinds.Lazy))]
-    assert all(part.load() is not None for part in parts)
+    assert all(part.get() is not None for part in parts)

@@ -1,8 +1,8 @@
 """The paid check `rubric`: a judge scores the output by people's words.
 
-The judge replies with JSON, `{"reason": "…", "score": 0.8}`, which is found as the document finds JSON in an
-output. A panel's score is the one that more than half of its judges reach, so that it passes when a majority
-of them let it pass.
+The judge replies with JSON, `{"reason": "…", "score": 0.8}`, which is found as the validation specification
+finds JSON in an output. A panel's score is the one that more than half of its judges
+reach, so that it passes when a majority of them let it pass.
 """
 
 import json
