@@ -290,7 +290,7 @@ def test_a_star_is_explained_where_there_is_one(broken: int, ms: int, note: str)
 
 
 def test_memory_of_a_pair_is_bounded() -> None:
-    """Runs of 100,000 items are compared in memory, so a pair with six scores takes less than 2.6 kB."""
+    """Runs of 100,000 items are compared in memory, so a pair with six scores takes less than 2 kB."""
     number, names = 3_000, ("contains: 14 days", "brief")
 
     def lines(ms: float) -> Iterator[dict[str, Any]]:
@@ -299,12 +299,14 @@ def test_memory_of_a_pair_is_bounded() -> None:
             checks = [{"name": name, "score": each / number} for name in names]
             yield line | {"result": line["result"] | {"checks": checks, "score": each / number}}
 
-    tracemalloc.start()
-    try:
-        a, b = (items_of(CASES, lines(ms)) for ms in (100.5, 200.5))
-        found = compare(CASES, a, b)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert found.pairs == number
-    assert peak / number < 2_600
+    def peak() -> int:
+        tracemalloc.start()
+        try:
+            a, b = (items_of(CASES, lines(ms)) for ms in (100.5, 200.5))
+            assert compare(CASES, a, b).pairs == number
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    # The first time also imports modules, and a thread that another test has left may allocate meanwhile.
+    assert min(peak() for _ in range(3)) / number < 2_000
