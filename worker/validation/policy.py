@@ -7,11 +7,14 @@ the sandbox.
 """
 
 import ast
-from typing import NamedTuple
+from threading import Lock
+from typing import Final, NamedTuple
 
 from shared.errors import ValidatorSecurityError
 from worker.validation.policy_rules import PolicyRules
 from worker.validation.policy_vocabulary import MAX_SOURCE_CHARS, Violation
+
+_PARSING: Final = Lock()
 
 
 class Problem(NamedTuple):
@@ -68,7 +71,7 @@ def first_problem(source: str) -> Problem | None:
         what = f"{len(source):,} characters are more than {MAX_SOURCE_CHARS:,}"
         return Problem(1, 1, what, "size")
     try:
-        PolicyRules(tree := ast.parse(source)).visit(tree)
+        PolicyRules(tree := _parse(source)).visit(tree)
     except Violation as violation:
         node = violation.node
         return Problem(
@@ -80,3 +83,16 @@ def first_problem(source: str) -> Problem | None:
         # A character that no source may hold, such as NUL: for the caller, no Python like any other.
         raise SyntaxError(str(error)) from None
     return None
+
+
+def _parse(source: str) -> ast.Module:
+    """Parses a file, in one thread at a time.
+
+    CPython 3.11 counts how deep all threads of a process are within syntax trees in one number, and raises
+    SystemError where a garbage collection lets them meet (its issue 106905).
+    """
+    with _PARSING:
+        try:
+            return ast.parse(source)
+        except SystemError:  # a library parses in another thread
+            return ast.parse(source)

@@ -1,6 +1,10 @@
 """Tests the static policy: what it refuses, with line and rule, and the ordinary code that it must take."""
 
+import gc
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -280,3 +284,31 @@ def test_what_is_no_python_is_a_syntax_error(source: str) -> None:
 def test_nothing_is_executed() -> None:
     """Code at the top of a file does not run while the file is checked."""
     check_validator_source("1 / 0\nwhile True: pass")
+
+
+def test_files_are_read_by_several_threads() -> None:
+    """Threads at different depths read files, also when a collection stops one inside a syntax tree."""
+    source, slowed, never = "def v(o):\n" + "    o = (o + 'a')\n" * 20, set[int](), threading.Event()
+
+    def let_others_go_on(*_: Any) -> None:
+        if threading.get_ident() in slowed:
+            never.wait(0.003)  # gives up the interpreter; without it a tree is made in one go
+
+    def read(*, depth: int) -> object:
+        if depth:
+            return read(depth=depth - 1)
+        slowed.add(threading.get_ident())
+        return first_problem(source)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(let_others_go_on)
+    gc.set_threshold(100)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            deep = pool.submit(read, depth=60)
+            while not deep.done():
+                assert first_problem(source) is None
+            assert deep.result() is None
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(let_others_go_on)
