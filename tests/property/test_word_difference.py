@@ -3,7 +3,7 @@
 from time import perf_counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from producer.report.comparison.word_difference import (
@@ -27,6 +27,7 @@ def kept(difference: Difference) -> list[str]:
 
 
 @given(before=TEXTS, after=TEXTS, steps=STEPS)
+@example(before=" naïve", after="naïve", steps=0)
 def test_parts_are_the_texts_and_what_is_not_marked_is_in_both(before: str, after: str, steps: int) -> None:
     """However little time there is."""
     found = compare_words(before, after, most_steps=steps)

@@ -58,7 +58,7 @@ def compare_words(before: str, after: str, *, most_steps: int = MOST_STEPS) -> D
         after: the text in B.
         most_steps: what comparing may cost; beyond, larger parts are compared.
 
-    >>> compare_words("a b", "a  b").sort, compare_words("one two three", "four five six").sort
+    >>> compare_words("a b", " a  b").sort, compare_words("one two three", "four five six").sort
     ('spaces', 'rewritten')
     >>> [part.text for part in compare_words('{"to": "gift card"}', '{"to": "gift money"}').after]
     ['{"to": "gift ', 'money', '"}']
@@ -67,7 +67,7 @@ def compare_words(before: str, after: str, *, most_steps: int = MOST_STEPS) -> D
         return _plain(before, after, "same")
     ours, theirs = _tokens(before), _tokens(after)
     ours_keys, theirs_keys = [text.rstrip() for text in ours], [text.rstrip() for text in theirs]
-    if ours_keys == theirs_keys:
+    if [*filter(None, ours_keys)] == [*filter(None, theirs_keys)]:  # white space at the beginning has no word
         return _plain(before, after, "spaces")
     if _shared(ours_keys, theirs_keys) < LEAST_SHARED:
         return _plain(before, after, "rewritten")
