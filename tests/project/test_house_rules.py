@@ -125,9 +125,9 @@ def test_no_function_is_long_without_a_reason() -> None:
 
 
 def test_shared_has_rooms() -> None:
-    """At most a dozen modules stand loose in `shared/`: what belongs together has a room."""
+    """At most a dozen modules stand loose in `shared/`: what belongs together has a folder."""
     loose = sorted(path.name for path in (ROOT / "shared").glob("*.py") if path.stem != "__init__")
-    assert len(loose) <= MAX_LOOSE, f"put some of these into a room: {', '.join(loose)}"
+    assert len(loose) <= MAX_LOOSE, f"put some of these into a folder: {', '.join(loose)}"
 
 
 def test_base_names_of_modules_repeat_only_where_folders_have_one_shape() -> None:
