@@ -73,7 +73,7 @@ test-chaos: $(STAMP) ## every fault test and every long one, with the leases tha
 	@$(BIN)/pytest -m "chaos or slow" --ignore tests/deploy --deselect tests/chaos/test_matrix.py --timeout 3600 -n 3 $(ARGS)
 	@$(BIN)/pytest tests/property --hypothesis-profile long --timeout 3600 $(PARALLEL) $(ARGS)
 
-structure: $(STAMP) ## draw the modules and their imports into docs/pictures, after files were moved or added
+structure: $(STAMP) ## draw the modules and their imports into build/structure.svg
 	@$(BIN)/python -m tests.support.structure
 
 reliability: $(STAMP) ## strike with every fault, and write what was measured into docs/reliability.md

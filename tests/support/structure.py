@@ -1,4 +1,4 @@
-"""Draws the modules, the imports between rooms and the call paths of a checkout, for docs/architecture.md.
+"""Draws the modules, the imports between rooms and the call paths of a checkout.
 
 `make structure` draws this checkout; `--root`, `--paths` and `--out` draw another one. Only syntax trees are
 read and nothing is imported, so that any commit can be drawn.
@@ -18,7 +18,7 @@ from tests.support.tree import ROOT
 
 PACKAGES: Final = {"producer": "#2563eb", "worker": "#b45309", "shared": "#047857"}
 """Our packages from top to bottom, each with the colour of its arrows."""
-PICTURE: Final = ROOT / "docs" / "pictures" / "structure.svg"
+PICTURE: Final = ROOT / "build" / "structure.svg"
 PATHS: Final = ROOT / "docs" / "pictures" / "call-paths.toml"
 OUTSIDE: Final = "~"
 """Begins a step that is no module of ours, such as a Celery queue."""
@@ -331,6 +331,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, default=PICTURE, help="the SVG file to write")
     options = parser.parse_args(arguments)
     paths = tomllib.loads(options.paths.read_text(encoding="utf-8"))["paths"]
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(drawing(read_imports(options.root), paths), encoding="utf-8")
 
 
