@@ -38,6 +38,7 @@ from shared.contracts.case_run import (
     CaseRun,
     Endpoint,
     Recorded,
+    Template,
     encode_case,
 )
 from shared.errors import InputError, UsageError
@@ -48,7 +49,7 @@ CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
 OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache")
 """Settings that change how a run is worked on, and not what comes out."""
-NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models"}
+NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models", "templates"}
 """Settings that the first workers ignore and that change results; models of checks come with checks."""
 RENDERED_CHARS_MOST: Final = 16 << 20
 """Characters of rendered prompts that are kept for the second and further models."""
@@ -182,6 +183,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
         settings,
         models={model: _endpoint(bench.config, model, choice) for model in models},
         prompts=[prompt.id for prompt in bench.prompts],
+        templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
         calls=merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed),
         model_headers=_judge_headers(bench.config, [*settings.judges, *asked_by_checks]),
         check_models={model: _endpoint(bench.config, model, CaseChoice()) for model in asked_by_checks},

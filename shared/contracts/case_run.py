@@ -24,7 +24,9 @@ DEFAULT_TEMPERATURE: Final = 0.1
 DEFAULT_TIMEOUT_S: Final = 120.0
 """Hard limit of one call where the configuration says nothing."""
 
-WRITTEN_IF_USED: Final = ("prompts", "calls", "judge_params", "model_headers", "check_models", "pairwise")
+WRITTEN_IF_USED: Final = (
+    "prompts", "templates", "calls", "judge_params", "model_headers", "check_models", "pairwise",
+)  # fmt: skip
 """Settings that a snapshot has only where a run uses them."""
 
 FREEFORM: Final = "freeform"
@@ -54,6 +56,28 @@ class Endpoint:
     api_key_env: str = ""
     """The variable of the worker's environment that holds the key; empty: the provider's usual one, and none
     for an `api_base`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The templates of a prompt as they were at submit, for people and comparisons; items are rendered."""
+
+    system: str | None = None
+    """Of the system message; None: the bench's is sent."""
+    messages: Sequence[Mapping[str, Any]] | None = None
+    """Of the messages after it; None: a case's input is sent."""
+
+    @property
+    def user(self) -> str | None:
+        """The user message where it is the only one and a text.
+
+        >>> Template(messages=[{"role": "user", "content": "Capital of {{ country }}?"}]).user
+        'Capital of {{ country }}?'
+        """
+        if self.messages is None or len(self.messages) != 1 or self.messages[0]["role"] != "user":
+            return None
+        content = self.messages[0]["content"]
+        return content if isinstance(content, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +123,8 @@ class CaseRun:
     """`lenient` also finds an object amid prose, without a fence."""
     prompts: Sequence[str] = ()
     """Ids of the prompts, in their order; empty: cases are sent as they are."""
+    templates: Mapping[str, Template] = field(default_factory=dict)
+    """The prompts by their ids; empty also for a run of an earlier version."""
     calls: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     """`params` and `headers` of calls by model and prompt id (`""`: without prompts), merged; a `temperature`
     among them goes before the run's, and null means that none is sent."""
@@ -138,6 +164,7 @@ class CaseRun:
         settings["judge"] = asdict(self.judge)
         settings["panel"] = {model: asdict(endpoint) for model, endpoint in self.panel.items()}
         settings["check_models"] = {model: asdict(endpoint) for model, endpoint in self.check_models.items()}
+        settings["templates"] = {name: asdict(each) for name, each in self.templates.items()}
         settings["validators"] = asdict(self.validators) if self.validators else None
         return {name: value for name, value in settings.items() if value or name not in WRITTEN_IF_USED}
 
@@ -155,12 +182,14 @@ class CaseRun:
             places = found.get(key) or {}
             found[key] = {model: Endpoint(**_known(Endpoint, place)) for model, place in places.items()}
         found["judge"] = Endpoint(**_known(Endpoint, found.get("judge") or {}))
+        if templates := found.get("templates"):
+            found["templates"] = {name: Template(**_known(Template, each)) for name, each in templates.items()}
         if found.get("validators"):
             found["validators"] = Validators(**_known(Validators, found["validators"]))
         return cls(**found)
 
 
-def _known(kind: type[Endpoint] | type[Validators], values: Mapping[str, Any]) -> dict[str, Any]:
+def _known(kind: type[Endpoint | Template | Validators], values: Mapping[str, Any]) -> dict[str, Any]:
     """Leaves out keys of a later version."""
     known = {each.name for each in fields(kind)}
     return {name: value for name, value in values.items() if name in known}
