@@ -35,6 +35,7 @@ def retry_items(
     *,
     indexes: Collection[int] | None = None,
     errors: bool = True,
+    is_anew: bool = False,
 ) -> Retried:
     """Puts items of a run back to work.
 
@@ -45,6 +46,7 @@ def retry_items(
         run: its id.
         indexes: exactly these items, whatever became of them.
         errors: without `indexes`: also those that ended in error, not only those that were never sent.
+        is_anew: whether models are asked again, whatever answers are stored.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -63,7 +65,11 @@ def retry_items(
         raise UsageError(f"run {run} has nothing to retry", hint=hint)
     chosen = wanted[:MOST_ITEMS]
     wakes = ledger.retry(
-        run, f"retry-{token_hex(8)}", chunks=_chunks(store, info, chosen), generation=info.generation
+        run,
+        f"retry-{token_hex(8)}",
+        chunks=_chunks(store, info, chosen),
+        generation=info.generation,
+        is_anew=is_anew,
     )
     publisher.publish(wakes)
     return Retried(len(chosen), len(wanted) - len(chosen))

@@ -4,7 +4,7 @@ Old results are kept until the new ones are committed. Retried turns are put int
 input order, and are appended to their threads.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Final, NamedTuple, Protocol
 
@@ -48,6 +48,7 @@ class Retry(Protocol):
         *,
         indexes: Collection[int] | None = None,
         errors: bool = True,
+        is_anew: bool = False,
     ) -> Retried:
         """See `retry_turns` and `retry_items`."""
 
@@ -67,6 +68,7 @@ def retry_turns(
     *,
     indexes: Collection[int] | None = None,
     errors: bool = True,
+    is_anew: bool = False,
 ) -> Retried:
     """Puts turns of a final run back to work.
 
@@ -77,20 +79,22 @@ def retry_turns(
         run: its id.
         indexes: exactly these turns, whatever became of them.
         errors: without `indexes`: also those that ended in error, not only those that were never decided.
+        is_anew: of no effect: what a turn asks depends on its thread, which has moved on.
 
     Raises:
         UnknownRunError: there is no such run.
         RunStateError: the run is not final.
         UsageError: there is nothing to retry, or no such turn.
     """
+    del is_anew
     info = store.info(run)
     _check(info, indexes)
-    selected, redone, size, left = list[TurnLine](), set[int](), 0, 0
+    selected, redone, size, left = list[TurnLine](), dict[int, str](), 0, 0
     for chunk, rows in _wanted(store, run, indexes, errors=errors):
         if len(selected) >= MOST_TURNS or size >= MOST_BYTES:
             left += len(rows)
             continue
-        redone.update(row.index for row in rows if row.code)
+        redone.update((row.index, row.code[0]) for row in rows if row.code)
         lines = _inputs(store, run, chunk, {row.index for row in rows})
         selected += lines
         size += sum(len(line.raw) for line in lines)
@@ -149,15 +153,15 @@ def _inputs(store: RunStore, run: str, chunk: ChunkFields, indexes: Collection[i
 
 
 def _plan(
-    lines: Sequence[TurnLine], redone: Collection[int], *, turns: int
+    lines: Sequence[TurnLine], redone: Mapping[int, str], *, turns: int
 ) -> tuple[list[ChunkPlan], dict[str, bytes]]:
-    """Packs turns into chunks; marks those that have a result, so that the run's goal stays right."""
+    """Packs turns into chunks; marks the outcomes of old results, which goal and tally leave out."""
     chunks, items = list[ChunkPlan](), dict[str, bytes]()
     for chunk in chunked([lines], turns=turns):
         parts = list[tuple[str, str, int, str]]()
         for batch, thread, count in chunk.plan.parts:
             indexes, _ = unpack_batch(chunk.payloads[batch])
-            marks = "".join("1" if index in redone else "0" for index in indexes)
+            marks = "".join(redone.get(index, "0") for index in indexes)
             parts.append((batch, thread, count, marks))
         chunks.append(ChunkPlan(chunk.plan.first, parts))
         items |= chunk.payloads

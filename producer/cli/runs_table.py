@@ -90,7 +90,7 @@ def passed_text(info: RunInfo) -> str:
     counted = [info.tally.get(word, 0) for word in info.kind.outcomes]
     passed, errors = info.tally.get(Outcome.PASSED, 0), info.tally.get(Outcome.ERROR, 0)
     is_checked = Outcome.PASSED in info.kind.outcomes and not is_freeform(info)
-    # The counters of a retried run also count the results that were replaced.
+    # A run that an earlier version retried also counted the results that were replaced.
     if not is_checked or sum(counted) != info.done or info.done <= errors:
         return NOTHING
     return f"{1000 * passed // info.done / 10:.1f}%"

@@ -277,7 +277,8 @@ class Ledger:
             return Claim(status, wakes)
         namespace, suspect, busy, rows = answer[2].decode(), bool(answer[3]), answer[4], answer[5]
         if rows and isinstance(rows[0], bytes):
-            return Claim(status, wakes, wire.items_from(rows), [], suspect, busy, namespace)
+            items = wire.items_from(rows)
+            return Claim(status, wakes, items, [], suspect, busy, namespace, is_anew=bool(answer[6]))
         return Claim(status, wakes, [], wire.threads_from(rows), suspect, busy, namespace)
 
     def renew(self, held: Sequence[HeldLease]) -> list[str]:
@@ -482,6 +483,7 @@ class Ledger:
         items: Mapping[str, bytes] | None = None,
         extra: int = 0,
         generation: int | None = None,
+        is_anew: bool = False,
     ) -> list[Wake]:
         """Puts items back to work; old results are kept until the new ones are committed.
 
@@ -494,6 +496,7 @@ class Ledger:
             extra: turns only: how many of them already have a result, for parts without marks.
             generation: the run's generation when the results were read; if another retry has happened since,
                 this one is refused. None: no check.
+            is_anew: whether models are asked again, whatever answers are stored.
 
         Raises:
             UnknownRunError: no run has this id.
@@ -506,13 +509,13 @@ class Ledger:
             flat += (chunk.first, len(chunk.parts))
             if items:
                 marks = wire.again_marks(chunk.parts, extra)
-                extra = max(0, extra - "".join(marks).count("1"))
+                extra = max(0, extra - wire.count_marks("".join(marks)))
                 for part, mark in zip(chunk.parts, marks, strict=True):
-                    flat += (part[1], part[2], mark if "1" in mark else "", items[part[0]])
+                    flat += (part[1], part[2], mark if wire.count_marks(mark) else "", items[part[0]])
             else:
                 flat += chunk.parts
         seen = "" if generation is None else generation
-        answer = self.caller.run("retry", run, operation, seen, len(chunks), *flat)
+        answer = self.caller.run("retry", run, operation, seen, len(chunks), "anew" if is_anew else "", *flat)
         match answer:
             case [b"ok", list(wakes)]:
                 return wire.wakes_from(wakes)

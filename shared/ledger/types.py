@@ -108,6 +108,8 @@ class Claim(NamedTuple):
     """How many threads of the chunk are held elsewhere: give the chunk back with a delay."""
     namespace: str = ""
     """The namespace of the threads' state."""
+    is_anew: bool = False
+    """Whether models are asked again, whatever answers are stored."""
 
 
 class HeldLease(NamedTuple):

@@ -172,6 +172,15 @@ def thread_arguments(threads: Sequence[ThreadCommit]) -> list[Argument]:
     return flat
 
 
+def count_marks(marks: str) -> int:
+    """Counts the turns of a part that already have a result.
+
+    >>> count_marks("0m00x")
+    2
+    """
+    return len(marks) - marks.count("0")
+
+
 def again_marks(parts: Iterable[Sequence[Any]], extra: int) -> list[str]:
     """Returns the marks of each part of a retry; by default the first `extra` turns are marked.
 
@@ -184,7 +193,7 @@ def again_marks(parts: Iterable[Sequence[Any]], extra: int) -> list[str]:
     for part in parts:
         count = part[2]
         given = part[3] if len(part) > 3 else "1" * min(extra, count)  # noqa: PLR2004 - the optional fourth value
-        extra -= given.count("1")
+        extra -= count_marks(given)
         marks.append(given.ljust(count, "0"))
     return marks
 

@@ -61,6 +61,8 @@ class RunInfo:
     """0, and one more for each retry."""
     snapshot: dict[str, Any]
     """The settings it was submitted with."""
+    idle_ms: int = 0
+    """Time that it was final before it was retried or resumed."""
     layout: int = FIRST_LAYOUT
     """Workers that do not know this layout leave it alone."""
 
@@ -76,10 +78,13 @@ class RunInfo:
 
     @property
     def duration_ms(self) -> int | None:
-        """Time from the seal to the end; None before the end."""
-        if self.finished_ms is None or self.sealed_ms is None:
-            return None
-        return self.finished_ms - self.sealed_ms
+        """Time from the seal to the end, without the time between an end and a retry; None before the end."""
+        return None if self.finished_ms is None else self.elapsed_ms(self.finished_ms)
+
+    def elapsed_ms(self, now_ms: int) -> int:
+        """Returns the time from the seal, or from the beginning of the load, without that before retries."""
+        begun_ms = self.created_ms if self.sealed_ms is None else self.sealed_ms
+        return max(0, now_ms - begun_ms - self.idle_ms)
 
 
 class RunStore:
@@ -287,7 +292,7 @@ def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | No
     if b"state" not in fields:
         return None
     words = {name.decode(): value for name, value in fields.items()}
-    number = {name: int(words.get(name) or 0) for name in ("total", "done", "goal", "gen", "created")}
+    number = {name: int(words.get(name) or 0) for name in ("total", "done", "goal", "gen", "created", "idle")}
     total = number["total"]
     return RunInfo(
         run=run,
@@ -307,6 +312,7 @@ def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | No
         threads=int(threads),
         generation=number["gen"],
         snapshot=_snapshot(words.get("snap", b"")),
+        idle_ms=number["idle"],
         layout=int(words.get("v") or FIRST_LAYOUT),
     )
 

@@ -183,6 +183,86 @@ def test_only_results_of_a_running_run_can_be_retried(ledger: TimedLedger) -> No
         ledger.retry("r1", "other", chunks=[ChunkPlan("a", ["0", "1", "9"])])
 
 
+def tally_of(redis_client: Store, run: str) -> dict[str, int]:
+    """Outcomes as they are counted for a run."""
+    return {
+        name.removeprefix("n:"): int(value)
+        for name, value in state_of(redis_client, run).items()
+        if name.startswith("n:")
+    }
+
+
+def commit_one(ledger: TimedLedger, chunk: str, index: str, generation: int, code: str) -> None:
+    """Claims a chunk of one case, and commits its result with its tally."""
+    ledger.claim("r1", chunk, chunk, "w1")
+    word = {"p": "passed", "f": "failed", "x": "error"}[code]
+    row = Row(index, generation, f"{code}|1|2".encode(), dead=code == "x")
+    ledger.commit("r1", chunk, chunk, [row], back=True, tally={word: 1})
+
+
+def test_the_tally_counts_the_results_that_there_are(ledger: TimedLedger, redis_client: Store) -> None:
+    """An outcome that is asked for again is taken out, and put back when the retry is cancelled."""
+    submit_cases(ledger, "r1", [["0"], ["1"]])
+    commit_one(ledger, "0", "0", 0, "x")
+    commit_one(ledger, "1", "1", 0, "p")
+    ledger.retry("r1", "first", chunks=[ChunkPlan("a", ["0"]), ChunkPlan("b", ["1"])])
+    assert tally_of(redis_client, "r1") == {"error": 0, "passed": 0}
+    commit_one(ledger, "1.0", "0", 1, "f")
+    cancel(ledger, "r1")
+    assert tally_of(redis_client, "r1") == {"error": 0, "passed": 1, "failed": 1}
+    ledger.retry("r1", "second", chunks=[ChunkPlan("a", ["0"])])
+    commit_one(ledger, "2.0", "0", 2, "p")
+    assert tally_of(redis_client, "r1") == {"error": 0, "passed": 2, "failed": 0}
+
+
+def test_an_item_that_no_worker_survived_counts_once(ledger: TimedLedger, redis_client: Store) -> None:
+    """Its error is replaced in the tally like any other."""
+    submit_cases(ledger, "r1", [["0"]])
+    commit_one(ledger, "0", "0", 0, "p")
+    redis_client.hset(keys.results_key("r1"), "0", b"0|poison")
+    redis_client.hset(keys.run_key("r1"), mapping={"n:passed": 0, "n:error": 1})
+    ledger.retry("r1", "op", chunks=[ChunkPlan("a", ["0"])])
+    commit_one(ledger, "1.0", "0", 1, "p")
+    assert tally_of(redis_client, "r1") == {"passed": 1, "error": 0}
+
+
+def test_the_tally_of_retried_turns_counts_each_once(ledger: TimedLedger, redis_client: Store) -> None:
+    """Marks say which outcomes are replaced; those of a cancelled retry are put back."""
+    decide_all(ledger, submit_turns(ledger, "r1", [{"a": [0, 1, 2]}]))
+    redis_client.hset(keys.run_key("r1"), mapping={"n:error": 2, "n:must": 1})
+    chunks, items = [ChunkPlan("a", [("x", "a", 3, "xm0")])], {"x": batch_of([0, 1, 2])}
+    ledger.retry("r1", "first", chunks=chunks, items=items)
+    assert tally_of(redis_client, "r1") == {"error": 1, "must": 0}
+    cancel(ledger, "r1")
+    assert tally_of(redis_client, "r1") == {"error": 2, "must": 1}
+
+
+def test_the_time_before_a_retry_is_idle(ledger: TimedLedger, redis_client: Store) -> None:
+    """What lies between the end of a run and its retries is kept apart, and adds up."""
+    decide_all(ledger, submit_cases(ledger, "r1", [["0"]]))
+    for number, pause_ms in enumerate([5_000, 2_000]):
+        ledger.pass_ms(pause_ms)
+        wakes = ledger.retry("r1", str(number), chunks=[ChunkPlan("a", ["0"])])
+        ledger.pass_ms(300)
+        decide_all(ledger, wakes)
+    assert state_of(redis_client, "r1")["idle"] == "7000"
+
+
+def test_a_retry_may_ask_models_anew(ledger: TimedLedger) -> None:
+    """Workers are told with the claim; an ordinary retry of other items meanwhile is not affected."""
+    wakes = submit_cases(ledger, "r1", [["0"], ["1"], ["2"]])
+    decide(ledger, wakes[0])
+    decide(ledger, wakes[1])
+    ledger.retry("r1", "anew", chunks=[ChunkPlan("a", ["0"])], is_anew=True)
+    ledger.retry("r1", "cached", chunks=[ChunkPlan("b", ["1"])])
+    asked = {}
+    for chunk in ("2", "1.0", "2.0"):
+        claim = ledger.claim("r1", chunk, chunk, "w1")
+        asked[chunk] = claim.is_anew
+        ledger.commit("r1", chunk, chunk, rows_of(claim), back=True)
+    assert asked == {"2": False, "1.0": True, "2.0": False}
+
+
 def test_retried_turns_go_to_the_end_of_their_thread(ledger: TimedLedger, redis_client: Store) -> None:
     """They come in batches of the new generation, which the reader finds by their chunk."""
     decide_all(ledger, submit_turns(ledger, "r1", [{"a": [0, 1], "b": [2]}]))

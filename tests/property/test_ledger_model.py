@@ -11,6 +11,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from shared.ledger import ChunkPlan, HeldLease, Row, Try
 from tests.support.exploring import machine_settings
 from tests.support.ledger_machine import RUNS, LedgerMachine, decide
+from tests.support.ledger_model_state import OUTCOMES
 from tests.support.redis_server import RedisServer
 
 KINDS = ["turns", "cases", "queries"]
@@ -138,14 +139,15 @@ class AnyCall(LedgerMachine):
         cases = plan.parts if plan and found and found.kind != "turns" else []
         mine = [index for index in cases if data.draw(st.booleans())]
         generation = plan.generation if plan and right else 1
-        value = b"error" if failed else b"fine"
+        letter = "x" if failed else data.draw(st.sampled_from("pf"))
+        value = f"{letter}|1|2".encode()
         rows = [Row(index, generation, value, dead=failed, attempts=2) for index in mine]
         others = [index for index in cases if index not in mine] if tried else []
         self.do(
             "commit", run, chunk, self.token_of(run, chunk, right=right), rows, back=back,
             due_ms=self.now_ms + due if due else 0,
             tries=[Try(index, 1, self.now_ms + 2000, "429 é|x") for index in others],
-            tally={"passed": len(rows)}, lost=lost,
+            tally={OUTCOMES[letter]: len(rows)}, lost=lost,
         )  # fmt: skip
 
     @rule(data=st.data(), right=mostly, back=st.booleans(), most=st.integers(1, 6),
@@ -180,8 +182,10 @@ class AnyCall(LedgerMachine):
 
     @rule(run=runs, some=st.sets(st.sampled_from(["0.0", "0.1", "1.0", "2.0", "9.9"])),
           operation=st.sampled_from(["o1", "o2", "o3"]), generation=st.sampled_from([None, None, 0, 1]),
-          lost=lost)  # fmt: skip
-    def retry(self, *, run: str, some: set[str], operation: str, generation: int | None, lost: int) -> None:
+          anew=st.booleans(), lost=lost)  # fmt: skip
+    def retry(
+        self, *, run: str, some: set[str], operation: str, generation: int | None, anew: bool, lost: int
+    ) -> None:
         """Somebody retries a run."""
         found = self.found(run)
         if found and found.kind == "turns":
@@ -192,7 +196,8 @@ class AnyCall(LedgerMachine):
         else:
             indexes = sorted(some)
             chunks = [ChunkPlan("again", indexes[:2]), ChunkPlan("more", indexes[2:])]
-            self.do("retry", run, operation, chunks=chunks, generation=generation, lost=lost)
+            asked = {"chunks": chunks, "generation": generation, "is_anew": anew}
+            self.do("retry", run, operation, **asked, lost=lost)
 
     @rule(run=runs, lost=lost)
     def remove(self, *, run: str, lost: int) -> None:

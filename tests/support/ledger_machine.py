@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 from shared.codecs.turn_batches import Block, pack_batch, pack_block, unpack_batch
 from shared.errors import ProctorError
 from shared.ledger import ChunkPlan, Claim, Committed, PartCommit, ThreadCommit
+from shared.ledger.wire import count_marks
 from tests.support.ledger_model import LedgerModel
 from tests.support.ledger_runs import rows_of
 from tests.support.ledger_simulation_checks import check
@@ -139,10 +140,10 @@ class LedgerMachine(RuleBasedStateMachine):
             indexes, body = unpack_batch(run.items[batch])
             lines = dict(zip(indexes, body.split(b"\n"), strict=True))
             order = sorted(indexes, key=lambda index: (run.run, index) not in decided)
-            marks = "".join("1" if (run.run, index) in decided else "0" for index in order)
+            marks = "".join("mskx1"[index % 5] if (run.run, index) in decided else "0" for index in order)
             plans.append(ChunkPlan("again", [(batch, f"t {batch[-1]}", len(order), marks)]))
             items[batch] = pack_batch(order, [lines[index] for index in order])
-            extra += marks.count("1")
+            extra += count_marks(marks)
         return plans, items, extra
 
 

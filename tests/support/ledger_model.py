@@ -167,7 +167,8 @@ class LedgerModel(Steward):
             )
             for index in due
         ]
-        return Claim("ok", [], items, [], suspect, 0, run.namespace)
+        is_anew = run.plan[chunk].generation in run.anew
+        return Claim("ok", [], items, [], suspect, 0, run.namespace, is_anew)
 
     def lock_threads(
         self, run: Run, chunk: str, token: str, left: Sequence[Part], depth: int

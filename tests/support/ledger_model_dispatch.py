@@ -5,7 +5,18 @@ from typing import Any
 from shared.ledger import Wake
 from shared.ledger.bounds import BULK, OVERDUE_FACTOR, TOP_UP, WINDOW_FACTOR, WINDOW_FLOOR
 from shared.ledger.times import TIMES
-from tests.support.ledger_model_state import KindState, Lease, Namespace, Part, Record, Ref, Run, State
+from shared.ledger.wire import count_marks
+from tests.support.ledger_model_state import (
+    KindState,
+    Lease,
+    Namespace,
+    Part,
+    Record,
+    Ref,
+    Run,
+    State,
+    outcomes_of,
+)
 
 
 class Dispatch:
@@ -176,19 +187,26 @@ class Dispatch:
         thread.inbox.remove(ref)
         thread.pos += 1
         thread.moved = True
-        run.goal -= again.count("1")
+        self.forget_turns(run, again)
+
+    @staticmethod
+    def forget_turns(run: Run, again: str) -> None:
+        """The old results of turns stand after all."""
+        run.goal -= count_marks(again)
+        run.tally.update(outcomes_of(again))
 
     def forget_redo(self, run: Run, index: str) -> None:
         """The old result of an item stands after all."""
         if run.redo.pop(index, None) is not None and index in run.results:
             run.goal -= 1
+            run.tally.update(outcomes_of(run.outcome_letter(index)))
 
     def drop_waiting(self, run: Run) -> None:
         """Gives up everything that was never handed out."""
         for chunk in [chunk for chunk in run.plan if chunk not in run.chunks]:
             for part in run.plan[chunk].parts:
                 if run.kind == "turns":
-                    run.goal -= part.again.count("1")
+                    self.forget_turns(run, part.again)
                 else:
                     self.forget_redo(run, part)
             del run.plan[chunk]

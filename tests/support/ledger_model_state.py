@@ -1,6 +1,7 @@
 """Holds the state of the ledger's model: plain Python values for all that the scripts keep in Redis."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ class Part(NamedTuple):
     thread: str
     turns: int
     again: str
-    """One character per turn, `1` for those that already have a result; empty when none has."""
+    """One character per turn: the outcome of its result, `0` where it has none; empty when none has one."""
 
 
 class Plan(NamedTuple):
@@ -99,6 +100,10 @@ class Run:
     sealed_ms: int | None = None
     finished_ms: int | None = None
     again_ms: int | None = None
+    idle_ms: int | None = None
+    """Time that it was final before it was retried."""
+    anew: tuple[int, ...] = ()
+    """Generations that ask models anew."""
     expires_ms: int | None = None
     tally: Counter[str] = field(default_factory=Counter)
     items: dict[str, bytes] = field(default_factory=dict)
@@ -110,6 +115,11 @@ class Run:
     tries: dict[str, Attempts] = field(default_factory=dict)
     batches: dict[str, int] = field(default_factory=dict)
     threads: set[str] = field(default_factory=set)
+
+    def outcome_letter(self, index: str) -> str:
+        """The letter with which an item's result begins; poison is an error."""
+        value = self.results[index][1]
+        return "x" if value == b"poison" else chr(value[0]) if value else ""
 
     def next_chunk(self) -> str | None:
         """The chunk that is published next; none when none waits, or as many as may be are under way."""
@@ -183,6 +193,19 @@ class State:
     suspects: dict[str, Lease] = field(default_factory=dict)
     dead: dict[tuple[str, str], DeadItem] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
+
+
+OUTCOMES = {"p": "passed", "f": "failed", "x": "error", "m": "must", "s": "should", "k": "skip"}
+"""Words of a tally by the letter with which a stored result, or a mark, begins."""
+
+
+def outcomes_of(letters: Iterable[str]) -> Counter[str]:
+    """Counts results by the word of a tally; what is no outcome counts for none.
+
+    >>> outcomes_of("pp01x")
+    Counter({'passed': 2, 'error': 1})
+    """
+    return Counter(OUTCOMES[letter] for letter in letters if letter in OUTCOMES)
 
 
 def order(chunk: str) -> int:

@@ -8,10 +8,10 @@ from shared.kinds import all_kinds
 from shared.ledger import ChunkPlan, Wake
 from shared.ledger.bounds import BULK, MOST_DOUBLINGS, TICK_TOP_UP, WIPE_BULK
 from shared.ledger.times import TIMES
-from shared.ledger.wire import again_marks
+from shared.ledger.wire import again_marks, count_marks
 from shared.names import FINAL_STATES
 from tests.support.ledger_model_rules import Rules
-from tests.support.ledger_model_state import Part, Plan, Run
+from tests.support.ledger_model_state import Part, Plan, Run, outcomes_of
 
 
 class Steward(Rules):
@@ -151,6 +151,7 @@ class Steward(Rules):
     def retry(
         self, run: str, operation: str, *, chunks: Sequence[ChunkPlan],
         items: Mapping[str, bytes] | None = None, extra: int = 0, generation: int | None = None,
+        is_anew: bool = False,
     ) -> list[Wake]:  # fmt: skip
         """Asks for items again."""
         found = self.state.runs.get(run)
@@ -172,7 +173,10 @@ class Steward(Rules):
         if again is None:
             raise UsageError(f"run {run} has nothing to retry")
         found.generation, found.operation, found.goal = found.generation + 1, operation, found.goal + again
+        if is_anew:
+            found.anew = (*(() if over else found.anew), found.generation)
         if over:
+            found.idle_ms = (found.idle_ms or 0) + self.state.now_ms - (found.finished_ms or 0)
             found.state, found.finished_ms, found.expires_ms = "running", None, None
             found.again_ms = self.state.now_ms
             self.use_namespace(found)
@@ -188,9 +192,10 @@ class Steward(Rules):
             name, parts = f"{run.generation + 1}.{number}", []
             marks = again_marks(chunk.parts, max(0, extra - again))
             for at, (part, mark) in enumerate(zip(chunk.parts, marks, strict=True)):
-                parts.append(Part(f"{name}.{at}", part[1], part[2], mark if "1" in mark else ""))
+                parts.append(Part(f"{name}.{at}", part[1], part[2], mark if count_marks(mark) else ""))
                 run.items[f"{name}.{at}"] = items[part[0]]
-            again += "".join(marks).count("1")
+            again += count_marks("".join(marks))
+            run.tally.subtract(outcomes_of("".join(marks)))
             run.batches[name] = len(parts)
             self.add_chunk(
                 run, name, Plan(run.generation + 1, chunk.first, sum(part.turns for part in parts), parts)
@@ -207,7 +212,9 @@ class Steward(Rules):
                 if askable and (over or index in run.results):
                     parts.append(index)
                     run.redo[index] = run.generation + 1
-                    again += index in run.results
+                    if index in run.results:
+                        again += 1
+                        run.tally.subtract(outcomes_of(run.outcome_letter(index)))
             if parts:
                 plan = Plan(run.generation + 1, chunk.first, len(parts), parts)
                 self.add_chunk(run, f"{run.generation + 1}.{number}", plan)

@@ -113,6 +113,7 @@ def _run_keys(run: Run, dead: set[str]) -> Iterator[tuple[str, Any]]:
             created=run.created_ms, snap=run.snapshot, ttl=run.ttl_s, ns_ttl=run.namespace_ttl_s,
             to=run.to, digest=run.digest, sealed=run.sealed_ms, finished=run.finished_ms, op=run.operation,
             tried=1 if run.tried else None, wide=run.wide or None, again=run.again_ms,
+            idle=run.idle_ms, anew=f" {' '.join(map(str, run.anew))} " if run.anew else None,
         ),
         **{f"n:{word}": _text(amount) for word, amount in run.tally.items()},
     }  # fmt: skip

@@ -192,7 +192,7 @@ class Actors(World):
                 tries.append(Try(item.index, item.attempts + 1, due, "429"))
                 continue
             failed = (wake.run, item.index) in self.flaky and item.generation == 0
-            value = b"error" if failed else b"passed"
+            value = b"x|error" if failed else b"p|passed"
             rows.append(Row(item.index, item.generation, value, failed, item.attempts + 1))
             if self.rnd.random() < 0.4:
                 kept = yield from self.call(

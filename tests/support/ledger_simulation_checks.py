@@ -115,7 +115,9 @@ def _check_results(model: LedgerModel) -> None:
         assert run in model.state.runs, f"{run} {index} is in the dead set without its run"
     for found in model.state.runs.values():
         if found.kind != "turns":
-            failed = {index for index, (_, value) in found.results.items() if value in {b"error", b"poison"}}
+            failed = {
+                index for index, (_, value) in found.results.items() if value in {b"x|error", b"poison"}
+            }
             dead = {index for run, index in model.state.dead if run == found.run}
             assert dead == failed, f"{found.run}: dead set {dead}, errors {failed}"
 

@@ -103,7 +103,7 @@ class OpenCase(NamedTuple):
     parked: ParkedState
     """Why it waited before, if it did, and what its calls went through."""
     earlier: Sequence[ItemRow]
-    """Its earlier result, if it is retried."""
+    """Its earlier result, if it is retried and that may be used."""
 
 
 class JudgedCase(NamedTuple):
@@ -220,7 +220,7 @@ class CasesEngine:
         if lacking := error_of_later_version(payload.criteria, checks_of(payload)):
             raise NoVerdict(Failed(*lacking))
         earlier: Sequence[ItemRow] = ()
-        if item.claimed.generation:
+        if item.claimed.generation and not item.is_anew:
             earlier = await self._in_thread(self._earlier.rows, [int(item.claimed.index)])
         return OpenCase(item, payload, decode_parked(item.claimed.parked_state), earlier)
 
@@ -231,7 +231,7 @@ class CasesEngine:
             NoVerdict: there is no answer, or it is too long.
             ImageMissingError: an image of the case is not there.
         """
-        payload, are_votes_kept = case.payload, self._run.cache
+        payload, are_votes_kept = case.payload, self._uses_cache(case.item)
         reply = recorded_reply(payload) or next(
             (stored_reply(row, are_votes_kept=are_votes_kept) for row in case.earlier), None
         )
@@ -292,7 +292,7 @@ class CasesEngine:
             judge_requests(self._run, case.payload, judged.result),
             partial(self._call, case.item),
             () if case.parked.check else case.parked.judges,
-            may_park=self._may_park(judged),
+            may_park=self._may_park(case.item, judged),
         )
         match called:
             case OverBudget():
@@ -344,12 +344,16 @@ class CasesEngine:
             partial(self._call, case.item),
             partial(self._embed, case.item),
             case.parked,
-            may_park=self._may_park(judged),
+            may_park=self._may_park(case.item, judged),
         )
 
-    def _may_park(self, judged: JudgedCase) -> bool:
+    def _uses_cache(self, item: Item) -> bool:
+        """Whether answers of models may come from the cache, and go into it."""
+        return self._run.cache and not item.is_anew
+
+    def _may_park(self, item: Item, judged: JudgedCase) -> bool:
         """Whether the answer is in the cache, and will be found there after a wait."""
-        return self._run.cache and judged.payload.recorded is None and is_kept(judged.reply)
+        return self._uses_cache(item) and judged.payload.recorded is None and is_kept(judged.reply)
 
     async def _call(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
         """Calls a model on behalf of the run."""
@@ -367,7 +371,7 @@ class CasesEngine:
         return CallContext(
             run=self._name,
             owner=item.lease.token,
-            use_cache=run.cache,
+            use_cache=self._uses_cache(item),
             max_cost=run.max_cost,
             prices=run.prices,
             retry=ModelRetryPolicy(),

@@ -106,14 +106,16 @@ class Item(PoolItem):
     Args:
         lease: of its chunk.
         claimed: as the ledger handed it out.
+        is_anew: whether models are asked again, whatever answers are stored.
     """
 
-    __slots__ = ("attempts", "claimed", "lease", "payload", "span")
+    __slots__ = ("attempts", "claimed", "is_anew", "lease", "payload", "span")
 
-    def __init__(self, lease: Lease, claimed: ClaimedItem) -> None:
+    def __init__(self, lease: Lease, claimed: ClaimedItem, *, is_anew: bool = False) -> None:
         super().__init__()
         self.lease = lease
         self.claimed = claimed
+        self.is_anew = is_anew
         self.payload = claimed.payload
         self.attempts = claimed.attempts
         """Attempts so far; whoever makes one counts it here."""
@@ -324,7 +326,7 @@ class ItemsExecutor:
             summary["status"] = claim.status
             return summary
         _ClaimedChunk(self._process, self._engine_of(lease.run), lease, summary).work(
-            [Item(lease, claimed) for claimed in claim.items]
+            [Item(lease, claimed, is_anew=claim.is_anew) for claimed in claim.items]
         )
         return summary
 

@@ -106,7 +106,7 @@ class Follower:
             done=info.done,
             total=info.total,
             tally=info.tally,
-            elapsed_s=max(0.0, ((info.finished_ms or now_ms()) - (info.sealed_ms or info.created_ms)) / 1000),
+            elapsed_s=info.elapsed_ms(info.finished_ms or now_ms()) / 1000,
             workers=workers,
             queued=queued,
             rate_s=rate_s,

@@ -4,22 +4,23 @@
 -- those that never had one.
 --
 -- ARGV: run, operation (the same one again changes nothing), generation of the results that led to this ('': any),
---       number of chunks; per chunk what it begins with and its number of parts; per part an index, or for turns
+--       number of chunks, anew ('' when stored answers will do); per chunk what it begins with and its number of parts; per part an index, or for turns
 --       thread, count, marks (see plan_entry), payload
 -- Returns {ok, wakes} · {none}: nothing to retry · {changed}: another retry came between · {no, state} ·
 --         {unknown}
 -- uses: run_key, items_key, plan_key, wait_key, results_key, redo_key, batches_key, idem_key, EXPIRING_KEY
--- uses: OPEN_KEY, TOP_UP, is_final, now, order, read_run, run_keys, use_namespace, join_ring, top_up
+-- uses: OPEN_KEY, TOP_UP, is_final, now, order, read_run, run_keys, use_namespace, join_ring, top_up, marked
+-- uses: outcome_of, move_outcomes
 local run = read_run(ARGV[1])
 if not run then return {'unknown'} end
-local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key')
+local field = call('HMGET', run_key(run.id), 'op', 'gen', 'key', 'finished', 'anew')
 if run.alien or run.state == 'loading' or run.state == 'cancelling' then return {'no', run.state} end
 if field[1] == ARGV[2] then return {'ok', top_up(run.kind, TOP_UP)} end
 local over = is_final[run.state]
 if run.mailboxes and not over then return {'no', run.state} end
 if ARGV[3] ~= '' and ARGV[3] ~= field[2] then return {'changed'} end
 
-local generation, chunks, redone, at = field[2] + 1, 0, 0, 5
+local generation, chunks, redone, at, letters = field[2] + 1, 0, 0, 6, {}
 local items, redo, results = items_key(run.id), redo_key(run.id), results_key(run.id)
 
 local function add_chunk(first, count, parts)
@@ -38,8 +39,7 @@ local function add_turns(first, number)
     local count, marks = tonumber(ARGV[at + 1]), ARGV[at + 2]
     parts[part], total = {batch, ARGV[at], count, marks}, total + count
     call('HSET', items, batch, ARGV[at + 3])
-    local _, marked = string.gsub(marks, '1', '')
-    redone, at = redone + marked, at + 4
+    redone, at = redone + marked(marks, letters), at + 4
   end
   add_chunk(first, total, parts)
 end
@@ -49,10 +49,14 @@ local function add_items(first, number)
   for _ = 1, number do
     local index = ARGV[at]
     if call('HEXISTS', items, index) == 1 and call('HEXISTS', redo, index) == 0 then
-      local has_result = call('HEXISTS', results, index)
-      if over or has_result == 1 then
-        parts[#parts + 1], redone = index, redone + has_result
+      local result = call('HGET', results, index)
+      if over or result then
+        parts[#parts + 1] = index
         call('HSET', redo, index, generation)
+      end
+      if result then
+        local letter = outcome_of(result)
+        redone, letters[letter] = redone + 1, (letters[letter] or 0) + 1
       end
     end
     at = at + 1
@@ -69,8 +73,14 @@ if chunks == 0 then return {'none'} end
 
 call('HSET', run_key(run.id), 'gen', generation, 'op', ARGV[2])
 call('HINCRBY', run_key(run.id), 'goal', redone)
+move_outcomes(run.id, letters, -1)
+-- Which generations ask models anew; those before the end of a run have no chunks left.
+if ARGV[5] ~= '' then
+  call('HSET', run_key(run.id), 'anew', (not over and field[5] or ' ') .. generation .. ' ')
+end
 if over then
   run.state = 'running'
+  call('HINCRBY', run_key(run.id), 'idle', now() - field[4])
   call('HSET', run_key(run.id), 'state', 'running', 'again', now())
   call('HDEL', run_key(run.id), 'finished')
   for _, key in ipairs(run_keys(run.id)) do call('PERSIST', key) end

@@ -9,8 +9,8 @@ local function order(chunk)
 end
 
 -- What a chunk is made of: generation, what it begins with, number of items, parts.
--- A part is an index, or for turns {batch, thread, count, again}; `again` marks turns that already have a
--- result with 1, one character each, and is empty when none has.
+-- A part is an index, or for turns {batch, thread, count, again}; `again` marks each turn with the outcome of the
+-- result that it already has, or with 0, and is empty when none has one.
 -- uses: plan_key
 local function plan_entry(run, chunk)
   return cmsgpack.unpack(call('HGET', plan_key(run.id), chunk))

@@ -23,16 +23,19 @@ local function give_items(run, left)
 end
 
 -- A retry that is given up: the old results stand, and the run has that much less to do.
--- uses: redo_key, results_key, run_key
+-- uses: redo_key, results_key, run_key, outcome_of, move_outcomes
 local function forget_redo(run, left)
-  local redo, redone = redo_key(run.id), 0
+  local redo, redone, letters = redo_key(run.id), 0, {}
   if not run.retried then return end
   for _, index in ipairs(left) do
-    if call('HDEL', redo, index) == 1 and call('HEXISTS', results_key(run.id), index) == 1 then
-      redone = redone + 1
+    local value = call('HDEL', redo, index) == 1 and call('HGET', results_key(run.id), index)
+    if value then
+      local letter = outcome_of(value)
+      redone, letters[letter] = redone + 1, (letters[letter] or 0) + 1
     end
   end
   if redone > 0 then call('HINCRBY', run_key(run.id), 'goal', -redone) end
+  move_outcomes(run.id, letters, 1)
 end
 
 -- Writes the error of an item that no worker survived.

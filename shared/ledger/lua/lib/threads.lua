@@ -82,11 +82,22 @@ local function give_threads(run, lease, left, depth)
   return threads, busy
 end
 
+-- Counts the marks of turns that already have a result (see `plan_entry`), in all and by their outcome.
+local function marked(marks, letters)
+  local number = 0
+  for letter in string.gmatch(marks, '[^0]') do
+    number, letters[letter] = number + 1, (letters[letter] or 0) + 1
+  end
+  return number
+end
+
 -- Turns that will not be decided again after all: the run has that much less to do.
--- uses: run_key
+-- uses: run_key, marked, move_outcomes
 local function forget_turns(run, marks)
-  local _, redone = string.gsub(marks, '1', '')
+  local letters = {}
+  local redone = marked(marks, letters)
   if redone > 0 then call('HINCRBY', run_key(run.id), 'goal', -redone) end
+  move_outcomes(run.id, letters, 1)
 end
 
 -- Takes turns that were given up out of the inboxes; a change of an inbox's front moves the thread's position.
