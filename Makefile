@@ -18,7 +18,7 @@ ACTIONLINT   := tests/deploy/actionlint
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run worker up flower doctor bench gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
+.PHONY: help install demo run worker up flower doctor bench bench-guard gallery scaling test test-unit test-integration test-e2e test-chaos reliability soak cover fuzz \
         check check-deploy structure format lint types contracts docs-check lock dist \
         install-systemd uninstall-systemd clean distclean
 
@@ -107,6 +107,9 @@ bench: $(STAMP) ## measure turns (ARGS), queries (QUERIES_ARGS), cases (CASES_AR
 	@$(BIN)/python -m tests.benchmarks.bench_sandbox
 	@$(BIN)/python -m tests.benchmarks.bench_scrape
 	@$(BIN)/python -m tests.benchmarks.bench_pages
+
+bench-guard: $(STAMP) ## CPU time and memory of seven workloads beside a baseline commit; ARGS=--short: two minutes
+	@$(BIN)/python -m tests.benchmarks.bench_guard $(ARGS)
 
 scaling: $(STAMP) ## write the tables and pictures of docs/scaling.md from what bench_costs measured
 	@$(BIN)/python -m tests.benchmarks.scaling
