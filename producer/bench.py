@@ -140,7 +140,7 @@ def read_environment(words: Sequence[str], environment: MutableMapping[str, str]
     warn = Output(GlobalOptions()).warn
     for path, is_stronger in ((env_files.DEFAULT, False), (LOCAL, True)):
         if path.is_file():
-            found = env_files.unguarded(env_files.variables(path), str(path), environment, warn=warn)
+            found = env_files.keys_of(env_files.variables(path), str(path), environment, warn=warn)
             _set(found, environment, is_stronger=is_stronger)
     for path in named:
         _set(env_files.variables(path), environment, is_stronger=True)

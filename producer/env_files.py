@@ -1,18 +1,19 @@
 """Reads files of environment variables: `.env` in the working directory, or the file that is named instead.
 
-The environment goes before `.env`. Variables that decide what is executed, or that lift a guard of workers,
-are not taken from `.env`, since it may come with a folder that somebody else has written; a file that is
-named by the person who runs the command may set them.
+The environment goes before `.env`. Since `.env` may come with a folder that somebody else has written, only
+variables that keys and headers may name are taken from it. Servers, folders, addresses of providers and all
+other variables come from the environment, or from a file that the person who runs the command names.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from shared.errors import InputError, UsageError
+from shared.names import ENVIRONMENT_PREFIX
 from shared.settings import variable_of
+from shared.upstream.key_variables import SENT, unsendable
 
 OPTION: Final = "--env-file"
 VARIABLE: Final = variable_of("env_file")
@@ -20,10 +21,13 @@ NO_FILE: Final = "none"
 """The name that stands for no file."""
 DEFAULT: Final = Path(".env")
 ENV_BYTES: Final = 1 << 20
-GUARDS: Final = frozenset(map(variable_of, ("kinds", "key_variables", "trust_env", "unsafe_validators")))
-"""Variables that lift a guard, or name code to import."""
-_LOADERS: Final = re.compile(r"PATH|(LD|DYLD)_\w+|PYTHON\w*|BASH_ENV|ENV")
-"""Variables by which programs find code; projects often have one in `.env`, so that there is no warning."""
+_READ_BY_COMMANDS: Final = (
+    ENVIRONMENT_PREFIX,
+    "AWS_",
+    "VERTEXAI_",
+    *sorted(f"{name.removesuffix('_API_KEY')}_" for name in SENT if name.endswith("_API_KEY")),
+)
+"""How variables begin that someone expects commands to read; all others belong to other programs."""
 
 
 class EnvFile(NamedTuple):
@@ -67,7 +71,7 @@ def load(
     if read.broken:
         lines = f"line{'s' * (len(read.broken) > 1)} {', '.join(map(str, read.broken))}"
         warn(f"{DEFAULT}: {lines}: not NAME=VALUE, skipped")
-    return _set(unguarded(read.found, str(DEFAULT), environment, warn=warn), environment, origin=str(DEFAULT))
+    return _set(keys_of(read.found, str(DEFAULT), environment, warn=warn), environment, origin=str(DEFAULT))
 
 
 def named_files(words: Sequence[str]) -> Iterator[str]:
@@ -110,17 +114,30 @@ def taken_from(words: Sequence[str]) -> tuple[list[str], list[Path]]:
     return left, named
 
 
-def unguarded(
+def keys_of(
     found: Mapping[str, str], name: str, environment: Mapping[str, str], *, warn: Callable[[str], None]
 ) -> dict[str, str]:
-    """Leaves out variables that only a person may set; see the module."""
-    for variable in sorted(GUARDS & found.keys() - environment.keys()):
-        warn(f"{name}: {variable} is not taken from it: set it in the environment, or write {OPTION} {name}")
-    return {
+    """Selects the variables of `.env` that keys and headers may name; see the module.
+
+    Args:
+        found: the variables of the file.
+        name: of the file.
+        environment: may list further names of keys.
+        warn: is called if the file has variables that take effect only from elsewhere.
+
+    >>> keys_of({"MY_API_KEY": "k", "OPENSSL_CONF": "x", "PROCTOR_REDIS_URL": "y"}, ".env", {}, warn=print)
+    .env supplies only keys, PROCTOR_REDIS_URL is ignored: write --env-file .env to take all of it
+    {'MY_API_KEY': 'k'}
+    """
+    kept = {
         variable: value
         for variable, value in found.items()
-        if variable not in GUARDS and not _LOADERS.fullmatch(variable)
+        if not variable.startswith(ENVIRONMENT_PREFIX) and not unsendable(variable, environment)
     }
+    left = found.keys() - kept.keys() - environment.keys()
+    if ignored := ", ".join(sorted(each for each in left if each.startswith(_READ_BY_COMMANDS))):
+        warn(f"{name} supplies only keys, {ignored} is ignored: write {OPTION} {name} to take all of it")
+    return kept
 
 
 def variables(path: Path) -> dict[str, str]:

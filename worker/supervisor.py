@@ -27,6 +27,7 @@ from time import monotonic
 from typing import Final
 
 from shared.errors import ProctorError
+from shared.own_modules import module_command, module_environment
 from shared.server.client import Closeable, resolve_target
 from shared.settings import Settings
 from worker.command_line import UNSANDBOXED, Options, node_name
@@ -120,9 +121,9 @@ def keep_embedded_server(settings: Settings, lease: Closeable) -> None:
 
 def worker_command(options: Options, name: str) -> list[str]:
     """Writes the command line of one worker process; it reads its standard input to its end."""
-    isolation = ["-P"] if sys.flags.safe_path else []
-    command = [sys.executable, *isolation, "-m", "worker", "--stop-on-eof", "--name", name]
-    command += ["-Q", ",".join(map(str, options.kinds))]
+    command = module_command(
+        "worker", "--stop-on-eof", "--name", name, "-Q", ",".join(map(str, options.kinds))
+    )
     if options.in_flight is not None:
         command += ["-j", str(options.in_flight)]
     flags = {"--burst": options.burst, UNSANDBOXED: options.unsandboxed_validators}
@@ -203,7 +204,11 @@ class Supervisor:
         worker.started_at = monotonic()
         # A group of its own: Ctrl-C in a terminal signals only the supervisor, which drains the workers.
         worker.process = subprocess.Popen(
-            self._command(worker.name), stdin=subprocess.PIPE, stdout=sys.stderr, process_group=0
+            self._command(worker.name),
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr,
+            env=module_environment(os.environ),
+            process_group=0,
         )
 
     def _record_end(self, worker: SupervisedWorker, code: int, *, is_burst: bool) -> None:

@@ -189,8 +189,9 @@ def _too_late(request: Destination) -> UpstreamError:
 
 
 def load_library() -> ModuleType:
-    """Imports litellm so that it fetches nothing, reports nothing and prints nothing."""
+    """Imports litellm so that it fetches nothing, reads no `.env`, reports nothing and prints nothing."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # else it reads a `.env` of its own choice, addresses included
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its own making, beyond our control
         litellm: Any = importlib.import_module("litellm")

@@ -6,7 +6,6 @@ from ipaddress import ip_address
 import click
 
 from producer.cli.local.child_processes import (
-    PACKAGES_ROOT,
     become,
     check_port,
     flower_command,
@@ -14,6 +13,7 @@ from producer.cli.local.child_processes import (
 )
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
+from shared.own_modules import PACKAGES_ROOT
 
 
 def is_loopback(address: str) -> bool:

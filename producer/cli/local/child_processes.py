@@ -17,29 +17,22 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final, NoReturn, Self
 
-import shared
 from producer.cli.output import Output, Style, printable
 from shared.errors import InfrastructureError, UsageError
 from shared.kinds import Kind, all_kinds
+from shared.own_modules import module_command, module_environment
 from shared.settings import Settings
 
 LOG_BYTES: Final = 10_000_000
 """A log file above this size is moved to `….1` before the next start."""
 KILL_AFTER_S: Final = 10.0
 """How long beyond its own grace period, or after `Child.hurry`, a child may take to end."""
-PACKAGES_ROOT: Final = Path(shared.__file__).resolve().parents[1]
-"""The folder of our packages; `celery -A` searches the app in the current folder first."""
 READY: Final = "ready "
 """How the line begins that workers write when they take work."""
 PREFIX_STYLES: Final[tuple[Style, ...]] = ("cyan", "yellow", "green")
 """Colours of the names in front of the lines of a group."""
 TASK_COLUMNS: Final = "name,state,kwargs,result,runtime,worker,received"
 """Columns of Flower's task list: `kwargs` contains the run, whose id or its beginning can be searched for."""
-
-
-def module_command(module: str, *arguments: str) -> list[str]:
-    """Returns the command line that runs a module of this installation, from any folder."""
-    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
@@ -55,11 +48,7 @@ def child_environment(settings: Settings) -> dict[str, str]:
         if url:
             environment[name] = url
     environment["PYTHONUNBUFFERED"] = "1"
-    if str(PACKAGES_ROOT) not in sys.path[1:]:
-        # A checkout that is not installed: `-P` keeps the current folder out of the child's path.
-        paths = [str(PACKAGES_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
-        environment["PYTHONPATH"] = os.pathsep.join(paths)
-    return environment
+    return module_environment(environment)
 
 
 def flower_environment(settings: Settings) -> dict[str, str]:

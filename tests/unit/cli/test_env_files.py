@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 from subprocess import run as call
+from typing import Final
 
 import pytest
 
@@ -13,6 +14,39 @@ from producer.env_files import load
 from shared.errors import InputError
 from tests.support.benches import HEAD, write
 from tests.support.tree import ROOT
+
+KEYS: Final = ("OPENAI_API_KEY", "HF_TOKEN", "COPILOT_API_KEY", "TOGETHER_AI_TOKEN", "MY_LOGIN")
+"""The last one because the environment lists it."""
+NOT_KEYS: Final = (
+    *("OPENSSL_CONF", "OPENSSL_MODULES", "SSL_CERT_FILE", "SSLKEYLOGFILE", "REQUESTS_CA_BUNDLE"),
+    *("OPENAI_API_BASE", "OPENAI_BASE_URL", "ANTHROPIC_API_BASE", "AZURE_API_VERSION", "LOCAL_BASE_URL"),
+    *(
+        "PROCTOR_REDIS_URL",
+        "PROCTOR_BROKER_URL",
+        "PROCTOR_DATA_DIR",
+        "PROCTOR_KEY_VARIABLES",
+        "PROCTOR_X_TOKEN",
+    ),
+    *("PROCTOR_KINDS", "PROCTOR_UNSAFE_VALIDATORS", "PROCTOR_TRUST_ENV", "PROCTOR_REDIS_URL_FILE"),
+    *(
+        "PATH",
+        "PYTHONPATH",
+        "LD_PRELOAD",
+        "HOME",
+        "TMPDIR",
+        "XDG_DATA_HOME",
+        "GIT_TRACE",
+        "GIT_CONFIG_GLOBAL",
+    ),
+    *(
+        "CELERY_LOADER",
+        "FLOWER_CONF",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "HTTPS_PROXY",
+        "AWS_PROFILE",
+        "DATABASE_URL",
+    ),
+)
 
 
 def loaded(words: str, environment: dict[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -25,7 +59,7 @@ def loaded(words: str, environment: dict[str, str]) -> tuple[dict[str, str], lis
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory of each test, below one with a file that nobody reads."""
-    (tmp_path / ".env").write_text("ABOVE=1\n")
+    (tmp_path / ".env").write_text("ABOVE_API_KEY=1\n")
     inside = tmp_path / "inside"
     inside.mkdir()
     monkeypatch.chdir(inside)
@@ -33,22 +67,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_environment_goes_before_the_file(folder: Path) -> None:
-    """`.env` of the working directory fills in what is missing; no other folder is searched."""
-    assert loaded("run", {"A": "kept"}) == ({"A": "kept"}, [])
-    (folder / ".env").write_text("A=1\nexport B='two words'\nC=$A${A} # note\n")
-    assert loaded("run", {"A": "kept"}) == ({"A": "kept", "B": "two words", "C": "$A${A}"}, [])
+    """`.env` of the working directory fills in keys that are missing; no other folder is searched."""
+    assert loaded("run", {"A_TOKEN": "kept"}) == ({"A_TOKEN": "kept"}, [])
+    (folder / ".env").write_text("A_TOKEN=1\nexport B_TOKEN='two words'\nC_TOKEN=$A${A} # note\n")
+    found = {"A_TOKEN": "kept", "B_TOKEN": "two words", "C_TOKEN": "$A${A}"}
+    assert loaded("run", {"A_TOKEN": "kept"}) == (found, [])
 
 
 def test_another_file_or_none(folder: Path) -> None:
     """`--env-file`, else the setting, names another file, or none; then `.env` is not read."""
-    (folder / ".env").write_text("A=1\n")
+    (folder / ".env").write_text("A_TOKEN=1\nPLAIN=1\n")
     (folder / "more").write_text("B=2\n")
     assert loaded("run --env-file more x", {"B": "kept"}) == ({"B": "kept"}, [])
     assert loaded("--env-file=more run", {}) == ({"B": "2"}, [])
     assert loaded("--env-file=none run", {}) == ({}, [])
     assert loaded("run", {"PROCTOR_ENV_FILE": "none"}) == ({"PROCTOR_ENV_FILE": "none"}, [])
     assert loaded("run", {"PROCTOR_ENV_FILE": "more"})[0]["B"] == "2"
-    assert loaded("run --env-file .env", {"PROCTOR_ENV_FILE": "more"})[0]["A"] == "1"
+    assert loaded("run --env-file .env", {"PROCTOR_ENV_FILE": "more"})[0]["PLAIN"] == "1"
     for wrong in ("nowhere", "."):
         with pytest.raises(InputError, match="cannot be read"):
             loaded(f"run --env-file {wrong}", {})
@@ -56,29 +91,36 @@ def test_another_file_or_none(folder: Path) -> None:
 
 def test_a_broken_line_is_skipped_with_its_number(folder: Path) -> None:
     """Of `.env` the good lines are used and the broken ones named, not shown; a named file is refused."""
-    (folder / ".env").write_text("A=1\nsk-secret\n\nB-C=2\nD=4\n")
-    assert loaded("run", {}) == ({"A": "1", "D": "4"}, [".env: lines 2, 4: not NAME=VALUE, skipped"])
+    (folder / ".env").write_text("A_TOKEN=1\nsk-secret\n\nB-C=2\nD_TOKEN=4\n")
+    found = {"A_TOKEN": "1", "D_TOKEN": "4"}
+    assert loaded("run", {}) == (found, [".env: lines 2, 4: not NAME=VALUE, skipped"])
     with pytest.raises(InputError, match=r"^\.env:2: not NAME=VALUE$"):
         loaded("run --env-file .env", {})
     (folder / ".env").write_bytes(b"\xff\xfe")
     assert loaded("run", {}) == ({}, [".env: cannot be read: it is not UTF-8 text; it is not used"])
 
 
-def test_a_folder_cannot_lift_a_guard(folder: Path) -> None:
-    """What chooses code or opens the sandbox is not taken from `.env`; a person may name the file."""
-    lines = "PROCTOR_UNSAFE_VALIDATORS=1\nPROCTOR_KINDS=evil\nPYTHONPATH=.\nLD_PRELOAD=x.so\nPATH=.\nA=1\n"
-    (folder / ".env").write_text(lines)
-    found, warnings = loaded("run", {"PROCTOR_KINDS": "mine"})
-    assert found == {"PROCTOR_KINDS": "mine", "A": "1"}
+def test_a_folder_supplies_keys_alone(folder: Path) -> None:
+    """Of `.env` only variables count that keys and headers may name; the command says what it left out."""
+    (folder / ".env").write_text("".join(f"{name}=x\n" for name in (*KEYS, *NOT_KEYS)))
+    found, warnings = loaded("run", {"PROCTOR_KINDS": "mine", "PROCTOR_KEY_VARIABLES": "MY_LOGIN"})
+    assert found.keys() == {*KEYS, "PROCTOR_KINDS", "PROCTOR_KEY_VARIABLES"}
+    assert found["PROCTOR_KINDS"] == "mine"
     [warning] = warnings
-    assert warning.startswith(
-        ".env: PROCTOR_UNSAFE_VALIDATORS is not taken from it: set it in the environment"
-    )
-    assert loaded("run --env-file .env", {})[0]["PROCTOR_UNSAFE_VALIDATORS"] == "1"
+    assert warning.startswith(".env supplies only keys, ANTHROPIC_API_BASE, AWS_PROFILE, AZURE_API_VERSION, ")
+    assert warning.endswith(" is ignored: write --env-file .env to take all of it")
+    assert "PROCTOR_REDIS_URL" in warning
+    assert not {"PROCTOR_KINDS", "OPENSSL_CONF", "DATABASE_URL"} & set(warning.replace(",", "").split())
+
+
+def test_a_named_file_supplies_everything(folder: Path) -> None:
+    """A person who names the file may set servers, addresses and guards in it."""
+    (folder / ".env").write_text("".join(f"{name}=x\n" for name in (*KEYS, *NOT_KEYS)))
+    assert loaded("run --env-file .env", {})[0].keys() == {*KEYS, *NOT_KEYS}
 
 
 def test_commands_read_it(folder: Path) -> None:
-    """`config show` names the file; `models` finds a key in it and shows nothing of its value."""
+    """`config show` names a named file; `models` finds a key in `.env` and shows nothing of its value."""
     (folder / ".env").write_text("PROCTOR_GRACE_S=7\nOPENAI_API_KEY=sk-kept-for-me\n")
     bench = write(folder, f"{HEAD.replace('[m]', '[openai/gpt-4o]')}test_cases: [{{input: Hi}}]\n")
     environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
@@ -91,13 +133,13 @@ def test_commands_read_it(folder: Path) -> None:
         assert "kept" not in done.stdout + done.stderr
         return done.stdout
 
-    rows = {row["name"]: row for row in json.loads(stdout_of("config", "show", "--json"))["settings"]}
-    assert (rows["grace_s"]["value"], rows["grace_s"]["origin"]) == (7.0, ".env")
-    rows = {
-        row["name"]: row
-        for row in json.loads(stdout_of("config", "--json", "--env-file", "none"))["settings"]
-    }
-    assert rows["grace_s"]["origin"] == "default"
+    def grace(*words: str) -> tuple[float, str]:
+        """A setting and its origin."""
+        rows = json.loads(stdout_of("config", "--json", *words))["settings"]
+        return next((row["value"], row["origin"]) for row in rows if row["name"] == "grace_s")
+
+    assert grace("--env-file", ".env") == (7.0, ".env")
+    assert grace() == (25.0, "default")
     assert json.loads(stdout_of("models", str(bench), "--json"))["models"][0]["key_present"]
     assert json.loads(stdout_of("models", "--json", module="producer.bench"))["models"][0]["key_present"]
 

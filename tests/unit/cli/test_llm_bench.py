@@ -124,14 +124,15 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_files_of_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`.env` fills in what is missing; `.env.local` and `--env-file` go before what is there."""
+    """`.env` supplies missing keys; `.env.local` and `--env-file` go before what is there."""
     monkeypatch.chdir(tmp_path)
-    Path(".env").write_text("# keys\nA=1\nexport B='two words'\nC=3 # note\n\n")
-    Path(".env.local").write_text('D="4"\nA=local\n')
-    Path("more").write_text("E=5\nC=more\n")
-    environment = {"B": "kept", "D": "old"}
+    Path(".env").write_text("# keys\nA_TOKEN=1\nexport B_TOKEN='two words'\nC_TOKEN=3 # note\n\n")
+    Path(".env.local").write_text('D_TOKEN="4"\nA_TOKEN=local\nOPENSSL_CONF=o.cnf\n')
+    Path("more").write_text("E=5\nC_TOKEN=more\n")
+    environment = {"B_TOKEN": "kept", "D_TOKEN": "old"}
     assert read_environment(["run", "--env-file", "more", "-q"], environment) == ["run", "-q"]
-    assert environment == {"A": "local", "B": "kept", "C": "more", "D": "4", "E": "5"}
+    found = {"A_TOKEN": "local", "B_TOKEN": "kept", "C_TOKEN": "more", "D_TOKEN": "4", "E": "5"}
+    assert environment == found
     assert read_environment(["--env-file=more", "run"], environment) == ["run"]
 
 
