@@ -142,7 +142,11 @@ class Output:
         """Writes a message to stderr, also when quiet, with a hint."""
         _write_aside(text)
         if hint:
-            _write_aside(f"{self.paint('hint:', 'cyan', error=True)} {hint}")
+            self.hint(hint)
+
+    def hint(self, text: str) -> None:
+        """Writes how to mend what was reported before, to stderr, also when quiet."""
+        _write_aside(f"{self.paint('hint:', 'cyan', error=True)} {text}")
 
     def paint(self, text: str, *styles: Style, error: bool = False) -> str:
         """Colours text for stdout, or for stderr with `error`; plain where colours are not wanted."""

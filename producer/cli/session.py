@@ -147,6 +147,8 @@ class Session:
         if not self._has_warned_of_refusal:
             self._has_warned_of_refusal = True
             self.output.warn(f"Redis takes no writes; waiting up to {self.settings.patience_s:g} s: {why}")
+            if CANNOT_WRITE in why:
+                self.output.hint(f"make room on {self._disk}, and this command goes on")
 
     @cached_property
     def store(self) -> RunStore:
@@ -182,15 +184,22 @@ class Session:
             return 0
         return sum(worker.layout >= layout for worker in self.impatient_store.workers(kind))
 
+    def warn_if_unwritable(self) -> None:
+        """Warns that the server cannot write its data, for commands that only read it."""
+        if unwritable := self.unwritable():
+            self.output.warn(unwritable)
+
     def unwritable(self) -> str:
         """Returns a message if the server cannot write its data; empty if it can, or does not report it."""
+        from shared.ledger.calls import refused_write  # noqa: PLC0415 - start-up: `--help` must not load redis
+
         try:
-            found = self.client.info("persistence")
+            refusal = refused_write(self.client)
         except Exception as error:
             if describe(error) is None:
                 raise
             return ""
-        if found.get("aof_last_write_status", "ok") == "ok":
+        if not refusal.startswith(CANNOT_WRITE):
             return ""
         return f"Redis cannot write its data: make room on {self._disk}, and it goes on"
 

@@ -161,7 +161,7 @@ def test_a_disk_that_is_full_is_waited_for_with_one_line(new_redis_server: NewSe
     """MISCONF: the caller hears once why it waits; in the end the error names the cause and the way out."""
     server = new_redis_server("--appendonly", "no")
     with closing(server.client()) as client:
-        break_snapshots(server, client)
+        break_snapshots(server.folder, client)
         heard: list[str] = []
         ledger = Ledger(client, patience_s=1.0, on_refusal=heard.append)
         with pytest.raises(RedisRefusingError, match=r"takes no writes: MISCONF .*RDB snapshots") as caught:

@@ -23,13 +23,19 @@ def test_commands_say_what_a_server_may_lose_and_why_it_refuses(
     assert len(warnings) == 1
     assert warnings[0].startswith("warning: Redis keeps no append-only file (appendonly no)")
     with closing(server.client()) as client:
-        break_snapshots(server, client)
+        break_snapshots(server.folder, client)
     refused = cli("-q", "cancel", submitted.out.strip())
     assert refused.code == 3, refused
-    waits, error, hint = refused.err.splitlines()
+    waits, mend, error, hint = refused.err.splitlines()
     assert waits.startswith("warning: Redis takes no writes; waiting up to 1 s: MISCONF ")
+    assert mend == "hint: make room on the server's disk, and this command goes on"
     assert error.startswith("error: Redis takes no writes: MISCONF ")
     assert hint.startswith("hint: make room on the disk of the server")
+    for reading in (["status"], ["runs", "list"]):
+        looked = cli(*reading)
+        assert looked.code == 0, looked
+        assert submitted.out.strip() in looked.out
+        assert "warning: Redis cannot write its data: make room on the server's disk" in looked.err
 
 
 def test_a_broker_that_is_full_fails_its_probe(

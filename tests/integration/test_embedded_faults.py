@@ -1,9 +1,11 @@
 """The embedded server in trouble: frozen, loading, killed, its files broken or swept; never two on one."""
 
 import fcntl
+import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,10 +17,11 @@ import pytest
 import redis
 
 from shared.errors import RedisUnreachableError
-from shared.server.embedded import RunningServer, ensure
+from shared.server.embedded import RunningServer, ensure, launcher
 from tests.support.embedded import end_servers_of, ends, guard_pid, server_pid, servers_of
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, pause
 from tests.support.processes import is_running
+from tests.support.redis_server import break_snapshots
 
 IDLE_S = 5.0
 
@@ -200,3 +203,59 @@ def test_a_held_lock_is_not_waited_for_forever(data_dir: Path, server: RunningSe
         with pytest.raises(RedisUnreachableError, match="another process holds its lock"):
             ensure(data_dir, idle_s=IDLE_S, patience_s=0.3)
     assert isinstance(server.client, redis.Redis)
+
+
+def test_a_queue_of_slow_starters_is_waited_for(
+    data_dir: Path, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five starters that hold the lock for long, each shorter than the patience, all get the server."""
+    answers = launcher._answers
+
+    def slowly(client: redis.Redis) -> bool:
+        pause(0.4)
+        return answers(client)
+
+    monkeypatch.setattr(launcher, "_answers", slowly)
+    with ThreadPoolExecutor() as pool, ExitStack() as stack:
+        callers = [pool.submit(ensure, data_dir, idle_s=IDLE_S, patience_s=1.0) for _ in range(5)]
+        joined = [stack.enter_context(caller.result(20)) for caller in callers]
+        assert {server_pid(one) for one in joined} == {server_pid(server)}
+
+
+LIBRARY_LOADED_UNDER_LOCK = """
+import json, sys
+from pathlib import Path
+from shared.server.embedded import ensure, launcher
+
+take, seen = launcher._try_lock, []
+launcher._try_lock = lambda *a: seen.append("redis" in sys.modules) or take(*a)
+ensure(Path(sys.argv[1]), idle_s=5.0).close()
+print(json.dumps(seen))
+"""
+
+
+def test_nothing_is_imported_while_the_lock_is_held(
+    data_dir: Path, server: RunningServer, bare_env: dict[str, str], python: str
+) -> None:
+    """A starter has the client library before it takes the lock, because the import can take seconds."""
+    command = [python, "-c", LIBRARY_LOADED_UNDER_LOCK, data_dir]
+    done = subprocess.run(command, env=bare_env, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)[0] is True
+    assert server.client.ping()
+
+
+@pytest.mark.parametrize(
+    "reply", [b"-MISCONF Errors writing to the AOF file: No space left on device", b"+PONG"]
+)
+def test_any_reply_but_loading_is_a_sign_of_life(reply: bytes) -> None:
+    """A server with a full disk refuses even a ping: it can be joined, since reads work."""
+    assert launcher._is_ready(reply)
+    assert not launcher._is_ready(b"-LOADING Redis is loading the dataset in memory")
+    assert not launcher._is_ready(b"")
+
+
+def test_a_server_with_a_full_disk_is_joined_at_once(data_dir: Path, server: RunningServer) -> None:
+    """With MISCONF on every write the next caller gets the server, and can read."""
+    break_snapshots(data_dir, server.client)
+    with ensure(data_dir, idle_s=IDLE_S, patience_s=5.0) as again:
+        assert again.client.get("old") == b"data"

@@ -106,7 +106,7 @@ def test_a_redis_that_refuses_writes_is_waited_for(
     desk = begin(server, "r1")
     desk.client.config_set(setting, value)
     if setting == "save":
-        break_snapshots(server, desk.client)
+        break_snapshots(server.folder, desk.client)
     supervisor.wait_for(reason, 20)
     stays(lambda: _assert_running(supervisor), 4)
     assert (oldest_beat_s(Path(processes.env["PROCTOR_DATA_DIR"])) or 0.0) < 3

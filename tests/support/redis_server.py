@@ -128,12 +128,12 @@ class RedisServer:
             self.popen.wait(PATIENCE_S)
 
 
-def break_snapshots(server: RedisServer, client: "redis.Redis") -> None:
+def break_snapshots(folder: Path, client: "redis.Redis") -> None:
     """Lets the server's last snapshot fail, as on a full disk, so that it takes no writes (MISCONF).
 
     `CONFIG SET save ""` ends that.
     """
-    (server.folder / "dump.rdb").mkdir()
+    (folder / "dump.rdb").mkdir()
     client.config_set("save", "3600 1000000")
     client.bgsave()
 

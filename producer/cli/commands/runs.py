@@ -47,6 +47,7 @@ def list_runs(
         print_runs(session.output, runs, why, worked_on=worked_on)
     else:
         session.output.note("no runs here yet; `proctor run FILE` makes one")
+    session.warn_if_unwritable()
 
 
 @command.command()

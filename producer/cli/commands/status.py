@@ -81,6 +81,7 @@ def _tell(session: Session, limit: int) -> None:
         why = wait_reasons(session.store, runs) if overview.workers else {}
         print_runs(output, runs, why, worked_on=working)
     output.data("")
+    session.warn_if_unwritable()
     if not overview.workers and any(info.state not in FINAL_STATES for info in runs):
         output.warn("no worker is alive; start one with `proctor worker`")
     if overview.dead:

@@ -279,6 +279,7 @@ class Guard:
         with Path(self.config.lock).open("rb") as lock:
             if not _try_lock(lock.fileno()) or self.monitor.is_used() is not False:
                 return False
+            os.utime(lock.fileno())  # shows starters that wait that the holder has changed
             write_log(f"stopping the server: nobody has used it for {self.config.idle_s:g} s")
             self.server.stop()
             with suppress(OSError):
@@ -290,6 +291,7 @@ class Guard:
         with Path(self.config.lock).open("rb") as lock:
             if not _try_lock(lock.fileno()):
                 return None  # a starter is at it; the next look shows what came of it
+            os.utime(lock.fileno())  # as above
             write_log(f"restarting the server: {why}")
             self.crashes.append(monotonic())
             self.server.stop()

@@ -44,6 +44,7 @@ PATIENCE_S: Final = 15.0
 """How long to wait for a silent server; one that is loading its data answers."""
 PAUSE_S: Final = 0.01
 ANSWER_S: Final = 1.0
+LOADING: Final = b"-LOADING"
 GUARD_START_S: Final = 30.0
 MOST_LOG_BYTES: Final = 1_000_000
 LIFELINE = "signal" if sys.platform == "linux" else "pipe"
@@ -88,6 +89,8 @@ def ensure(data_dir: Path, *, idle_s: float = IDLE_S, patience_s: float = PATIEN
         NoServerError: there is no server program to start.
         RedisUnreachableError: a server runs on the folder but does not answer, or a new one ended at once.
     """
+    import redis  # noqa: F401, PLC0415 - start-up: seconds on a busy machine, which others would wait for the lock
+
     launch = _Launch(prepare_data_dir(data_dir), idle_s, patience_s)
     while True:
         if not launch.is_loading():
@@ -113,11 +116,23 @@ class _Launch:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the folder's lock; whoever joins, starts or stops the server does it one at a time."""
+        """Holds the folder's lock; whoever joins, starts or stops the server does it one at a time.
+
+        Raises:
+            RedisUnreachableError: one process has held it for too long.
+        """
         with self.places.lock.open("rb") as lock:
+            begun = held_since = monotonic()
+            stamp = -1
             while not _try_lock(lock.fileno(), self.places.folder):
-                self._check_patience("another process holds its lock")
+                now, seen = monotonic(), os.fstat(lock.fileno()).st_mtime_ns
+                if seen != stamp:
+                    stamp, held_since = seen, now
+                self._check_patience("another process holds its lock", held_since)
                 _wait(PAUSE_S)
+            os.utime(lock.fileno())  # shows those who wait that the holder has changed
+            # Nobody asked the server meanwhile, so this was no silence of it.
+            self.last_sign += monotonic() - begun
             yield
 
     def pause(self) -> None:
@@ -126,14 +141,14 @@ class _Launch:
         Raises:
             RedisUnreachableError: this has been going on for too long.
         """
-        self._check_patience("it is silent")
+        self._check_patience("it is silent", self.last_sign)
         _wait(PAUSE_S)
 
     def is_loading(self) -> bool:
         """Pings without the lock, because an answer may take a second."""
         path = recorded_socket(self.places)
         self.answer = _ask(path) if path is not None else b""
-        if not self.answer.startswith(b"-LOADING"):
+        if not self.answer.startswith(LOADING):
             return False
         self.last_sign = monotonic()
         return True
@@ -141,7 +156,7 @@ class _Launch:
     def join(self) -> RunningServer | None:
         """Connects to the server if it has answered; under the lock, so that it is not stopped meanwhile."""
         path = recorded_socket(self.places)
-        if path is None or not self.answer.startswith(b"+PONG") or not _ask(path).startswith(b"+PONG"):
+        if path is None or not _is_ready(self.answer) or not _is_ready(_ask(path)):
             return None
         # Before the connection counts, a living server must hold *this* folder: the one of a folder that was
         # deleted and made again answers on the same path until its guard notices.
@@ -220,8 +235,8 @@ class _Launch:
             os.close(descriptor)
         return descriptor
 
-    def _check_patience(self, why: str) -> None:
-        if monotonic() - self.last_sign < self.patience_s:
+    def _check_patience(self, why: str, last_sign: float) -> None:
+        if monotonic() - last_sign < self.patience_s:
             return
         pid = ""
         with suppress(OSError):
@@ -245,7 +260,7 @@ class _Launch:
 
 
 def _ask(path: Path) -> bytes:
-    """Pings by hand: this must tell silence, loading and absence apart, and end within a second."""
+    """Pings by hand: this must distinguish silence, loading and absence, and end within a second."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_S)
         try:
@@ -256,13 +271,21 @@ def _ask(path: Path) -> bytes:
             return b""
 
 
+def _is_ready(answer: bytes) -> bool:
+    """Whether a server can be joined: one whose disk is full refuses even a ping, and still reads."""
+    return bool(answer) and not answer.startswith(LOADING)
+
+
 def _answers(client: "redis.Redis") -> bool:
-    import redis  # noqa: PLC0415 - start-up: 80 ms, and there is nothing to ask without a server
+    import redis  # noqa: PLC0415 - start-up: `ensure` has imported it
 
     try:
-        return bool(client.ping())
+        client.ping()
+    except redis.ResponseError:  # not raised while it loads
+        return True
     except (redis.RedisError, OSError):
         return False
+    return True
 
 
 def _try_lock(descriptor: int, folder: Path) -> bool:
