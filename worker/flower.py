@@ -4,11 +4,16 @@ Flower's own list links names to a filter and needs a column of 36 characters to
 made by one script, which is served here with ours behind it.
 
     python -m worker.flower --address=127.0.0.1 --port=5555 …    as `celery -A worker.app flower …`
+
+With `--stop-on-eof` in front it ends with its standard input, and so with the process that started it.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Final
+
+from worker.parent_watch import on_stdin_end
 
 SCRIPT: Final = r"""
 (function () {
@@ -38,10 +43,15 @@ SCRIPT: Final = r"""
 """
 """Runs after Flower's own, on every page."""
 NAME: Final = "js/flower.js"
+STOP_ON_EOF: Final = "--stop-on-eof"
 
 
 def main() -> None:
-    """Starts Flower; the arguments are its own."""
+    """Starts Flower; all further arguments are its own."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == [STOP_ON_EOF]:
+        del arguments[0]
+        on_stdin_end(lambda: os._exit(0))  # Flower keeps nothing, and its loop may be busy
     from celery.__main__ import main as celery  # noqa: PLC0415 - after the settings are changed
     from flower import urls  # noqa: PLC0415 - nothing else needs it
     from tornado.web import StaticFileHandler  # noqa: PLC0415 - same
@@ -64,7 +74,7 @@ def main() -> None:
             """Gives files none: their addresses hold their version."""
 
     urls.settings["static_handler_class"] = Files
-    sys.argv = ["celery", "-A", "worker.app", "flower", *sys.argv[1:]]
+    sys.argv = ["celery", "-A", "worker.app", "flower", *arguments]
     sys.exit(celery())
 
 

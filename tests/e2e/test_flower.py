@@ -16,7 +16,7 @@ from tests.support.browser import Browser
 from tests.support.cli import Cli
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
-from tests.support.processes import Process, Processes
+from tests.support.processes import Process, Processes, is_running
 from tests.support.tools import require_tool
 from tests.support.tree import ROOT
 
@@ -194,9 +194,8 @@ def test_pages_cannot_control_anything(shop: Shop) -> None:
     assert status_of(shop.address.removeprefix("http://"), "POST", path) in {401, 403}
 
 
-def test_up_starts_without_a_warning(cli: Cli) -> None:
-    """Flower asks the workers at its start, so it starts when they are there."""
-    port = free_port()
+def up_with_flower(cli: Cli, port: int) -> Process:
+    """Starts `up` and waits until its Flower shows the worker; no warning was printed."""
     command = cli.start("up", "--processes", "1", "--flower-port", str(port), "--no-metrics")
     eventually(lambda: answers(f"127.0.0.1:{port}"), PAGE_BUDGET_S)
     command.wait_for("Connected to", PAGE_BUDGET_S)
@@ -209,5 +208,26 @@ def test_up_starts_without_a_warning(cli: Cli) -> None:
     eventually(workers_are_known, PAGE_BUDGET_S)
     assert "[W " not in command.output_text(), command.output_text()
     assert '"warning"' not in command.output_text()
+    return command
+
+
+def test_up_starts_without_a_warning(cli: Cli) -> None:
+    """Flower asks the workers at its start, so it starts when they are there."""
+    command = up_with_flower(cli, free_port())
     command.popen.send_signal(signal.SIGINT)
     assert command.wait(30) == 130
+
+
+def test_nothing_of_a_killed_up_stays(cli: Cli) -> None:
+    """After kill -9 of `up`, Flower ends as workers do, and its port is free for the next one."""
+    port = free_port()
+    command = up_with_flower(cli, port)
+    children = [each.pid for each in command.tree() if each.pid != command.pid]
+    assert len(children) >= 3  # the supervisor, a worker, Flower
+    command.kill()
+
+    def all_are_gone() -> None:
+        assert not [pid for pid in children if is_running(pid)]
+
+    eventually(all_are_gone, 15)
+    socket.create_server(("127.0.0.1", port)).close()  # the next `up` can listen there

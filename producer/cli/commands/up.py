@@ -126,8 +126,9 @@ def _flower(settings: Settings, port: int) -> Child:
     """Starts Flower."""
     return Child.start(
         "flower",
-        flower_command(address=LOOPBACK, port=port),
+        flower_command(address=LOOPBACK, port=port, with_parent=True),
         environment=flower_environment(settings),
         grace_s=FLOWER_GRACE_S,
         cwd=PACKAGES_ROOT,
+        with_parent=True,
     )

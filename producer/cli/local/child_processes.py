@@ -98,10 +98,18 @@ def worker_command(
 
 
 def flower_command(
-    *, address: str, port: int, url_prefix: str = "", allow_control: bool = False
+    *, address: str, port: int, url_prefix: str = "", allow_control: bool = False, with_parent: bool = False
 ) -> list[str]:
-    """Returns the command line of Flower with our settings; run it in `PACKAGES_ROOT`."""
-    command = module_command("worker.flower")
+    """Returns the command line of Flower with our settings; run it in `PACKAGES_ROOT`.
+
+    Args:
+        address: where it listens.
+        port: where it listens.
+        url_prefix: of its pages, behind a proxy.
+        allow_control: let its pages control workers.
+        with_parent: as of `worker_command`.
+    """
+    command = module_command("worker.flower", *(["--stop-on-eof"] if with_parent else []))
     command += [f"--address={address}", f"--port={port}", f"--tasks_columns={TASK_COLUMNS}"]
     command += [f"--read_only={not allow_control}"]
     return [*command, f"--url_prefix={url_prefix}"] if url_prefix else command
