@@ -1,13 +1,14 @@
 """Makes the request of a case to its model: conversation, images, options and headers."""
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from shared.contracts.call_options import split_temperature
+from shared.contracts.case_messages import messages_as_sent
 from shared.contracts.case_run import CasePayload, CaseRun, Image
 from worker.upstream.chat import ModelRequest
 
@@ -65,7 +66,8 @@ def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> 
     place, call = run.models[payload.model], run.calls.get(payload.model, {}).get(payload.prompt_id or "", {})
     temperature, parameters = split_temperature(call.get("params", {}), run.temperature)
     system = run.system_prompt if payload.system is None else payload.system
-    messages = conversation(payload, system, image_urls)
+    is_plain = payload.messages is None and not image_urls
+    messages = [] if is_plain else messages_as_sent(payload, system, image_urls)
     return ModelRequest(
         payload.model,
         "" if messages else system,
@@ -80,30 +82,3 @@ def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> 
         timeout_s=run.timeout_s,
         repeat=payload.repeat,
     )
-
-
-def conversation(payload: CasePayload, system: str, image_urls: list[str]) -> list[dict[str, Any]]:
-    """Puts together the messages of a case; empty where a system and a user message say it all.
-
-    >>> conversation(CasePayload(0, "m", "Hi"), "Answer.", [])
-    []
-    >>> conversation(CasePayload(0, "m", "Hi"), "", ["data:…"])[0]["content"][1]
-    {'type': 'image_url', 'image_url': {'url': 'data:…'}}
-    """
-    if payload.messages is None and not image_urls:
-        return []
-    first = [{"role": "system", "content": system}] if system else []
-    turns = payload.messages or [{"role": "user", "content": payload.input}]
-    return [*first, *turns[:-1], _with_images(turns[-1], image_urls)]
-
-
-def _with_images(message: Mapping[str, Any], urls: list[str]) -> dict[str, Any]:
-    """Adds images to a message."""
-    if not urls:
-        return dict(message)
-    content = message["content"]
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
-    return {
-        **message,
-        "content": [*parts, *({"type": "image_url", "image_url": {"url": url}} for url in urls)],
-    }

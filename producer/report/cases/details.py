@@ -11,6 +11,7 @@ from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.wording import check_lines, dollars, latency
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
+from producer.report.transcript import answer_text, asked_line
 from producer.tables import boxed_table, hanging, panel, terminal_width
 from producer.text import grouped
 from shared.codecs.item_rows import ItemRow
@@ -53,7 +54,7 @@ class FreeformDetails:
             if at not in self._prompts and len(self._prompts) >= MOST_PROMPTS:
                 self._more.add(at)
                 continue
-            prompt = self._prompts.setdefault(at, (plain(case.item.input, PROMPT_CHARS), []))
+            prompt = self._prompts.setdefault(at, (plain(asked_line(case.item), PROMPT_CHARS), []))
             prompt[1].append(_cells(case))
 
     def end(self, document: Mapping[str, Any]) -> None:
@@ -183,7 +184,7 @@ def _cells(case: OpenedCase) -> tuple[str, str, str, str]:
         return model, "skipped", "", ""
     if case.code:
         return model, plain(f"{case.code}: {case.message}", OUTPUT_CHARS), "", ""
-    output = plain(str(case.result["raw_output"]), OUTPUT_CHARS)
+    output = plain(answer_text(case.result), OUTPUT_CHARS)
     return model, output, latency(case.row), dollars(case.row.cost_usd)
 
 
@@ -204,7 +205,9 @@ def _case(case: OpenedCase) -> list[str]:
     lines = [_line(0, f"{mark} {_name(case)}  {_status(case)}")]
     # The prompt only reminds of the case: it never takes more than its line.
     width_left = terminal_width() - PROMPT_MARGIN
-    lines.append(f"    input: {plain(case.item.input, max(LEAST_WIDTH, min(PROMPT_CHARS, width_left)))}")
+    lines.append(
+        f"    input: {plain(asked_line(case.item), max(LEAST_WIDTH, min(PROMPT_CHARS, width_left)))}"
+    )
     lines += [_line(4, plain(case.message, MESSAGE_CHARS))] * bool(case.message)
     failed = check_lines(case.result)
     return lines + [_line(4, plain(line, MESSAGE_CHARS)) for line in failed] * (len(failed) > 1)

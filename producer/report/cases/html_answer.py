@@ -14,6 +14,7 @@ from producer.report.cases.reasons import reason_of
 from producer.report.cases.wording import dollars, latency
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
+from producer.report.transcript import TOOL_CALL, as_read, call_text
 from producer.text import plural
 from shared.codecs.item_rows import CACHED
 from shared.contracts.case_run import CaseRun
@@ -108,7 +109,7 @@ def gist_of(case: OpenedCase, *, is_freeform: bool = False) -> tuple[str, bool]:
     result = case.result or {}
     output = str(result.get("raw_output") or result.get("refusal") or "")
     calls = result.get("tool_calls") or ()
-    text = output if output.strip() or not calls else " · ".join(map(_call, calls))
+    text = output if output.strip() or not calls else " · ".join(map(call_text, calls))
     fenced = _FENCE.fullmatch(text.strip())
     is_code = bool((calls and not output.strip()) or fenced or _code(text))
     text = fenced[1] if fenced and not is_freeform else text
@@ -164,9 +165,8 @@ def asked_of(case: OpenedCase, run: CaseRun, limit: int, images: PageImages) -> 
     if system:
         head = plain(system, FOLD_CHARS)
         yield Message("system", cut(system, limit), fold=head if len(head) > FOLD_CHARS else "")
-    for message in (item.messages or ())[:-1]:
-        yield Message(str(message.get("role", "")), cut(_text_of(message), limit))
-    yield Message("user", cut(item.input, limit))
+    for who, text in as_read(item.messages or [{"role": "user", "content": item.input}]):
+        yield Message(who, cut(text, limit), "code" if who == TOOL_CALL else "")
     if item.images:
         pictures = [images.picture(name) for name in item.images]
         yield Message("image" if len(pictures) == 1 else "images", Text(""), pictures=pictures)
@@ -179,7 +179,7 @@ def _answered(case: OpenedCase, limit: int) -> Iterator[Message]:
         words = plural(len(str(result["reasoning"]).split()), "word")
         yield Message("reasoning", cut(result["reasoning"], limit), fold=words)
     for call in result.get("tool_calls") or ():
-        yield Message("tool call", cut(_call(call), limit), "code")
+        yield Message(TOOL_CALL, cut(call_text(call), limit), "code")
     if result.get("refusal"):
         yield Message("refusal", cut(result["refusal"], limit), "answer")
     output = result.get("raw_output")
@@ -364,24 +364,6 @@ def _shown(value: Any) -> str:
     """Writes a value, bounded."""
     text = _json(value)
     return text if len(text) <= VALUE_CHARS else f"{text[:VALUE_CHARS]}…"
-
-
-def _text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message; parts that are no text as JSON."""
-    content = message.get("content")
-    return content if isinstance(content, str) else _json(content)
-
-
-def _call(call: Mapping[str, Any]) -> str:
-    """Writes a tool call as one reads it.
-
-    >>> _call({"function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}})
-    'get_weather({"city": "Paris"})'
-    """
-    function = call.get("function")
-    if not isinstance(function, Mapping) or not isinstance(function.get("arguments"), str):
-        return _json(call)
-    return f"{function.get('name')}({function['arguments']})"
 
 
 def _code(output: str) -> str:

@@ -16,6 +16,7 @@ from producer.report.cells import plain
 from producer.report.html.rendering import Text, fill, markup, readable, text_limit
 from producer.report.html.spool import Spool
 from producer.report.html.viewer import MOST_VALUES, Group, Row, Rows
+from producer.report.transcript import asked_line
 from producer.tables import cut_middle
 from shared.codecs.item_rows import CACHED
 from shared.contracts.case_run import CasePayload, CaseRun
@@ -165,7 +166,7 @@ class Matrix:
 
     def _lead(self, item: CasePayload, case: OpenedCase) -> str:
         """Writes what stands before the cells of a row."""
-        gist = item.input
+        gist = asked_line(item)
         if self._run.prompts and item.vars and not item.messages:
             gist = " · ".join(f"{name}: {value}" for name, value in item.vars.items())
         number = f"case {item.case + 1}" if item.id else ""

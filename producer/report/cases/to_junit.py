@@ -7,7 +7,9 @@ from typing import BinaryIO
 from producer.report.cases.opened_rows import OpenedCase, opened
 from producer.report.cases.wording import case_name, check_lines
 from producer.report.junit import NEVER, JunitTest, SuitePerClass
+from producer.report.transcript import answer_text, as_read, as_text
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_run import CasePayload
 from shared.runs import RunInfo
 
 
@@ -29,13 +31,18 @@ def case_test(case: OpenedCase) -> JunitTest:
     if result is None:
         return JunitTest(item.model, name, "skipped", message=NEVER)
     if case.code:
-        return JunitTest(item.model, name, "error", time_s, case.code, case.message, f"input: {item.input}")
+        return JunitTest(item.model, name, "error", time_s, case.code, case.message, _asked(item))
     if result["passed"]:
         return JunitTest(item.model, name, time_s=time_s)
-    body = [f"input: {item.input}"]
+    body = [_asked(item)]
     if item.expected is not None:
         body.append(f"expected: {json.dumps(item.expected, ensure_ascii=False)}")
     body += check_lines(result)
-    body.append(f"output: {result['raw_output']}")
+    body.append(f"output: {answer_text(result)}")
     status = str(result["status"])
     return JunitTest(item.model, name, "failure", time_s, status, case.message or status, "\n".join(body))
+
+
+def _asked(item: CasePayload) -> str:
+    """Writes the conversation of a case, or its input."""
+    return as_text(as_read(item.messages)) if item.messages else f"input: {item.input}"

@@ -25,6 +25,7 @@ from producer.report.cases.wording import (
 )
 from producer.report.cells import markdown
 from producer.report.run_verdict import verdict_of
+from producer.report.transcript import answer_text, asked_line
 from shared.codecs.item_rows import ItemRow
 from shared.runs import RunInfo
 
@@ -87,7 +88,7 @@ class CasesMarkdownReport:
         parts = ["## Model Outputs by Prompt"]
         for (at, name), cases in sorted(self._prompts.items(), key=lambda each: each[0][0]):
             named = "" if name is None else f" ({markdown(name, PROMPT_CHARS)})"
-            parts.append(f"### Prompt {at + 1}{named}: {markdown(cases[0].item.input, PROMPT_CHARS)}")
+            parts.append(f"### Prompt {at + 1}{named}: {markdown(asked_line(cases[0].item), PROMPT_CHARS)}")
             rows = [
                 [
                     markdown(case.item.model, PROMPT_CHARS),
@@ -109,7 +110,7 @@ class CasesMarkdownReport:
                 markdown(case.item.id or str(case.item.case + 1), PROMPT_CHARS) + _again(case.item.repeat),
                 markdown(model_and_prompt(case.item), PROMPT_CHARS),
                 case.code or str((case.result or {}).get("status") or "skipped"),
-                markdown(case.item.input, PROMPT_CHARS),
+                markdown(asked_line(case.item), PROMPT_CHARS),
                 markdown(_why(case), MESSAGE_CHARS),
             ]
             for case in self._failed
@@ -190,7 +191,7 @@ def _judges(document: Mapping[str, Any]) -> list[str]:
 
 def _output(case: OpenedCase) -> str:
     """The raw output of the model."""
-    return "skipped" if case.result is None else str(case.result["raw_output"])
+    return "skipped" if case.result is None else answer_text(case.result)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from producer.report.queries.check_reasons import failures
+from producer.report.transcript import answer_text, as_read, as_text
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import decode_case
 from shared.contracts.query_vocabulary import failed, json_object
@@ -92,10 +93,7 @@ def texts_of_case(line: Line) -> ItemTexts:
     ItemTexts(asked='Yes?', answer='No', reason='no match', left=0)
     """
     result = line["result"]
-    answer = result.get("raw_output") or result.get("refusal") or ""
-    if calls := result.get("tool_calls"):
-        answer = "\n".join(filter(None, [*map(_call, calls), answer]))
-    return _texts(line, answer, "" if result.get("passed") else case_reason(result))
+    return _texts(line, answer_text(result), "" if result.get("passed") else case_reason(result))
 
 
 def case_reason(result: Line) -> str:
@@ -144,8 +142,8 @@ def texts_of_turn(line: Line) -> ItemTexts:
 def asked_of_case(row: ItemRow) -> dict[str, str]:
     """Returns from a row of a run what a line of its results does not contain."""
     item = decode_case(row.payload)
-    messages = "\n".join(f"{each.get('role')}: {_content(each)}" for each in item.messages or ())
-    found = {"asked": messages or item.input, "expected": json.dumps(item.criteria, sort_keys=True)}
+    asked = as_text(as_read(item.messages)) if item.messages else item.input
+    found = {"asked": asked, "expected": json.dumps(item.criteria, sort_keys=True)}
     return found if item.system is None else found | {"system": item.system}
 
 
@@ -161,24 +159,6 @@ def _texts(line: Line, answer: str, reason: str) -> ItemTexts:
 def _kept(text: str) -> str:
     """Bounds a text, and replaces halves of surrogate pairs, which no encoding has."""
     return text[:MOST_CHARS].encode(errors="replace").decode()
-
-
-def _call(call: Mapping[str, Any]) -> str:
-    """Writes the call of a tool.
-
-    >>> _call({"type": "function", "function": {"name": "escalate", "arguments": '{"priority": "urgent"}'}})
-    'escalate({"priority": "urgent"})'
-    """
-    function = call.get("function")
-    if not isinstance(function, Mapping) or not isinstance(function.get("arguments"), str):
-        return json.dumps(call, ensure_ascii=False)
-    return f"{function.get('name')}({function['arguments']})"
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    """Returns the text of a message."""
-    content = message.get("content")
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def _listed(value: Any) -> str:

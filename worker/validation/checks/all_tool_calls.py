@@ -2,7 +2,8 @@
 
 from shared.contracts.checks import Check
 from worker.validation.checks.kind import Inner, Score, Subject, no, yes
-from worker.validation.checks.tool_call import called, matches
+from worker.validation.checks.tool_call import called, matches, name_of
+from worker.validation.display import cut
 
 
 def tool_calls(check: Check, subject: Subject, inner: Inner) -> Score:
@@ -17,7 +18,8 @@ def tool_calls(check: Check, subject: Subject, inner: Inner) -> Score:
         if not wrong:
             return yes(f"the calls are {names}, in this order")
         at, score = wrong[0]
-        return no(f"expected {names} in this order, found {called(calls)}; call {at + 1}: {score.reason}")
+        found = f"call {at + 1} is {cut(name_of(calls[at]), 60)}({{…}}): {score.reason}"
+        return no(f"{found}; expected {names} in this order, found {called(calls)}")
     if paired([[_is_match(score) for score in row] for row in table]) == len(wanted):
         return yes(f"the calls are {names}")
     return no(f"expected {names} in any order, found {called(calls)}")

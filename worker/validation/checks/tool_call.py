@@ -20,25 +20,26 @@ def tool_call(check: Check, subject: Subject, inner: Inner) -> Score:
     best = max(tried, key=lambda score: score.value or 0.0, default=None)
     if best is None or best.value == FAILED:
         named = [score for call, score in zip(calls, tried, strict=True) if name_of(call) == check.argument]
-        why = f": {named[0].reason}" if named else ""
-        return no(f"expected a call of {check.argument}, found {called(calls)}{why}")
+        if named:
+            return no(f"found {check.argument}({{…}}): {named[0].reason}")
+        return no(f"expected a call of {check.argument}, found {called(calls)}")
     return best
 
 
 def matches(check: Check, call: Mapping[str, Any], subject: Subject, inner: Inner) -> Score:
     """Whether one call is the one that is asked for."""
     if name_of(call) != check.argument:
-        return no(f"it calls {cut(name_of(call), 60)}")
+        return no(f"expected a call of {check.argument}")
     if not check.checks:
         return yes(f"{check.argument} was called")
     text = arguments_of(call)
     try:
         arguments = subject.at_node(extract_json(text).value)
     except ExtractionError as error:
-        return no(f"the arguments of {check.argument} are no JSON: {error}")
+        return no(f"the arguments are not JSON: {error}")
     scores = [inner.score(each, arguments) for each in check.checks]
     failed = [score.reason for score in scores if not score.passed]
-    reason = f"the arguments of {check.argument}: {'; '.join(failed) if failed else 'as expected'}"
+    reason = f"arguments: {'; '.join(failed) if failed else 'as expected'}"
     return Score(min(score.value or 0.0 for score in scores), reason, passed=not failed)
 
 

@@ -40,7 +40,6 @@ def test_a_call_is_found(check: object, calls: list[dict[str, object]], *, expec
 def test_its_reason_names_the_calls_and_what_is_wrong() -> None:
     found = outcome(WEATHER, answer=Answer(tool_calls=[call("weather", '{"city": "Rome"}')]))
     assert found.reason == (
-        'expected a call of weather, found weather({"city": "Rome"}): the arguments of weather: '
-        '1 difference: /city: expected "Paris", found "Rome"'
+        'found weather({…}): arguments: 1 difference: /city: expected "Paris", found "Rome"'
     )
     assert outcome({"tool_call": "weather"}).reason == "expected a call of weather, found none"
