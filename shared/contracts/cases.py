@@ -64,6 +64,15 @@ def is_json(value: J) -> J:
     return value
 
 
+def _can_be_asked(text: str, info: ValidationInfo) -> str:
+    """Refuses what should not be asked; what was asked is taken as it is, since its answer is paid for."""
+    if info.context == AT_RUN_TIME:
+        return text
+    if len(text) > MAX_INPUT_CHARS:
+        raise PydanticCustomError("long", "text has more than {most} characters", {"most": MAX_INPUT_CHARS})
+    return _encodable(_not_blank(text))
+
+
 Text = Annotated[str, AfterValidator(_not_blank), AfterValidator(_encodable)]
 Encodable = Annotated[str, AfterValidator(_encodable)]
 Pattern = Annotated[Text, AfterValidator(_compiles)]
@@ -144,7 +153,7 @@ class Case(Criteria):
 
     id: Annotated[Text, StringConstraints(max_length=MAX_ID_CHARS)] | None = None
     """A name of its own, unique in the file."""
-    input: Annotated[Text, StringConstraints(max_length=MAX_INPUT_CHARS)]
+    input: Annotated[str, AfterValidator(_can_be_asked)]
     """What the model is asked."""
     vars: dict[str, Any] = {}
     """Variables of the case, for functions of the validators file."""

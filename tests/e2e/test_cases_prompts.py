@@ -120,3 +120,34 @@ def test_items_are_found_by_case_and_prompt(cli: Cli, tmp_path: Path) -> None:
     one = cli("results", finished["run_id"], "--format", "jsonl", "--item", "fr · alpha · b")
     assert json.loads(one.out)["result"]["prompt_id"] == "b"
     assert cli("results", finished["run_id"], "--item", "fr").code == 2
+
+
+def test_a_last_message_without_a_text_is_answered_and_judged(cli: Cli, tmp_path: Path) -> None:
+    """An empty variable, an image alone, a tool that returned nothing: the answer and its cost are kept."""
+    (tmp_path / "map.png").write_bytes(PNG)
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/x.png"}}
+    called = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    checks = {"checks": [{"contains": "Hello"}]}
+    cases: list[dict[str, Any]] = [
+        {"id": "empty", "vars": {"q": ""}, **checks},
+        {"id": "freeform", "vars": {"q": " "}},
+        {"id": "with image", "vars": {"q": ""}, "images": ["map.png"], **checks},
+        {"id": "image alone", "messages": [{"role": "user", "content": [image]}], **checks},
+        {
+            "id": "empty result",
+            "messages": [
+                CHATS[0],
+                {"role": "assistant", "content": None, "tool_calls": [called]},
+                {"role": "tool", "tool_call_id": "c1", "content": ""},
+            ],
+            **checks,
+        },
+    ]
+    with ModelServer() as server:
+        prompts = [{"id": "p", "user": "{{ q | default('?') }}"}]
+        done = cli("run", bench(tmp_path, server, cases, models=["alpha"], prompts=prompts), *WORKERS)
+        assert len(server.requests) == len(cases)
+    assert done.code == 0, done
+    rows = rows_of(cli, document(done)["run_id"])
+    assert [row["result"]["raw_output"] for row in rows] == ["Hello"] * len(cases)
+    assert all(row["cost_usd"] > 0 for row in rows)

@@ -229,7 +229,7 @@ def _case(case: Case | Mapping[str, Any]) -> Case:
     """The case as a model."""
     if isinstance(case, Case):
         return case
-    return Case.model_validate({"input": "not asked here", **case}, context=AT_RUN_TIME)
+    return Case.model_validate({"input": "", **case}, context=AT_RUN_TIME)
 
 
 def _checks(case: Case) -> Sequence[Check]:

@@ -248,3 +248,11 @@ def test_a_long_list_that_is_half_right_gets_its_verdict_quickly() -> None:
     assert result.status == "failed_equality"
     assert result.differences is not None
     assert result.differences["omitted"] == 5_000 - 50
+
+
+@pytest.mark.parametrize("asked", ["", " \n", "x" * 1_000_001])
+@pytest.mark.parametrize("criteria", [{}, {"checks": [{"contains": "Paris"}]}, {"regex_pattern": "Paris"}])
+def test_an_answer_is_judged_whatever_was_asked(asked: str, criteria: dict[str, Any]) -> None:
+    """An image alone, a tool that returned nothing, an empty variable: the answer is paid for."""
+    result = validate({"input": asked, **criteria}, "Paris")
+    assert (result.passed, result.raw_output) == (True, "Paris")
