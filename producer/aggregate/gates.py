@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from operator import ge, gt, le, lt
 from typing import Any, Final, Literal
 
 from producer import kinds
 from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
+from shared.thresholds import exceeds, reaches
 
 Document = Mapping[str, Any]
 Find = Callable[[Document], Any]
@@ -20,7 +20,12 @@ Unit = Literal["share", "percent", "number"]
 MOST_SUGGESTED: Final = 3
 MOST_SHOWN: Final = 4
 ALL_METRICS: Final = "docs/exports.md, section Gates"
-_TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_TESTS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "<": lambda value, bound: not reaches(value, bound),
+    "<=": lambda value, bound: not exceeds(value, bound),
+    ">": exceeds,
+    ">=": reaches,
+}
 _FORM: Final = re.compile(
     r"\s*([a-z][a-z0-9_]*|[a-z]+:.+\.[a-z_]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*",
     re.ASCII | re.DOTALL,
@@ -291,7 +296,7 @@ def judge_gates(gates: Sequence[Gate], document: Document) -> list[dict[str, Any
         metric = metric_named(gate.metric, known)
         found = None if metric is None else metric.find(document)
         value = found / 100 if found is not None and metric and metric.unit == "percent" else found
-        is_met = value is not None and not _TESTS[gate.relation](round(value, 9), gate.bound)
+        is_met = value is not None and not _TESTS[gate.relation](value, gate.bound)
         judged.append(
             {
                 "expression": gate.expression,

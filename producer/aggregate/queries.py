@@ -24,6 +24,7 @@ from shared.contracts.query_vocabulary import (
     latency_of,
     server_latency_ms,
 )
+from shared.thresholds import reaches
 
 Metrics = dict[str, Any]
 Status = Literal["PASS", "FAIL", "N/A"]
@@ -209,7 +210,8 @@ def targets(metrics: Metrics) -> list[Target]:
 def _compared(target: Target, metrics: Metrics) -> Target:
     """Fills in what the run reached."""
     value = metrics[target.metric]
-    met = value >= target.threshold if target.relation == ">=" else value < target.threshold
+    is_reached = reaches(value, target.threshold)
+    met = is_reached if target.relation == ">=" else not is_reached
     status: Status = "N/A" if not metrics[target.group] else "PASS" if met else "FAIL"
     return replace(target, value=value, status=status)
 

@@ -47,6 +47,17 @@ def test_a_gate_is_compared_with_the_documents_number(text: str, value: float, *
     assert found["met"] is met
 
 
+def test_a_bound_that_is_met_exactly_is_met_whatever_the_rounding() -> None:
+    """90.1% is a little less than 901 of 1,000 as Python divides them."""
+    found = queries(total=1000, passed=901)
+    assert [judged(f"pass_rate{each}90.1%", found)["met"] for each in ("<", "<=", ">", ">=")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
 def test_a_gate_without_a_number_is_missed() -> None:
     """What cannot be shown to hold does not hold, and the line says why."""
     found = judged("pass_rate<0.9", queries())

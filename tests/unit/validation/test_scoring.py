@@ -1,5 +1,10 @@
 """Scores of checks, what a case makes of them, and the questions of paid checks."""
 
+from fractions import Fraction
+from itertools import chain, combinations, product
+from operator import mul
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +57,7 @@ def test_without_a_threshold_every_check_must_pass(rows: list[CheckResult]) -> N
 @given(ROWS, st.floats(0, 1))
 def test_with_a_threshold_the_mean_decides(rows: list[CheckResult], at_least: float) -> None:
     passed, mean = verdict(rows, at_least)
-    assert passed is (mean is None or mean >= at_least)
+    assert passed is (mean is None or mean >= at_least - 1e-9)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=5))
@@ -68,6 +73,41 @@ def test_combinations_are_those_of_logic(passed: list[bool]) -> None:
     every, some, not_every, some_not = run_deterministic(parse_checks(raw), Subject("a"))
     assert (every.passed, some.passed) == (all(passed), any(passed))
     assert not_every[2:4] == some_not[2:4]
+
+
+@pytest.mark.parametrize(
+    ("weights", "scores", "at_least"),
+    [
+        ((0.1, 0.3), (0.0, 1.0), 0.75),
+        ((0.6, 0.9), (1.0, 0.0), 0.4),
+        ((0.1, 0.2, 0.3), (1.0, 1.0, 0.0), 0.5),
+        ((1.0, 1.0), (0.1, 0.7), 0.4),
+    ],
+)
+def test_a_mean_that_equals_the_threshold_reaches_it(
+    weights: tuple[float, ...], scores: tuple[float, ...], at_least: float
+) -> None:
+    """Sums of decimal fractions are off by their last digit, which decides nothing."""
+    rows = [row(score, weight) for score, weight in zip(scores, weights, strict=True)]
+    assert verdict(rows, at_least)[0] is True
+    assert verdict(rows, at_least + 1e-6)[0] is False
+
+
+def test_every_usual_mean_is_compared_exactly() -> None:
+    """Of up to four weights and scores of 0 or 1, those that reach a threshold of two digits pass."""
+    weights = [Fraction(each, 10) for each in (1, 2, 3, 5, 6, 7, 9, 10)]
+    for chosen in chain.from_iterable(combinations(weights, count) for count in (2, 3, 4)):
+        for scores in product((0, 1), repeat=len(chosen)):
+            mean = sum(map(mul, chosen, scores)) / sum(chosen)
+            at_least = Fraction(round(100 * mean), 100)
+            rows = [row(float(score), float(weight)) for score, weight in zip(scores, chosen, strict=True)]
+            assert verdict(rows, float(at_least))[0] is (mean >= at_least)
+
+
+def test_a_negated_score_that_equals_the_threshold_reaches_it() -> None:
+    [check] = parse_checks([{"not": {"levenshtein": "abcdefghiX"}, "at_least": 0.1}])
+    [found] = run_deterministic([check], Subject("abcdefghij"))
+    assert found.passed is True
 
 
 def test_each_check_has_its_row_in_order() -> None:

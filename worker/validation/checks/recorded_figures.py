@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from shared.thresholds import exceeds
 from worker.validation.checks.kind import Score, no, skipped, yes
 
 
@@ -29,5 +30,5 @@ def at_most(found: float | None, most: float, sentence: str) -> Score:
     """
     if found is None:
         return skipped(f"not recorded: {sentence.format('?')}")
-    score = yes if found <= most else no
+    score = no if exceeds(found, most) else yes
     return score(f"{sentence.format(f'{found:.10g}')}, expected at most {most:.10g}", found=found)
