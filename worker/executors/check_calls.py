@@ -28,7 +28,7 @@ from worker.upstream.budget import OverBudget
 from worker.upstream.chat import ModelReply, ModelRequest, estimate_tokens
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest, estimate_embedding
 from worker.upstream.model_caller import CallDeferred, CallFailed, Embedded, EmbeddingOutcome
-from worker.validation.checks.kind import Score, skipped
+from worker.validation.checks.kind import Score, unavailable
 from worker.validation.checks.rubric import judges_of, panel_score, recorded_votes, rubric_prompt
 from worker.validation.checks.similar import score_without_asking, similarity_score, texts_of
 from worker.validation.display import cut
@@ -62,12 +62,6 @@ class ChecksDeferred(NamedTuple):
     """Why it waits, and what each of its calls has been through."""
 
 
-class Unavailable(NamedTuple):
-    """A question without an answer."""
-
-    why: str
-
-
 @dataclass(frozen=True, slots=True)
 class CheckDesk:
     """How the checks of one case are evaluated and asked."""
@@ -97,6 +91,8 @@ class _Asking:
     replies: list[Reply] = field(default_factory=list)
     costs: dict[int, list[float | None]] = field(default_factory=dict)
     """Cost of each reply, by the position of its check."""
+    unavailable: dict[int, str] = field(default_factory=dict)
+    """Why a check has no score although all was asked, by its position."""
     votes: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
     """Votes of an earlier result, by question, as rows name it, and by judge."""
 
@@ -122,13 +118,12 @@ async def ask_checks(
         if any(question.key in state.answers for question in state.questions[at]):
             await _evaluate(at, state, desk)  # its texts were embedded together with those of another
         while state.questions[at]:
-            question = state.questions[at][0]
-            ended = await _ask(at, question, state, desk)
-            if isinstance(ended, Unavailable):
-                return await _unavailable(at, ended, state, desk)
+            ended = await _ask(at, state.questions[at][0], state, desk)
             if ended is not None:
                 return ended
             await _evaluate(at, state, desk)
+        if at in state.unavailable and checks[at].weight > 0:
+            return _without(at, state)
     return ChecksAsked(close(state.rows, desk.rules), state.replies)
 
 
@@ -149,19 +144,23 @@ async def _evaluate(at: int, state: _Asking, desk: CheckDesk) -> None:
     order = sorted(range(len(questions)), key=lambda place: prices[place] or 0.0)
     state.questions[at] = [questions[place] for place in order]
     state.prices[at] = None if None in prices else sum(price for price in prices if price is not None)
-    if not state.questions[at]:
-        state.rows[at] = result_of(check, score, _cost(state.costs.get(at, [0.0])))
+    if state.questions[at]:
+        return
+    costs = state.costs.get(at, [])
+    if score.unavailable:
+        state.unavailable[at] = score.unavailable
+    state.rows[at] = result_of(check, score, None if score.unavailable and not costs else _cost(costs))
 
 
 def _cost(costs: Sequence[float | None]) -> float | None:
     """The sum of some costs; None where one is not known."""
-    return None if None in costs else sum(cost for cost in costs if cost is not None)
+    return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
 
 
 async def _ask(
     at: int, question: Question, state: _Asking, desk: CheckDesk
-) -> Unavailable | ChecksDeferred | OverBudget | None:
-    """Asks one question; None when it is answered."""
+) -> ChecksDeferred | OverBudget | None:
+    """Asks one question; None when it is answered, or will not be."""
     if question.check.check == "similar":
         return await _ask_similar(at, question, state, desk)
     return await _ask_rubric(at, question, state, desk)
@@ -169,7 +168,7 @@ async def _ask(
 
 async def _ask_rubric(
     at: int, question: Question, state: _Asking, desk: CheckDesk
-) -> Unavailable | ChecksDeferred | OverBudget | None:
+) -> ChecksDeferred | OverBudget | None:
     """Asks the judges of a rubric that have no vote yet, all at the same time."""
     recorded = state.votes.setdefault(question.key.hex(), {})
     requests = [each for each in rubric_requests(question, desk.run) if each.model not in recorded]
@@ -185,21 +184,19 @@ async def _ask_rubric(
             given = recorded | {each["model"]: each for each in recorded_votes(question.check, votes)}
             in_order = [given[judge] for judge in dict.fromkeys(judges_of(question.check))]
             score = panel_score(question.check, in_order)
-            if score is not None:
-                state.answers[question.key] = score
-                return None
-            if any(vote["verdict"] for vote in in_order):
-                state.answers[question.key] = skipped("undecided")._replace(detail={"votes": in_order})
-            return Unavailable(
-                "; ".join(f"{cut(vote.judge)}: {cut(vote.why)}" for vote in votes if not vote.reply)
-            )
+            if score is None:
+                why = "; ".join(f"{cut(vote.judge)}: {cut(vote.why)}" for vote in votes if not vote.reply)
+                is_known = any(vote["verdict"] for vote in in_order)
+                score = unavailable(why, **({"votes": in_order} if is_known else {}))
+            state.answers[question.key] = score
+            return None
         case _:
             assert_never(called)
 
 
 async def _ask_similar(
     at: int, question: Question, state: _Asking, desk: CheckDesk
-) -> Unavailable | ChecksDeferred | OverBudget | None:
+) -> ChecksDeferred | OverBudget | None:
     """Embeds the texts of all checks of this kind that ask the same model, by one request."""
     together = []
     for each in _of_same_model(question, state):
@@ -218,7 +215,9 @@ async def _ask_similar(
         case CallDeferred(due_ms, reason, history):
             return ChecksDeferred(due_ms, _marked(question, ParkedState(reason, judges=(history,))))
         case CallFailed(error, _):
-            return Unavailable(f"{cut(request.model)}: {error.message}")
+            missing = unavailable(f"{cut(request.model)}: {error.message}")
+            state.answers |= {each.key: missing for each in together}
+            return None
         case Embedded(reply, _):
             state.replies.append(reply)
             state.costs.setdefault(at, []).append(reply.cost_usd)
@@ -302,13 +301,8 @@ def _digest(question: Question) -> str:
     return question.key[:8].hex()
 
 
-async def _unavailable(at: int, ended: Unavailable, state: _Asking, desk: CheckDesk) -> ChecksAsked:
-    """The rows of a case with an unanswered check, which has the votes that came and their cost."""
-    rows = state.rows
-    name = rows[at].name
-    score, _ = await desk.evaluate(state.checks[at], state.answers)
-    cost_usd = _cost(state.costs[at]) if state.costs.get(at) else None
-    reason = f"could not be asked: {ended.why}"
-    rows[at] = rows[at]._replace(reason=reason, detail=score.detail, cost_usd=cost_usd)
-    rows = skip_open(rows, f"not asked: {name} could not be asked")
-    return ChecksAsked(rows, state.replies, f"check {cut(name)} could not be asked: {ended.why}")
+def _without(at: int, state: _Asking) -> ChecksAsked:
+    """The rows of a case with a check that has no verdict; its row has the votes that came and their cost."""
+    name = cut(state.rows[at].name)
+    rows = skip_open(state.rows, f"not asked: {name} could not be asked")
+    return ChecksAsked(rows, state.replies, f"check {name} could not be asked: {state.unavailable[at]}")

@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.contracts.case_vocabulary import CaseStatus
 from worker.validation.case_verdict import CHECKS, ValidationResult
-from worker.validation.scoring import CheckResult, verdict
+from worker.validation.scoring import CheckResult, is_broken, verdict
 
 MAX_SHOWN_CHECKS: Final = 5
 """Failed checks that a message names."""
@@ -52,9 +52,16 @@ def with_checks(
 
 def _message(rows: Sequence[CheckResult], score: float | None, at_least: float | None) -> str:
     """Names which checks failed, and why."""
-    failed = [row for row in rows if row.passed is False and row.weight > 0]
+    broken = [row for row in rows if is_broken(row)]
+    failed = (
+        broken
+        if broken and at_least is not None
+        else [row for row in rows if row.passed is False and row.weight > 0]
+    )
     named = [f"{row.name}: {row.reason[:MAX_SHOWN_CHARS]}" for row in failed[:MAX_SHOWN_CHECKS]]
     if len(failed) > len(named):
         named.append(f"and {len(failed) - len(named)} more")
+    if failed is broken:
+        return f"{len(broken)} of {len(rows)} checks could not be evaluated: {'; '.join(named)}"
     mean = "" if at_least is None else f"mean score {score or 0:.2f} < {at_least:g}; "
     return f"{mean}{len(failed)} of {len(rows)} checks failed: {'; '.join(named)}"

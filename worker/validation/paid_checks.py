@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from shared.contracts.checks import Check
-from worker.validation.scoring import NOT_ASKED, CheckResult, verdict
+from shared.thresholds import reaches
+from worker.validation.scoring import NOT_ASKED, CheckResult, is_broken, verdict
 
 FAILED_BEFORE: Final = "not asked: the case has failed already"
 """The reason of paid checks of a case that a stage has failed."""
@@ -77,6 +78,8 @@ def _matters(check: Check, checks: Sequence[Check], rows: Sequence[CheckResult],
     passes, _ = verdict(rows, rules.at_least)
     if rules.at_least is None:
         return passes
+    if any(map(is_broken, rows)):
+        return False
     known = [(row.score, row.weight) for row in rows if row.score is not None]
     weight = sum(each for _, each in known)
     total = sum(score * each for score, each in known)
@@ -84,9 +87,9 @@ def _matters(check: Check, checks: Sequence[Check], rows: Sequence[CheckResult],
     if not missing:
         return passes
     worst, best = total / (weight + missing), (total + missing) / (weight + missing)
-    if worst < rules.at_least <= best:
-        return check.weight > 0
-    return check.weight == 0 and worst >= rules.at_least
+    if reaches(worst, rules.at_least):
+        return check.weight == 0
+    return check.weight > 0 and reaches(best, rules.at_least)
 
 
 def _cost(check: Check, price: float | None, at: int) -> tuple[bool, bool, float, bool, int]:

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import PASSED, Score, Subject, no, skipped
+from shared.thresholds import reaches
+from worker.validation.checks.kind import PASSED, Score, Subject, no, passes, skipped, undecided
 from worker.validation.checks.rubric import AT_LEAST
 from worker.validation.checks.table import CHECK_KINDS
 from worker.validation.display import escape_surrogates
@@ -188,18 +189,19 @@ class Evaluation:
         try:
             nodes = select(check.json_path, parsed.value)
         except JsonPathError as error:
-            return no(error.message)
+            return no(error.message, error="json_path")
         if not nodes:
             return no(f"{check.json_path} selects nothing")
-        best: Score | None = None
+        scores = list[Score]()
         for node in nodes[: _most_nodes(check)] if len(nodes) > 1 else nodes:
-            score = self._with_verdict(check, self._score(check, subject.at_node(node)))
-            if best is None or _rank(score) > _rank(best):
-                best = score
-            if best.value == PASSED or "error" in score.detail:
+            scores.append(self._with_verdict(check, self._score(check, subject.at_node(node))))
+            if scores[-1].value == PASSED or scores[-1].error:
                 break  # what could not be run for one node would be stopped at each of the others too
+        best = max(scores, key=_rank)
+        named = ((check.json_path, score) for score in scores)
+        if open_score := undecided(named, is_settled=best.value == PASSED):
+            return open_score
         several = f" (the best of {len(nodes)} nodes)" if len(nodes) > 1 else ""
-        assert best is not None  # noqa: S101 - there is a node
         return best._replace(reason=f"{check.json_path}{several}: {best.reason}")
 
     def _score(self, check: Check, subject: Subject) -> Score:
@@ -231,7 +233,7 @@ def _judged(key: bytes, check: Check, answer: Score, negated: Sequence[Check]) -
     return {
         "name": check.label,
         "question": key.hex(),
-        "passed": None if answer.value is None else answer.value >= threshold,
+        "passed": None if answer.value is None else reaches(answer.value, threshold),
         "negated": any(check == each for each in negated),
         "votes": answer.detail["votes"],
     }
@@ -259,25 +261,13 @@ def result_of(check: Check, score: Score, cost_usd: float | None = None) -> Chec
     )
 
 
-def passes(check: Check, score: Score) -> bool | None:
-    """Whether a check passes with a score.
-
-    >>> passes(Check("rouge_l", "a", at_least=0.5), Score(0.5, ""))
-    True
-    """
-    if score.value is None:
-        return None
-    if check.at_least is not None:
-        return score.value >= check.at_least
-    return score.value >= PASSED if score.passed is None else score.passed
-
-
 def verdict(rows: Sequence[CheckResult], at_least: float | None = None) -> tuple[bool, float | None]:
     """Whether a case passes, and the weighted mean of the scores.
 
     Args:
         rows: its checks; those without a score do not count.
-        at_least: the mean from which the case passes; None: every check must pass.
+        at_least: the mean from which the case passes, if each check could be evaluated; None: every check
+            must pass.
 
     >>> rows = [CheckResult("a", "contains", 1.0, True, ""), CheckResult("b", "contains", 0.0, False, "")]
     >>> verdict(rows), verdict(rows, 0.5), verdict([])
@@ -287,7 +277,12 @@ def verdict(rows: Sequence[CheckResult], at_least: float | None = None) -> tuple
     mean = mean_score(counted)
     if at_least is None or mean is None:
         return all(row.passed for row in counted), mean
-    return mean >= at_least, mean
+    return reaches(mean, at_least) and not any(map(is_broken, counted)), mean
+
+
+def is_broken(row: CheckResult) -> bool:
+    """Whether a check that decides could not be evaluated."""
+    return "error" in row.detail and row.weight > 0
 
 
 def mean_score(rows: Sequence[CheckResult]) -> float | None:

@@ -199,6 +199,34 @@ def test_a_model_that_is_not_there_leaves_the_rest_unasked(check: dict[str, Any]
     assert len(desk.asked) == 1
 
 
+def test_a_check_without_weight_never_decides_also_when_its_model_is_away() -> None:
+    """Its row says that it could not be asked; the other checks are asked and decide."""
+    failed = CallFailed(UpstreamError(FailureReason.UNREACHABLE, "no route"), History())
+    unweighted = [{**RUBRIC, "rubric": "Is it rude?", "weight": 0}, {**SIMILAR, "weight": 0}]
+    asked = Desk([graded(0.9), gone], [failed]).play([*unweighted, RUBRIC, {"contains": "please"}])
+    assert isinstance(asked, ChecksAsked)
+    assert asked.unavailable == ""
+    assert [row.passed for row in asked.rows] == [None, None, True, True]
+    assert [row.reason for row in asked.rows[:2]] == [
+        "could not be asked: judge: no route",
+        "could not be asked: embedder: no route",
+    ]
+
+
+@pytest.mark.parametrize(("second", "unavailable"), [(graded(0.9), False), (graded(0.1), True), (gone, True)])
+def test_the_other_branches_of_an_any_are_asked_when_one_is_away(
+    second: Callable[[History], CallOutcome], *, unavailable: bool
+) -> None:
+    """It passes when another passes, and cannot be asked only where none does; votes that came are kept."""
+    desk = Desk([gone, second])
+    asked = desk.play([{"any": [RUBRIC, {**RUBRIC, "rubric": "Is it brief and to the point?"}]}])
+    assert isinstance(asked, ChecksAsked)
+    assert len(desk.asked) == 2
+    assert bool(asked.unavailable) is unavailable
+    assert asked.rows[0].passed is (None if unavailable else True)
+    assert len(asked.replies) == sum(bool(each["votes"]) for each in asked.rows[0].detail.get("judged", ()))
+
+
 def test_a_run_without_money_ends() -> None:
     over = OverBudget("the cap is reached")
     assert Desk([lambda _: over]).play([RUBRIC]) is over

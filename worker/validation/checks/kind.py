@@ -1,12 +1,13 @@
 """What a kind of check is, what it looks at, and what it returns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from shared.contracts.checks import Check
+from shared.thresholds import reaches
 from worker.validation.case_verdict import Sandbox
 from worker.validation.extraction import ExtractionError, extract_json
 
@@ -45,6 +46,13 @@ class Score(NamedTuple):
     """For programs."""
     passed: bool | None = None
     """Whether it passes without an `at_least`; None: its score decides."""
+    unavailable: str = ""
+    """Why a model could not be asked on whose reply the score depends; the score is not known then."""
+
+    @property
+    def error(self) -> str:
+        """Why the check could not be evaluated, as a word for programs; empty when it was."""
+        return str(self.detail.get("error", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +142,38 @@ class Inner(Protocol):
 def inner_scores(
     check: Check, subject: Subject, inner: Inner, *, settled_by: float
 ) -> list[tuple[Check, Score]]:
-    """Scores the inner checks that have something to look at, the free ones first.
+    """Scores the inner checks, the free ones first.
 
     Args:
         check: the combination.
         subject: what it looks at.
         inner: evaluates inner checks.
-        settled_by: checks that call a model are left out when another has this score.
+        settled_by: checks that call a model are left out when another has this score, or has an error.
     """
     scores: list[tuple[Check, Score]] = []
     for each in sorted(check.checks, key=lambda each: inner.is_open(each, subject)):
-        if inner.is_open(each, subject) and any(score.value == settled_by for _, score in scores):
+        if inner.is_open(each, subject) and any(
+            score.value == settled_by or score.error for _, score in scores
+        ):
             break
         scores.append((each, inner.score(each, subject)))
-    return [(each, score) for each, score in scores if score.value is not None]
+    return scores
+
+
+def undecided(scores: Iterable[tuple[str, Score]], *, is_settled: bool) -> Score | None:
+    """The score of a check over others that one of them leaves without a verdict; None where there is one.
+
+    Args:
+        scores: those of the others, each with a name for reasons.
+        is_settled: whether the verdict is the same whatever a model says that could not be asked.
+    """
+    waiting: Score | None = None
+    for name, score in scores:
+        if score.error:
+            return no(f"{name}: {score.reason}", error=score.error)
+        if score.unavailable and waiting is None:
+            waiting = score._replace(reason=f"{name}: {score.reason}")
+    return None if is_settled else waiting
 
 
 RunNested = Callable[[Check, Subject, Inner], Score]
@@ -207,3 +233,21 @@ def no(reason: str, **detail: Any) -> Score:
 def skipped(reason: str) -> Score:
     """The check has nothing to look at."""
     return Score(None, reason)
+
+
+def unavailable(why: str, **detail: Any) -> Score:
+    """A model could not be asked."""
+    return Score(None, f"could not be asked: {why}", detail, unavailable=why)
+
+
+def passes(check: Check, score: Score) -> bool | None:
+    """Whether a check passes with a score.
+
+    >>> passes(Check("rouge_l", "a", at_least=0.5), Score(0.5, ""))
+    True
+    """
+    if score.value is None:
+        return None
+    if check.at_least is not None:
+        return reaches(score.value, check.at_least)
+    return reaches(score.value, PASSED) if score.passed is None else score.passed

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from shared.contracts.checks import Check
-from worker.validation.checks.kind import FAILED, Inner, Score, Subject, no, yes
+from worker.validation.checks.kind import FAILED, PASSED, Inner, Score, Subject, no, undecided, yes
 from worker.validation.display import cut
 from worker.validation.extraction import ExtractionError, extract_json
 
@@ -16,10 +16,12 @@ def tool_call(check: Check, subject: Subject, inner: Inner) -> Score:
     calls = subject.answer.tool_calls
     if check.argument is None:
         return no(f"expected no tool call, found {called(calls)}") if calls else yes("no tool was called")
-    tried = [matches(check, call, subject, inner) for call in calls]
-    best = max(tried, key=lambda score: score.value or 0.0, default=None)
+    tried = [(name_of(call), matches(check, call, subject, inner)) for call in calls]
+    best = max((score for _, score in tried), key=lambda score: score.value or 0.0, default=None)
+    if open_score := undecided(tried, is_settled=best is not None and best.value == PASSED):
+        return open_score
     if best is None or best.value == FAILED:
-        named = [score for call, score in zip(calls, tried, strict=True) if name_of(call) == check.argument]
+        named = [score for name, score in tried if name == check.argument]
         if named:
             return no(f"found {check.argument}({{…}}): {named[0].reason}")
         return no(f"expected a call of {check.argument}, found {called(calls)}")
@@ -37,10 +39,12 @@ def matches(check: Check, call: Mapping[str, Any], subject: Subject, inner: Inne
         arguments = subject.at_node(extract_json(text).value)
     except ExtractionError as error:
         return no(f"the arguments are not JSON: {error}")
-    scores = [inner.score(each, arguments) for each in check.checks]
-    failed = [score.reason for score in scores if not score.passed]
+    scores = [(each.label, inner.score(each, arguments)) for each in check.checks]
+    failed = [score.reason for _, score in scores if not (score.passed or score.unavailable)]
+    if open_score := undecided(scores, is_settled=bool(failed)):
+        return open_score
     reason = f"arguments: {'; '.join(failed) if failed else 'as expected'}"
-    return Score(min(score.value or 0.0 for score in scores), reason, passed=not failed)
+    return Score(min(score.value or 0.0 for _, score in scores), reason, passed=not failed)
 
 
 def name_of(call: Mapping[str, Any]) -> str:

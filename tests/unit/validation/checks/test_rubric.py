@@ -86,7 +86,10 @@ def test_a_prompt_must_show_the_output(prompt: str, text: str) -> None:
         ('I think {"score": 0, "reason": "No."} is right.', 0.0, "No."),
         ('{"score": true}', 1.0, ""),
         ('{"score": 8}', None, "the score 8 is not from 0 to 1"),
-        ('{"score": "0.8"}', None, 'the score "0.8" is not from 0 to 1'),
+        ('{"score": "0.8"}', 0.8, ""),
+        ('{"score": " .9 "}', 0.9, ""),
+        ('{"score": "8/10"}', None, 'the score "8/10" is not from 0 to 1'),
+        ('{"score": "8"}', None, "the score 8.0 is not from 0 to 1"),
         ('{"score": -0.1}', None, "the score -0.1 is not from 0 to 1"),
         ('{"reason": "Good."}', None, "the reply has no score"),
         ("[1]", None, "no score in the reply: the JSON is a list, not an object"),
@@ -156,11 +159,31 @@ def test_the_words_of_a_single_judge_are_the_reason() -> None:
     assert found.reason == "It is rude."
 
 
-def test_without_a_threshold_all_judges_are_needed() -> None:
+def test_without_a_threshold_the_score_itself_has_to_be_certain() -> None:
     """An inner check of a combination that has the threshold."""
     inner = Check("rubric", "Polite?", options={"models": ["a", "b", "c"]})
     assert judges_of(inner) == ["a", "b", "c"]
-    assert panel_score(inner, graded(0.9, 0.9, None)) is None
+    assert panel_score(inner, graded(0.9, 0.8, None)) is None
+    found = panel_score(inner, graded(0.9, 0.9, None))
+    assert found is not None
+    assert (found.value, found.error) == (0.9, "")
+
+
+@pytest.mark.parametrize(
+    ("replies", "error"),
+    [
+        (["I cannot help with that."], "unreadable"),
+        ([""], "unreadable"),
+        (['{"score": 0.9}', "?", '{"score": 0.1}'], "unreadable"),
+        (['{"score": 0.9}', "?", '{"score": 0.8}'], ""),
+        (['{"score": 0.1}', "?", '{"score": 0.2}'], ""),
+    ],
+)
+def test_an_unreadable_judge_matters_only_without_a_majority(replies: list[str], error: str) -> None:
+    """A reply without a score is no verdict, which `not` would turn around."""
+    found = panel_score(RUBRIC, votes(*replies))
+    assert found is not None
+    assert found.error == error
 
 
 def test_it_is_not_asked_without_a_model_at_hand() -> None:
