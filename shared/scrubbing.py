@@ -40,11 +40,28 @@ _NAMED: Final = re.compile(
     ( ["']? \s* [:=] \s* ["']? ) [^\s"'&;,)}]+"""
 )
 """`token` has no plural here: `max_tokens: 4096` is no secret."""
+_SECRET_HEADER: Final = re.compile(
+    r"authoriz|cookie|token|secret|passw|credential|signature|(?:^|[-_])auth(?:$|[-_])"
+    r"|(?:^|(?<!idempotency)(?<!cache)[-_])key(?:$|[-_])"
+    r"|(?:api|access|functions?|subscription|private|account|master|service)key",
+    re.IGNORECASE,
+)
+_SECRET_FIELD: Final = re.compile(
+    r"token|auth|authorization|credentials?|cookie|\w*secret|\w*pass(?:word|wd|phrase)"
+    r"|\w*(?:api|access|private|subscription|functions?|auth|account|master|service|signing)[-_]?key"
+    r"|\w*(?:access|auth|bearer|refresh|id|session|api)[-_]?token",
+    re.IGNORECASE,
+)
+"""Keys of a request's body whose texts are secret; `eos_token` and `prompt_cache_key` are not."""
+_SCHEME: Final = re.compile(r"(?:bearer|basic|token|apikey)\s+[\w.~+/=-]{6,}\s*", re.IGNORECASE)
+_LONG_WORD: Final = 24
+"""Letters from which a word that begins like a key is one, also without a digit."""
 _WORD: Final = re.compile(r"\S+")
 _SHORTEST: Final = 6
 """A shorter value of a variable is no secret, and would be found in ordinary words."""
 _SHORTEST_PART: Final = 8
-"""Characters of a longer secret that are taken out, where other code has cut it: these, or half of it."""
+_LONGEST_PART: Final = 12
+"""Where other code has cut a secret, a part is taken out from half of it on, within these bounds."""
 _SECRETS: Final = 256
 """Secrets whose forms a process caches."""
 
@@ -84,6 +101,47 @@ def without_secrets(text: str, environment: Mapping[str, str]) -> str:
     'a key of 12 was cut: ***'
     """
     return _without(text, forms_of(environment))
+
+
+def holds_key(text: str) -> bool:
+    """Returns whether a text contains what looks like the key of a provider.
+
+    >>> holds_key("Bearer sk-proj-4f9aB2c8"), holds_key("with bearer authentication, as key-values")
+    (True, False)
+    """
+    words = (found[0].split()[-1] for found in _LOOKS_SECRET.finditer(text))
+    return any(len(word) >= _LONG_WORD or any(map(str.isdigit, word)) for word in words)
+
+
+def is_secret_header(name: str, value: str) -> bool:
+    """Returns whether a header carries a secret, by its name or its value.
+
+    >>> is_secret_header("x-functions-key", "abc"), is_secret_header("X-Auth-Mode", "Bearer abcdef")
+    (True, True)
+    >>> is_secret_header("Idempotency-Key", "run-1"), is_secret_header("X-Team", "evaluation")
+    (False, False)
+    """
+    return bool(_SECRET_HEADER.search(name) or _SCHEME.fullmatch(value)) or holds_key(value)
+
+
+def is_secret_field(name: str, value: str) -> bool:
+    """Returns whether a text in a request's body is a secret, by its key or itself.
+
+    >>> is_secret_field("api_key", "abc"), is_secret_field("user", "sk-live-0123")
+    (True, True)
+    >>> is_secret_field("token", ""), is_secret_field("eos_token", "</s>")
+    (False, False)
+    """
+    return bool(value and _SECRET_FIELD.fullmatch(name)) or holds_key(value)
+
+
+def without_lookalikes(text: str) -> str:
+    """Masks what looks like a secret, and changes nothing else.
+
+    >>> without_lookalikes("http://me:pw@host/v1?api_key=x1")
+    'http://me:***@host/v1?api_key=***'
+    """
+    return _masked(text, ())
 
 
 def forms_of(environment: Mapping[str, str], *urls: str | None) -> list[str]:
@@ -142,18 +200,22 @@ def _printable(text: str) -> str:
 
 
 def _without(text: str, forms: Iterable[str]) -> str:
-    """Masks secrets, and then what is left of their beginnings."""
+    """Masks secrets, and then what is left of their beginnings and ends."""
     forms = tuple(forms)
     for form in forms:
         text = text.replace(form, MASK)
     for form in forms:
         text = _without_beginnings(text, form)
-    return text
+    text = text[::-1]
+    for form in forms:
+        text = _without_beginnings(text, form[::-1])
+    return text[::-1]
 
 
 def _without_beginnings(text: str, form: str) -> str:
     """Masks a secret wherever enough of its beginning stands."""
-    least = min(len(form), max(_SHORTEST_PART, -(-len(form) // 2)))
+    half = -(-len(form) // 2)
+    least = min(len(form), max(_SHORTEST_PART, min(half, _LONGEST_PART)))
     start, parts, at = form[:least], [], 0
     while (found := text.find(start, at)) >= 0:
         end = found + least

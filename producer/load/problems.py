@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_args
 
 from shared.errors import InputError, UsageError
+from shared.scrubbing import without_lookalikes
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -33,6 +34,8 @@ _WRONG_TYPES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What a value of the wrong type is not, and how to write it."""
 
+_NOT_SHOWN: Final = frozenset({"url_secret", "variable"})
+"""Errors about values that are secrets, or a secret in a wrong place."""
 _BRANCH = re.compile(r"^(str-enum|constrained-|literal|function-|union|memento-v)|\[")
 _POSITION = re.compile(r"^(?P<what>.*) at line \d+ column (?P<column>\d+)$", re.DOTALL)
 
@@ -60,6 +63,11 @@ def shown(value: object) -> str:
         return repr(value) if len(value) <= SHOWN_CHARS else repr(value[:SHOWN_CHARS] + "…")
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
+
+
+def _shown_value(value: object) -> str:
+    """Quotes a value of an input, without what looks like a secret: logs of builds keep messages."""
+    return shown(without_lookalikes(value)) if isinstance(value, str) else without_lookalikes(shown(value))
 
 
 def path_text(location: Iterable[str | int]) -> str:
@@ -209,10 +217,10 @@ def _wrong(detail: "ErrorDetails", path: str) -> Problem | None:
         return Problem(path, "is missing", "this key is required")
     if kind in ("literal_error", "enum"):
         known = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-        return Problem(path, f"unknown value {shown(value)}", _nearest(str(value), known, "one of"))
+        return Problem(path, f"unknown value {_shown_value(value)}", _nearest(str(value), known, "one of"))
     if kind in _WRONG_TYPES:
         what, hint = _WRONG_TYPES[kind]
-        return Problem(path, f"{what} ({shown(value)})", hint)
+        return Problem(path, f"{what} ({_shown_value(value)})", hint)
     return None
 
 
@@ -224,7 +232,7 @@ def _untagged(detail: "ErrorDetails", path: str) -> Problem:
         return Problem(place, "is missing", "this key is required")
     known = re.findall(r"'([^']*)'", str(context["expected_tags"]))
     tag = context["tag"]
-    return Problem(place, f"unknown value {shown(tag)}", _nearest(str(tag), known, "one of"))
+    return Problem(place, f"unknown value {_shown_value(tag)}", _nearest(str(tag), known, "one of"))
 
 
 def _measured(detail: "ErrorDetails", path: str) -> Problem | None:
@@ -236,11 +244,11 @@ def _measured(detail: "ErrorDetails", path: str) -> Problem | None:
             size, most = f"{len(value):,}", f"{limits['max_length']:,}"
             return Problem(path, f"{size} {unit}, at most {most} are allowed", f"shorten it to {most} {unit}")
         case "string_too_short" | "too_short":
-            return Problem(path, f"is empty ({shown(value)})", "give it a value")
+            return Problem(path, f"is empty ({_shown_value(value)})", "give it a value")
         case "less_than_equal":
-            return Problem(path, f"{shown(value)} is too much", f"at most {limits['le']:g}")
+            return Problem(path, f"{_shown_value(value)} is too much", f"at most {limits['le']:g}")
         case "greater_than_equal":
-            return Problem(path, f"{shown(value)} is too little", f"at least {limits['ge']:g}")
+            return Problem(path, f"{_shown_value(value)} is too little", f"at least {limits['ge']:g}")
         case "string_pattern_mismatch":
             return _time_problem(path, str(value))
         case _:
@@ -253,16 +261,17 @@ def _time_problem(path: str, value: str) -> Problem:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        return Problem(path, f"not a time ({shown(value)})", hint)
+        return Problem(path, f"not a time ({_shown_value(value)})", hint)
     if moment.tzinfo is None:
-        return Problem(path, f"time without a zone ({shown(value)})", hint)
-    return Problem(path, f"time not written with Z ({shown(value)})", hint)
+        return Problem(path, f"time without a zone ({_shown_value(value)})", hint)
+    return Problem(path, f"time not written with Z ({_shown_value(value)})", hint)
 
 
 def _contract_problem(detail: "ErrorDetails", path: str) -> Problem:
     """The message of the contract, split into problem and hint at the first colon."""
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    value = "" if isinstance(detail["input"], dict | list) else f" ({shown(detail['input'])})"
+    is_hidden = isinstance(detail["input"], dict | list) or detail["type"] in _NOT_SHOWN
+    value = "" if is_hidden else f" ({_shown_value(detail['input'])})"
     what, _, hint = text.partition(": ")
     return Problem(path, what + value, hint or "correct the value")
 

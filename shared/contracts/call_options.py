@@ -6,8 +6,9 @@ Maps are merged by key, unless they name another `type`; everything else replace
 that is null is not sent.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Annotated, Any, Final
 
@@ -15,10 +16,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.cases import Encodable, JsonObject, Text, is_json
+from shared.scrubbing import holds_key, is_secret_field, is_secret_header
 from shared.upstream.key_variables import ENV_PREFIX
 
-SECRETS: Final = re.compile(r"authorization|cookie|token|secret|password|(api|subscription)[-_]?key")
-"""In the names of headers that hold a secret, which is never stored."""
 RESERVED: Final = frozenset(
     {
         "accept-encoding",
@@ -65,7 +65,7 @@ def _headers(written: dict[str, str]) -> dict[str, str]:
         if value.startswith(ENV_PREFIX):
             if not variable.isidentifier():
                 raise _refused(name, "does not name a variable: write env:VARIABLE")
-        elif SECRETS.search(name.lower()):
+        elif is_secret_header(name, value):
             raise _refused(name, "holds a secret, which must not be stored: write env:VARIABLE")
     return written
 
@@ -121,6 +121,28 @@ def _body(value: dict[str, Any]) -> dict[str, Any]:
             raise PydanticCustomError("misplaced", "{key} is an option: move it into params", {"key": key})
         if key in OURS:
             raise PydanticCustomError("reserved", "{key} is set by proctor: remove it", {"key": key})
+    if path := next(_secrets_in(value, ""), ""):
+        text = "{path} holds a secret, which must not be stored: send it as a header, {NAME: env:VARIABLE}"
+        raise PydanticCustomError("secret", text, {"path": path})
+    return value
+
+
+def _secrets_in(value: Any, path: str) -> Iterator[str]:
+    """Yields where secrets stand in a body."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _secrets_in(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets_in(inner, path)
+    elif isinstance(value, str) and is_secret_field(path.rpartition(".")[2], value):
+        yield path
+
+
+def _no_key(value: Any) -> Any:
+    """Refuses a key of a provider anywhere in an option; its value is not repeated."""
+    if holds_key(json.dumps(value)):
+        raise PydanticCustomError("secret", "holds a secret, which must not be stored: remove it")
     return value
 
 
@@ -141,7 +163,7 @@ class Params(BaseModel):
     """Share of the most likely tokens that are sampled from."""
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     """For providers that sample reproducibly."""
-    stop: Annotated[Any, AfterValidator(_stops)] | None = None
+    stop: Annotated[Any, AfterValidator(_stops), AfterValidator(_no_key)] | None = None
     """Text, or texts, at which an answer ends."""
     presence_penalty: float | None = Field(None, ge=-2, le=2, allow_inf_nan=False)
     """Against tokens that occurred."""
@@ -149,13 +171,13 @@ class Params(BaseModel):
     """Against tokens that occurred often."""
     reasoning_effort: Text | None = None
     """How long the model thinks, such as `low`."""
-    response_format: Annotated[JsonObject, AfterValidator(_typed)] | None = None
+    response_format: Annotated[JsonObject, AfterValidator(_typed), AfterValidator(_no_key)] | None = None
     """Form of the answer, such as `{type: json_object}`."""
-    tools: list[Annotated[JsonObject, AfterValidator(_tool)]] | None = Field(
+    tools: list[Annotated[JsonObject, AfterValidator(_tool), AfterValidator(_no_key)]] | None = Field(
         None, min_length=1, max_length=MOST_TOOLS
     )
     """Functions that the model may call, in OpenAI's form; they are never run."""
-    tool_choice: Annotated[Any, AfterValidator(_choice)] | None = None
+    tool_choice: Annotated[Any, AfterValidator(_choice), AfterValidator(_no_key)] | None = None
     """Which of them it calls: `auto`, `none`, `required`, or one in OpenAI's form."""
     logprobs: bool | None = None
     """Whether log probabilities are returned."""

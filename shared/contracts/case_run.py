@@ -183,7 +183,9 @@ class CaseRun:
             found[key] = {model: Endpoint(**_known(Endpoint, place)) for model, place in places.items()}
         found["judge"] = Endpoint(**_known(Endpoint, found.get("judge") or {}))
         if templates := found.get("templates"):
-            found["templates"] = {name: Template(**_known(Template, each)) for name, each in templates.items()}
+            found["templates"] = {
+                name: Template(**_known(Template, each)) for name, each in templates.items()
+            }
         if found.get("validators"):
             found["validators"] = Validators(**_known(Validators, found["validators"]))
         return cls(**found)

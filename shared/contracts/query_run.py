@@ -5,6 +5,7 @@ independently of their environment. It contains no secrets: a header's value may
 of the worker's environment, and a bearer token is always a variable.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
@@ -13,6 +14,8 @@ from shared.contracts.query_vocabulary import DEFAULT_API_URL, QUERY_ENDPOINT, R
 
 SNAPSHOT_KEY: Final = "queries"
 """Its key in a run's snapshot."""
+HEADER_VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
+"""A variable of the workers in the value of a header."""
 METHODS: Final = ("POST", "GET", "PUT")
 """Methods of requests; GET sends the query as a parameter of the URL."""
 

@@ -75,6 +75,27 @@ def test_a_long_error_with_the_key(server: ModelServer, name: str, before: int, 
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_the_reason_of_an_end_with_the_key(server: ModelServer, name: str, *, is_streamed: bool) -> None:
+    """`finish_reason` is a text of the upstream too: it is cut after the key is out of it."""
+    reason = f"stop at {WRITTEN[name]} {'e' * 500}"
+    choice = {"message": {"content": "Hi"}, "delta": {"content": "Hi"}, "finish_reason": reason}
+    server.script = lambda _prompt, _nth: Say(body={"choices": [choice]})
+    request = ModelRequest(
+        "m", "", "Hi", api_base=server.api_base, api_key_env="SOME_API_KEY", is_streamed=is_streamed
+    )
+
+    async def ask(session: aiohttp.ClientSession) -> str:
+        """Asks the model once."""
+        reply = await ModelClients(lambda: session, {"SOME_API_KEY": KEY}).complete(request)
+        return reply.finish_reason
+
+    kept = with_session(ask)
+    assert kept.startswith("stop at ***")
+    assert len(kept) == 40
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_an_error_with_the_value_of_a_header(server: ModelServer, name: str) -> None:
     """A header that a worker takes from its variables is kept as little as a key is."""
     server.script = lambda _prompt, _nth: Say(status=400, body={"error": {"message": f"bad {WRITTEN[name]}"}})

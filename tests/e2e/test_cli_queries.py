@@ -249,6 +249,7 @@ def test_repeat_asks_each_query_so_often(cli: Cli, few: Path) -> None:
         (["--field", "anwser=/x"], "unknown name 'anwser'"),
         (["--field", "answer=x"], "no JSON pointer"),
         (["--header", "Authorization=Bearer abc"], "would be stored with the run"),
+        (["--header", "X-Auth=Bearer sk-live-0123456789"], "would be stored with the run"),
         (["--path", "api"], "does not begin with a slash"),
     ],
 )

@@ -136,3 +136,13 @@ def test_scrubbing_takes_time_in_proportion(word: str) -> None:
     began = process_time()
     kept(word * (64_000 // len(word)), ENVIRONMENT)
     assert process_time() - began < 1
+
+
+@pytest.mark.parametrize("cut", [12, 18, 25])
+@pytest.mark.parametrize("between", ["\n", "…", " and "])
+def test_a_secret_that_is_cut_in_two_leaves_neither_part(cut: int, between: str) -> None:
+    """Of a key of 37 characters in two pieces, each from a third on is masked."""
+    key = "Q7rTzZ04Lm9Xw2Kp8Vb5Nc1Yh3Gd6Fs0Ja4Pe"
+    assert len(key) == 37
+    cleaned = without_secrets(f"bad key {key[:cut]}{between}{key[cut:]}.", {"MY_KEY": key})
+    assert cleaned == f"bad key {MASK}{between}{MASK}."

@@ -350,7 +350,7 @@ def _first_choice(reply: Any) -> Mapping[str, Any] | None:
 
 
 def _word(value: Any) -> str:
-    return value[:40] if isinstance(value, str) else ""
+    return value[:MAX_SHOWN_BYTES] if isinstance(value, str) else ""  # cut again when secrets are out of it
 
 
 def _count(value: Any) -> int | None:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from shared.scrubbing import kept
 from shared.upstream.addresses import with_path
 from shared.upstream.egress import EgressError
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
@@ -46,6 +47,9 @@ Request = TypeVar("Request", ModelRequest, EmbeddingRequest)
 Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
 OK: Final = 200
 MAX_ERROR_BYTES: Final = 64_000
+FINISH_REASON_CHARS: Final = 40
+_USUAL_REASONS: Final = frozenset({"", "stop", "length", "tool_calls", "content_filter", "function_call"})
+"""Words of OpenAI's interface; any other text may contain what was sent, the key included."""
 _WITHOUT: Final = re.compile(r"(o1|o3|o4|gpt-5)(?!\d)(?!-chat)", re.ASCII)
 """Beginnings of the names of models that reason and take none (OpenAI's)."""
 _REFUSED: Final = re.compile(
@@ -106,9 +110,12 @@ class ModelClients:
         return await self._litellm().embed(request)
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
-        if request.api_base:
-            return await self._direct.complete(request)
-        return await self._litellm().complete(request)
+        client = self._direct if request.api_base else self._litellm()
+        reply = await client.complete(request)
+        if reply.finish_reason in _USUAL_REASONS:
+            return reply
+        reason = kept(reply.finish_reason, self._environment, FINISH_REASON_CHARS)
+        return msgspec.structs.replace(reply, finish_reason=reason)
 
     def _litellm(self) -> "LitellmClient":
         if self._named is None:

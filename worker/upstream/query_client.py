@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter, time
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 
-from shared.contracts.query_run import QueryRun
+from shared.contracts.query_run import HEADER_VARIABLE, QueryRun
 from shared.errors import ConfigError
 from shared.scrubbing import without_secrets
 from shared.upstream.addresses import with_path
@@ -36,8 +36,6 @@ from worker.queries.reply import (
 from worker.upstream.failures import tls_problem
 from worker.upstream.model_clients import place_of
 from worker.upstream.retry_after import read_retry_after
-
-_VARIABLE: Final = re.compile(r"\$(\w+|\{\w+\})")
 
 
 class SendResult(NamedTuple):
@@ -171,7 +169,7 @@ def _filled(name: str, value: str, environment: Mapping[str, str]) -> str:
     def variable(match: re.Match[str]) -> str:
         return _variable(match[1].strip("{}"), f"the header {name}", environment)
 
-    return _VARIABLE.sub(variable, value)
+    return HEADER_VARIABLE.sub(variable, value)
 
 
 def _variable(name: str, what: str, environment: Mapping[str, str]) -> str:

@@ -11,9 +11,10 @@ import click
 
 from producer.cli.options.option_groups import option
 from shared.contracts.query_environment import MAX_DELAY_S, api_url, delay_s
-from shared.contracts.query_run import METHODS, QueryRun
+from shared.contracts.query_run import HEADER_VARIABLE, METHODS, QueryRun
 from shared.contracts.query_vocabulary import CATEGORIES
 from shared.errors import UsageError
+from shared.scrubbing import is_secret_header
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,6 @@ PLACES: Final = (
     "latency_ms",
 )
 """What `--field` can place: the query in the request, everything else in the reply."""
-_SECRET_HEADERS: Final = ("authorization", "cookie", "key", "token", "secret", "password")
 MOST_TIMEOUT_S: Final = 86_400
 _DEFAULT: Final = QueryRun()
 
@@ -169,8 +169,8 @@ def _headers(texts: Sequence[str]) -> dict[str, str]:
     """Reads headers, and refuses secrets, which would be stored in Redis."""
     headers = dict(_pair("--header", text) for text in texts)
     for name, value in headers.items():
-        is_secret = any(word in name.lower() for word in _SECRET_HEADERS)
-        if is_secret and "$" not in value:
+        literal = HEADER_VARIABLE.sub("", value)
+        if is_secret_header("" if literal != value else name, literal):
             raise UsageError(
                 f"--header: the value of {name} would be stored with the run",
                 hint=f"set a variable where the workers run, and write --header '{name}=$VARIABLE'",

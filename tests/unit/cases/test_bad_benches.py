@@ -231,3 +231,31 @@ def test_strange_keys_stay_on_one_line(tmp_path: Path, key: str) -> None:
     """A key of any kind is named without breaking the message, at the top and below."""
     for document in ({**MINIMAL, key: 1}, {**MINIMAL, "config": {key: 1}}):
         assert "unknown key" in refusal(write(tmp_path, json.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("model_configs: {m: {api_base: 'http://me:geheim-4711@host/v1'}}", "a password in it"),
+        (
+            "model_configs: {m: {api_base: 'http://host/v1?api_key=geheim-4711'}}",
+            "the value of api_key in it",
+        ),
+        ("model_configs: {m: {api_base: 'htp://me:geheim-4711@host/v1'}}", "not a web address"),
+        ("model_configs: {m: {api_base: ['sk-geheim-4711']}}", "not a text"),
+        ("model_configs: {m: {api_key_env: geheim-4711}}", "name the variable that holds the key"),
+        ("model_configs: {m: {api_key: geheim-4711}}", "unknown key"),
+        ("headers: {X-Auth: geheim-4711}", "env:VARIABLE"),
+        ("params: {extra_body: {api_key: geheim-4711}}", "env:VARIABLE"),
+        ("params: {headers: {X-Team: Bearer geheim-4711}}", "env:VARIABLE"),
+        ("judge_params: {stop: sk-geheim-4711}", "must not be stored"),
+        ("params: {seed: sk-geheim-4711}", "not a whole number"),
+        ("params: sk-geheim-4711", "not an object"),
+    ],
+)
+def test_no_message_repeats_a_secret(tmp_path: Path, written: str, words: str) -> None:
+    """Logs of builds keep messages: they have the place of a secret and how to mend it, not the secret."""
+    text = refusal(write(tmp_path, f"{HEAD}{CASES}{written}\n"))
+    assert words in text
+    assert "geheim" not in text
+    assert ":6: " in text

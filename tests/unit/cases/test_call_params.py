@@ -73,6 +73,49 @@ def test_a_map_of_another_type_replaces() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"extra_body": {"api_key": "abc"}}, "api_key holds a secret"),
+        ({"extra_body": {"auth": {"token": "abc"}}}, "auth.token holds a secret"),
+        ({"extra_body": {"accessToken": "abc"}}, "accessToken holds a secret"),
+        ({"extra_body": {"sources": [{"client_secret": "abc"}]}}, "sources.client_secret holds a secret"),
+        ({"extra_body": {"user": "sk-live-0123456789"}}, "user holds a secret"),
+        ({"tools": [{**TOOL, "note": "Bearer sk-live-0123456789"}]}, "tools.0"),
+        ({"stop": ["AKIAIOSFODNN7EXAMPLE"]}, "holds a secret"),
+        ({"response_format": {"type": "x", "key": "ghp_0123456789abcdefghij"}}, "holds a secret"),
+    ],
+)
+def test_a_secret_anywhere_in_the_options_is_refused(options: dict[str, Any], named: str) -> None:
+    """By its name in the body, or by its looks in any option; the error has its place and not its value."""
+    with pytest.raises(ValidationError) as caught:
+        Params.model_validate(options)
+    assert named in str(caught.value)
+    [error] = caught.value.errors(include_input=False)
+    assert "0123456789" not in error["msg"]
+    assert "which must not be stored" in error["msg"]
+
+
+def test_words_that_sound_like_secrets_are_taken() -> None:
+    """Special tokens, keys of caches, and properties of tools called `password` hold none."""
+    body = {
+        "eos_token": "</s>",
+        "prompt_cache_key": "team-7",
+        "token_type": "bpe",
+        "password": "",
+        "auth": {},
+    }
+    login = {"name": "login", "parameters": {"properties": {"password": {"type": "string"}}}}
+    tool = {
+        "type": "function",
+        "function": {**login, "description": "With bearer authentication, key-values"},
+    }
+    options = {"extra_body": body, "tools": [tool]}
+    assert Params.model_validate(options).given == options
+    headers = {"Idempotency-Key": "run-1", "X-Max": "4", "OpenAI-Organization": "org-1", "X-Author": "me"}
+    assert TypeAdapter(Headers).validate_python(headers, strict=True) == headers
+
+
+@pytest.mark.parametrize(
     ("headers", "named"),
     [
         ({"X Team": "a"}, "not the name"),
@@ -82,6 +125,11 @@ def test_a_map_of_another_type_replaces() -> None:
         ({"Authorization": "Bearer abc"}, "env:VARIABLE"),
         ({"x-api-key": "abc"}, "env:VARIABLE"),
         ({"Ocp-Apim-Subscription-Key": "abc"}, "env:VARIABLE"),
+        ({"x-functions-key": "abc"}, "'x-functions-key' holds a secret"),
+        ({"X-Access-Key": "abc"}, "env:VARIABLE"),
+        ({"Helicone-Auth": "abc"}, "env:VARIABLE"),
+        ({"X-Team": "Bearer abcdefgh"}, "env:VARIABLE"),
+        ({"X-Team": "sk-proj-4f9aB2c8"}, "env:VARIABLE"),
         ({"X-Key": "env:"}, "does not name a variable"),
         ({"X-Key": "env:A B"}, "does not name a variable"),
         ({"X-Team": "a", "x-team": "b"}, "stands twice"),
