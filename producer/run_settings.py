@@ -43,55 +43,6 @@ def query_settings(info: RunInfo) -> dict[str, Any]:
     return {"api_url": run.api_url, "delay_s": run.delay_s, "concurrency": run.concurrency}
 
 
-def turn_configuration(info: RunInfo) -> dict[str, Any]:
-    """Returns what makes the results of turns differ."""
-    live = LiveRun.from_snapshot(info.snapshot)
-    settings = {"summary policy": info.snapshot.get("summary_policy")}
-    return settings | ({"model": live.model, "live": live.live.value} if live else {})
-
-
-def case_configuration(info: RunInfo) -> dict[str, Any]:
-    """Returns what makes the results of cases differ."""
-    run = CaseRun.from_snapshot(info.snapshot)
-    return {
-        "system prompt": run.system_prompt,
-        "models": list(run.models),
-        "endpoints": {model: place.api_base for model, place in run.models.items() if place.api_base},
-        "prompts": list(run.prompts),
-        "temperature": run.temperature,
-        "parameters": {
-            f"{model} {prompt}".strip(): call["params"]
-            for model, calls in run.calls.items()
-            for prompt, call in calls.items()
-            if call.get("params")
-        },
-        "judges": list(run.judges),
-        "judge parameters": run.judge_params,
-        "schema": run.schema,
-        "validators": run.validators.source if run.validators else None,
-        "JSON extraction": run.json_extraction,
-        "repeats": run.repeat,
-        "recorded outputs": run.recorded,
-        "time limit": f"{run.timeout_s:g} s",
-        "commit": ((info.snapshot.get(GIT_KEY) or {}).get("commit_hash") or "")[:12] or None,
-    }
-
-
-def query_configuration(info: RunInfo) -> dict[str, Any]:
-    """Returns what makes the results of queries differ; headers may carry secrets, so only their names."""
-    run = QueryRun.from_snapshot(info.snapshot)
-    return {
-        "API": run.api_url,
-        "request": f"{run.method} {run.path}",
-        "headers": sorted(run.headers),
-        "repeats": run.repeat,
-        "time limit": f"{run.timeout_s:g} s",
-        "baselines": run.version,
-        "chosen queries": run.chosen or None,
-        "concurrency": run.concurrency,
-    }
-
-
 def no_settings(info: RunInfo) -> dict[str, Any]:
     """Returns nothing, for kinds that have none."""
     del info

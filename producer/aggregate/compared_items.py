@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.aggregate.queries import latency_ms
+from shared.contracts.case_hashes import HASH_BYTES, hash_of
 from shared.contracts.query_vocabulary import failed
 from shared.kinds import Kind
 from shared.names import Outcome
@@ -54,6 +55,44 @@ class PackedScores(Mapping[str, float]):
         return len(self._names)
 
 
+class Inputs(NamedTuple):
+    """Hashes of what an item was asked and how it was judged; empty ones are not known."""
+
+    asked: bytes = b""
+    """Of its messages."""
+    system: bytes = b""
+    """Of its own system message."""
+    given: bytes = b""
+    """Of what its messages are rendered from: variables, and what no template replaces."""
+    recorded: bytes = b""
+    """Of its recorded output."""
+    expected: bytes = b""
+    """Of its criteria."""
+    sent: bytes = b""
+    """Of all that was sent, with endpoint and options."""
+    judged: bytes = b""
+    """Of all that decided the verdict, with the judges."""
+
+    @property
+    def packed(self) -> bytes:
+        """One value for all, since a comparison holds those of all items.
+
+        >>> inputs = Inputs(asked=b"12345678")
+        >>> Inputs.of(inputs.packed) == inputs, Inputs().packed
+        (True, b'')
+        """
+        return b"".join(each.ljust(HASH_BYTES, _UNKNOWN) for each in self) if any(self) else b""
+
+    @classmethod
+    def of(cls, packed: bytes) -> "Inputs":
+        """Reads what was packed."""
+        parts = (packed[at : at + HASH_BYTES] for at in range(0, len(packed), HASH_BYTES))
+        return cls(*(b"" if not part.strip(_UNKNOWN) else part for part in parts))
+
+
+_UNKNOWN: Final = b"\0"
+
+
 class ComparedItem(NamedTuple):
     """One item of a run."""
 
@@ -71,10 +110,10 @@ class ComparedItem(NamedTuple):
     """What it is marked with: tags of a case, the category of a query."""
     place: int = -1
     """Where its texts are kept; -1 where they are not."""
-    asked: int = 0
-    """Equal numbers mean that the same was asked; 0 where that is not known."""
-    expected: int = 0
-    """Equal numbers mean that the answers were judged by the same criteria; 0 where that is not known."""
+    inputs: bytes = b""
+    """Hashes of what was asked and how it was judged (`Inputs`)."""
+    weight: float = 1.0
+    """How much it counts in means."""
 
 
 class Items(NamedTuple):
@@ -104,8 +143,7 @@ def items_of(
 
     Args:
         kind: what the lines are.
-        lines: parsed, in input order; of a run also with `asked` and `expected`, what was asked and what a
-            good answer looks like.
+        lines: parsed, in input order; of a run also with `inputs`, what was asked and how it was judged.
         tag: only cases with this tag.
         keep: keeps the texts of a line, and returns where.
     """
@@ -122,14 +160,21 @@ def items_of(
         unit, key = identify(result)
         unit, key = intern(unit), tuple(map(intern, key))  # one text for A and B and all items that share it
         scores, tags = _scores(comparing, line, layouts), tuple(map(intern, comparing.tags(line)))
-        numbers = (keep(line), _number(comparing.asked(line)), _number(line.get("expected")))
-        found.append(ComparedItem(key, unit, line["outcome"], comparing.word(line), scores, tags, *numbers))
+        inputs, weight = (line.get("inputs") or _inputs(comparing, line)).packed, line.get("weight", 1.0)
+        word = comparing.word(line)
+        found.append(
+            ComparedItem(key, unit, line["outcome"], word, scores, tags, keep(line), inputs, float(weight))
+        )
     return Items(found, skipped)
 
 
-def _number(text: str | None) -> int:
-    """Returns a number that equal texts share."""
-    return 0 if text is None else hash(text)
+def _inputs(comparing: "Comparing", line: Line) -> Inputs:
+    """Returns as much as a report contains of what was asked."""
+    asked, expected = comparing.asked(line), line.get("expected")
+    return Inputs(
+        asked=b"" if asked is None else hash_of(asked),
+        expected=b"" if expected is None else hash_of(expected),
+    )
 
 
 def _scores(comparing: "Comparing", line: Line, layouts: dict[Names, Names]) -> Scores:

@@ -109,16 +109,5 @@ def facts_of(side: Items) -> SideFacts:
     return SideFacts(outcomes, p95, total if costs else None, total / len(costs) if costs else None)
 
 
-def different_inputs(found: Comparison) -> tuple[int, int]:
-    """Counts units of which something else was asked, and units that were judged by other criteria."""
-    asked, expected = set[str](), set[str]()
-    for before, after in found.all_pairs():
-        if before.asked and after.asked and before.asked != after.asked:
-            asked.add(after.unit)
-        if before.expected and after.expected and before.expected != after.expected:
-            expected.add(after.unit)
-    return len(asked), len(expected)
-
-
 def _scores(side: Items, name: str) -> Sequence[float]:
     return [item.scores[name] for item in side.items if name in item.scores]

@@ -14,6 +14,7 @@ from producer.aggregate.compared_items import items_of, lines_of_results, split_
 from producer.cli.run_lookup import find_run
 from producer.cli.session import Session
 from producer.document import pages_of
+from producer.report.comparison.configurations import configuration_within
 from producer.report.comparison.contents import Side
 from producer.report.comparison.item_texts import TextStore
 from producer.report.formats import format_of
@@ -83,18 +84,16 @@ def sides_within(side: Side, by: str, pair: tuple[str, str] | None) -> tuple[Sid
     if len(names) != 2:  # noqa: PLR2004 - a comparison has two sides
         hint = f"name two with `--pair A B`: {', '.join(parts)}" if len(parts) > 1 else "compare two runs"
         raise UsageError(f"{side.name} has {plural(len(parts), by)}", hint=hint)
-    systems = [side.systems.get(name) if by == "prompt" else None for name in names]
-    known = [system for system in systems if system is not None]
     one, other = (
         side._replace(
             name=f"{side.name} {by} {name}",
             items=parts[name],
-            configuration={by: text},
-            is_whole=True,
+            configuration=configuration_within(side.configuration or {}, by, name),
+            is_whole=side.configuration is not None,
             by=by,
             part=name,
         )
-        for name, text in zip(names, known if len(known) == len(names) else names, strict=True)
+        for name in names
     )
     return one, other
 
@@ -105,9 +104,8 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         info = find_run(session, named)
     except UnknownRunError as error:
         raise UnknownRunError(f"{error.message}, and no file", hint=error.hint, run=error.run) from None
-    write, read_asked = format_of(info.kind, "jsonl"), kinds.of(info.kind).asked
-    asked_of = read_asked.get() if read_asked else None
-    systems: dict[str, str | None] = {}
+    write, make = format_of(info.kind, "jsonl"), kinds.of(info.kind).compared_inputs
+    read = make.get()(info) if make else None
 
     def lines() -> Iterator[Line]:
         for rows in pages_of(session.store, info, TurnText.SHOWN):
@@ -115,10 +113,7 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
             write(out, info).page(rows)
             for row, line in zip(rows, out.getvalue().split(b"\n")[:-1], strict=True):
                 found = msgspec.json.decode(line)
-                if asked_of is not None:
-                    found |= asked_of(row)
-                    _note_system(systems, found)
-                yield found
+                yield found if read is None else found | read(row)
 
     texts = _texts(info.kind, resources)
     items = items_of(info.kind, lines(), tag=tag, keep=texts.add)
@@ -133,16 +128,8 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         began=iso_utc(info.created_ms),
         configuration=configuration,
         is_whole=True,
-        systems=systems,
+        bench=str(kinds.of(info.kind).settings.get()(info).get("name", "")),
     )
-
-
-def _note_system(systems: dict[str, str | None], line: Line) -> None:
-    """Keeps the system prompt of a prompt as long as all its cases have the same."""
-    if "system" in line and line["result"] is not None:
-        prompt = line["result"].get("prompt_id") or ""
-        if systems.setdefault(prompt, line["system"]) != line["system"]:
-            systems[prompt] = None
 
 
 def _texts(kind: Kind, resources: ExitStack) -> TextStore:

@@ -143,9 +143,9 @@ class ProducerKind:
         "producer.report.comparison.item_texts", "texts_of_item"
     )
     """Returns what a comparison shows of an item, from a line of its results."""
-    asked: Lazy[Callable[[Any], Mapping[str, str]]] | None = None
-    """Returns from a row what was asked (`asked`), by which system prompt (`system`), and what a good answer
-    looks like (`expected`), where lines of results do not contain it."""
+    compared_inputs: Lazy[Callable[[RunInfo], Callable[[Any], Mapping[str, Any]]]] | None = None
+    """Makes for a run a function that returns of a row what was asked and how it was judged, where lines of
+    results do not contain it: `inputs`, and what a kind has besides (`asked`, `weight`)."""
     configuration: Lazy[Callable[[RunInfo], Mapping[str, Any]]] = Lazy("producer.run_settings", "no_settings")
     """Returns what makes results differ: the settings that a comparison compares, by their names."""
 

@@ -33,7 +33,8 @@ QUERY_RUNS: Final = ProducerKind(
     metrics=Lazy("producer.aggregate.gates", "QUERY_METRICS"),
     comparing=Lazy("producer.aggregate.compared_items", "COMPARED_QUERIES"),
     compared_texts=Lazy("producer.report.comparison.item_texts", "texts_of_query"),
-    configuration=Lazy("producer.run_settings", "query_configuration"),
+    compared_inputs=Lazy("producer.report.comparison.item_inputs", "query_inputs"),
+    configuration=Lazy("producer.report.comparison.configurations", "query_configuration"),
     has_repeated_ids=True,
     is_unfinished=Lazy("producer.retry_items", "is_query_unfinished"),
 )

@@ -1,8 +1,8 @@
 """The two hashes of a case: of what decides its answer, and of what decides its verdict; pure.
 
-Equal hashes mean that the same is sent, or that answers are judged alike, whatever cases, prompts and variables
-are called. A case alone has them without settings; a case of a run with those of the run: `call_hash` and
-`judging_hash`.
+Equal hashes mean that the same is sent, or that answers are judged alike, whatever cases, prompts and
+variables are called. A case alone has them without settings; a case of a run with those of the run:
+`call_hash` and `judging_hash`.
 """
 
 from dataclasses import asdict

@@ -3,15 +3,23 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from producer import kinds
-from producer.aggregate.compared_items import items_of
+from producer.aggregate.compared_items import Inputs, items_of
 from producer.aggregate.comparison import compare
+from producer.load.cases import PlannedRun
+from producer.report.comparison.configurations import case_configuration
 from producer.report.comparison.contents import Contents, Side
+from producer.report.comparison.item_inputs import case_inputs
 from producer.report.comparison.item_texts import TextStore
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.case_hashes import hash_of
+from shared.contracts.case_run import GIT_KEY, SNAPSHOT_KEY, encode_case
 from shared.kinds import CASES, Kind
+from tests.support.run_infos import info
 
 RESULT: Final[dict[str, Any]] = {
     "prompt_id": None,
@@ -45,8 +53,26 @@ def case_line(number: int, answer: str | None, *, is_good: bool = True, **change
         "passed": answer is not None and is_good,
         "message": "" if is_good else 'does not contain "14 days"',
     }
-    asked: dict[str, Any] = {key: changes.pop(key) for key in ("asked", "expected") if key in changes}
+    asked: dict[str, Any] = {
+        key: changes.pop(key) for key in ("asked", "expected", "inputs", "weight") if key in changes
+    }
     return {**envelope, **asked, "outcome": outcome, "error": error, "result": result | changes}
+
+
+def planned(plan: PlannedRun, *, passes: bool = True) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
+    """The lines and the settings of a bench's run as the command reads them; each item has an answer."""
+    run = replace(info(), kind=CASES, snapshot={SNAPSHOT_KEY: plan.run.as_snapshot(), GIT_KEY: None})
+    read, lines = case_inputs(run), list[dict[str, Any]]()
+    for at, item in enumerate(plan.items()):
+        row = ItemRow(at, "p", b"", payload=encode_case(item))
+        names = {"case_id": item.id, "model": item.model, "prompt_id": item.prompt_id}
+        answer = f"{item.system or plan.run.system_prompt}: {item.input}"
+        lines.append({**case_line(item.case, answer, is_good=passes, **names), **read(row)})
+    return lines, case_configuration(run)
+
+
+ALIKE: Final = Inputs(*(hash_of("alike") for _ in Inputs._fields))
+"""Inputs of items of which nothing differs."""
 
 
 def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> Path:

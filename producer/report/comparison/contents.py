@@ -1,30 +1,19 @@
 """What the reports of a comparison are made from: two sides, their pairs, and what differs between them."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from producer import kinds
 from producer.aggregate.compared_items import Items, label
 from producer.aggregate.comparison import Comparison, Pair
-from producer.aggregate.comparison_groups import (
-    Group,
-    SideFacts,
-    different_inputs,
-    facts_of,
-    groups_of,
-)
-from producer.report.cells import plain
+from producer.aggregate.comparison_groups import Group, SideFacts, facts_of, groups_of
+from producer.report.comparison.configurations import PROMPT
+from producer.report.comparison.input_differences import InputDifferences, input_differences
 from producer.report.comparison.item_texts import ItemTexts, TextStore
-from producer.report.comparison.word_difference import count_changed_lines
-from producer.text import plural
+from producer.report.comparison.settings import Placed, Setting, differing
 from shared.kinds import TURNS, Kind
-
-SHORT: Final = 48
-"""Characters of a setting that is written whole."""
-NOTHING: Final = "none"
 
 
 class Side(NamedTuple):
@@ -46,8 +35,8 @@ class Side(NamedTuple):
     """Settings by their names; None where a report does not contain them."""
     is_whole: bool = False
     """Whether these are all settings that make results differ."""
-    systems: Mapping[str, str | None] = {}
-    """System prompts by prompt id, if known; None for one that differs by case."""
+    bench: str = ""
+    """What its bench is called; empty where it has no name."""
     by: str = ""
     """`model` or `prompt` where this is a part of a run."""
     part: str = ""
@@ -66,32 +55,6 @@ class Side(NamedTuple):
     def as_document(self) -> dict[str, str]:
         """Returns it for `--json`."""
         return {"name": self.name, "source": self.source}
-
-
-class Setting(NamedTuple):
-    """A setting that differs."""
-
-    name: str
-    before: str
-    after: str
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is shown line by line."""
-        return any(len(text) > SHORT or "\n" in text for text in (self.before, self.after))
-
-    def __str__(self) -> str:
-        r"""Writes it in a few words.
-
-        >>> str(Setting("temperature", "0.1", "0.7")), str(Setting("system prompt", "a\nb", "a\nc\nd"))
-        ('temperature 0.1 → 0.7', 'system prompt (1 line removed, 2 added)')
-        """
-        if not self.is_long:
-            return f"{self.name} {_quoted(self.before)} → {_quoted(self.after)}"
-        removed, added = count_changed_lines(self.before, self.after)
-        parts = [f"{plural(removed, 'line')} removed"] * bool(removed)
-        parts += [f"{added:,} added" if removed else f"{plural(added, 'line')} added"] * bool(added)
-        return f"{self.name} ({', '.join(parts)})"
 
 
 class Shown(NamedTuple):
@@ -134,42 +97,65 @@ class Contents:
     @cached_property
     def settings(self) -> list[Setting] | None:
         """Settings that differ; None where a report does not contain them."""
-        before, after = (side.configuration for side in self.sides)
-        if before is None or after is None:
-            return None
-        shared = [name for name in before if name in after]
-        return [
-            Setting(name, _written(before[name]), _written(after[name]))
-            for name in shared
-            if before[name] != after[name]
-        ]
+        before, after = (self._configuration(side) for side in self.sides)
+        return None if before is None or after is None else differing(before, after)
+
+    def other_bench(self) -> str:
+        """Returns a sentence on two runs that are not of the same input; empty where they are, or may be."""
+        names = [" of ".join(filter(None, [side.bench, side.source])) for side in self.sides]
+        if not all(names) or names[0] == names[1]:
+            return ""
+        return f"These runs are not of the same input: A is {names[0]}, B is {names[1]}."
 
     def differences(self) -> str:
         """Returns a sentence on what differs between the two runs, beside their results."""
         if self.settings is None:
             return "The reports do not say how the runs were configured; compare runs by their ids to see it."
+        inputs = self._inputs
         unit = kinds.of(self.found.kind).comparing.get().unit
-        parts = [str(setting) for setting in self.settings]
-        asked, expected = different_inputs(self.found)
-        parts += [f"input of {plural(asked, unit)}"] * bool(asked)
-        parts += [f"criteria of {plural(expected, unit)}"] * bool(expected)
-        if not parts:
-            changes = self.document["counts"]["pairs"] - self.document["counts"]["unchanged"]
-            return self._nothing_differs() if changes else "No setting differs."
-        number = "One thing differs" if len(parts) == 1 else f"{len(parts)} things differ"
-        return f"{number}: {'; '.join(parts)}."
-
-    def _nothing_differs(self) -> str:
-        """Returns what is left to explain the differences."""
-        if not all(side.is_whole for side in self.sides):
+        parts = [*map(str, self.settings), *inputs.sentences(unit)] or inputs.unexplained(unit)
+        if parts:
+            number = "One thing differs" if len(parts) == 1 else f"{len(parts)} things differ"
+            return _ended(f"{number}: {'; '.join(parts)}")
+        if inputs.unknown and not all(side.is_whole for side in self.sides):
             return "Of the settings in the reports, none differs; compare runs by their ids to see all."
+        changes = self.document["counts"]["pairs"] - self.document["counts"]["unchanged"]
+        return f"No setting differs{self._cause(inputs)}" if changes else "No setting differs."
+
+    @cached_property
+    def _inputs(self) -> InputDifferences:
+        """What was asked and judged otherwise, apart from what settings explain."""
+        before, after = ((side.configuration or {}).get(PROMPT) for side in self.sides)
+        return input_differences(self.found, before, after)
+
+    def _configuration(self, side: Side) -> Mapping[str, Any] | None:
+        """Returns the settings of a side; of models or prompts that were paired, under the same name."""
+        found = side.configuration
+        for at, names in enumerate((self.found.models, self.found.prompts)):
+            if found is not None and names is not None:
+                found = {
+                    name: value.without(at) if isinstance(value, Placed) else value
+                    for name, value in found.items()
+                }
+        return found
+
+    def _cause(self, inputs: InputDifferences) -> str:
+        """Returns what is left to explain the differences, after the words that no setting differs."""
+        if inputs.unknown:
+            return "; what was sent for each item is not known here."
         if all((side.configuration or {}).get("recorded outputs") for side in self.sides):
-            return "No setting differs: other recorded outputs were judged."
-        if self.found.kind is TURNS and not any(
-            (side.configuration or {}).get("model") for side in self.sides
-        ):
-            return "No setting differs: decisions follow from messages and signals, so other ones were given."
-        return "No setting differs: what changed is chance, or happened behind the API."
+            return ", and the recorded outputs are the same."
+        configurations = [side.configuration or {} for side in self.sides]
+        if self.found.kind is TURNS:
+            if (
+                any(each.get("namespace") for each in configurations)
+                or self.found.only_a
+                or self.found.only_b
+            ):
+                return ": what changed follows from other turns of these threads."
+            if not any(each.get("model") for each in configurations):
+                return ", and the turns are the same: another version of the rules decided."
+        return ": what changed is chance, or happened behind the API."
 
     def pairs(self) -> Iterator[Shown]:
         """Yields pairs that differ: broken ones, fixed ones, changed ones, then those with another answer."""
@@ -187,24 +173,10 @@ class Contents:
         return Shown(sort, pair, *texts)
 
 
-def _quoted(text: str) -> str:
-    """Writes a value within a sentence; one that is a sentence itself gets quotation marks.
+def _ended(text: str) -> str:
+    """Ends a sentence, which a quoted one may have done.
 
-    >>> _quoted("gpt-4o"), _quoted("Answer with one word.")
-    ('gpt-4o', '"Answer with one word."')
+    >>> _ended("models a → b"), _ended('prompt "A." → "B."')
+    ('models a → b.', 'prompt "A." → "B."')
     """
-    shown = plain(text)
-    return f'"{shown}"' if shown.endswith((".", "!", "?", ";", ":")) else shown
-
-
-def _written(value: Any) -> str:
-    """Writes a setting.
-
-    >>> _written(["a", "b"]), _written(None), _written(0.1), _written({})
-    ('a, b', 'none', '0.1', 'none')
-    """
-    if value is None or value in ("", [], {}):
-        return NOTHING
-    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
-        return ", ".join(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    return text if text.endswith(('."', '!"', '?"')) else f"{text}."

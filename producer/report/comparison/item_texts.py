@@ -142,9 +142,7 @@ def texts_of_turn(line: Line) -> ItemTexts:
 def asked_of_case(row: ItemRow) -> dict[str, str]:
     """Returns from a row of a run what a line of its results does not contain."""
     item = decode_case(row.payload)
-    asked = as_text(as_read(item.messages)) if item.messages else item.input
-    found = {"asked": asked, "expected": json.dumps(item.criteria, sort_keys=True)}
-    return found if item.system is None else found | {"system": item.system}
+    return {"asked": as_text(as_read(item.messages)) if item.messages else item.input}
 
 
 def _texts(line: Line, answer: str, reason: str) -> ItemTexts:

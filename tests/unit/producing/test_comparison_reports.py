@@ -10,7 +10,7 @@ from producer.report.comparison.contents import Contents
 from producer.report.comparison.side_figures import side_figures
 from producer.report.comparison.to_markdown import comparison_markdown
 from shared.kinds import CASES, QUERIES, TURNS
-from tests.support.comparisons import case_line, comparison
+from tests.support.comparisons import ALIKE, case_line, comparison
 from tests.support.query_results import HOSTILE, answered
 
 
@@ -57,7 +57,7 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
             {"system prompt": "a\nc\nd", "models": ["m", "n"]},
             "2 things differ: system prompt (1 line removed, 2 added); models m → m, n.",
         ),
-        ({"recorded outputs": True}, {"recorded outputs": True}, "other recorded outputs were judged"),
+        ({"recorded outputs": True}, {"recorded outputs": True}, "the recorded outputs are the same"),
         (
             {"schema": None},
             {"schema": {"type": "object"}},
@@ -67,7 +67,7 @@ def test_markdown_begins_with_the_verdict_and_has_both_answers() -> None:
 )
 def test_what_differs_between_the_runs_is_one_line(before: Any, after: Any, sentence: str) -> None:
     """Settings by their names; long ones by their lines; what reports do not contain is not claimed."""
-    lines = [[case_line(1, "yes", is_good=is_good)] for is_good in (True, False)]
+    lines = [[case_line(1, "yes", is_good=is_good, inputs=ALIKE)] for is_good in (True, False)]
     with comparison(*lines, configurations=(before, after)) as contents:
         assert sentence in contents.differences()
     with comparison(lines[0], lines[0], configurations=({}, {})) as contents:

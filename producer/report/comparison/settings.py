@@ -1,0 +1,220 @@
+"""Compares the settings of two runs leaf by leaf, and writes those that differ."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from producer.report.cells import plain
+from producer.report.comparison.word_difference import count_changed_lines
+from producer.text import plural
+
+SHORT: Final = 48
+"""Characters of a setting that is written whole."""
+AROUND: Final = 1
+"""Words that are the same in both, beside those of a long text that differ."""
+CUT: Final = "…"
+NOTHING: Final = "none"
+MOST_PLACES: Final = 3
+"""Models or prompts that are named."""
+
+Place: TypeAlias = tuple[str, str]
+"""Model and prompt that a setting is for; empty for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A setting that each model, each prompt, or each of both has for itself."""
+
+    values: Mapping[Place, Mapping[str, Any]]
+    """By place and name; an empty name is the setting itself."""
+    names_place: bool = False
+    """Whether the place is always named."""
+
+    def within(self, at: int, name: str) -> "Placed":
+        """Returns the values of one model (0) or prompt (1), which is left out of their places."""
+        kept = {place: each for place, each in self.values.items() if place[at] in ("", name)}
+        return self.without(at, kept)
+
+    def without(self, at: int, values: Mapping[Place, Mapping[str, Any]] | None = None) -> "Placed":
+        """Leaves the model (0) or the prompt (1) out of the places."""
+        found = self.values if values is None else values
+        return Placed({_emptied(place, at): each for place, each in found.items()}, self.names_place)
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A value that is compared and not shown: it may be a secret."""
+
+    digest: str
+
+
+class Setting(NamedTuple):
+    """A setting that differs."""
+
+    name: str
+    before: str
+    after: str
+    is_text: bool = False
+    """Whether it is prose, which gets quotation marks."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is shown line by line."""
+        return any(len(text) > SHORT or "\n" in text for text in (self.before, self.after))
+
+    def __str__(self) -> str:
+        r"""Writes it in a few words.
+
+        >>> str(Setting("temperature", "0.1", "0.7")), str(Setting("system prompt", "a\nb", "a\nc\nd"))
+        ('temperature 0.1 → 0.7', 'system prompt (1 line removed, 2 added)')
+        >>> words = "You help travellers who write from abroad. Answer with one"
+        >>> str(Setting("system prompt", f"{words} word.", f"{words} polite sentence.", is_text=True))
+        'system prompt "…one word." → "…one polite sentence."'
+        """
+        if not self.before and not self.after:
+            return f"{self.name} (another value)"
+        before, after = (self.before, self.after) if not self.is_long else _ends(self.before, self.after)
+        if not Setting("", before, after).is_long:
+            return f"{self.name} {self._quoted(before)} → {self._quoted(after)}"
+        removed, added = count_changed_lines(self.before, self.after)
+        parts = [f"{plural(removed, 'line')} removed"] * bool(removed)
+        parts += [f"{added:,} added" if removed else f"{plural(added, 'line')} added"] * bool(added)
+        return f"{self.name} ({', '.join(parts)})"
+
+    def _quoted(self, text: str) -> str:
+        """Writes a value within a sentence; one that is a sentence itself gets quotation marks."""
+        shown = plain(text)
+        is_sentence = shown.endswith((".", "!", "?", ";", ":")) or (self.is_text and text != NOTHING)
+        return f'"{shown}"' if is_sentence else shown
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Setting]:
+    """Returns the settings that differ, of those that both runs name; options one by one.
+
+    >>> a = {"params": Placed({("m", ""): {"max_tokens": 150}, ("n", ""): {"max_tokens": 150}})}
+    >>> b = {"params": Placed({("m", ""): {"max_tokens": 50}, ("n", ""): {"max_tokens": 50}})}
+    >>> [str(each) for each in differing(a, b)]
+    ['params.max_tokens 150 → 50']
+    >>> b = {"params": Placed({("m", ""): {"max_tokens": 150}, ("n", ""): {"max_tokens": 50}})}
+    >>> [str(each) for each in differing(a, b)]
+    ['params.max_tokens of n 150 → 50']
+    """
+    found = list[Setting]()
+    for name in before:
+        if name not in after:
+            continue
+        one, other = before[name], after[name]
+        if isinstance(one, Placed) and isinstance(other, Placed):
+            found += _placed(name, one, other)
+        elif one != other:
+            found.append(_setting(name, one, other))
+    return found
+
+
+def _placed(name: str, before: Placed, after: Placed) -> Iterator[Setting]:
+    """Yields the values that differ, each with the models and prompts for which it does so alike."""
+    shared = [place for place in before.values if place in after.values]
+    changes = dict[str, list[tuple[Place, Any, Any]]]()
+    for place in shared:
+        one, other = before.values[place], after.values[place]
+        for leaf in dict.fromkeys([*one, *other]):
+            for path, was, now in _leaves(leaf, one.get(leaf), other.get(leaf)):
+                changes.setdefault(path, []).append((place, was, now))
+    for leaf, left in changes.items():
+        while left:
+            _, was, now = left[0]
+            alike = [place for place, *values in left if values == [was, now]]
+            left[:] = [each for each in left if each[0] not in alike]
+            places = [] if len(alike) == len(shared) and not before.names_place else _widened(alike, shared)
+            yield _setting(_named(name, leaf, places, names_place=before.names_place), was, now)
+
+
+def _widened(places: Sequence[Place], shared: Sequence[Place]) -> list[Place]:
+    """Leaves out the prompt where a model has all of its prompts among them, else the model likewise.
+
+    >>> _widened([("m", "a"), ("m", "b")], [("m", "a"), ("m", "b"), ("n", "a"), ("n", "b")])
+    [('m', '')]
+    """
+    for at in (0, 1):
+        names = dict.fromkeys(place[at] for place in places)
+        if [place for place in shared if place[at] in names] == list(places):
+            return [(name, "") if at == 0 else ("", name) for name in names]
+    return list(places)
+
+
+def _named(name: str, leaf: str, places: Sequence[Place], *, names_place: bool) -> str:
+    """Names a setting and the models or prompts that have it.
+
+    >>> _named("params", "seed", [("m", "short")], names_place=False)
+    'params.seed of m short'
+    >>> _named("prompt", "system", [("", "short")], names_place=True)
+    'prompt short: system'
+    """
+    shown = list(dict.fromkeys(" ".join(filter(None, place)) for place in places))
+    if len(shown) > MOST_PLACES:
+        shown = [*shown[:MOST_PLACES], f"{len(shown) - MOST_PLACES:,} more"]
+    listed = ", ".join(filter(None, shown))
+    if names_place:
+        return ": ".join(filter(None, [f"{name} {listed}" if listed else "", leaf]))
+    full = ".".join(filter(None, [name, leaf]))
+    return f"{full} of {listed}" if listed else full
+
+
+def _leaves(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yields what differs within a value, by its path."""
+    if before == after:
+        return
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        yield name, before, after
+        return
+    for key in dict.fromkeys([*before, *after]):
+        yield from _leaves(f"{name}.{key}" if name else str(key), before.get(key), after.get(key))
+
+
+def _setting(name: str, before: Any, after: Any) -> Setting:
+    """Writes a setting that differs."""
+    if isinstance(before, Hidden) and isinstance(after, Hidden):
+        return Setting(name, "", "")
+    is_text = any(isinstance(value, str) and value.count(" ") > 1 for value in (before, after))
+    return Setting(name, written(before), written(after), is_text)
+
+
+def _emptied(place: Place, at: int) -> Place:
+    return ("", place[1]) if at == 0 else (place[0], "")
+
+
+def _ends(before: str, after: str) -> tuple[str, str]:
+    """Cuts what two long texts begin and end with, but for a word.
+
+    >>> _ends("one two three four", "one two six four")
+    ('…two three four', '…two six four')
+    """
+    if "\n" in before or "\n" in after:
+        return before, after
+    words = [before.split(" "), after.split(" ")]
+    least, same = min(map(len, words)), 0
+    while same < least and words[0][same] == words[1][same]:
+        same += 1
+    last = 0
+    while last < least - same and words[0][-1 - last] == words[1][-1 - last]:
+        last += 1
+    first, left = max(0, same - AROUND), max(0, last - AROUND)
+    parts = [" ".join(each[first : len(each) - left]) for each in words]
+    head, tail = CUT if first else "", CUT if left else ""
+    return f"{head}{parts[0]}{tail}", f"{head}{parts[1]}{tail}"
+
+
+def written(value: Any) -> str:
+    """Writes a value.
+
+    >>> written(["a", "b"]), written(None), written(0.1), written({})
+    ('a, b', 'none', '0.1', 'none')
+    """
+    if isinstance(value, Hidden):
+        return "a value"
+    if value is None or value in ("", [], {}):
+        return NOTHING
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

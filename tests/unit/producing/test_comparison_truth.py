@@ -1,0 +1,227 @@
+"""What differs between two runs is named wherever it was edited, and chance only where nothing was."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from producer.cli.comparison_output import print_comparison
+from producer.cli.options.global_options import GlobalOptions
+from producer.cli.output import Output
+from producer.report.comparison.configurations import query_configuration, turn_configuration
+from producer.report.comparison.contents import Contents
+from producer.report.comparison.item_inputs import query_inputs, turn_inputs
+from producer.report.comparison.to_html import comparison_page
+from producer.report.comparison.to_markdown import comparison_markdown
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import SNAPSHOT_KEY as QUERY_KEY
+from shared.contracts.query_run import QueryRun
+from shared.kinds import QUERIES, TURNS, Kind
+from shared.runs import TurnRow
+from tests.support.benches import plan, write
+from tests.support.comparisons import comparison, planned
+from tests.support.query_results import answered
+from tests.support.run_infos import info
+
+BENCH: Final = """
+name: capitals
+system_prompt: Be friendly.
+models: [fast, careful]
+model_configs:
+  fast: {api_base: "http://localhost:3000/v1", params: {max_tokens: 150}}
+  careful: {api_base: "http://localhost:3000/v1", params: {max_tokens: 150}}
+prompts:
+  - {id: short, system: "Answer with one word.", user: "What is the capital of {{ country }}"}
+  - {id: plain, user: "Capital of {{ country }}?"}
+config: {judge_model: null}
+test_cases:
+  - {id: peru, vars: {country: Peru}, checks: [{contains: Lima}]}
+  - {id: norway, vars: {country: Norway}, system_prompt: Be brief., checks: [{contains: Oslo}]}
+"""
+
+
+def page_text(contents: Contents) -> str:
+    """The page of a comparison."""
+    return b"".join(comparison_page(contents)).decode().replace("&#34;", '"')
+
+
+@contextmanager
+def edited(folder: Path, *edits: tuple[str, str], passes: bool = False) -> Iterator[Contents]:
+    """Compares the bench with what edits make of it; all answers of the second run fail."""
+    text = BENCH
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    before, one = planned(plan(write(folder, BENCH)))
+    after, other = planned(plan(write(folder, text)), passes=passes)
+    with comparison(before, after, configurations=(one, other)) as contents:
+        yield contents
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "one word",
+            "one polite sentence",
+            'prompt short: system "Answer with one word." → "Answer with one polite sentence."',
+        ),
+        ("Be brief.", "Be rude.", "1 case has another system prompt"),
+        (
+            "What is the capital",
+            "Name the capital",
+            'prompt short: user "What is the capital of {{ country }}" → "Name the capital of {{ country }}"',
+        ),
+        ("max_tokens: 150", "max_tokens: 50", "params.max_tokens 150 → 50"),
+        ("contains: Lima", "contains: Peru", "criteria of 1 case"),
+    ],
+    ids=["prompt's system", "case's system", "prompt's user", "option", "check"],
+)
+def test_one_edit_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, sentence: str
+) -> None:
+    """The terminal, Markdown and the page name the edited setting, and only that."""
+    with edited(tmp_path, (old, new)) as contents:
+        expected = f"One thing differs: {sentence}" + ("" if sentence.endswith('."') else ".")
+        assert contents.differences() == expected
+        print_comparison(Output(GlobalOptions()), contents, 20)
+        markdown = "\n".join(comparison_markdown(contents))
+        page = page_text(contents)
+    assert expected in " ".join(capsys.readouterr().out.split())
+    assert expected in markdown.replace("\\", "")
+    assert expected in page
+
+
+def test_nothing_is_chance_that_was_edited(tmp_path: Path) -> None:
+    """Only where everything that was sent and every criterion is the same, chance is left."""
+    with edited(tmp_path) as contents:
+        assert (
+            contents.differences()
+            == "No setting differs: what changed is chance, or happened behind the API."
+        )
+    with edited(tmp_path, passes=True) as contents:
+        assert contents.differences() == "No setting differs."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("Be friendly.", "Be stern.", 'One thing differs: system prompt "Be friendly." → "Be stern."'),
+        ("country: Peru", "country: Chile", "One thing differs: input of 1 case."),
+        (
+            'careful: {api_base: "http://localhost:3000',
+            'careful: {api_base: "http://localhost:4000',
+            "endpoint of careful http://localhost:3000/v1 → http://localhost:4000/v1",
+        ),
+        ("id: peru,", "id: peru, weight: 3,", "One thing differs: weight of 1 case."),
+        ("id: peru,", "id: peru, at_least: 0.5,", "One thing differs: criteria of 1 case."),
+        ("judge_model: null", "judge_model: openai/gpt-4o", "judges none → openai/gpt-4o"),
+        ("judge_model: null", "judge_model: null, stream: true", "streaming false → true"),
+        (
+            "params: {max_tokens: 150}}\n  careful",
+            "params: {max_tokens: 50}}\n  careful",
+            "One thing differs: params.max_tokens of fast 150 → 50.",
+        ),
+        ("fast: {", "fast: {headers: {X-Team: a}, ", "headers.X-Team of fast none → a value"),
+    ],
+)
+def test_other_edits_are_named_too(tmp_path: Path, old: str, new: str, sentence: str) -> None:
+    """Endpoints, options of one model, judges, weights and thresholds; of headers not the values."""
+    with edited(tmp_path, (old, new)) as contents:
+        assert sentence in contents.differences()
+
+
+def test_two_edits_are_both_named(tmp_path: Path) -> None:
+    """A prompt explains what it renders, and not what cases changed besides."""
+    edits = (
+        ("one word", "two words"),
+        ("Name", "Name"),
+        ("country: Peru", "country: Chile"),
+        ("Be brief.", "Hm."),
+    )
+    with edited(tmp_path, *[edit for edit in edits if edit[0] in BENCH]) as contents:
+        sentence = contents.differences()
+    assert sentence == (
+        'Three things differ: prompt short: system "Answer with one word." → "Answer with two words.";'
+        " input of 1 case; 1 case has another system prompt."
+    ).replace("Three", "3")
+
+
+def lines_of(
+    kind: Kind, snapshot: Mapping[str, Any], items: Sequence[Mapping[str, Any]], word: str
+) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
+    """Lines and settings of a run of queries or turns."""
+    run = replace(info(), kind=kind, snapshot=dict(snapshot))
+    payloads = [msgspec.json.encode(item) for item in items]
+    if kind is QUERIES:
+        read, results = query_inputs(run), [answered(item["id"], word) for item in items]
+        rows: list[Any] = [ItemRow(at, "p", b"", payload=each) for at, each in enumerate(payloads)]
+        configuration = query_configuration(run)
+    else:
+        read = turn_inputs(run)
+        results = [{**item, "decision": word, "reason": "", "response": None} for item in items]
+        rows = [TurnRow(at, "m2u", b"", 0, 0, 1, each) for at, each in enumerate(payloads)]
+        configuration = turn_configuration(run)
+    lines = [
+        {"outcome": "passed", "error": None, "result": result, **read(row)}
+        for row, result in zip(rows, results, strict=True)
+    ]
+    return lines, configuration
+
+
+QUERY: Final = {"id": "Q-1", "query": "How?", "is_oos": False, "must_contain": ["14"], "must_not_contain": []}
+TURN: Final = {"threadId": "t", "messageId": "1", "message": "Hi", "affectSignal": "calm"}
+
+
+@pytest.mark.parametrize(
+    ("item", "run", "sentence"),
+    [
+        ({}, {}, "No setting differs."),
+        ({"query": "Why?"}, {}, "One thing differs: input of 1 query."),
+        ({"must_contain": ["30"]}, {}, "One thing differs: criteria of 1 query."),
+        ({}, {"query_at": "/text"}, "One thing differs: place of the query /query → /text."),
+        ({}, {"headers": {"X-Tenant": "b"}}, "One thing differs: headers.X-Tenant (another value)."),
+        ({}, {"places": {"answer": "/b"}}, "One thing differs: places in the reply.answer /a → /b."),
+    ],
+)
+def test_queries_are_truthful(item: Mapping[str, Any], run: Mapping[str, Any], sentence: str) -> None:
+    """Texts, criteria and the shape of requests and replies of queries are compared."""
+    settings = QueryRun(headers={"X-Tenant": "a"}, places={"answer": "/a"})
+    sides = [
+        lines_of(QUERIES, {QUERY_KEY: each.as_snapshot()}, [{**QUERY, **changes}], "no")
+        for each, changes in ((settings, {}), (replace(settings, **run), item))
+    ]
+    with comparison(
+        sides[0][0], sides[1][0], kind=QUERIES, configurations=(sides[0][1], sides[1][1])
+    ) as found:
+        assert found.differences() == sentence
+
+
+@pytest.mark.parametrize(
+    ("item", "snapshot", "word", "sentence"),
+    [
+        ({}, {}, "must", "No setting differs."),
+        ({"message": "Bye"}, {}, "skip", "One thing differs: input of 1 thread."),
+        ({"affectSignal": "angry"}, {}, "skip", "One thing differs: input of 1 thread."),
+        ({}, {"summary_policy": "turns"}, "must", "One thing differs: summary policy guardrail → turns."),
+        (
+            {},
+            {},
+            "skip",
+            "No setting differs, and the turns are the same: another version of the rules decided.",
+        ),
+    ],
+)
+def test_turns_are_truthful(
+    item: Mapping[str, Any], snapshot: Mapping[str, Any], word: str, sentence: str
+) -> None:
+    """Messages and signals of turns are compared; rules have no chance."""
+    base = {"summary_policy": "guardrail"}
+    before = lines_of(TURNS, base, [TURN], "must")
+    after = lines_of(TURNS, {**base, **snapshot}, [{**TURN, **item}], word)
+    with comparison(before[0], after[0], kind=TURNS, configurations=(before[1], after[1])) as found:
+        assert found.differences() == sentence
