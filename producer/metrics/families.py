@@ -124,14 +124,14 @@ FAMILIES: Final = (
         "proctor_backlog_items",
         Type.GAUGE,
         ("kind",),
-        "Items of unfinished runs that have no result yet.",
+        "Items of unfinished runs that have no result yet; those of paused runs do not count.",
         _by_kind(lambda look, kind: look.backlog.get(kind, 0)),
     ),
     Family(
         "proctor_oldest_item_age_seconds",
         Type.GAUGE,
         ("kind",),
-        "Time since the oldest items without a result were submitted or retried; 0 without any.",
+        "Time since the oldest items of the backlog were submitted or retried; 0 without any.",
         _by_kind(lambda look, kind: look.oldest_s.get(kind, 0)),
     ),
     Family(

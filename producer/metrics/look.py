@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from shared import keys
 from shared.kinds import all_kinds
 from shared.ledger.calls import ScriptCaller
-from shared.names import FINAL_STATES
+from shared.names import FINAL_STATES, RunState
 from shared.observability.counters import MOST_UPSTREAMS, OTHER, upstream_label
 from shared.runs.waiting import live_workers
 from shared.settings import LEASE_S
@@ -47,9 +47,9 @@ class Look:
     """A snapshot of the fleet."""
 
     backlog: Mapping[str, int]
-    """Items without a result, by kind."""
+    """Items without a result, by kind; without those of paused runs."""
     oldest_s: Mapping[str, float]
-    """By kind, how long the oldest items without a result have been there."""
+    """By kind, how long the oldest items of the backlog have been there."""
     runs: Mapping[tuple[str, str], int]
     """Unfinished runs by kind and state."""
     chunks: Mapping[tuple[str, str], int]
@@ -88,9 +88,11 @@ class _Fleet:
         """Adds a run, unless it has ended meanwhile."""
         if row.kind is None or row.state.decode() in FINAL_STATES:
             return
-        kind, since_ms = row.kind.decode(), int(row.again or row.sealed or 0)
+        kind, state, since_ms = row.kind.decode(), row.state.decode(), int(row.again or row.sealed or 0)
+        self.runs[kind, state] += 1
+        if state == RunState.PAUSED:
+            return  # no worker gets its items, so none is missing, and their age is somebody's choice
         left = max(0, int(row.goal) - int(row.done))
-        self.runs[kind, row.state.decode()] += 1
         self.backlog[kind] += left
         if left and since_ms:
             self.oldest_ms[kind] = min(since_ms, self.oldest_ms.get(kind, since_ms))

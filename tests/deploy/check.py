@@ -28,6 +28,8 @@ DEPLOY: Final = ROOT / "deploy"
 KUBERNETES: Final = tuple(f"1.{minor}" for minor in range(29, 38))
 """Versions that kubernetes/ is checked for; 1.29 is the oldest that the documentation names."""
 OVERLAYS: Final = ("small", "production")
+RENDERED: Final = (*(f"overlays/{name}" for name in OVERLAYS), "submit")
+"""The folders of kubernetes/ that people apply."""
 UNITS: Final = ("proctor-worker@.service", "proctor-flower.service", "proctor-metrics.service")
 MOST_EXPOSURE: Final = 30
 """In tenths: `systemd-analyze security` rates a unit from 0.0 (closed) to 10.0 (open)."""
@@ -141,8 +143,8 @@ def rendered(overlay: Path, kubectl: str) -> str:
 
 
 def _kubernetes(folder: Path) -> Iterator[Check]:
-    for overlay in OVERLAYS:
-        what, path = f"kubernetes/overlays/{overlay}", folder / "overlays" / overlay
+    for name in RENDERED:
+        what, path = f"kubernetes/{name}", folder / name
         yield Check("kubectl", what, lambda tool, path=path: _problem_of_overlay(path, tool))  # type: ignore[misc] # the default binds this round's value
         for version in KUBERNETES:
             yield Check(

@@ -1,15 +1,18 @@
 """Holds kubernetes/ to what no schema knows: rights, times, secrets, selectors, and KEDA's objects."""
 
 import json
+import os
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import jsonschema_rs
 import pytest
 import yaml
 
+from shared.contracts.case_config import DEFAULT_TIMEOUT_S
 from shared.kinds import all_kinds
 from tests.deploy.check import OVERLAYS, rendered
 from tests.deploy.tools import find_tool
@@ -28,17 +31,23 @@ from tests.support.tree import ROOT
 
 FOLDER: Final = DEPLOY / "kubernetes"
 SCHEMA: Final = ROOT / "tests" / "data" / "keda_scaled_object.json"
+MODEL_CALL_S: Final = DEFAULT_TIMEOUT_S
 PRE_STOP_S: Final = 5
 """What the hooks of Flower and the exporter wait, which counts against the time to stop."""
 
 
 @cache
-def overlay(name: str) -> list[dict[str, Any]]:
-    """Everything that an overlay renders to; skips the test where there is no kubectl."""
+def rendered_in(folder: str | Path) -> list[dict[str, Any]]:
+    """Everything that a folder below kubernetes/ renders to; skips the test where there is no kubectl."""
     kubectl = find_tool("kubectl")
     if kubectl is None:
         pytest.skip("needs kubectl (make check-deploy unpacks it on Linux on x86-64)")
-    return list(yaml.safe_load_all(rendered(FOLDER / "overlays" / name, kubectl)))
+    return list(yaml.safe_load_all(rendered(FOLDER / folder, kubectl)))
+
+
+def overlay(name: str) -> list[dict[str, Any]]:
+    """Everything that an overlay renders to."""
+    return rendered_in(f"overlays/{name}")
 
 
 def of_kind(name: str, kind: str) -> dict[str, dict[str, Any]]:
@@ -78,6 +87,7 @@ def test_there_is_more_time_to_stop_than_the_grace_period(name: str) -> None:
         if is_ours(pod["containers"][0]["image"]):
             needed = grace_s + SUPERVISOR_MARGIN_S + PRE_STOP_S
             assert pod["terminationGracePeriodSeconds"] > needed, workload
+    assert grace_s > MODEL_CALL_S, "a call in flight is not interrupted, which would pay it twice"
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
@@ -111,6 +121,60 @@ def test_services_and_policies_select_pods_that_exist(name: str) -> None:
         assert any(selector.items() <= each.items() for each in labels), what
     denied = of_kind(name, "NetworkPolicy")["default-deny"]["spec"]
     assert denied == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+RESOLVERS: Final = {
+    "CoreDNS or kube-dns": ({"kubernetes.io/metadata.name": "kube-system"}, "", 53),
+    "NodeLocal DNSCache": ({}, "169.254.20.10/32", 53),
+    "OpenShift": ({"kubernetes.io/metadata.name": "openshift-dns"}, "", 5353),
+}
+"""Where pods resolve names: name space, or address, and port."""
+
+
+@pytest.mark.parametrize("resolver", RESOLVERS)
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_every_pod_may_resolve_names(name: str, resolver: str) -> None:
+    """The name servers of the usual distributions are allowed, by UDP and TCP."""
+    namespace, address, port = RESOLVERS[resolver]
+    peer = {"ipBlock": {"cidr": address}} if address else {"namespaceSelector": {"matchLabels": namespace}}
+    rules = of_kind(name, "NetworkPolicy")["names-and-redis"]["spec"]["egress"]
+    ports = [{"protocol": protocol, "port": port} for protocol in ("UDP", "TCP")]
+    assert any(peer in rule.get("to", []) and rule["ports"] == ports for rule in rules)
+
+
+def test_a_job_in_the_cluster_can_submit() -> None:
+    """The rendered Job is restricted, has the labels that Redis admits, and mounts its files and the URL."""
+    (job,) = (each for each in rendered_in("submit") if each["kind"] == "Job")
+    (files,) = (each for each in rendered_in("submit") if each["kind"] == "ConfigMap")
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (worker,) = of_kind("small", "Deployment")["worker-turns"]["spec"]["template"]["spec"]["containers"]
+    assert job["metadata"]["namespace"] == "proctor"
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == worker["securityContext"]
+    assert container["image"] == worker["image"]
+    admitted = of_kind("small", "NetworkPolicy")["proctor-to-redis"]["spec"]["ingress"][0]["from"][0]
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert admitted["podSelector"]["matchLabels"].items() <= labels.items()
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert volumes["files"]["configMap"]["name"] == files["metadata"]["name"]
+    assert container["args"][1] in {f"/files/{name}" for name in files["data"]}
+    assert volumes["redis"]["secret"]["secretName"] == "proctor-redis"
+
+
+def test_traces_may_reach_a_collector(tmp_path: Path) -> None:
+    """The component sets the endpoint and lets workers connect to it."""
+    base, component = (
+        os.path.relpath(FOLDER / each, tmp_path) for each in ("overlays/small", "components/otlp")
+    )
+    written = {"resources": [base], "components": [component]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    found = rendered_in(tmp_path)
+    (settings,) = (each["data"] for each in found if each["kind"] == "ConfigMap")
+    assert settings["OTEL_EXPORTER_OTLP_ENDPOINT"].endswith(":4318")
+    (policy,) = (each["spec"] for each in found if each["metadata"]["name"] == "workers-to-collector")
+    assert policy["egress"][0]["ports"] == [{"protocol": "TCP", "port": 4318}]
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
@@ -169,6 +233,9 @@ def test_the_fleet_is_scaled_by_its_backlog() -> None:
         assert spec["minReplicaCount"] == 0
         assert spec["cooldownPeriod"] > float(settings["PROCTOR_GRACE_S"])
         (trigger,) = spec["triggers"]
+        # An unknown backlog keeps the number of pods: it is no 0, and nothing sets another number.
+        assert trigger["metadata"]["ignoreNullValues"] == "false"
+        assert "fallback" not in spec
         assert trigger["metadata"]["query"] == f'sum(proctor_backlog_items{{kind="{kind}"}})'
         assert "replicas" not in deployments[f"worker-{kind}"]["spec"]
     assert of_kind("small", "Deployment")["worker-turns"]["spec"]["replicas"] == 1

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -19,6 +20,7 @@ from tests.support.prometheus import (
     start_fleet,
     wait_for_answers,
 )
+from tests.support.redis_server import RedisServer
 from tests.support.tools import require_tool
 
 
@@ -83,5 +85,28 @@ def test_metrics_serves_the_embedded_server(cli: Cli) -> None:
     assert text.count("# TYPE proctor_") == text.count("# HELP proctor_") >= 15
     assert "proctor_redis_up 1.0" in text
     promtool("check", "metrics", text=text)
+    exporter.terminate()
+    assert exporter.wait(15) == 0
+
+
+def test_an_exporter_without_redis_serves_that_it_is_away(
+    new_redis_server: Callable[..., RedisServer], cli: Cli
+) -> None:
+    """Started while Redis is away, the exporter answers `proctor_redis_up 0`, and 1 once Redis is there."""
+    server = new_redis_server()
+    server.kill()
+    cli.processes.env |= {"PROCTOR_REDIS_URL": server.url, "PROCTOR_CONNECT_PATIENCE_S": "0.5"}
+    exporter = cli.start("metrics", "--port", "0")
+    exporter.wait_for("metrics: http://127.0.0.1:", within_s=20)
+    assert "does not answer within 0.5 s" in exporter.errors
+    url = exporter.errors.split("metrics: ")[1].split()[0]
+
+    def shows(value: str) -> None:
+        with urlopen(url, timeout=10) as reply:  # noqa: S310 - loopback
+            assert f"\nproctor_redis_up {value}\n" in reply.read().decode()
+
+    shows("0.0")
+    server.start()
+    eventually(lambda: shows("1.0"), 15)
     exporter.terminate()
     assert exporter.wait(15) == 0

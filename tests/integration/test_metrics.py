@@ -96,6 +96,22 @@ def test_gauges_say_what_the_ledger_holds(redis_client: "redis.Redis") -> None:
     assert scrape.value("proctor_steward_age_seconds") < 60
 
 
+def test_a_paused_run_leaves_backlog_and_age(redis_client: "redis.Redis") -> None:
+    """Nothing that scales or alerts sees a paused run; its state shows it, and resuming brings it back."""
+    ledger = Ledger(redis_client)
+    submit_cases(ledger, "r1", [["0", "1"], ["2"]])
+    redis_client.hset(keys.run_key("r1"), "sealed", 1)
+    ledger.control("r1", "pause")
+    scrape = Scrape(redis_client)
+    assert scrape.value("proctor_backlog_items", kind="cases") == 0
+    assert scrape.value("proctor_oldest_item_age_seconds", kind="cases") == 0
+    assert scrape.value("proctor_runs", kind="cases", state="paused") == 1
+    ledger.control("r1", "resume")
+    scrape = Scrape(redis_client)
+    assert scrape.value("proctor_backlog_items", kind="cases") == 3
+    assert scrape.value("proctor_oldest_item_age_seconds", kind="cases") > 0
+
+
 def test_a_removed_run_takes_no_counter_with_it(redis_client: "redis.Redis") -> None:
     """Outcomes and ended runs are counted once, and stay when the run is removed."""
     ledger = Ledger(redis_client)
