@@ -1,7 +1,10 @@
 """Starts the command line: `proctor …` and `python -m producer …` both end here."""
 
+import atexit
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from producer.cli.error_exit import TerminatedError
@@ -22,12 +25,16 @@ def handle_signals() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process with an exit code.
+    """Ends the process with an exit code, without taking the interpreter apart, which takes 0.2 s.
 
-    A Ctrl-C during the shutdown of the interpreter would change the exit code, so it is ignored.
+    A Ctrl-C meanwhile would change the exit code, so it is ignored.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.exit(code)
+    atexit._run_exitfuncs()  # noqa: SLF001 - the public way to run them is to end the interpreter
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # closed, or nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def main() -> NoReturn:

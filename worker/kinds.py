@@ -20,6 +20,27 @@ if TYPE_CHECKING:
 MOST_THREADS: Final = 64
 """Threads of Celery's pool: each holds one chunk, and a chunk holds many items."""
 
+WORKER_MODULES: Final = (
+    "billiard.pool",
+    "celery.app.amqp",
+    "celery.app.control",
+    "celery.app.events",
+    "celery.app.log",
+    "celery.apps.worker",
+    "celery.backends.base",
+    "celery.concurrency.thread",
+    "celery.events",
+    "celery.worker.autoscale",
+    "celery.worker.components",
+    "celery.worker.consumer",
+    "celery.worker.strategy",
+    "kombu.pidbox",
+    "kombu.transport.redis",
+    "worker.app",
+    "worker.consumer",
+)
+"""What every worker process imports; Celery does it by name when it starts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -27,6 +48,8 @@ class Execution:
 
     module: str
     """Has `make_executor(process, store)`; imported by processes that execute the kind, and by no others."""
+    uses: tuple[str, ...] = ()
+    """Modules that it imports when it executes its first chunk."""
     slots: int | None = None
     """Chunks that one process executes at a time, at most; None: as many as there are threads left."""
 
@@ -34,8 +57,10 @@ class Execution:
 _registry: Final[dict[Kind, Execution]] = {
     # Deciding turns is CPU work: a second chunk covers Redis' answers, a third would wait and hold memory.
     TURNS: Execution("worker.executors.turns", slots=2),
-    CASES: Execution("worker.executors.cases"),
-    QUERIES: Execution("worker.executors.queries"),
+    CASES: Execution(
+        "worker.executors.cases", uses=("shared.upstream.http_session", "worker.upstream.model_clients")
+    ),
+    QUERIES: Execution("worker.executors.queries", uses=("shared.upstream.http_session",)),
 }
 
 
@@ -63,6 +88,12 @@ def make_executor(kind: Kind, process: "WorkerProcess", store: "RunStore") -> "E
     make: Callable[[WorkerProcess, RunStore], Executor]
     make = import_module(_registry[kind].module).make_executor
     return make(process, store)
+
+
+def modules_of(kinds: Iterable[Kind]) -> list[str]:
+    """Lists what a process needs for its first chunk; a supervisor imports it before it forks."""
+    own = [execution for kind in kinds if (execution := _registry.get(kind))]
+    return [*WORKER_MODULES, *(name for each in own for name in (each.module, *each.uses))]
 
 
 def slots_for(kinds: Iterable[Kind], in_flight: int) -> dict[Kind, int]:

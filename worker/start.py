@@ -3,12 +3,12 @@
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Final
 
 from shared.errors import ProctorError, UsageError
-from shared.kinds import import_kinds
+from shared.kinds import Kind, import_kinds
 from shared.server.client import RedisTarget, resolve_target
 from shared.server.connection import check_listening
 from shared.settings import Settings, variable_of
@@ -31,14 +31,20 @@ def start(arguments: Sequence[str]) -> int:
     Returns:
         The exit code: 0 ended as asked, 1 Celery failed, 2 usage or configuration, 3 Redis unreachable.
     """
-    try:
+
+    def run() -> int:
         import_kinds(os.environ)
         options = read_options(arguments)
         if options.unsandboxed_validators:
             os.environ[variable_of("unsafe_validators")] = "1"  # where the sandbox looks
-        settings = Settings.from_environment()
-        set_up_logs(f"supervisor.{os.getpid()}" if options.supervise else options.name, settings)
-        return _supervise(options, settings) if options.supervise else _work(options, settings)
+        return _supervise(options) if options.supervise else _work(options)
+
+    return _reporting(run)
+
+
+def _reporting(run: Callable[[], int]) -> int:
+    try:
+        return run()
     except ProctorError as error:
         sys.stderr.write(f"error: {error.message}\n")
         if error.hint:
@@ -48,46 +54,59 @@ def start(arguments: Sequence[str]) -> int:
         return INTERRUPTED_EXIT
 
 
-def _supervise(options: Options, settings: Settings) -> int:
+def _supervise(options: Options) -> int:
+    settings = Settings.from_environment()
+    set_up_logs(f"supervisor.{os.getpid()}", settings)
     # Checked here first, so that a wrong URL gives one line and one exit code, not one per process.
     connection = resolve_target(settings)
-    # Imported by name: a worker process needs no supervisor, and a supervisor none of what `_work` imports.
+    # Imported by name: a worker process needs no supervisor.
     supervisor = import_module("worker.supervisor")
+    _slots(options, settings)
+    if import_module("worker.forking").IS_SAFE:
+        for module in import_module("worker.kinds").modules_of(options.kinds):
+            import_module(module)
+        gc.freeze()  # what is shared with the workers is not touched by their collections
     if connection.embedded:
         supervisor.keep_embedded_server(settings, connection.lease)
-    code: int = supervisor.supervise(options, settings)
+    code: int = supervisor.supervise(options, settings, lambda child: _reporting(lambda: _work(child)))
     return code
 
 
-def _work(options: Options, settings: Settings) -> int:
-    """Becomes one Celery worker; its imports cost half a second, which a supervisor does not pay."""
+def _slots(options: Options, settings: Settings) -> dict[Kind, int]:
+    registry = import_module("worker.kinds")
+    slots: dict[Kind, int] = registry.slots_for(options.kinds, options.in_flight or settings.in_flight)
+    if not slots:
+        requested, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.executed_kinds()))
+        raise UsageError(f"-Q {requested}: this version works on {known} only")
+    return slots
+
+
+def _work(options: Options) -> int:
+    """Becomes one Celery worker; its imports cost half a second, which a fork of the supervisor has done."""
     if options.stop_on_eof:
         die_with_parent()
+    settings = Settings.from_environment()
+    set_up_logs(options.name, settings)
     connection = resolve_target(settings)
     if isinstance(connection.broker, RedisTarget):
         with connection.broker.client() as client:
             check_listening(client)
     lifecycle = import_module("worker.lifecycle")
-    registry = import_module("worker.kinds")
     if options.stop_on_eof:
         on_stdin_end(lifecycle.exit_now)
-    in_flight = options.in_flight or settings.in_flight
-    slots = registry.slots_for(options.kinds, in_flight)
-    if not slots:
-        requested, known = ",".join(map(str, options.kinds)), ", ".join(map(str, registry.executed_kinds()))
-        raise UsageError(f"-Q {requested}: this version works on {known} only")
+    slots = _slots(options, settings)
     app = import_module("worker.app").app
     celery_worker = app.Worker(
         hostname=options.name,
         queues=[app.wake_queues.name(kind) for kind in slots],
         pool="threads",
-        concurrency=registry.threads_for(slots),
+        concurrency=import_module("worker.kinds").threads_for(slots),
         without_mingle=True,
         without_gossip=True,
         quiet=True,
         loglevel="INFO",
         redis=connection,
-        in_flight=in_flight,
+        in_flight=options.in_flight or settings.in_flight,
         burst=options.burst,
     )
     _calm_the_collector()

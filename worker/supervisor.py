@@ -10,7 +10,6 @@
 
 It waits in one place, for a worker's end, a signal or its parent's end, and costs nothing meanwhile.
 An embedded server is looked after by a thread of its own, in case its guard is killed.
-Celery is not imported here.
 """
 
 import logging
@@ -22,7 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
@@ -31,7 +30,7 @@ from shared.own_modules import module_command, module_environment
 from shared.server.client import Closeable, resolve_target
 from shared.settings import Settings
 from worker.command_line import UNSANDBOXED, Options, node_name
-from worker.parent_watch import on_stdin_end
+from worker.forking import IS_SAFE, LOOKING, ChildProcess, ForkedProcess
 
 FIRST_PAUSE_S: Final = 0.5
 """Before a worker that ended is started again."""
@@ -55,7 +54,7 @@ class SupervisedWorker:
 
     name: str
     """Its node name, the same after each restart, so that Flower shows one row."""
-    process: "subprocess.Popen[bytes] | None" = None
+    process: ChildProcess | None = None
     started_at: float = 0.0
     start_at: float = 0.0
     """Time when it is due to be started; times are those of the monotonic clock."""
@@ -75,12 +74,13 @@ class SupervisedWorker:
             self.process.send_signal(number)
 
 
-def supervise(options: Options, settings: Settings) -> int:
+def supervise(options: Options, settings: Settings, work: Callable[[Options], int]) -> int:
     """Runs worker processes until stopped.
 
     Args:
         options: of the command line.
         settings: for the number of processes and their grace period.
+        work: is one worker process until it ends, and returns its exit code.
 
     Returns:
         The exit code.
@@ -88,9 +88,22 @@ def supervise(options: Options, settings: Settings) -> int:
     names = [
         node_name(options.kinds, number + 1) for number in range(options.processes or settings.processes)
     ]
-    supervisor = Supervisor(names, lambda name: worker_command(options, name), settings.grace_s)
-    if options.stop_on_eof:
-        on_stdin_end(supervisor.ask_to_stop)
+
+    def fork(name: str) -> ChildProcess:
+        child = replace(options, name=name, stop_on_eof=True, supervise=False)
+        return ForkedProcess(lambda: work(child))
+
+    def start(name: str) -> ChildProcess:
+        # A group of its own: Ctrl-C in a terminal signals only the supervisor, which drains the workers.
+        command = worker_command(options, name)
+        environment = module_environment(os.environ)
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=sys.stderr, env=environment, process_group=0
+        )
+
+    supervisor = Supervisor(
+        names, fork if IS_SAFE else start, settings.grace_s, stop_on_eof=options.stop_on_eof
+    )
     return supervisor.run(is_burst=options.burst)
 
 
@@ -110,7 +123,8 @@ def keep_embedded_server(settings: Settings, lease: Closeable) -> None:
         while True:
             pause.wait(SERVER_CHECK_S)
             try:
-                fresh = resolve_target(settings).lease
+                with LOOKING:
+                    fresh = resolve_target(settings).lease
             except ProctorError:
                 continue  # the worker processes report what is wrong
             held.close()
@@ -135,14 +149,18 @@ class Supervisor:
 
     Args:
         names: node names of the workers.
-        command: makes the command line of the worker with a name.
+        start: starts the worker with a name.
         grace_s: how long a worker may take to drain.
+        stop_on_eof: whether the end of standard input asks it to stop.
     """
 
-    def __init__(self, names: Sequence[str], command: Callable[[str], list[str]], grace_s: float) -> None:
+    def __init__(
+        self, names: Sequence[str], start: Callable[[str], ChildProcess], grace_s: float, *, stop_on_eof: bool
+    ) -> None:
         self._workers = [SupervisedWorker(name) for name in names]
-        self._command = command
+        self._start_process = start
         self._grace_s = grace_s
+        self._stdin = [0] if stop_on_eof else []
         self._is_stopping = False
         self._is_stopping_now = False
         self._wake_read, self._wake_write = os.pipe()
@@ -201,15 +219,14 @@ class Supervisor:
         return 0
 
     def _start(self, worker: SupervisedWorker) -> None:
-        worker.started_at = monotonic()
-        # A group of its own: Ctrl-C in a terminal signals only the supervisor, which drains the workers.
-        worker.process = subprocess.Popen(
-            self._command(worker.name),
-            stdin=subprocess.PIPE,
-            stdout=sys.stderr,
-            env=module_environment(os.environ),
-            process_group=0,
-        )
+        if not LOOKING.acquire(timeout=FIRST_PAUSE_S):
+            worker.start_at = monotonic() + FIRST_PAUSE_S
+            return
+        try:
+            worker.started_at = monotonic()
+            worker.process = self._start_process(worker.name)
+        finally:
+            LOOKING.release()
 
     def _record_end(self, worker: SupervisedWorker, code: int, *, is_burst: bool) -> None:
         ran_s = monotonic() - worker.started_at
@@ -237,11 +254,15 @@ class Supervisor:
         return max(0.0, min(waiting) - monotonic()) if waiting else None
 
     def _wait(self, within_s: float | None) -> None:
-        """Waits for a signal (SIGCHLD too), a request to stop, or the timeout."""
-        if select.select([self._wake_read], [], [], within_s)[0]:
+        """Waits for a signal (SIGCHLD too), a request to stop, the end of standard input, or the timeout."""
+        ready = select.select([self._wake_read, *self._stdin], [], [], within_s)[0]
+        if self._wake_read in ready:
             with suppress(BlockingIOError):
                 while os.read(self._wake_read, 1024):
                     pass
+        if self._stdin and self._stdin[0] in ready and not os.read(0, 1024):
+            self._stdin = []
+            self.ask_to_stop()
 
     def _end(self) -> None:
         """Ends all workers: drains them, stops them at once on request, kills those that take too long."""

@@ -50,18 +50,18 @@ def test_help_is_fast(env: dict[str, str], tmp_path: Path) -> None:
 
 
 LOADER: Final = """
-import json, os, sys
+import atexit, json, os, sys
 from producer.__main__ import main
+
+def report(arguments):
+    print(json.dumps([arguments, sorted(sys.modules)]), file=sys.__stdout__, flush=True)
 
 for arguments in json.loads(sys.argv[1]):
     if os.fork() == 0:
         sys.argv[1:] = arguments
         sys.stdout = sys.stderr = open(os.devnull, "w")
-        try:
-            main()
-        finally:
-            print(json.dumps([arguments, sorted(sys.modules)]), file=sys.__stdout__, flush=True)
-            os._exit(0)
+        atexit.register(report, arguments)
+        main()
     os.wait()
 """
 """Runs each command line in a child that has loaded no more than the program itself, and lists modules."""
