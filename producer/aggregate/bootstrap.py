@@ -50,6 +50,15 @@ def mean(values: Sequence[float]) -> float:
     return fsum(values) / len(values)
 
 
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Returns the mean of values that count by their weights.
+
+    >>> weighted_mean([1.0, 0.0], [9.0, 1.0])
+    0.9
+    """
+    return fsum(value * weight for value, weight in zip(values, weights, strict=True)) / fsum(weights)
+
+
 def bootstrap(
     values: Sequence[float],
     statistic: Statistic = mean,
@@ -82,25 +91,36 @@ def bootstrap(
         return _normal(values, level)
     random = Random(seed)  # noqa: S311 - statistics, no secret
     drawn = sorted(statistic(random.choices(values, k=len(values))) for _ in range(resamples))
+    return _bca(seen, drawn, _acceleration(values, statistic), len(values), level)
+
+
+def _bca(seen: float, drawn: Sequence[float], speed: float, n: int, level: float) -> Interval:
+    """Reads the bounds from what was drawn, in order."""
+    resamples = len(drawn)
     below = sum(one < seen for one in drawn) + sum(one == seen for one in drawn) / 2
     bias = _NORMAL.inv_cdf(min(max(below, 0.5), resamples - 0.5) / resamples)
-    speed = _acceleration(values, statistic)
     bounds = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         quantile = bias + _NORMAL.inv_cdf(tail)
         place = _NORMAL.cdf(bias + quantile / max(1e-9, 1 - speed * quantile))
         bounds.append(drawn[min(resamples - 1, int(place * resamples))])
-    return Interval(seen, bounds[0], bounds[1], len(values), "bca")
+    return Interval(seen, bounds[0], bounds[1], n, "bca")
 
 
 def paired(
-    before: Sequence[float], after: Sequence[float], *, level: float = 0.95, seed: int = SEED
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    weights: Sequence[float] | None = None,
+    level: float = 0.95,
+    seed: int = SEED,
 ) -> Interval:
     """Returns the mean difference of pairs, after less before, with its interval.
 
     Args:
         before: one value per case.
         after: the same cases in the same order.
+        weights: how much each of them counts; None: all the same.
         level: see `bootstrap`.
         seed: see `bootstrap`.
 
@@ -109,10 +129,33 @@ def paired(
 
     >>> paired([1.0, 2.0], [2.0, 3.0]).value
     1.0
+    >>> paired([1.0, 2.0], [2.0, 5.0], weights=[3.0, 1.0]).value
+    1.5
     """
     if not before:
         raise ValueError("no pairs to compare")
-    return bootstrap([b - a for a, b in zip(before, after, strict=True)], level=level, seed=seed)
+    moved = [b - a for a, b in zip(before, after, strict=True)]
+    if weights is None or min(weights) == max(weights):
+        return bootstrap(moved, level=level, seed=seed)
+    return _weighted(moved, weights, level, seed)
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float], level: float, seed: int) -> Interval:
+    """Returns a weighted mean with its interval: cases are drawn, each with its weight."""
+    n, seen = len(values), weighted_mean(values, weights)
+    if min(values) == max(values):
+        return Interval(values[0], values[0], values[0], n, "bca")
+    pulls = [weight * (value - seen) for value, weight in zip(values, weights, strict=True)]
+    if n > RESAMPLED_UP_TO:
+        error = sqrt(fsum(pull**2 for pull in pulls) * n / (n - 1)) / fsum(weights)
+        spread = error * _NORMAL.inv_cdf((1 + level) / 2)
+        return Interval(seen, seen - spread, seen + spread, n, "normal")
+    random, drawn = Random(seed), list[float]()  # noqa: S311 - statistics, no secret
+    for _ in range(RESAMPLES):
+        chosen = random.choices(range(n), k=n)
+        weight = fsum(weights[at] for at in chosen)
+        drawn.append(seen + fsum(pulls[at] for at in chosen) / weight if weight else seen)
+    return _bca(seen, sorted(drawn), _skew(pulls), n, level)
 
 
 def paired_rate(worse: int, better: int, n: int, *, level: float = 0.95) -> Interval:
@@ -143,6 +186,11 @@ def _acceleration(values: Sequence[float], statistic: Statistic) -> float:
         left = [statistic([*values[:at], *values[at + 1 :]]) for at in range(len(values))]
         middle = mean(left)
         moved = [middle - one for one in left]
+    return _skew(moved)
+
+
+def _skew(moved: Sequence[float]) -> float:
+    """Returns the acceleration from how far each value moves the statistic."""
     largest = max(map(abs, moved))
     if not largest:
         return 0.0

@@ -160,7 +160,10 @@ def items_of(
         unit, key = identify(result)
         unit, key = intern(unit), tuple(map(intern, key))  # one text for A and B and all items that share it
         scores, tags = _scores(comparing, line, layouts), tuple(map(intern, comparing.tags(line)))
-        inputs, weight = (line.get("inputs") or _inputs(comparing, line)).packed, line.get("weight", 1.0)
+        inputs, weight = (
+            (line.get("inputs") or _inputs(comparing, line)).packed,
+            line.get("weight") or result.get("weight", 1.0),
+        )
         word = comparing.word(line)
         found.append(
             ComparedItem(key, unit, line["outcome"], word, scores, tags, keep(line), inputs, float(weight))

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from producer import kinds
-from producer.aggregate.bootstrap import Interval, paired, paired_rate
+from producer.aggregate.bootstrap import Interval, paired, paired_rate, weighted_mean
 from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Items, label, one_each
 from producer.aggregate.statistics import McNemar, Rate, mcnemar, wilson
 from shared.kinds import Kind
@@ -21,6 +21,8 @@ LEVEL: Final = 0.05
 LOWER_IS_BETTER: Final = frozenset({"latency_ms", "cost_usd"})
 SCORES: Final = ("pass_rate", "score", "keywords_found", "rouge_l", "latency_ms", "cost_usd")
 """In the order in which they are shown; scores of checks come after them."""
+WEIGHTED: Final = "score"
+"""The score in whose means a case counts by its weight: that of B, where A had another one."""
 MOST_CHECKS: Final = 50
 """Checks whose scores are compared."""
 
@@ -49,11 +51,11 @@ class Score:
 
     name: str
     before: float
-    """Mean over units in A."""
+    """Mean over items in A, `score` by the weights of cases, as reports and gates have it."""
     after: float
-    """Mean over units in B."""
+    """The same in B."""
     difference: Interval
-    """Mean difference of pairs of units."""
+    """Mean difference, made of pairs of units."""
 
     @property
     def is_worse(self) -> bool:
@@ -240,24 +242,24 @@ class _Unit:
     names: tuple[str, ...] = ()
     """Of its scores."""
     sums: "array[float]" = field(default_factory=lambda: array("d"))
-    """Sum in A, sum in B and number of pairs, score by score; all units of two runs are held at once."""
+    """Sum in A, sum in B and weight, score by score; all units of two runs are held at once."""
 
-    def add(self, name: str, before: float, after: float) -> None:
+    def add(self, name: str, before: float, after: float, weight: float = 1.0) -> None:
         """Adds a score of a pair."""
         if name not in self.names:
             self.names += (name,)
             self.sums.extend((0.0, 0.0, 0.0))
         at = 3 * self.names.index(name)
-        self.sums[at] += before
-        self.sums[at + 1] += after
-        self.sums[at + 2] += 1
+        self.sums[at] += weight * before
+        self.sums[at + 1] += weight * after
+        self.sums[at + 2] += weight
 
-    def means(self, name: str) -> tuple[float, float, int] | None:
-        """Returns the mean of a score in A and in B, and of how many pairs; None without any."""
+    def means(self, name: str) -> tuple[float, float, float] | None:
+        """Returns the mean of a score in A and in B, and its weight; None without any."""
         if name not in self.names:
             return None
-        before, after, pairs = self.sums[3 * self.names.index(name) :][:3]
-        return before / pairs, after / pairs, int(pairs)
+        before, after, weight = self.sums[3 * self.names.index(name) :][:3]
+        return (before / weight, after / weight, weight) if weight else None
 
 
 def _pair(found: Comparison, a: Items, b: Items) -> Mapping[str, _Unit]:
@@ -281,7 +283,7 @@ def _add_pair(found: Comparison, unit: _Unit, before: ComparedItem, after: Compa
     unit.add("pass_rate", was_good, is_good)
     for name, score in before.scores.items():
         if name in after.scores:
-            unit.add(name, score, after.scores[name])
+            unit.add(name, score, after.scores[name], after.weight if name == WEIGHTED else 1.0)
     if before.word == after.word:
         found.unchanged[after.outcome] += 1
         found.same.append((before, after))
@@ -297,10 +299,13 @@ def _scores(units: Mapping[str, _Unit], level: float) -> list[Score]:
     for name in (*SCORES, *islice(dict.fromkeys(checks), MOST_CHECKS)):
         means = [found for unit in units.values() if (found := unit.means(name))]
         if means:
-            before, after = ([each[at] for each in means] for at in (0, 1))
-            single = name == "pass_rate" and all(pairs == 1 for *_, pairs in means)
-            difference = _rates(units, level) if single else paired(before, after, level=level)
-            scores.append(Score(name, sum(before) / len(means), sum(after) / len(means), difference))
+            before, after, weights = ([each[at] for each in means] for at in range(3))
+            single = name == "pass_rate" and all(weight == 1 for weight in weights)
+            difference = (
+                _rates(units, level) if single else paired(before, after, weights=weights, level=level)
+            )
+            sides = [weighted_mean(values, weights) for values in (before, after)]
+            scores.append(Score(name, *sides, difference))
     return scores
 
 

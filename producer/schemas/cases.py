@@ -316,6 +316,8 @@ class CaseResult(Part):
     vars: OptionalKey[dict[str, Any]] = None
     tags: OptionalKey[tuple[str, ...]] = None
     metadata: OptionalKey[dict[str, Any]] = None
+    weight: OptionalKey[Annotated[float, Field(ge=0)]] = None
+    """How much the case counts in mean scores, where that is not 1."""
     score: float | None = None
     """The weighted mean of the scores of the checks; null without any."""
     checks: OptionalKey[tuple[CheckRow, ...]] = None

@@ -33,7 +33,7 @@ NO_CALL: Final[dict[str, Any]] = {
 
 
 def identity_of(payload: CasePayload) -> dict[str, Any]:
-    """Names the item: the first keys of its result.
+    """Names the item: the first keys of its result; `weight` only where it is not 1.
 
     >>> identity_of(CasePayload(2, "m", "Hi", id="greeting", tags=["a"]))["tags"]
     ['a']
@@ -47,6 +47,7 @@ def identity_of(payload: CasePayload) -> dict[str, Any]:
         "vars": payload.vars,
         "tags": payload.tags,
         "metadata": payload.metadata,
+        **({} if payload.weight == 1 else {"weight": payload.weight}),
     }
 
 

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from producer.aggregate.compared_items import Items, items_of, lines_of_results
+from producer.aggregate.case_groups import ScoreMean
+from producer.aggregate.compared_items import Items, items_of, lines_of_results, split_by
 from producer.aggregate.comparison import Comparison, compare
 from producer.report.comparison.score_table import score_table
 from producer.report.comparison.wording import counted, headline, sentences
@@ -310,3 +311,44 @@ def test_memory_of_a_pair_is_bounded() -> None:
 
     # The first time also imports modules, and a thread that another test has left may allocate meanwhile.
     assert min(peak() for _ in range(3)) / number < 2_000
+
+
+def weighted(number: int, score: float, weight: float, prompt: str = "") -> dict[str, Any]:
+    """A line of a case that counts by its weight."""
+    line = case(number, "passed" if score == 1 else "failed", name=f"case-{number}")
+    return line | {"result": line["result"] | {"score": score, "weight": weight, "prompt_id": prompt}}
+
+
+def test_scores_count_by_the_weights_of_cases_as_in_reports() -> None:
+    """The mean score is the one of report and gate, in two runs and within one; the rate counts answers."""
+    answers = [(0, 1.0, 9.0), (1, 0.0, 1.0), (1, 0.5, 1.0), (2, 0.25, 2.0)]
+    mean = ScoreMean()
+    for number, score, weight in answers:
+        mean.add(number, score, weight)
+    lines = [
+        line | {"result": line["result"] | {"repeat_index": at}}
+        for at, answer in enumerate(answers)
+        for line in [weighted(*answer)]
+    ]
+    reported = mean.summary()
+    found = {score.name: score for score in compare(CASES, cases(*lines), cases(*lines)).scores}
+    assert reported is not None
+    assert (round(found["score"].before, 4), round(found["score"].after, 4)) == (reported["value"],) * 2
+    assert found["pass_rate"].before == 0.25
+    both = cases(*(weighted(at, score, 9 - 8 * at, by) for by in "ab" for at, score in enumerate((1.0, 0.0))))
+    parts = split_by(both, "prompt")
+    within = {score.name: score.before for score in compare(CASES, parts["a"], parts["b"]).scores}
+    assert (within["score"], within["pass_rate"]) == (0.9, 0.5)
+
+
+def test_weights_decide_with_a_judged_score() -> None:
+    """A heavy case that became worse outweighs many light ones that became better by as much."""
+    before = cases(*(weighted(number, 0.5, 100.0 if number < 9 else 1.0) for number in range(18)))
+    after = cases(*(weighted(number, *((0.2, 100.0) if number < 9 else (0.8, 1.0))) for number in range(18)))
+    light = [item._replace(weight=1.0) for item in after.items]
+    score = next(each for each in compare(CASES, before, after).scores if each.name == "score")
+    assert round(score.difference.value, 3) == -0.294
+    assert score.is_worse
+    even = compare(CASES, before, after._replace(items=light), judged=("score",))
+    assert even.regressions == []
+    assert compare(CASES, before, after, judged=("score",)).regressions == ["score"]
