@@ -189,15 +189,17 @@ def _side(
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
     began = min(dates, default="")
+    about = summary if isinstance(summary, dict) else {}
     return Side(
         str(path),
-        "",
+        str(about.get("source", "")),
         kind_named(kind),
         items,
         is_final=True,
         texts=texts,
         began=began,
         configuration=_settings(summary),
+        bench=str(about.get("name", "")),
     )
 
 

@@ -9,15 +9,18 @@ from typing import Any, Final
 
 from producer.cli.error_exit import SCHEMA_VERSION
 from producer.cli.session import Session
+from producer.load.source import FILE_KEY
 from producer.run_ids import ID_PREFIX
 from producer.text import count, plural
 from shared.clock import iso_utc
-from shared.errors import AmbiguousRunError, RunStateError, UnknownRunError
+from shared.errors import AmbiguousRunError, RunStateError, UnknownRunError, UsageError
 from shared.names import FINAL_STATES, RunState
 from shared.runs import RunInfo, RunStore
 
 LOOKED_AT: Final = 200
 """Runs that are searched for a mistyped id."""
+SEARCHED: Final = 2_000
+"""Runs in which the one before another is looked for."""
 SHOWN: Final = 3
 _LAST: Final = re.compile(r"last(?:~(\d{1,6}))?", re.ASCII)
 """Names of runs by age: `last` is the newest, `last~1` the one before it."""
@@ -80,6 +83,33 @@ def _suggest(session: Session, run: str) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"the last runs are {', '.join(known[:SHOWN])}; `proctor runs` lists them"
+
+
+def run_before(session: Session, info: RunInfo) -> RunInfo:
+    """Returns the newest earlier run of the same file that has results.
+
+    Args:
+        session: access to Redis.
+        info: the run.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for earlier in session.store.list(limit=SEARCHED, kind=info.kind):
+        is_older = earlier.created_ms < info.created_ms and earlier.run != info.run
+        if is_older and earlier.done and _same_input(earlier, info):
+            session.seen.add(earlier.run)
+            return earlier
+    raise UsageError(
+        f"there is no run of {info.source} before {info.run}",
+        hint="name the run to compare with: proctor compare A B",
+    )
+
+
+def _same_input(one: RunInfo, other: RunInfo) -> bool:
+    """Whether two runs are of the same file; of streams, of the same name."""
+    keys = [info.snapshot.get(FILE_KEY) for info in (one, other)]
+    return keys[0] == keys[1] if all(keys) else one.source == other.source
 
 
 def wait_reasons(store: RunStore, runs: Iterable[RunInfo]) -> dict[str, str]:

@@ -68,6 +68,12 @@ def test_two_runs_are_compared_and_gated(cli: Cli, api: str, file: Path, tmp_pat
         same = cli("compare", run, other, "--json", "--fail-on-regression")
         counts = document(same)["counts"]
         assert (same.code, counts["pairs"], counts["unchanged"]) == (0, QUERIES, QUERIES), same
+    alone = cli("compare", run, "--json")
+    assert (alone.code, f"there is no run of few.jsonl before {run}" in alone.out) == (2, True), alone
+    newest = document(cli("compare", "last", "--json"))
+    assert (newest["a"]["name"], newest["counts"]["pairs"]) == (run, QUERIES), (
+        "the run before, of the same file"
+    )
 
 
 def test_only_more_than_chance_fails(cli: Cli, api: str, file: Path, tmp_path: Path) -> None:

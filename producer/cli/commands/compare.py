@@ -109,9 +109,10 @@ def command(
 ) -> int:
     """Compare run B with the earlier run A; each is a run's id, or its report as JSON or JSON Lines.
 
-    Items are paired by query id, by case, model and prompt, or by thread and message. With --by, two
-    prompts or two models of one run are compared instead. One broken case alone is not a
-    regression: McNemar's test over all cases decides, at the significance level --level.
+    Of one run alone, A is the run before it of the same file. Items are paired by query id, by case,
+    model and prompt, or by thread and message. With --by, two prompts or two models of one run are
+    compared instead. One broken case alone is not a regression: McNemar's test over all cases decides,
+    at the significance level --level.
     """
     from producer.aggregate.comparison import compare  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.report_files import plan_files  # noqa: PLC0415 - same
@@ -140,6 +141,8 @@ def command(
             "exit": int(fail_on_regression and bool(found.regressions)),
         }
         contents = Contents(document, found, (one, other), choice.command)
+        if other_input := contents.other_input():
+            session.output.warn(other_input)
         for file in files:
             with atomic_file(file.path) as out:
                 _write(file.format, contents, out)
@@ -157,12 +160,14 @@ def _sides(session: Session, choice: _Choice, resources: ExitStack) -> tuple[_Ch
     from producer.cli.compare_inputs import read_side, sides_within  # noqa: PLC0415 - start-up: as above
 
     a, b, by = choice.a, choice.b, choice.by
-    if by is None and (b is None or choice.pair):
+    if by is None and choice.pair:
         raise UsageError(
-            "compare needs two runs, or one run and --by", hint="proctor compare RUN --by prompt"
+            "--pair names two prompts or models: it needs --by", hint=f"proctor compare {a} --by prompt"
         )
     if by is not None and b is not None:
         raise UsageError("--by compares within one run", hint=f"proctor compare {a} --by {by}")
+    if by is None and b is None:
+        a, b = _with_the_run_before(session, a)
     one = read_side(lambda: session, a, resources, tag=choice.tag)
     choice = replace(choice, a=one.name)
     if by is not None:
@@ -172,6 +177,16 @@ def _sides(session: Session, choice: _Choice, resources: ExitStack) -> tuple[_Ch
         choice = replace(choice, b=other.name)
     _check(session, one, other)
     return choice, one, other
+
+
+def _with_the_run_before(session: Session, named: str) -> tuple[str, str]:
+    """Names the run before a run of the same file, and the run."""
+    from producer.cli.run_lookup import find_run, run_before  # noqa: PLC0415 - start-up: as above
+
+    if Path(named).is_file():
+        raise UsageError("compare needs two reports, or a run", hint=f"proctor compare BEFORE {named}")
+    info = find_run(session, named)
+    return run_before(session, info).run, info.run
 
 
 def _check(session: Session, one: "Side", other: "Side") -> None:

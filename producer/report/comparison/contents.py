@@ -100,12 +100,13 @@ class Contents:
         before, after = (self._configuration(side) for side in self.sides)
         return None if before is None or after is None else differing(before, after)
 
-    def other_bench(self) -> str:
-        """Returns a sentence on two runs that are not of the same input; empty where they are, or may be."""
-        names = [" of ".join(filter(None, [side.bench, side.source])) for side in self.sides]
-        if not all(names) or names[0] == names[1]:
+    def other_input(self) -> str:
+        """Returns a sentence on runs of different benches or files; empty where they may be of one."""
+        named = [(side.bench, side.source) for side in self.sides]
+        if named[0] == named[1] or not all(source for _, source in named):
             return ""
-        return f"These runs are not of the same input: A is {names[0]}, B is {names[1]}."
+        one, other = (f"{bench} ({source})" if bench else source for bench, source in named)
+        return f"These runs are of different inputs: A of {one}, B of {other}."
 
     def differences(self) -> str:
         """Returns a sentence on what differs between the two runs, beside their results."""

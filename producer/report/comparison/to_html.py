@@ -158,7 +158,9 @@ def _page(contents: Contents) -> Page:
         f"{letter} {_shortened(side.title)}" for letter, side in zip("AB", contents.sides, strict=True)
     )
     sources = dict.fromkeys(side.source for side in contents.sides if side.source)
-    why = [text.replace(" %", "\u00a0%") for text in (*sentences(document), *_doubts(contents))]
+    other = contents.other_input()
+    lead = [other] if other else []
+    why = [text.replace(" %", "\u00a0%") for text in (*lead, *sentences(document), *_doubts(contents))]
     tone = TONES.get(document["verdict"], "")
     return Page(
         "Comparison", " and ".join(sources) or "two runs", names, tone, headline(document), why, folder=FOLDER

@@ -38,6 +38,8 @@ def comparison_markdown(contents: Contents) -> Iterator[str]:
     """Yields the lines of a comparison."""
     document = contents.document
     yield from ("# Comparison", "", f"**{MARKS.get(document['verdict'], '=')} {headline(document)}**", "")
+    if other_input := contents.other_input():
+        yield from (f"**{markdown(other_input)}**", "")
     good = good_word(document)
     yield from _sides(contents, good)
     yield from ("", markdown(" ".join(sentences(document))), "", markdown(contents.differences()))

@@ -1,5 +1,6 @@
 """Reports of two runs beside each other: what differs, both answers, and nothing that text could break."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from producer.aggregate.comparison import compare
 from producer.cli.compare_inputs import sides_within
 from producer.report.comparison.contents import Contents
 from producer.report.comparison.side_figures import side_figures
+from producer.report.comparison.to_html import comparison_page
 from producer.report.comparison.to_markdown import comparison_markdown
 from shared.kinds import CASES, QUERIES, TURNS
 from tests.support.comparisons import ALIKE, case_line, comparison
@@ -218,3 +220,19 @@ def test_parts_of_one_run_are_named_by_what_is_compared() -> None:
     assert rows[0].startswith("| | model | input | started (UTC) | cases |")
     assert named == [("A", "m", "run-a bench.yaml"), ("B", "n", "run-a bench.yaml")]
     assert document["a"] == {"name": "run-a model m", "source": "bench.yaml"}
+
+
+def test_runs_of_different_inputs_are_called_so_first() -> None:
+    """Before the figures, with both benches and files; runs of one file, or of unknown ones, are not."""
+    lines = [case_line(1, "yes")]
+    with comparison(lines, lines) as contents:
+        one, other = contents.sides
+        assert contents.other_input() == ""
+        unlike = replace(contents, sides=(one._replace(bench="capitals"), other._replace(source="b.yaml")))
+        text = text_of(unlike)
+        page = b"".join(comparison_page(unlike)).decode()
+        unknown = replace(contents, sides=(one, other._replace(source="")))
+        assert unknown.other_input() == ""
+    sentence = "These runs are of different inputs: A of capitals (bench.yaml), B of b.yaml."
+    assert text.index(sentence) < text.index("| A |")
+    assert page.index(sentence) < page.index("A, before")
