@@ -13,6 +13,7 @@ what the first bytes look like. Halves of surrogate pairs become U+FFFD: no file
 
 import codecs
 import json
+import math
 import re
 from typing import Any, Final
 
@@ -30,6 +31,10 @@ _HALVES: Final = re.compile(
 )
 """Escaped backslashes and whole pairs, which stay (group 1), or half of a pair."""
 _REPLACEMENT: Final = rb"\ufffd"
+_NUMBERS: Final = re.compile(
+    rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")|NaN|-?Infinity|-?\d++(?:\.\d++)?[eE]\+?\d{3,}+', re.DOTALL
+)
+"""Texts, which stay (group 1), or numbers that may be too large or none at all."""
 
 
 def json_of_body(body: bytes, charset: str | None = "") -> Any:
@@ -54,6 +59,17 @@ def json_of_body(body: bytes, charset: str | None = "") -> Any:
             return msgspec.json.decode(repaired)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from None
+
+
+def with_finite_numbers(body: bytes) -> bytes:
+    """Replaces numbers that JSON does not have, or no machine can hold, by null, as some servers write them.
+
+    >>> with_finite_numbers(b'{"text": "NaN", "usage": [NaN, -Infinity, 1e400, 1e200]}')
+    b'{"text": "NaN", "usage": [null, null, null, 1e200]}'
+    """
+    return _NUMBERS.sub(
+        lambda found: found[1] or (found[0] if math.isfinite(float(found[0])) else b"null"), body
+    )
 
 
 def without_half_pairs(text: str) -> str:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, Final, Literal, NamedTuple
 
+CONTENT_FILTER: Final = "content_filter"
+"""Why an answer ended that the provider's filter has withheld or cut off (`finish_reason`)."""
 MAX_INPUT_CHARS: Final = 1_000_000
 """A longer prompt is an input error."""
 MAX_OUTPUT_CHARS: Final = 1 << 20

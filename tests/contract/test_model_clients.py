@@ -12,11 +12,11 @@ import subprocess
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from email.utils import formatdate
 from pathlib import Path
 from time import time
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import aiohttp
 import pytest
@@ -330,6 +330,155 @@ def test_streamed_thoughts_are_kept_apart(complete: Complete, server: ModelServe
     )
     reply = complete(is_streamed=True)
     assert (reply.text, reply.reasoning) == ("FAIL", "PASS, or not?")
+
+
+class Answer(NamedTuple):
+    """What every client is to find in a reply, however it comes."""
+
+    text: str = ""
+    refusal: str = ""
+    finish_reason: str = "stop"
+    usage: tuple[int | None, int | None] = (11, 3)
+    reasoning: str = ""
+    tool_calls: Sequence[Any] = ()
+
+
+class Refused(NamedTuple):
+    """Why there is no answer."""
+
+    reason: FailureReason
+    words: str
+
+
+USED: Final = b'{"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}'
+CALLED: Final = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+NO_TEXT: Final = Refused(FailureReason.INVALID_REPLY, "the reply has no text")
+NOT_JSON: Final = Refused(FailureReason.INVALID_REPLY, "the reply is not JSON: ")
+
+
+def reply_bodies(
+    message: Mapping[str, Any], finish: str = "stop", usage: bytes = USED
+) -> tuple[bytes, bytes]:
+    """The same reply whole, and in pieces: its text is cut in two, the rest comes with the first piece."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    content = message.get("content")
+    first = {"role": "assistant", **message}
+    if "tool_calls" in message:
+        first["tool_calls"] = [{"index": at, **call} for at, call in enumerate(message["tool_calls"])]
+    deltas: list[Any] = [first]
+    if isinstance(content, str) and len(content) > 1:
+        deltas = [{**first, "content": content[:1]}, {"content": content[1:]}]
+    ended = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    ended.append({"index": 0, "delta": {}, "finish_reason": finish})
+    frame = b'{"id": "c1", "object": "%s", "created": 1, "model": "m", "choices": %s, "usage": %s}'
+    kind = b"chat.completion"
+    events = [frame % (kind + b".chunk", json.dumps([each]).encode(), b"null") for each in ended]
+    events.append(frame % (kind + b".chunk", b"[]", usage))
+    streamed = b"".join(b"data: %s\n\n" % event for event in [*events, b"[DONE]"])
+    return frame % (kind, json.dumps([choice]).encode(), usage), streamed
+
+
+def one_body(body: bytes) -> tuple[bytes, bytes]:
+    """The same bytes, whether pieces were asked for or not."""
+    return body, body
+
+
+WHOLE: Final = reply_bodies({"content": "Paris"})[0]
+REPLIES: Final[Mapping[str, tuple[tuple[bytes, bytes], Answer | Refused]]] = {
+    "text": (reply_bodies({"content": "Paris"}), Answer("Paris")),
+    "empty text": (reply_bodies({"content": ""}), Answer("")),
+    "empty parts": (reply_bodies({"content": [{"type": "text", "text": ""}]}), Answer("")),
+    "parts": (reply_bodies({"content": [{"type": "text", "text": "Paris"}]}), Answer("Paris")),
+    "cut by length": (reply_bodies({"content": "Par"}, "length"), Answer("Par", finish_reason="length")),
+    "empty by length": (reply_bodies({"content": ""}, "length"), Answer("", finish_reason="length")),
+    "null": (reply_bodies({"content": None}), NO_TEXT),
+    "filtered": (
+        reply_bodies({"content": None}, "content_filter"),
+        Answer("", finish_reason="content_filter"),
+    ),
+    "cut by filter": (
+        reply_bodies({"content": "Par"}, "content_filter"),
+        Answer("Par", finish_reason="content_filter"),
+    ),
+    "refusal": (reply_bodies({"content": None, "refusal": "No."}), Answer("", "No.")),
+    "reasoning alone": (
+        reply_bodies({"content": None, "reasoning_content": "Hm."}, "length"),
+        Answer("", finish_reason="length", reasoning="Hm."),
+    ),
+    "reasoning": (
+        reply_bodies({"content": "Paris", "reasoning_content": "Hm."}),
+        Answer("Paris", reasoning="Hm."),
+    ),
+    "thoughts": (reply_bodies({"content": "<think>Hm.</think>\nParis"}), Answer("Paris", reasoning="Hm.")),
+    "tool calls": (
+        reply_bodies({"content": None, "tool_calls": [CALLED]}, "tool_calls"),
+        Answer("", finish_reason="tool_calls", tool_calls=[CALLED]),
+    ),
+    "text and tool calls": (
+        reply_bodies({"content": "Wait.", "tool_calls": [CALLED]}, "tool_calls"),
+        Answer("Wait.", finish_reason="tool_calls", tool_calls=[CALLED]),
+    ),
+    "no usage": (reply_bodies({"content": "Paris"}, usage=b"null"), Answer("Paris", usage=(None, None))),
+    "NaN": (
+        reply_bodies({"content": "Paris NaN"}, usage=b'{"prompt_tokens": 11, "completion_tokens": NaN}'),
+        Answer("Paris NaN", usage=(11, None)),
+    ),
+    "1e400": (
+        reply_bodies({"content": "Paris"}, usage=b'{"prompt_tokens": 11, "completion_tokens": 1e400}'),
+        Answer("Paris", usage=(11, None)),
+    ),
+    "half a pair": (reply_bodies({"content": "Par\ud800is"}), Answer("Par\ufffdis")),
+    "mark": (tuple(b"\xef\xbb\xbf" + body for body in reply_bodies({"content": "Paris"})), Answer("Paris")),
+    "whole with a mark": (one_body(b"\xef\xbb\xbf" + WHOLE), Answer("Paris")),
+    "whole": (one_body(WHOLE), Answer("Paris")),
+    "HTML": (
+        one_body(b"<html>Bad gateway</html>"),
+        Refused(NOT_JSON.reason, f"{NOT_JSON.words}'<html>Bad gateway</html>'"),
+    ),
+    "broken JSON": (one_body(b'{"choices": ['), NOT_JSON),
+    "broken event": (
+        (b'{"choices": [', b'data: {"choices": [\n\ndata: [DONE]\n\n'),
+        NOT_JSON,
+    ),
+    "empty": (one_body(b""), Refused(FailureReason.INVALID_REPLY, "the reply is empty")),
+    "no choices": (
+        one_body(b'{"choices": []}'),
+        Refused(FailureReason.INVALID_REPLY, "the reply has no choices"),
+    ),
+    "error": (
+        one_body(b'{"error": {"message": "slow down", "code": 429}}'),
+        Refused(FailureReason.RATE_LIMITED, "slow down"),
+    ),
+    "error event": (
+        (
+            b'{"error": {"message": "slow down", "code": "429"}}',
+            b'data: {"error": {"message": "slow down", "code": "429"}}\n\n',
+        ),
+        Refused(FailureReason.RATE_LIMITED, "slow down"),
+    ),
+}
+"""Bodies of a whole reply and of one in pieces, and what both mean."""
+
+
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", REPLIES)
+def test_the_same_reply_means_the_same_however_it_comes(
+    complete: Complete, server: ModelServer, name: str, *, is_streamed: bool
+) -> None:
+    """Direct or through litellm, whole or in pieces: text, refusal, calls, finish reason, tokens, error."""
+    bodies, expected = REPLIES[name]
+    is_events = bodies[is_streamed].lstrip(b"\xef\xbb\xbf").startswith(b"data:")
+    kind = "text/event-stream" if is_events else "text/html" if name == "HTML" else "application/json"
+    server.script = lambda _prompt, _nth: Say(body=bodies[is_streamed], headers={"Content-Type": kind})
+    if isinstance(expected, Refused):
+        error = refused(complete, is_streamed=is_streamed)
+        assert (error.reason, error.message[: len(expected.words)]) == expected
+    else:
+        reply = complete(is_streamed=is_streamed)
+        usage = reply.prompt_tokens, reply.completion_tokens
+        found = (reply.text, reply.refusal, reply.finish_reason, usage, reply.reasoning, reply.tool_calls)
+        assert found == (*expected[:5], list(expected.tool_calls))
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": "11"}, [1], "many", {"prompt_tokens": -1}, {}])

@@ -12,7 +12,8 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from shared.codecs.http_bodies import json_of_body, text_of_body, without_half_pairs
+from shared.codecs.http_bodies import json_of_body, text_of_body, with_finite_numbers, without_half_pairs
+from shared.contracts.case_vocabulary import CONTENT_FILTER
 from shared.upstream.failure_reasons import FailureReason, reason_of_status
 from worker.upstream.chat import ModelReply
 from worker.upstream.failures import UpstreamError
@@ -22,7 +23,6 @@ MAX_REPLY_BYTES: Final = 5_000_000
 """A larger reply is not read to its end."""
 MAX_SHOWN_BYTES: Final = 4_000
 """Bytes of a reply that is no answer, which may become part of the error."""
-NOT_JSON: Final = "the reply is not JSON"
 MOST_TOKENS: Final = 1_000_000_000
 _END: Final = b"[DONE]"
 _STATUS: Final = re.compile(r"[0-9]{3}")
@@ -67,6 +67,10 @@ class Completion(NamedTuple):
         )
 
 
+class NotJsonError(UpstreamError):
+    """A reply is not JSON, nor a stream of it."""
+
+
 class Message(NamedTuple):
     """The texts of a message, or of a piece of one."""
 
@@ -82,20 +86,24 @@ class Message(NamedTuple):
 
 
 def decoded(body: bytes, charset: str | None = "") -> Any:
-    """Reads JSON.
+    """Reads JSON, with null for numbers that are not finite: a wrong figure does not spoil an answer.
 
     Args:
         body: all of it.
         charset: as the reply declares it.
 
     Raises:
-        UpstreamError: it is none.
+        NotJsonError: it is none.
     """
     try:
         return json_of_body(body, charset)
     except ValueError:
+        repaired = with_finite_numbers(body)
+        if repaired != body:
+            return decoded(repaired, charset)
         shown = text_of_body(body[:MAX_SHOWN_BYTES], charset)  # secrets are found in it before it is cut
-        raise UpstreamError(FailureReason.INVALID_REPLY, f"{NOT_JSON}: {shown!r}") from None
+        what = f"the reply is not JSON: {shown!r}" if shown else "the reply is empty"
+        raise NotJsonError(FailureReason.INVALID_REPLY, what) from None
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
@@ -141,9 +149,14 @@ def read_message(message: Any) -> Message:
     if isinstance(content, list):
         reasoning += "".join(_part(part, "thinking") for part in content)
         refusal = refusal or "".join(_part(part, "refusal") for part in content)
-        texts = [_part(part, "text") for part in content]
-        return Message("".join(texts) if any(map(bool, texts)) else None, reasoning, refusal)
+        texts = [_part(part, "text") for part in content if _is_text(part)]
+        return Message("".join(texts) if texts else None, reasoning, refusal)
     return Message(content if isinstance(content, str) else None, reasoning, refusal)
+
+
+def _is_text(part: Any) -> bool:
+    """Whether a part of a message is a text, be it empty."""
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str | list)
 
 
 def _part(part: Any, kind: str) -> str:
@@ -185,9 +198,9 @@ def _completion(
     """Puts an answer together.
 
     Raises:
-        UpstreamError: it says nothing, refuses nothing and calls no tool.
+        UpstreamError: it says nothing, refuses nothing, calls no tool, and was not withheld by a filter.
     """
-    if message.is_empty and not calls:
+    if message.is_empty and not calls and finish_reason != CONTENT_FILTER:
         raise no_text(finish_reason)
     text, reasoning = _said(message.text or "", message.reasoning)
     return Completion(text, finish_reason, *usage, reasoning, calls, without_half_pairs(message.refusal))
@@ -252,13 +265,18 @@ class StreamAssembler:
 
     def __init__(self) -> None:
         self._line = bytearray()
+        self._unread = bytearray()
+        self._has_text = False
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._refusals: list[str] = []
         self._calls = ToolCallAssembler()
         self._reason = ""
         self._usage: tuple[int | None, int | None] = (None, None)
-        self._had_choice = False
+        self.has_events = False
+        """Whether an event has come; without one, what has come may be a whole reply."""
+        self.has_choice = False
+        """Whether an event had a piece of an answer, in OpenAI's form."""
         self.is_ended = False
         """Whether the end of the answer has come."""
 
@@ -273,11 +291,27 @@ class StreamAssembler:
         Raises:
             UpstreamError: they are no events of an answer.
         """
+        if not self.has_events:
+            self._unread += data
+        self._read(data)
+
+    def end(self) -> None:
+        """Takes what has come behind the last line end.
+
+        Raises:
+            UpstreamError: it is no event of an answer.
+        """
+        self._read(b"\n")
+
+    def _read(self, data: bytes) -> None:
+        """Takes the events that are complete now."""
         for line in self._lines(data):
             if self.is_ended:
                 return  # what follows the end is no part of the answer
             if not line.startswith(b"data:"):
                 continue  # comments that keep the connection open, names of events, ends of events
+            self.has_events = True
+            self._unread.clear()
             event = line[5:].strip()
             if event == _END:
                 self.is_ended = True
@@ -290,6 +324,7 @@ class StreamAssembler:
         Raises:
             UpstreamError: it is none, or reports an error.
         """
+        self.has_events = True
         raise_reported_error(event)
         if not isinstance(event, dict):
             raise UpstreamError(FailureReason.INVALID_REPLY, "an event of the reply is no object")
@@ -298,9 +333,10 @@ class StreamAssembler:
         choice = _first_choice(event)
         if choice is None:
             return
-        self._had_choice = True
+        self.has_choice = True
         delta = choice.get("delta")
         piece = read_message(delta)
+        self._has_text = self._has_text or piece.text is not None
         content = delta.get("content") if isinstance(delta, dict) else None
         self._calls.take(delta)
         for new, kept in (
@@ -316,19 +352,24 @@ class StreamAssembler:
             )
         self._reason = _word(choice.get("finish_reason")) or self._reason
 
-    def finish(self) -> Completion:
+    def finish(self, charset: str | None = "") -> Completion:
         """Returns the answer.
+
+        Args:
+            charset: of a server that sends a whole reply instead of events, as the reply declares it.
 
         Raises:
             UpstreamError: it is not complete, or none.
         """
-        if not self._had_choice:
+        if not self.has_events:
+            return read_completion(decoded(bytes(self._unread), charset))
+        if not self.has_choice:
             raise UpstreamError(FailureReason.INVALID_REPLY, "the reply has no choices")
         if not self.is_ended and not self._reason:
             raise UpstreamError(
                 FailureReason.CONNECTION_LOST, "the connection broke before the answer was complete"
             )
-        text = "".join(self._texts) if self._texts else None
+        text = "".join(self._texts) if self._has_text else None
         message = Message(text, "".join(self._thoughts), "".join(self._refusals))
         calls = self._calls.finish()
         return _completion(message, calls, self._reason, self._usage)

@@ -30,8 +30,8 @@ from shared.upstream.proxies import proxy_problem
 from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of
 from worker.upstream.completion import (
     MAX_REPLY_BYTES,
-    NOT_JSON,
     Completion,
+    NotJsonError,
     StreamAssembler,
     decoded,
     no_text,
@@ -137,7 +137,11 @@ class LitellmClient:
             failure = translated(error, request.model)
         finally:
             CURRENT_EXCHANGE.reset(token)
-        completion = _as_sent(exchange, is_streamed=request.is_streamed) or completion
+        try:
+            completion = _as_sent(exchange, is_streamed=request.is_streamed) or completion
+        except NotJsonError:
+            if completion is None and (failure is None or failure.reason is FailureReason.INVALID_REPLY):
+                raise
         if completion is None:
             raise failure or no_text("")
         return completion.as_reply(
@@ -372,23 +376,22 @@ def _as_sent(exchange: HttpExchange, *, is_streamed: bool) -> Completion | None:
     Raises:
         UpstreamError: it holds no answer.
     """
-    if exchange.status != OK or not (exchange.is_whole or is_streamed):
+    if exchange.status != OK:
         return None
     body = bytes(exchange.body)
-    try:
-        if not is_streamed:
-            reply = decoded(body, exchange.charset)
-            return read_completion(reply) if isinstance(reply, dict) and "choices" in reply else None
-        if b'"choices"' not in body:
-            return None
+    if is_streamed:
         reader = StreamAssembler()
-        reader.feed(body + b"\n")
-        # litellm stops reading at the end of the answer, which is not always the end of the bytes.
-        return reader.finish() if exchange.is_whole or reader.is_ended else None
-    except UpstreamError as error:
-        if error.message.startswith(NOT_JSON):
-            return None
-        raise
+        reader.feed(body)
+        reader.end()
+        if reader.has_events:
+            # litellm stops reading at the end of the answer, which is not always the end of the bytes.
+            is_read = reader.has_choice and (exchange.is_whole or reader.is_ended)
+            return reader.finish() if is_read else None
+    if not exchange.is_whole:
+        return None
+    reply = decoded(body, exchange.charset)
+    is_known = isinstance(reply, dict) and ("choices" in reply or reply.get("error"))
+    return read_completion(reply) if is_known else None
 
 
 def _read(reply: Any) -> Completion:

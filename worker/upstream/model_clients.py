@@ -217,7 +217,7 @@ class DirectClient:
         """Sends the request and reads the reply."""
         began, first_ms = perf_counter(), None
         async with self._sent(request, "/chat/completions", body_of(request)) as response:
-            if request.is_streamed and response.content_type != "application/json":
+            if request.is_streamed:
                 completion, first_ms = await _read_pieces(response, began)
             else:
                 completion = read_completion(decoded(await _read(response), response.charset))
@@ -316,8 +316,8 @@ async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[
         reader.feed(piece)
         if first_ms is None and reader.has_answer:
             first_ms = _since_ms(began)
-    reader.feed(b"\n")
-    return reader.finish(), first_ms
+    reader.end()
+    return reader.finish(response.charset), first_ms
 
 
 async def error_of_reply(response: aiohttp.ClientResponse) -> UpstreamError:

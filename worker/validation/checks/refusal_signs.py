@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from shared.contracts.case_vocabulary import CONTENT_FILTER
 from worker.validation.checks.kind import Subject
 from worker.validation.display import cut, show
 
@@ -31,8 +32,6 @@ REFUSALS: Final = tuple(
     )
 )
 """Usual words of refusals, in lower case with straight quotes."""
-FILTERED: Final = "content_filter"
-"""Why a provider's filter ends an answer."""
 
 
 def refusal_sign(subject: Subject) -> str:
@@ -46,7 +45,7 @@ def refusal_sign(subject: Subject) -> str:
     answer = subject.answer
     if answer.refusal:
         return f"the provider's field says: {cut(answer.refusal, 200)}"
-    if answer.finish_reason == FILTERED:
+    if answer.finish_reason == CONTENT_FILTER:
         return "the provider's content filter ended the answer"
     text = subject.text.lstrip()[:MAX_READ_CHARS]
     lowered = text.lower().replace("\u2019", "'").replace("\u2018", "'")
