@@ -225,6 +225,11 @@ def holds_key(run: str) -> str:
     return f"{PREFIX}run:{run}:holds"
 
 
+def contacts_key(run: str) -> str:
+    """Hash: which endpoints have answered a run; see `worker/upstream/lua/unreached.lua`."""
+    return f"{PREFIX}run:{run}:contacts"
+
+
 def answer_key(digest: str) -> str:
     """String: a model's answer to the request with this digest."""
     return f"{PREFIX}cache:a:{digest}"

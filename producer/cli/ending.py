@@ -8,6 +8,7 @@ from typing import Any
 from producer import kinds
 from producer.aggregate.gates import Gate, gate_line
 from producer.atomic_file import atomic_file
+from producer.cli.aborted import explain_abort
 from producer.cli.live.events import write_event
 from producer.cli.output import Output, printable
 from producer.cli.report_files import ReportFile, reports_of
@@ -17,8 +18,8 @@ from producer.notify import Webhook, notify
 from producer.report.formats import format_of
 from producer.report.interfaces import Details, Report
 from producer.report.run_verdict import INTERRUPTED, next_command, verdict_of
-from shared.kinds import Storage, kind_named
-from shared.names import Outcome, RunState
+from shared.kinds import kind_named
+from shared.names import RunState
 from shared.runs import RunInfo
 from shared.upstream.costs import CostBook
 
@@ -68,10 +69,10 @@ def print_ending(
     if is_shown:
         show(closing(session, document, has_next=is_kept and not has_hint))
     if is_aborted and not options.json and not options.jsonl:
-        why = _last_error(session, info)
+        abort = explain_abort(session.store, info)
         output.error(
-            f"{info.run} was aborted{why and ': '}{why}",
-            hint=f"`{session.command('resume', info.run)}` continues it",
+            f"{info.run} was aborted{abort.why and ': '}{abort.why}",
+            hint="; ".join([*abort.hints, f"`{session.command('resume', info.run)}` continues it"]),
         )
     if options.jsonl:
         write_event(output, "finished", document)
@@ -97,17 +98,6 @@ def _print_dead_hint(session: Session, info: RunInfo, document: Mapping[str, Any
     is_shown = kinds.of(info.kind).screen.get().details is not None or session.options.json
     if document["counts"]["error"] and not is_shown:
         session.output.note(f"`proctor dead list {info.run}` shows why items ended in error")
-
-
-def _last_error(session: Session, info: RunInfo) -> str:
-    """Returns the message of the last item that ended in error, which caused the abort."""
-    if info.kind.storage is Storage.MAILBOXES:
-        return session.store.wait_reason(info.run)
-    last = b""
-    for page in session.store.item_pages(info.run):
-        last = next((row.line for row in reversed(page) if row.outcome is Outcome.ERROR), last)
-    error = json.loads(last)["error"] if last else {}
-    return printable(str(error.get("message") or ""))
 
 
 def _print_cost_cap_hint(session: Session, run: str) -> bool:

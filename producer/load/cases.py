@@ -47,9 +47,9 @@ from shared.ledger.bounds import FIRST_LAYOUT
 
 CHUNK_BYTES_MOST: Final = 2 << 20
 """A chunk closes here whatever it holds, unless one item alone is larger."""
-OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache")
+OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cache", "written_at")
 """Settings that change how a run is worked on, and not what comes out."""
-NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models", "templates"}
+NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models", "templates", "written_at"}
 """Settings that the first workers ignore and that change results; models of checks come with checks."""
 RENDERED_CHARS_MOST: Final = 16 << 20
 """Characters of rendered prompts that are kept for the second and further models."""
@@ -182,6 +182,7 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     run = replace(
         settings,
         models={model: _endpoint(bench.config, model, choice) for model in models},
+        written_at=_written_at(bench, models, choice),
         prompts=[prompt.id for prompt in bench.prompts],
         templates={prompt.id: Template(prompt.system, prompt.turns) for prompt in bench.prompts},
         calls=merged_calls(bench.config, models, bench.prompts, fixed_temperature=fixed),
@@ -314,6 +315,17 @@ def _endpoint(config: BenchConfig, model: str, choice: CaseChoice) -> Endpoint:
     own = config.model_configs.get(model)
     api_base = choice.api_base or (own.api_base if own else "") or ""
     return Endpoint(api_base, choice.api_key_env or (own.api_key_env if own else "") or "")
+
+
+def _written_at(bench: Bench, models: Sequence[str], choice: CaseChoice) -> dict[str, str]:
+    """Names the option or the line that gives the `api_base` of each model that has one."""
+    if choice.api_base:
+        return dict.fromkeys(models, "--api-base")
+    return {
+        model: str(bench.root.at("model_configs", model, "api_base"))
+        for model in models
+        if (own := bench.config.model_configs.get(model)) and own.api_base
+    }
 
 
 def _judge_headers(config: BenchConfig, models: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from aiohttp import web
 
+from producer.sample_api import DEFAULT_PORT
 from producer.sample_api.behaviour import Behaviour, RequestLog
 from producer.sample_api.handlers import (
     BEHAVIOUR,
@@ -27,7 +28,6 @@ from producer.sample_api.retrieval import Index
 from shared.contracts.query_vocabulary import QUERY_ENDPOINT
 from shared.errors import InfrastructureError
 
-DEFAULT_PORT: Final = 3000
 LOOPBACK: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 10 * 1024
 

@@ -26,6 +26,7 @@ DEFAULT_TIMEOUT_S: Final = 120.0
 
 WRITTEN_IF_USED: Final = (
     "prompts", "templates", "calls", "judge_params", "model_headers", "check_models", "pairwise",
+    "written_at",
 )  # fmt: skip
 """Settings that a snapshot has only where a run uses them."""
 
@@ -134,6 +135,8 @@ class CaseRun:
     """Headers of requests to judges and to the models that checks name."""
     check_models: Mapping[str, Endpoint] = field(default_factory=dict)
     """The endpoints of models that checks name."""
+    written_at: Mapping[str, str] = field(default_factory=dict)
+    """Where the `api_base` of a model is written, for people: file and line, or the option."""
     pairwise: Mapping[str, str] = field(default_factory=dict)
     """`model` and `criterion` by which `proctor rank` compares answers; empty: those of its options."""
     recorded: bool = False

@@ -42,3 +42,13 @@ def with_path(base: str, path: str) -> str:
     """
     parts = urlsplit(base)
     return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))
+
+
+def shown_url(url: str) -> str:
+    """Writes an address for people, without what may be secret in it.
+
+    >>> shown_url("https://me:secret@api.example.com/v1?key=1")
+    'https://api.example.com/v1'
+    """
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -4,6 +4,10 @@
     RATE_LIMITED      429                                    yes       busy        -
     TIMEOUT           no (complete) answer in time, 408      yes       slow        -
     UNREACHABLE       refused, no such host, no proxy        yes       unhealthy   queries
+    UNREACHED         the same, or 404, of an endpoint that
+                      has answered no call of the run yet    yes       unreached   -
+    ABSENT            the same again: it is given up         no        unreached   live turns; cases where all
+                                                                                   models are given up
     CONNECTION_LOST   reset, half a body                     yes       unhealthy   -
     INSECURE          certificate not trusted, no TLS        no        unhealthy   cases, live turns, queries
     SERVER_ERROR      500 and above                          yes       unhealthy   -
@@ -23,6 +27,7 @@ from enum import Enum, StrEnum
 from typing import Final
 
 OK: Final = 200
+NOT_FOUND: Final = 404
 REQUEST_TIMEOUT: Final = 408
 TOO_MANY_REQUESTS: Final = 429
 UNAUTHORISED: Final = frozenset({401, 403})
@@ -40,6 +45,8 @@ class Health(StrEnum):
     """It did not answer in time: it is overloaded or broken."""
     UNHEALTHY = "unhealthy"
     """It is broken, or cannot be reached."""
+    UNREACHED = "unreached"
+    """It has never been reached: nothing that worked has broken, and a closed breaker stays closed."""
     UNKNOWN = "unknown"
     """The call was cancelled by us."""
 
@@ -56,6 +63,10 @@ class FailureReason(Enum):
     """Nothing, or not everything, within the time limit; connecting is part of it."""
     UNREACHABLE = "unreachable"
     """No connection could be made: refused, no such host, a proxy that does not connect."""
+    UNREACHED = "unreached"
+    """No connection could be made, or its URL was not found, and it has answered no call of the run."""
+    ABSENT = "absent"
+    """The same at least twice: further attempts are pointless, see `worker.upstream.contacts`."""
     CONNECTION_LOST = "connection_lost"
     """The connection broke before the answer was complete."""
     INSECURE = "insecure"
@@ -96,6 +107,7 @@ RETRYABLE: Final = frozenset(
         FailureReason.RATE_LIMITED,
         FailureReason.TIMEOUT,
         FailureReason.UNREACHABLE,
+        FailureReason.UNREACHED,
         FailureReason.CONNECTION_LOST,
         FailureReason.SERVER_ERROR,
     }
@@ -113,7 +125,13 @@ ENDS_MODEL_RUN: Final = frozenset(
 )
 """Every other model call of the run would fail too."""
 ENDS_QUERY_RUN: Final = frozenset(
-    {FailureReason.UNREACHABLE, FailureReason.INSECURE, FailureReason.FORBIDDEN}
+    {
+        FailureReason.UNREACHABLE,
+        FailureReason.UNREACHED,
+        FailureReason.ABSENT,
+        FailureReason.INSECURE,
+        FailureReason.FORBIDDEN,
+    }
 )
 """Every other query of the run would fail too; none of them has reached the API."""
 
@@ -121,6 +139,8 @@ _HEALTH: Final[Mapping[FailureReason, Health]] = {
     FailureReason.RATE_LIMITED: Health.BUSY,
     FailureReason.TIMEOUT: Health.SLOW,
     FailureReason.UNREACHABLE: Health.UNHEALTHY,
+    FailureReason.UNREACHED: Health.UNREACHED,
+    FailureReason.ABSENT: Health.UNREACHED,
     FailureReason.CONNECTION_LOST: Health.UNHEALTHY,
     FailureReason.INSECURE: Health.UNHEALTHY,
     FailureReason.SERVER_ERROR: Health.UNHEALTHY,
@@ -129,6 +149,8 @@ _MODEL_CODES: Final[Mapping[FailureReason, str]] = {
     FailureReason.RATE_LIMITED: "upstream_rate_limited",
     FailureReason.TIMEOUT: "upstream_timeout",
     FailureReason.UNREACHABLE: "upstream_connection",
+    FailureReason.UNREACHED: "upstream_connection",
+    FailureReason.ABSENT: "upstream_connection",
     FailureReason.CONNECTION_LOST: "upstream_connection",
     FailureReason.INSECURE: "upstream_insecure",
     FailureReason.SERVER_ERROR: "upstream_server_error",
@@ -143,6 +165,8 @@ _API_CODES: Final[Mapping[FailureReason, str]] = {
     FailureReason.RATE_LIMITED: "api_rate_limited",
     FailureReason.TIMEOUT: "api_timeout",
     FailureReason.UNREACHABLE: "api_unreachable",
+    FailureReason.UNREACHED: "api_unreachable",
+    FailureReason.ABSENT: "api_unreachable",
     FailureReason.CONNECTION_LOST: "api_connection_lost",
     FailureReason.INSECURE: "api_insecure",
     FailureReason.SERVER_ERROR: "api_server_error",
@@ -153,7 +177,8 @@ _API_CODES: Final[Mapping[FailureReason, str]] = {
     FailureReason.TOO_LARGE: "output_too_large",
     FailureReason.UNPRICED: "price_unknown",
 }
-"""Queries come to no UNAUTHORISED and no UNPRICED; a code for each reason, so that no look-up can fail."""
+"""Queries come to no UNREACHED, ABSENT, UNAUTHORISED or UNPRICED; a code for each reason, so that no look-up
+can fail."""
 
 
 def reason_of_status(status: int) -> FailureReason:

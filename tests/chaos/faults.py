@@ -202,5 +202,13 @@ FAULTS: Final = (
         lasts_s=10,
         needs=WITH_BROKER,
     ),
+    Fault(
+        "the models are away for 20 s",
+        lambda cluster: cluster.upstreams.leave(),
+        lambda cluster: cluster.upstreams.come_back(),
+        lasts_s=20,
+        kills=True,
+        workloads=("cases", "live turns"),
+    ),
     Fault("the report's disk is full", nothing, needs=FULL, workloads=ASKING, exits=3),
 )

@@ -103,6 +103,16 @@ class Upstreams:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
+    def leave(self) -> None:
+        """Stops the models; their ports refuse connections."""
+        for each in (self.replies, self.model):
+            each.leave()
+
+    def come_back(self) -> None:
+        """Starts the models again, at the same ports."""
+        for each in (self.replies, self.model):
+            each.come_back()
+
     def clear(self) -> None:
         """Forgets what was asked so far."""
         for each in (self.replies, self.model, self.api):

@@ -133,7 +133,9 @@ class LimiterMachine(RuleBasedStateMachine):
 
     @rule(
         place=st.integers(0, 200),
-        health=st.sampled_from(["ok", "ok", "busy", "slow", "unhealthy", "unhealthy", "unknown"]),
+        health=st.sampled_from(
+            ["ok", "ok", "busy", "slow", "unhealthy", "unhealthy", "unreached", "unknown"]
+        ),
         latency=st.sampled_from([0.25, 40.0, 900.0]),
         pause=st.sampled_from([0, 0, 0, 800, 5_000, 10_000_000]),
         calls=st.integers(1, 30),

@@ -102,7 +102,13 @@ def answering(*, tokens: int = 100, usd: float | None = None) -> Callable[[Model
 def models_of(upstream: UpstreamStack, client: ScriptedModel) -> ModelCaller:
     """The process's models, with a client of the test's."""
     return ModelCaller(
-        upstream.gate, client, upstream.cache, upstream.budget, cost_of=cost_of, key_of=lambda _request: "key"
+        upstream.gate,
+        client,
+        upstream.cache,
+        upstream.budget,
+        upstream.contacts,
+        cost_of=cost_of,
+        key_of=lambda _request: "key",
     )
 
 

@@ -67,6 +67,7 @@ class InlineLive:
             self,
             upstream.cache,
             upstream.budget,
+            upstream.contacts,
             cost_of=lambda *_: None,
             key_of=lambda _: "",
         )

@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final, Literal, NamedTuple, Self
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -93,6 +94,15 @@ class ModelServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.stop()
+
+    def leave(self) -> None:
+        """Ends the server; its port refuses connections from now on."""
+        self._server.stop()
+
+    def come_back(self) -> None:
+        """Serves again, at the same port."""
+        self.port = urlsplit(self.api_base).port or 0
+        self._server = LoopThread(self._serve, "the model server")
 
     async def _serve(self, is_ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Serves until the block ends."""

@@ -225,7 +225,7 @@ class UpstreamModel:
                 if pause > 0:
                     state.pause = max(state.pause, self.now + min(pause, n.PAUSE_CAP_MS))
                 self._adapt(state, health, latency)
-                if health not in {"busy", "unknown"}:
+                if health not in {"busy", "unknown"} and (health != "unreached" or state.open > 0):
                     self._judge(state, era, is_good=health == "ok")
             state.at = self.now
         return "ok" if is_held else "gone"

@@ -82,3 +82,12 @@ def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> 
         timeout_s=run.timeout_s,
         repeat=payload.repeat,
     )
+
+
+def any_request(run: CaseRun, model: str) -> ModelRequest:
+    """Makes a request that goes where all requests to a model of the run go, without a question."""
+    place, calls = run.models[model], run.calls.get(model, {}).values()
+    headers = next((call.get("headers", {}) for call in calls), {})
+    return ModelRequest(
+        model, "", "", headers=headers, api_base=place.api_base, api_key_env=place.api_key_env
+    )

@@ -37,7 +37,7 @@ from worker.executors.case_judges import (
     ask_judges,
     judge_requests,
 )
-from worker.executors.case_requests import ImageMissingError, ImageUrls, model_request
+from worker.executors.case_requests import ImageMissingError, ImageUrls, any_request, model_request
 from worker.executors.case_results import (
     CallDetails,
     answer_of,
@@ -57,6 +57,7 @@ from worker.upstream.budget import OverBudget
 from worker.upstream.cache import is_kept
 from worker.upstream.chat import ModelReply, ModelRequest
 from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
+from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import (
     Answered,
     CallContext,
@@ -262,13 +263,21 @@ class CasesEngine:
                 return reply
             case CallFailed(error, history):
                 item.attempts = history.attempts
-                end = RunState.ABORTED if error.ends_run else ""
+                is_over = error.ends_run or await self._is_every_model_absent(item, error)
+                end = RunState.ABORTED if is_over else ""
                 raise NoVerdict(Failed(error.code, error.message, end))
             case OverBudget():
                 raise NoVerdict(EndRun(RunState.INCOMPLETE))
             case CallDeferred(due_ms, reason, history):
                 state = ParkedState(reason, history)
                 raise NoVerdict(ParkedItem(history.attempts, _wait_s(due_ms), state))
+
+    async def _is_every_model_absent(self, item: Item, error: UpstreamError) -> bool:
+        """Returns whether an error is the last one of a run none of whose models was ever reached."""
+        if error.reason is not FailureReason.ABSENT:
+            return False
+        places = [any_request(self._run, model) for model in self._run.models]
+        return await self._process.upstream.models.are_absent(places, self._context(item))
 
     async def _validate(self, case: OpenCase, reply: ModelReply) -> JudgedCase:
         """Takes an answer through stages 0 to 3 and free checks.
@@ -371,6 +380,7 @@ class CasesEngine:
         return CallContext(
             run=self._name,
             owner=item.lease.token,
+            generation=item.claimed.generation,
             use_cache=self._uses_cache(item),
             max_cost=run.max_cost,
             prices=run.prices,

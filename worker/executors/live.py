@@ -23,6 +23,7 @@ from shared.contracts.live_turns import LiveRun
 from shared.errors import RedisUnreachableError
 from shared.ledger import ClaimedBatch, ClaimedThread, Try
 from shared.names import RunState
+from shared.upstream.failure_reasons import FailureReason
 from worker.breakpoint.live_decisions import INTERNAL, LiveOutcome, ModelAnswer, Question, decide_live
 from worker.breakpoint.prompt import Prompt
 from worker.breakpoint.thread_decider import Batch, Refusal, ThreadOutcome
@@ -256,7 +257,7 @@ class LiveClaim:
                     ModelAnswer(reply.words, call_of(self._settings_of(thread.batch.run), reply, history)),
                 )
             case CallFailed(error, _):
-                if error.ends_run:
+                if error.ends_run or error.reason is FailureReason.ABSENT:
                     self._run_ends[thread.batch.run] = RunState.ABORTED
                 self._decide(thread, Refusal(error.code, error.message))
             case OverBudget():

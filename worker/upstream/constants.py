@@ -62,6 +62,8 @@ PROBE_LOST_MS: Final = 60_000
 """Probes that were not heard of for so long are replaced."""
 PROBE_PAUSE_MS: Final = 500
 """How long others wait while probes are under way."""
+REFUSALS: Final = 2
+"""So many calls of a run must fail to reach an endpoint that has never answered it; then it is given up."""
 
 
 def draw_park_ms(draw: Callable[[], float] = random) -> int:

@@ -63,6 +63,10 @@ class UpstreamError(ProctorError):
         """Whether every other call of the run would fail too."""
         return self.reason in ENDS_MODEL_RUN
 
+    def because(self, reason: FailureReason) -> "UpstreamError":
+        """Returns the same error with another reason."""
+        return UpstreamError(reason, self.message, status=self.status, wait_s=self.wait_s)
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickles by value: an exception's own way loses keyword arguments."""
         return _rebuild, (self.reason, self.message, self.status, self.wait_s)

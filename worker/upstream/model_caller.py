@@ -14,7 +14,7 @@ match outcome:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -40,6 +40,7 @@ from worker.upstream.chat import (
     estimate_tokens,
 )
 from worker.upstream.constants import WAIT_MS
+from worker.upstream.contacts import Contact, Contacts
 from worker.upstream.embeddings import (
     EmbeddingReply,
     EmbeddingRequest,
@@ -75,6 +76,8 @@ class CallContext:
     """The run whose limits and budget apply."""
     owner: str
     """The chunk's claim token, for people who look into Redis."""
+    generation: int = 0
+    """0 for the first time that the run asks, and one more with each retry of it."""
     use_cache: bool = True
     """Whether answers may come from the cache, and go into it."""
     max_cost: float | None = None
@@ -205,6 +208,7 @@ class ModelCaller:
         clients: make the calls.
         cache: answers given before.
         budget: of runs with a cap.
+        contacts: which endpoints have answered which runs.
         cost_of: prices calls.
         key_of: finds the API key that a request is sent with; it is kept nowhere.
     """
@@ -215,6 +219,7 @@ class ModelCaller:
         clients: ModelClient,
         cache: ResponseCache,
         budget: Budget,
+        contacts: Contacts,
         *,
         cost_of: CostOf,
         key_of: Callable[[Destination], str],
@@ -223,6 +228,7 @@ class ModelCaller:
         self._clients = clients
         self._cache = cache
         self._budget = budget
+        self._contacts = contacts
         self._cost_of = cost_of
         self._key_of = key_of
         self._endpoint = lru_cache(ENDPOINTS)(_endpoint)
@@ -291,6 +297,16 @@ class ModelCaller:
         """
         outcome = await self._answer(self._embeddings, request, context, history, on_send)
         return Embedded(*outcome) if isinstance(outcome, _Success) else outcome
+
+    async def are_absent(self, places: Iterable[Destination], context: CallContext) -> bool:
+        """Returns whether the run has given up all of some models, because none of them was ever reached.
+
+        Raises:
+            RedisUnreachableError: Redis stayed away for longer than the ledger's patience.
+        """
+        return await self._contacts.are_absent(
+            *(_contact(context, self._endpoint_of(place, context)) for place in places)
+        )
 
     async def _answer(
         self,
@@ -362,12 +378,7 @@ class ModelCaller:
     async def _call_once(self, planned: _Call[Request, Reply]) -> Reply | Deferred | OverBudget:
         """Makes one call, within the budget and through the gate."""
         request, context, bill = planned.request, planned.context, _Bill()
-        endpoint = self._endpoint(
-            (request.model, request.api_base, account_of(self._key_of(request))),
-            request.timeout_s,
-            context.run,
-            context.concurrency,
-        )
+        endpoint = self._endpoint_of(request, context)
         reserved: Reservation | None = None
         if planned.estimate is not None and context.max_cost is not None:
             held = await self._budget.reserve(context.run, request.model, planned.estimate, context.max_cost)
@@ -375,18 +386,36 @@ class ModelCaller:
                 return held
             reserved = held
         try:
-            return await self._gate.call(
-                endpoint, partial(self._send, planned, bill), owner=context.owner, tokens=planned.size.tokens
-            )
+            send, owner = partial(self._send, planned, bill, _contact(context, endpoint)), context.owner
+            called = await self._gate.call(endpoint, send, owner=owner, tokens=planned.size.tokens)
+            if isinstance(called, Deferred):
+                await self._refuse_absent(called, request, context)
         except UpstreamError as error:
             if error.reason not in BILLED:
                 bill.usd = 0.0
             raise
+        else:
+            return called
         finally:
             if reserved is not None:
                 self._budget.settle(reserved, bill.usd, is_answer=bill.is_answer)
 
-    async def _send(self, planned: _Call[Request, Reply], bill: _Bill) -> Sent[Reply]:
+    def _endpoint_of(self, request: Destination, context: CallContext) -> Endpoint:
+        """Names the endpoint of a request."""
+        account = account_of(self._key_of(request))
+        place = request.model, request.api_base, account
+        return self._endpoint(place, request.timeout_s, context.run, context.concurrency)
+
+    async def _refuse_absent(self, called: Deferred, request: Destination, context: CallContext) -> None:
+        """Ends a call that waits for the breaker of an endpoint which the run has given up.
+
+        Raises:
+            UpstreamError: it waits for that.
+        """
+        if called.reason is WaitReason.BREAKER_OPEN and await self.are_absent([request], context):
+            raise UpstreamError(FailureReason.ABSENT, f"{request.model} was never reached")
+
+    async def _send(self, planned: _Call[Request, Reply], bill: _Bill, contact: Contact) -> Sent[Reply]:
         """Sends the request, in a span where tracing is on; the reply is priced and counted."""
         operation, request = planned.operation, planned.request
         bill.usd = None
@@ -396,7 +425,8 @@ class ModelCaller:
             except UpstreamError as error:
                 span.fail(error.code)
                 span.set({"http.response.status_code": error.status or None})
-                raise
+                raise await self._contacts.judged(contact, error) from None
+            self._contacts.answered(contact)
             if tracing.is_on():
                 span.set(operation.reply_attributes(reply))
         bill.usd, bill.is_answer = reply.cost_usd, True
@@ -446,6 +476,11 @@ def tokens_of(reply: ModelReply | EmbeddingReply) -> int | None:
     if reply.prompt_tokens is None or reply.completion_tokens is None:
         return None
     return reply.prompt_tokens + reply.completion_tokens
+
+
+def _contact(context: CallContext, endpoint: Endpoint) -> Contact:
+    """Names the contact of the run that a call is made for with its endpoint."""
+    return Contact(context.run, context.generation, endpoint.scopes[0].name)
 
 
 def _endpoint(place: tuple[str, str, str], timeout_s: float, run: str, concurrency: int | None) -> Endpoint:

@@ -19,9 +19,9 @@ import aiohttp
 import msgspec
 
 from shared.scrubbing import kept
-from shared.upstream.addresses import with_path
+from shared.upstream.addresses import shown_url, with_path
 from shared.upstream.egress import EgressError
-from shared.upstream.failure_reasons import FailureReason, reason_of_status
+from shared.upstream.failure_reasons import NOT_FOUND, FailureReason, reason_of_status
 from shared.upstream.proxies import proxy_problem
 from worker.upstream.chat import Destination, ModelReply, ModelRequest, messages_of, options_of, served_name
 from worker.upstream.completion import (
@@ -250,7 +250,7 @@ class DirectClient:
             allow_redirects=False,
         ) as response:
             if response.status != OK:
-                raise await error_of_reply(response)
+                raise await error_of_reply(response, with_path(request.api_base, path))
             yield response
 
 
@@ -289,7 +289,8 @@ def _no_connection(error: aiohttp.ClientConnectorError, api_base: str) -> Upstre
     place = place_of(api_base)
     if problem := tls_problem(error, place):
         return UpstreamError(FailureReason.INSECURE, problem)
-    why = error.os_error.strerror or type(error).__name__
+    number = error.os_error.errno or 0
+    why = os.strerror(number) if number > 0 else error.os_error.strerror or type(error).__name__
     problem = proxy_problem(error, api_base) or f"{place} cannot be reached: {why}"
     return UpstreamError(FailureReason.UNREACHABLE, problem)
 
@@ -320,8 +321,8 @@ async def _read_pieces(response: aiohttp.ClientResponse, began: float) -> tuple[
     return reader.finish(response.charset), first_ms
 
 
-async def error_of_reply(response: aiohttp.ClientResponse) -> UpstreamError:
-    """Reads a reply with another status than 200: the reason, the text and the requested wait."""
+async def error_of_reply(response: aiohttp.ClientResponse, url: str) -> UpstreamError:
+    """Reads a reply from a URL with another status than 200: the reason, the text and the requested wait."""
     body = bytearray()
     try:
         async for piece in response.content.iter_any():
@@ -335,7 +336,8 @@ async def error_of_reply(response: aiohttp.ClientResponse) -> UpstreamError:
         words = error_text(decoded(bytes(body), response.charset))
     except UpstreamError:
         words = ""
-    text = f"HTTP {response.status}: {words or response.reason or 'no reason given'}"
+    place = f" at {shown_url(url)}" if response.status == NOT_FOUND else ""
+    text = f"HTTP {response.status}{place}: {words or response.reason or 'no reason given'}"
     wait_s = requested_wait_s(response.headers, now_s=time())
     return UpstreamError(reason_of_status(response.status), text, status=response.status, wait_s=wait_s)
 

@@ -7,6 +7,9 @@ and a little more. A rejection for too many requests is no attempt: only the tot
     failed attempt     1      2      3      4      5 (the last)
     wait, seconds      0-1    0-2    0-4    0-8    -
 
+Where an endpoint that has answered the run refuses connections, nothing was sent and it probably restarts:
+then there are eight attempts, over a minute on average. One that has never answered has two (`contacts.py`).
+
 **Queries** keep to the harness specification. A 429 is retried up to three times, after `delay * 2**retry`
 seconds or what `Retry-After` asks, whichever is longer, and never sooner than a second. Nothing else is
 retried, but with `--retry-errors` what is transient: timeouts, broken connections, status 500 and above.
@@ -43,6 +46,8 @@ class ModelRetryPolicy:
 
     max_attempts: int = 5
     """Attempts in all, the first included; a refusal for too many requests is none."""
+    max_connects: int = 8
+    """The same where an endpoint that has worked cannot be connected to."""
     retry_total_s: float = 600.0
     """Most seconds that an item may spend waiting between its attempts."""
     base_s: float = 1.0
@@ -113,7 +118,8 @@ def plan_retry(
         throttled=0 if is_attempt else history.throttled + 1,
         code=reason.model_code,
     )
-    if reason not in RETRYABLE or history.attempts >= policy.max_attempts:
+    most = policy.max_connects if reason is FailureReason.UNREACHABLE else policy.max_attempts
+    if reason not in RETRYABLE or history.attempts >= most:
         return history, GiveUp(history.code)
     wait_ms = round(1000 * backoff_s(policy, history.attempts + history.throttled, draw, wait_s))
     if history.waited_ms + wait_ms > 1000 * policy.retry_total_s:

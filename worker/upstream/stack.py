@@ -17,6 +17,7 @@ from shared.ledger import Ledger
 from shared.settings import CACHE_TTL_S
 from worker.upstream.budget import Budget
 from worker.upstream.cache import ResponseCache
+from worker.upstream.contacts import Contacts
 from worker.upstream.gate import Gate, always
 from worker.upstream.limiter import Limiter
 from worker.upstream.model_caller import ModelCaller
@@ -61,6 +62,8 @@ class UpstreamStack:
         """Answers of models that were given before."""
         self.budget = Budget(self._scripts)
         """Budgets of runs with a cost cap."""
+        self.contacts = Contacts(self._scripts)
+        """Which endpoints have answered which runs."""
 
     @cached_property
     def models(self) -> ModelCaller:
@@ -74,6 +77,7 @@ class UpstreamStack:
             ModelClients(self._session),
             self.cache,
             self.budget,
+            self.contacts,
             cost_of=cost_of,
             key_of=lambda request: key_of(request, os.environ),
         )

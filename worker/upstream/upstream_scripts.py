@@ -13,6 +13,7 @@ NAMES: Final = (
     "acquire", "release", "renew_permits",
     "look_up", "keep_answer", "renew_leads",
     "reserve", "settle_cost", "renew_reservations",
+    "answered", "unreached", "absent",
     "add_counts",
 )  # fmt: skip
 

@@ -6,9 +6,9 @@ import click
 
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
+from producer.sample_api import DEFAULT_PORT
 
 LOOPBACK = "127.0.0.1"  # as in producer.sample_api.server, which would cost aiohttp's start-up
-DEFAULT_PORT = 3000
 
 
 @declare()

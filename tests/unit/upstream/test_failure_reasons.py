@@ -8,6 +8,8 @@ MODEL_CODES = {
     "RATE_LIMITED": "upstream_rate_limited",
     "TIMEOUT": "upstream_timeout",
     "UNREACHABLE": "upstream_connection",
+    "UNREACHED": "upstream_connection",
+    "ABSENT": "upstream_connection",
     "CONNECTION_LOST": "upstream_connection",
     "INSECURE": "upstream_insecure",
     "SERVER_ERROR": "upstream_server_error",

@@ -1,7 +1,7 @@
 -- A call has ended: gives its permits back, and updates limits, adaptive number and breaker.
 -- Does nothing for a permit that is not held any more, so that it may be sent twice.
 --
--- ARGV: permit, health (ok, busy, slow, unhealthy, unknown), latency in ms, era as given by acquire (-1: no breaker),
+-- ARGV: permit, health (ok, busy, slow, unhealthy, unreached, unknown), latency in ms, era as given by acquire (-1: no breaker),
 --       ms of pause that the upstream asked for (0: none), number of scopes;
 --       per scope: name, ms to add to what its tokens took of the limit (the estimate was too low; < 0: too high)
 -- Returns {ok} · {gone}
@@ -19,8 +19,9 @@ for at = 7, 5 + 2 * ARGV[6], 2 do
     if at == 7 then
       if pause > 0 then state.pause = math.max(state.pause, now() + math.min(pause, PAUSE_CAP_MS)) end
       adapt(state, health, tonumber(ARGV[3]), call('ZCARD', permits_key(name)))
-      -- Busy means that it works; unknown means nothing.
-      if health ~= 'busy' and health ~= 'unknown' then count_result(state, era, health == 'ok') end
+      -- Busy means that it works; unknown means nothing; unreached concerns only a breaker that is open.
+      local is_counted = health ~= 'busy' and health ~= 'unknown' and (health ~= 'unreached' or state.open > 0)
+      if is_counted then count_result(state, era, health == 'ok') end
     end
     write_scope(name, state)
   end

@@ -7,7 +7,7 @@
 -- ARGV: run, call, cost as estimated, the least it costs ('': the estimate is no guess), cap, model
 --       (costs in billionths of a dollar)
 -- Returns {ok} · {wait}: something is reserved that may end up cheaper · {over, spent, cap}
--- uses: cost_key, holds_key, run_key, LEASE_MS, USED_MS, clock, expire_reservations, whole
+-- uses: cost_key, holds_key, LEASE_MS, clock, expire_reservations, whole, end_with_run
 local run, id, amount, least = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local key = cost_key(run)
 if call('HEXISTS', key, 'c:' .. id) == 1 or call('HEXISTS', key, 'x:' .. id) == 1 then return {'ok'} end
@@ -18,25 +18,15 @@ local cap, spent, held = tonumber(field[1] or ARGV[5]), tonumber(field[2]) or 0,
 local left = cap - spent - held
 if amount > left and held == 0 and least and math.max(least, tonumber(field[4]) or 0) <= left then amount = left end
 
--- The keys end with their run; those of a run that is gone or has ended must not stay for ever.
-local function keep()
-  local ms = call('PTTL', run_key(run))
-  if ms == -2 then ms = USED_MS end
-  if ms > 0 then
-    call('PEXPIRE', key, ms)
-    call('PEXPIRE', holds_key(run), ms)
-  end
-end
-
 if amount > left then
   if held > 0 then return {'wait'} end
   call('HSET', key, 'over', 1)
-  keep()
+  end_with_run(run, key, holds_key(run))
   return {'over', whole(spent), whole(cap)}
 end
 if field[5] then call('HDEL', key, 'over') end
 call('HSET', key, 'c:' .. id, whole(amount))
 call('HINCRBY', key, 'held', whole(amount))
 call('ZADD', holds_key(run), clock() + LEASE_MS, id)
-keep()
+end_with_run(run, key, holds_key(run))
 return {'ok'}

@@ -20,11 +20,12 @@ end
 
 -- All keys of a run but its chunk records, which end with their chunks.
 -- uses: run_key, items_key, plan_key, wait_key, admitted_key, results_key, redo_key, tries_key, batches_key
--- uses: threads_key, run_dead_key, cost_key, holds_key
+-- uses: threads_key, run_dead_key, cost_key, holds_key, contacts_key
 local function run_keys(id)
   return {
     run_key(id), items_key(id), plan_key(id), wait_key(id), admitted_key(id), results_key(id), redo_key(id),
     tries_key(id), batches_key(id), threads_key(id), run_dead_key(id), cost_key(id), holds_key(id),
+    contacts_key(id),
   }
 end
 
@@ -58,7 +59,8 @@ local function expire_together(run, key, ttl_s)
 end
 
 -- Ends a run that has no open chunk: finished when every item has a result, else the state that was asked for.
--- uses: run_key, plan_key, ring_key, tries_key, BUSY_KEY, OPEN_KEY, now, leave_namespace, add_count, expire_together
+-- uses: run_key, plan_key, ring_key, tries_key, contacts_key, BUSY_KEY, OPEN_KEY, now, leave_namespace, add_count
+-- uses: expire_together
 local function settle(run)
   if call('EXISTS', plan_key(run.id)) == 1 then return end
   local field = call('HMGET', run_key(run.id), 'done', 'goal', 'to', 'key', 'ttl', 'ns_ttl')
@@ -69,7 +71,7 @@ local function settle(run)
   call('ZREM', ring_key(run.kind), run.id)
   call('SREM', BUSY_KEY, run.id)
   call('SREM', OPEN_KEY, run.id)
-  call('UNLINK', tries_key(run.id))
+  call('UNLINK', tries_key(run.id), contacts_key(run.id))
   local ttl_s = tonumber(field[5])
   if ttl_s > 0 then expire_together(run, field[4], ttl_s) end
   leave_namespace(run.ns, run.id, tonumber(field[6]))
