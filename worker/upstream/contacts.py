@@ -4,8 +4,8 @@ A mistyped port and a server that restarts fail alike. What differs is whether t
 call of the run before:
 
     has answered      its failures pass: retries with growing waits, and the breaker
-    never answered    a refused connection, an unknown host or a 404 is most likely a mistake: after the second
-                      one the endpoint is given up, and calls that cannot reach it fail without a retry
+    never answered    a refused connection, an unknown host or a 404 is most likely a mistake: after the
+                      second one the endpoint is given up, and calls that cannot reach it are not retried
 
 Every item is still tried once, so that an endpoint that comes up late is used from its first answer on. A
 retry of the run begins anew. While another worker waits for an answer of the endpoint, it is not given up
