@@ -200,7 +200,7 @@ class Settings:
     broker_url: str | None = _setting(None, _text, mask=mask_password)
     """Broker, if it is not the server of the ledger: Redis, Valkey or RabbitMQ."""
     env_file: str | None = _setting(None, _text)
-    """File with variables for commands; `none`: no file; by default keys from `.env` in the working folder."""
+    """File with variables for commands; `none`: no file; by default keys of `.env` in the working folder."""
     grace_s: float = _setting(25.0, _seconds)
     """Seconds for which a stopping worker lets its running items finish."""
     results_ttl_s: int = _setting(30 * DAY_S, _positive_whole)

@@ -11,7 +11,8 @@ import msgspec
 from producer.load.case_contract import nearest
 from producer.load.places import Place
 from producer.load.problems import Problems, shown
-from producer.load.templates import TemplateProblem, is_template, render
+from producer.load.template_engine import TemplateProblem
+from producer.load.templates import is_template, render
 from shared.contracts.case_config import BenchConfig
 from shared.contracts.checks import Check
 

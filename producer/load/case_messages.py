@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from producer.load.bench_cases import BenchCase
 from producer.load.case_prompts import BenchPrompt, texts_in
-from producer.load.templates import TemplateProblem, render
+from producer.load.template_engine import TemplateProblem
+from producer.load.templates import render
 from shared.contracts.prompts import SYSTEM_ROLES
 from shared.errors import InputError
 

@@ -12,7 +12,8 @@ from producer.load.case_contract import checked, refuse_twice
 from producer.load.case_files import TextFile
 from producer.load.places import Path, Place
 from producer.load.problems import Problems, shown
-from producer.load.templates import TemplateProblem, compiled, is_template
+from producer.load.template_engine import TemplateProblem
+from producer.load.templates import check
 from producer.load.yaml_events import YamlError, line_of
 from producer.load.yaml_text import parse_yaml
 from shared.contracts.call_options import merge_headers
@@ -124,14 +125,13 @@ def _compile(prompt: BenchPrompt) -> None:
     texts = [(("system",), prompt.system or "")]
     texts += [(("user",), text) for turn in prompt.turns or () for text in texts_in(turn["content"]) if text]
     for path, text in texts:
-        if is_template(text):
-            try:
-                compiled(text)
-            except TemplateProblem as problem:
-                where = prompt.place.at(*path) if prompt.place.path else prompt.place
-                raise where.error(
-                    f"{problem.what} (line {problem.line} of prompt {prompt.id!r})", problem.hint
-                ) from None
+        try:
+            check(text)
+        except TemplateProblem as problem:
+            where = prompt.place.at(*path) if prompt.place.path else prompt.place
+            raise where.error(
+                f"{problem.what} (line {problem.line} of prompt {prompt.id!r})", problem.hint
+            ) from None
 
 
 def texts_in(content: Any) -> list[str]:

@@ -1,16 +1,31 @@
-"""Renders the templates of prompts and checks: Jinja2, sandboxed; a variable that is missing is an error."""
+"""Renders the templates of prompts and checks: Jinja2, sandboxed; a variable that is missing is an error.
+
+Templates that need little time and memory whatever their variables are, nearly all, are rendered here;
+others in a process with limits.
+"""
 
 import re
 from collections.abc import Mapping
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from producer.load.case_contract import nearest
 from producer.load.problems import shown
-from shared.contracts.case_vocabulary import MAX_INPUT_CHARS
+from producer.load.template_engine import (
+    MissingValue,
+    TemplateProblem,
+    compiled,
+    has_loop,
+    is_harmless,
+    is_small,
+    names_in,
+    one_line,
+    parsed,
+    rendered,
+)
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Template
 
 MARKS: Final = ("{{", "{%", "{#")
 """A text without any of these is no template."""
@@ -21,20 +36,6 @@ _NO_KEY: Final = re.compile(r"has no (?:attribute|element) '?(?P<name>[^']*)'?")
 _VARIABLES: Final = "add it to vars of the case, or of the bench"
 
 
-class TemplateProblem(ValueError):  # noqa: N818 - it is what is wrong with a file, and read as that
-    """A template cannot be read or rendered.
-
-    Args:
-        what: what is wrong.
-        hint: how to mend it.
-        line: where in the template, from 1.
-    """
-
-    def __init__(self, what: str, hint: str, line: int = 1) -> None:
-        super().__init__(what)
-        self.what, self.hint, self.line = what, hint, line
-
-
 def is_template(text: str) -> bool:
     """Whether anything in a text would be rendered.
 
@@ -42,6 +43,17 @@ def is_template(text: str) -> bool:
     (True, False)
     """
     return any(mark in text for mark in MARKS)
+
+
+class _Prepared(NamedTuple):
+    """A template that was parsed."""
+
+    template: "Template | None"
+    """Compiled; None if it is always rendered in a process of its own."""
+    has_loop: bool
+    """Whether the process is needed where variables are not small."""
+    names: frozenset[str]
+    """Names in it: the process is sent no other variables."""
 
 
 def render(text: str, values: Mapping[str, Any]) -> str:
@@ -59,63 +71,43 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     """
     if not is_template(text):
         return text
-    from jinja2 import UndefinedError  # noqa: PLC0415 - start-up: only benches with templates need it
-
-    template = compiled(text)
+    found = _prepared(text)
     try:
-        text = template.render(values)
-    except UndefinedError as error:
+        used = {name: values[name] for name in found.names & values.keys()}
+        if found.template is not None and (not found.has_loop or is_small(used.values())):
+            return rendered(found.template, values)
+        return _elsewhere(text, used)
+    except MissingValue as error:
         raise _missing(str(error), values) from None
-    except Exception as error:  # noqa: BLE001 - a template is code, and may raise anything
-        what = f"the template cannot be rendered: {type(error).__name__}: {_one_line(error)}"
-        raise TemplateProblem(what, "correct the template, or the variables") from None
-    if len(text) > MAX_INPUT_CHARS:
-        what = f"rendered, it has {len(text):,} characters, at most {MAX_INPUT_CHARS:,} are allowed"
-        raise TemplateProblem(what, "shorten the template, or the variables")
-    return text
 
 
-@lru_cache(TEMPLATES)
-def compiled(text: str) -> "Template":
-    """Compiles a template, the same one only once.
+def check(text: str) -> None:
+    """Checks a template without rendering it.
 
     Raises:
         TemplateProblem: it is none.
     """
-    from jinja2 import TemplateSyntaxError  # noqa: PLC0415 - start-up: only benches with templates need it
-
-    try:
-        template = _environment().from_string(text)
-    except TemplateSyntaxError as error:
-        what = f"not a template: {_one_line(error.message or '')}"
-        raise TemplateProblem(what, "templates are Jinja2: {{ variable }}", error.lineno) from None
-    except (RecursionError, MemoryError, OverflowError):
-        raise TemplateProblem("not a template: it is nested too deep", "write it flatter") from None
-    template.globals = dict(template.globals)  # rendering copies them, slowly from jinja2's chain of maps
-    return template
+    if is_template(text) and _prepared(text).template is None:
+        _elsewhere(text, None)
 
 
-@cache
-def _environment() -> "Environment":
-    """Makes what compiles templates."""
-    from jinja2 import StrictUndefined  # noqa: PLC0415 - start-up: 40 ms
-    from jinja2.exceptions import SecurityError  # noqa: PLC0415 - same
-    from jinja2.sandbox import SandboxedEnvironment  # noqa: PLC0415 - same
+@lru_cache(TEMPLATES)
+def _prepared(text: str) -> _Prepared:
+    """Parses a template, and compiles it if that cannot take long; the same one only once.
 
-    class Bounded(SandboxedEnvironment):
-        """Also refuses products of texts and powers, which take memory or time without end."""
+    Raises:
+        TemplateProblem: it is none.
+    """
+    tree = parsed(text)
+    names, loops = frozenset(names_in(tree)), has_loop(tree)
+    return _Prepared(compiled(tree) if is_harmless(tree) else None, loops, names)
 
-        intercepted_binops = frozenset({"*", "**"})
 
-        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            """Multiplies numbers."""
-            if operator == "**" or not (isinstance(left, int | float) and isinstance(right, int | float)):
-                raise SecurityError(
-                    f"{operator} is for numbers here" if operator == "*" else "no powers here"
-                )
-            return super().call_binop(context, operator, left, right)
+def _elsewhere(text: str, values: Mapping[str, Any] | None) -> str:
+    """Renders a template in a process of its own."""
+    from producer.load.template_process import PROCESS  # noqa: PLC0415 - start-up: few templates need it
 
-    return Bounded(undefined=StrictUndefined, keep_trailing_newline=True)
+    return PROCESS.render(text, values)
 
 
 def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
@@ -126,10 +118,5 @@ def _missing(text: str, values: Mapping[str, Any]) -> TemplateProblem:
         hint = f"{close} Otherwise {_VARIABLES}" if close.startswith("did you mean") else _VARIABLES
         return TemplateProblem(f"the variable {shown(name)} is missing", hint)
     found = _NO_KEY.search(text)
-    what = f"{shown(found['name'])} is missing: {_one_line(text)}" if found else _one_line(text)
+    what = f"{shown(found['name'])} is missing: {one_line(text)}" if found else one_line(text)
     return TemplateProblem(what, _VARIABLES)
-
-
-def _one_line(text: object) -> str:
-    """A foreign message, safe to print."""
-    return shown(" ".join(str(text).split()))[1:-1]
