@@ -304,8 +304,8 @@ def _scores(units: Mapping[str, _Unit], level: float) -> list[Score]:
             difference = (
                 _rates(units, level) if single else paired(before, after, weights=weights, level=level)
             )
-            sides = [weighted_mean(values, weights) for values in (before, after)]
-            scores.append(Score(name, *sides, difference))
+            one, other = (weighted_mean(values, weights) for values in (before, after))
+            scores.append(Score(name, one, other, difference))
     return scores
 
 
