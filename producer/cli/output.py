@@ -9,6 +9,7 @@ from shutil import get_terminal_size
 from typing import IO, Final, Literal
 
 from producer.atomic_file import NamedFile
+from producer.cli.colors import wants_color
 from producer.cli.options.global_options import GlobalOptions
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
@@ -77,25 +78,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def wants_color(
-    stream_is_terminal: bool,  # noqa: FBT001 - the one fact that the result depends on
-    mode: str,
-    environment: Mapping[str, str],
-) -> bool:
-    """Returns whether to colour: the flag first, then `NO_COLOR`, `FORCE_COLOR`, `CI` and the terminal.
-
-    >>> wants_color(True, "auto", {"NO_COLOR": "1"}), wants_color(True, "auto", {"TERM": "xterm"})
-    (False, True)
-    """
-    if mode != "auto":
-        return mode == "always"
-    if environment.get("NO_COLOR"):
-        return False
-    if environment.get("FORCE_COLOR"):
-        return True
-    return stream_is_terminal and not environment.get("CI") and environment.get("TERM") != "dumb"
-
-
 def _can_redraw(environment: Mapping[str, str]) -> bool:
     """Returns whether stderr is a terminal that moves its cursor, outside of CI."""
     return sys.stderr.isatty() and not environment.get("CI") and environment.get("TERM") != "dumb"
@@ -154,9 +136,9 @@ class Output:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
-    def painted(self, text: str, style: str) -> str:
-        """Colours text for stdout with one style, as reports name it."""
-        return self.paint(text, *(each for each in _CODES if each == style))
+    def painted(self, text: str, *styles: str) -> str:
+        """Colours text for stdout with styles as reports name them."""
+        return self.paint(text, *(each for each in _CODES if each in styles))
 
     def folded(self, text: str, *, indent: int = 0) -> str:
         """Folds a sentence for stdout: by words where a terminal ends, in a file not at all.

@@ -1,5 +1,7 @@
 """Gives every command the global options, so that they work before and after the command's name."""
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
@@ -7,6 +9,7 @@ from typing import Any, Final, Literal, cast
 import click
 from click.shell_completion import CompletionItem
 
+from producer.cli.colors import HelpFormatter, wants_color
 from shared import __version__
 
 ColorMode = Literal["auto", "always", "never"]
@@ -126,8 +129,22 @@ jsonl_option: Final = click.option(
 """For commands that follow a run."""
 
 
+class _Context(click.Context):
+    """The context of a command: its help has bold heads where colours are wanted."""
+
+    formatter_class = HelpFormatter
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """Decides on colours when a help text is made: `--color` may come before `--help`."""
+        options = self.find_object(GlobalOptions) or GlobalOptions()
+        self.color = wants_color(sys.stdout.isatty(), options.color, os.environ)
+        return super().make_formatter()
+
+
 class ProctorCommand(click.Command):
     """A command that takes the global options beside its own."""
+
+    context_class = _Context
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Returns the command's options, the global ones, and `--help`."""
@@ -155,6 +172,7 @@ class ProctorGroup(click.Group):
     """A command with commands of its own (`runs`, `dead`, …) that takes the global options too."""
 
     command_class = ProctorCommand
+    context_class = _Context
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Returns the group's options, the global ones, and `--help`."""

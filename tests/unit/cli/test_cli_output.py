@@ -11,9 +11,10 @@ import pytest
 
 from producer import bench
 from producer.atomic_file import atomic_file
+from producer.cli.colors import wants_color
 from producer.cli.main import run
 from producer.cli.options.global_options import GlobalOptions
-from producer.cli.output import Output, named_stdout, printable, wants_color
+from producer.cli.output import Output, named_stdout, printable
 from producer.cli.report_files import ReportFile, reports_of
 from producer.harness.program import main as evaluate
 from shared.errors import InfrastructureError, UsageError
