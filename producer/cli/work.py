@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from producer import kinds
 from producer.aggregate.gates import check_gates
-from producer.cli.ending import print_ending, print_so_far
+from producer.cli.ending import print_ending, print_so_far, write_reports
 from producer.cli.error_exit import InterruptedByUserError
 from producer.cli.incremental_reports import IncrementalReports
 from producer.cli.live.follow import Follower
@@ -21,7 +21,6 @@ from producer.cli.options.shared_options import InputOptions, SubmitChoice, refu
 from producer.cli.report_files import as_options, check_formats
 from producer.cli.run_lookup import change_state, find_run
 from producer.cli.submission import Submission, print_run_id
-from producer.document import run_document
 from producer.rescore import rewrite
 from producer.text import plural
 from shared.errors import ProctorError
@@ -82,7 +81,7 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         options: how to work.
         begin: submits or resumes and returns the run's id, while workers start.
     """
-    workers = LocalWorkers(session, kind, processes=options.processes, in_flight=options.in_flight)
+    workers = LocalWorkers(session, [kind], processes=options.processes, in_flight=options.in_flight)
     view = open_view(session.output)
     run, incremental = "", None
     try:
@@ -102,7 +101,8 @@ def work(session: Session, kind: Kind, options: WorkOptions, begin: Callable[[Vi
         workers.ask_to_stop()
         document = incremental.end(info) if incremental else None
         if not options.is_shown:
-            return int(run_document(session.store, run)["exit"])
+            document = document or write_reports(session, info, options.files, with_text=options.with_text)
+            return int(document["exit"])
         return _end(session, info, options, document)
     except KeyboardInterrupt as error:
         view.close()
@@ -192,7 +192,9 @@ def detach(session: Session, submission: Submission, options: WorkOptions) -> in
         submitted = submission.send(view)
     finally:
         view.close()
-    workers = LocalWorkers(session, submitted.kind, processes=options.processes, in_flight=options.in_flight)
+    workers = LocalWorkers(
+        session, [submitted.kind], processes=options.processes, in_flight=options.in_flight
+    )
     if not session.count_workers(submitted.kind, submitted.layout):
         workers.start_in_background()
     session.output.note(f"`proctor watch {submitted.run}` follows it")

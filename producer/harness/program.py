@@ -153,7 +153,7 @@ class _Evaluation:
         self._ids = [query["id"] for query in baselines.queries]
         self._owner = owner_of(options.folder)
         self._earlier = NOTHING
-        self._local_workers = LocalWorkers(session, QUERIES, processes=1, in_flight=None)
+        self._local_workers = LocalWorkers(session, [QUERIES], processes=1, in_flight=None)
 
     def run(self) -> int:
         """Sends the queries, writes the files, and returns the exit code."""

@@ -16,23 +16,33 @@ from tests.support.processes import marked_processes
 from tests.support.tree import ROOT
 
 EXAMPLES: Final = ROOT / "examples"
+VERDICTS: Final = [["cases", "✗"], ["queries", "✗"], ["turns", "✓"]]
+"""How the lines of `demo` begin."""
+
+
+def test_demo_prints_its_verdicts(cli: Cli) -> None:
+    """Without `-v`, `demo` prints a line for each workload and no tables."""
+    done = cli("demo")
+    assert done.code == 0, done
+    assert [line.split()[:2] for line in done.out.splitlines() if line] == VERDICTS
+    assert "next: `proctor demo -v`" in done.err
 
 
 def test_demo_decides_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
-    """`demo` shows all workloads, one decision of each rule, and leaves neither a folder nor a process."""
+    """`demo -v` shows all workloads, one decision of each rule, and leaves neither folder nor process."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     reports, before = tmp_path / "reports", set(marked_processes())
-    done = cli("demo", "-o", reports, env={"TMPDIR": str(folder)})
+    done = cli("demo", "-v", "-o", reports, env={"TMPDIR": str(folder)})
     assert done.code == 0, done
     assert "finished: 61 turns of 8 threads" in done.out
     assert "finished: 50 queries" in done.out
     assert "finished: 5 cases by 2 models" in done.out
-    assert "failed_equality" in done.out
+    assert '/country is "The land of cheese", expected "France"' in done.out
     assert "Freeform Mode" in done.out
     assert "next: proctor results" not in done.out, "its runs are gone"
     verdicts = done.out.rstrip().splitlines()[-3:]
-    assert [line.split()[:2] for line in verdicts] == [["turns", "✓"], ["queries", "✗"], ["cases", "✗"]]
+    assert [line.split()[:2] for line in verdicts] == VERDICTS
     pages = {path.name: path.read_text(encoding="utf-8") for path in reports.iterdir()}
     assert sorted(pages) == ["bench.html", "evaluation_baselines.html", "freeform.html", "turns.html"]
     assert all("</html>" in page for page in pages.values())

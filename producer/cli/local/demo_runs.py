@@ -1,7 +1,7 @@
-"""Implements `proctor demo`: runs in a temporary data folder, and an explained decision of each rule."""
+"""Implements `proctor demo`: runs in a temporary data folder, their verdicts, and with `-v` all results."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -10,6 +10,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Final, NamedTuple
 
+from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.case_options import SelectionOptions
 from producer.cli.options.model_options import ModelOptions
 from producer.cli.options.query_options import QueryOptions
@@ -21,6 +22,7 @@ from producer.cli.work import WorkOptions, work
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.run_verdict import verdict_of
 from producer.sample_api.server import in_background
+from shared.kinds import CASES, QUERIES, TURNS
 from shared.runs import TurnRow
 
 PROCESSES: Final = 2
@@ -41,8 +43,18 @@ class Shown(NamedTuple):
     why: str
 
 
+class _Ended(NamedTuple):
+    """A run that has ended."""
+
+    run: str
+    code: int
+    """Exit code; 0 also where items failed."""
+
+
 def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) -> int:
-    """Runs one example of each kind; returns the exit code of what went wrong.
+    """Runs one example of each kind and prints the verdicts; returns the exit code of what went wrong.
+
+    With `-v`, the results of each run come before the verdicts, and the decisions of turns are explained.
 
     Args:
         session: for the settings and the terminal; its Redis is left alone.
@@ -56,20 +68,17 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
         "demo", data_dir=folder / "data", redis_url=None, broker_url=None, embedded_idle_s=2.0
     )
     own = Session(replace(session.options, redis=None), settings)
+    workers = LocalWorkers(own, [CASES, QUERIES, TURNS], processes=PROCESSES, in_flight=None)
     try:
-        code, turns = _decide(own, reports)
-        if not own.options.json:  # one document is what `--json` prints
-            with in_background() as url:
-                freeform_code, _ = _show_outputs(own, url, reports)
-                queries_code, queries = _evaluate(own, url, reports)
-                cases_code, cases = _validate(own, url, reports)
-            code = cases_code or queries_code or freeform_code or code
-            _print_verdicts(own, (turns, queries, cases))
-            _print_next_steps(own, reports)
+        own.output.note("starting an embedded Redis, two workers and a sample API with two models")
+        workers.start()
+        workers.wait_until_alive()
+        code = _decide(own, "", reports).code if own.options.json else _run_all(own, reports)
         if keep:
             own.output.note(f"kept: PROCTOR_DATA_DIR={settings.data_dir} proctor runs")
         return code
     finally:
+        workers.stop()
         if not keep:
             _stop_redis(own)
         own.close()
@@ -77,61 +86,71 @@ def demonstrate(session: Session, *, keep: bool, reports: Path | None = None) ->
             rmtree(folder, ignore_errors=True)
 
 
-def _decide(session: Session, reports: Path | None) -> tuple[int, str]:
-    """Runs the example turns and explains some of their decisions; returns the exit code and the run's id."""
-    output = session.output
-    output.note("deciding the turns of example conversations with an embedded Redis and workers")
-    with _example("turns.jsonl") as path:
-        code, run = _run(session, path, reports, processes=PROCESSES)
-        if not session.options.json and not session.options.quiet:
-            messages = [json.loads(line)["message"] for line in path.read_bytes().splitlines()]
-            shown = one_of_each(session.store.rows(run), messages)
-            output.data("")
-            output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
-    return code, run
+def _run_all(session: Session, reports: Path | None) -> int:
+    """Runs an example of each kind; outputs without a verdict are made only where somebody sees them."""
+    is_whole = session.options.verbose > 0
+    ended = list[_Ended]()
+    with in_background() as url:
+        for example in (_validate, _evaluate, _decide):
+            ended.append(example(session, url, reports))
+            if not is_whole:
+                _print_verdict(session, ended[-1])
+        outputs = [_show_outputs(session, url, reports)] if is_whole or reports is not None else []
+    if is_whole and not session.options.quiet:
+        session.output.data("")
+        for each in ended:
+            _print_verdict(session, each)
+    _print_next_steps(session, reports)
+    return next((each.code for each in (*ended, *outputs) if each.code), EXIT_DONE)
 
 
-def _show_outputs(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
-    """Runs the packaged bench without criteria; returns as `_decide` does."""
-    _begin(session, "showing the answers of two sample models side by side")
-    return _run_bench(session, "freeform.yaml", url, reports)
+def _validate(session: Session, url: str, reports: Path | None) -> _Ended:
+    """Runs the packaged bench; one model fails cases on purpose."""
+    _begin(session, "validating the answers of two sample models; one of them fails on purpose")
+    return _run_bench(session, "bench.config.yaml", url, reports)
 
 
-def _evaluate(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
-    """Sends the packaged queries to the sample API; returns as `_decide` does."""
+def _evaluate(session: Session, url: str, reports: Path | None) -> _Ended:
+    """Sends the packaged queries to the sample API."""
     _begin(session, "sending fifty queries to a local sample API")
     choice = SubmitChoice(
         queries=QueryOptions(api_url=url, delay=0), selection=SelectionOptions(concurrency=TOGETHER)
     )
     with _example("copilot", "data", "evaluation_baselines.json") as path:
-        code, run = _run(session, path, reports, choice=choice)
-    return _unless_failed(code), run
+        return _run(session, path, reports, choice)
 
 
-def _validate(session: Session, url: str, reports: Path | None) -> tuple[int, str]:
-    """Runs the packaged bench; one model fails cases on purpose. Returns as `_decide` does."""
-    _begin(session, "validating the answers of two sample models; one of them fails on purpose")
-    return _run_bench(session, "bench.config.yaml", url, reports)
+def _decide(session: Session, _url: str, reports: Path | None) -> _Ended:
+    """Runs the example turns, and with `-v` explains some of their decisions."""
+    output, options = session.output, session.options
+    _begin(session, "deciding which turns of example conversations need a new summary")
+    with _example("turns.jsonl") as path:
+        ended = _run(session, path, reports)
+        if options.verbose and not options.json and not options.quiet:
+            messages = [json.loads(line)["message"] for line in path.read_bytes().splitlines()]
+            shown = one_of_each(session.store.rows(ended.run), messages)
+            output.data("")
+            output.table(("DECISION", "RULE", "MESSAGE", "WHY"), shown)
+    return ended
 
 
-def _run_bench(session: Session, name: str, url: str, reports: Path | None) -> tuple[int, str]:
+def _show_outputs(session: Session, url: str, reports: Path | None) -> _Ended:
+    """Runs the packaged bench without criteria."""
+    _begin(session, "showing the answers of two sample models side by side")
+    return _run_bench(session, "freeform.yaml", url, reports)
+
+
+def _run_bench(session: Session, name: str, url: str, reports: Path | None) -> _Ended:
     """Runs a packaged bench with the models of the sample API."""
-    choice = SubmitChoice(models=ModelOptions(api_base=f"{url}/v1"))
     with _example(".") as folder:
-        code, run = _run(session, folder / name, reports, choice=choice)
-    return _unless_failed(code), run
-
-
-def _unless_failed(code: int) -> int:
-    """Returns an exit code, and 0 for items that failed: the examples have some, to show how it looks."""
-    return EXIT_DONE if code == EXIT_NOT_GOOD else code
+        return _run(session, folder / name, reports, SubmitChoice(models=ModelOptions(api_base=f"{url}/v1")))
 
 
 def _begin(session: Session, note: str) -> None:
-    """Prints the next step."""
-    if not session.options.quiet:
+    """Prints the next step, with `-v`."""
+    if session.options.verbose and not session.options.quiet:
         session.output.data("")
-    session.output.note(note)
+        session.output.note(note)
 
 
 def _example(*parts: str) -> AbstractContextManager[Path]:
@@ -139,17 +158,12 @@ def _example(*parts: str) -> AbstractContextManager[Path]:
     return as_file(files("examples").joinpath(*parts))
 
 
-def _run(
-    session: Session,
-    path: Path,
-    reports: Path | None,
-    *,
-    processes: int = 1,
-    choice: SubmitChoice | None = None,
-) -> tuple[int, str]:
-    """Runs a file as `proctor run` does; returns the exit code and the run's id."""
+def _run(session: Session, path: Path, reports: Path | None, choice: SubmitChoice | None = None) -> _Ended:
+    """Runs a file as `proctor run` does, and prints its results with `-v`."""
     submission = Submission(session, str(path), choice or SubmitChoice())
     written = [] if reports is None else [ReportFile("html", reports / f"{path.name.split('.')[0]}.html")]
+    is_shown = session.options.verbose > 0 or session.options.json
+    options = WorkOptions(PROCESSES, files=written, is_kept=False, is_shown=is_shown)
     run = ""
 
     def begin(view: Any) -> str:
@@ -158,20 +172,20 @@ def _run(
         run = submission.send(view, is_attended=True).run
         return run
 
-    return work(session, submission.kind(), WorkOptions(processes, files=written, is_kept=False), begin), run
+    code = work(session, submission.kind(), options, begin)
+    # The examples have items that fail, to show how it looks.
+    return _Ended(run, EXIT_DONE if code == EXIT_NOT_GOOD else code)
 
 
-def _print_verdicts(session: Session, runs: Sequence[str]) -> None:
-    """Prints the verdict on each run."""
+def _print_verdict(session: Session, ended: _Ended) -> None:
+    """Prints the verdict on a run."""
     output = session.output
     if session.options.quiet:
         return
-    output.data("")
-    for run in runs:
-        document = run_document(session.store, run)
-        verdict = verdict_of(document)
-        sentence = output.folded(f"{verdict.mark} {verdict.sentence}", indent=INDENT)
-        output.data(f"{document['kind']:<{INDENT}}{output.painted(sentence, verdict.style)}")
+    document = run_document(session.store, ended.run)
+    verdict = verdict_of(document)
+    sentence = output.folded(f"{verdict.mark} {verdict.sentence}", indent=INDENT)
+    output.data(f"{document['kind']:<{INDENT}}{output.painted(sentence, verdict.style)}")
 
 
 def _print_next_steps(session: Session, reports: Path | None) -> None:
@@ -179,10 +193,12 @@ def _print_next_steps(session: Session, reports: Path | None) -> None:
     if session.options.quiet:
         return
     session.output.data("")
-    if reports is None:
+    if reports is not None:
+        session.output.note(f"next: open the pages in {reports}")
+    elif session.options.verbose:
         session.output.note("next: `proctor demo -o reports` writes what you saw as pages for a browser")
     else:
-        session.output.note(f"next: open the pages in {reports}")
+        session.output.note("next: `proctor demo -v` prints all results, `-o reports` writes pages")
     session.output.note("      `proctor init` writes a file to start from, `proctor run FILE` runs it")
 
 

@@ -1,5 +1,7 @@
-"""Local workers for one run: started only if none is alive for its kind, stopped with the command."""
+"""Local workers for runs: started only if none is alive for their kind, stopped with the command."""
 
+from collections.abc import Sequence
+from threading import Event
 from time import monotonic
 from typing import Final
 
@@ -24,6 +26,9 @@ CALLS_END_S: Final = 3.5
 """How long calls in flight may continue after Ctrl-C: most are answered by then, and users still wait."""
 NOTE_AFTER_S: Final = 1.0
 """If workers take longer to end, a note shows what the command waits for."""
+START_WITHIN_S: Final = 30.0
+"""How long `wait_until_alive` waits for the first worker of each kind."""
+_LOOK_EVERY_S: Final = 0.05
 
 
 class LocalWorkers:
@@ -31,14 +36,16 @@ class LocalWorkers:
 
     Args:
         session: access to Redis and the data folder.
-        kind: what they work on.
+        kinds: what they work on.
         processes: how many; 0 starts none, None takes the settings'.
         in_flight: items in flight per process; None takes the settings'.
     """
 
-    def __init__(self, session: Session, kind: Kind, *, processes: int | None, in_flight: int | None) -> None:
+    def __init__(
+        self, session: Session, kinds: Sequence[Kind], *, processes: int | None, in_flight: int | None
+    ) -> None:
         self._session = session
-        self._kind = kind
+        self._kinds = kinds
         self._processes = session.settings.processes if processes is None else processes
         self._in_flight = in_flight
         self._child: Child | None = None
@@ -60,7 +67,7 @@ class LocalWorkers:
         settings = self._session.settings
         command = worker_command(
             settings,
-            kinds=[self._kind],
+            kinds=self._kinds,
             processes=self._processes,
             in_flight=self._in_flight,
             with_parent=True,
@@ -78,6 +85,18 @@ class LocalWorkers:
             f"started {plural(self._processes, 'worker')} here, log in {self._child.log}"
         )
 
+    def wait_until_alive(self) -> None:
+        """Waits until each kind has a worker, at most `START_WITHIN_S`; runs start workers of their own then.
+
+        Raises:
+            InfrastructureError: the workers started here ended by themselves.
+            RedisUnreachableError: Redis is away.
+        """
+        deadline_s = monotonic() + START_WITHIN_S
+        while monotonic() < deadline_s and not self._are_alive():
+            self.check()
+            Event().wait(_LOOK_EVERY_S)
+
     def ensure_running(self, workers: int | None = None) -> None:
         """Starts workers once none has been alive for `ALONE_FOR_S`; to be called periodically.
 
@@ -91,7 +110,7 @@ class LocalWorkers:
             RedisUnreachableError: Redis is away.
         """
         self.check()
-        if self.is_working or (self._session.count_workers(self._kind) if workers is None else workers):
+        if self.is_working or (self._are_alive() if workers is None else workers):
             self._alone_since_s = None
             return
         self._alone_since_s = self._alone_since_s or monotonic()
@@ -99,7 +118,7 @@ class LocalWorkers:
             self.start()
 
     def start_in_background(self) -> None:
-        """Starts workers that outlive this command and end when every run of their kind is final."""
+        """Starts workers that outlive this command and end when every run of their kinds is final."""
         if not self._processes:
             return
         settings = self._session.settings
@@ -107,7 +126,7 @@ class LocalWorkers:
             NAME,
             worker_command(
                 settings,
-                kinds=[self._kind],
+                kinds=self._kinds,
                 processes=self._processes,
                 in_flight=self._in_flight,
                 burst=True,
@@ -178,10 +197,15 @@ class LocalWorkers:
             child.stop_now()
             raise
 
+    def _are_alive(self) -> bool:
+        """Returns whether each kind has a worker, wherever it was started."""
+        return all(self._session.count_workers(kind) for kind in self._kinds)
+
     def _is_used_by_others(self, *, besides: str = "") -> bool:
         """Returns whether the started workers may be working on a run other than this one."""
         try:
-            running = self._session.impatient_store.list(limit=2, kind=self._kind, state=RunState.RUNNING)
-            return any(info.run != besides for info in running)
+            store = self._session.impatient_store
+            running = (store.list(limit=2, kind=kind, state=RunState.RUNNING) for kind in self._kinds)
+            return any(info.run != besides for found in running for info in found)
         except RedisUnreachableError:
             return False
