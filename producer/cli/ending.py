@@ -220,8 +220,12 @@ def open_reports(stack: ExitStack, info: RunInfo, files: Sequence[ReportFile]) -
 
 
 def figures(output: Output, document: Mapping[str, Any], details: Details | None = None) -> str:
-    """Writes the figures of a run and its single items, with colours where they are wanted."""
-    text = kinds.of(kind_named(document["kind"])).screen.get().summary(document, output.painted)
+    """Writes the figures of a run and its single items; with `-v` all figures, else how to see them."""
+    screen = kinds.of(kind_named(document["kind"])).screen.get()
+    text = screen.summary(document, output.painted)
+    if more := screen.more(document, output.painted) if screen.more else "":
+        command = f"`proctor runs show {document['run_id']} -v`"
+        text += f"\n\n{more}" if output.options.verbose else f"\nmore figures: {command}"
     items = details.text(output.painted) if details else ""
     return f"{text}\n\n{items}" if items else text
 
@@ -230,8 +234,8 @@ def closing(session: Session, document: Mapping[str, Any], *, has_next: bool = T
     """Writes what stands last: how far the run came, the verdict on it, and the next command."""
     output, verdict = session.output, verdict_of(document)
     headline = kinds.of(kind_named(document["kind"])).screen.get().headline(document)
-    lines = ["", output.painted(headline, verdict.style)]
-    lines.append(f"{output.painted(verdict.mark, verdict.style)} {output.folded(verdict.sentence, indent=2)}")
+    sentence = f"{verdict.mark} {output.folded(verdict.sentence, indent=2)}"
+    lines = ["", output.painted(headline, "dim"), output.painted(sentence, "bold", verdict.style)]
     words = next_command(document) if has_next else ()
     lines += [f"{output.painted('next:', 'cyan')} {session.command(*words)}"] * bool(words)
     return "\n".join(lines)

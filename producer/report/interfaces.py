@@ -99,6 +99,8 @@ class Screen(NamedTuple):
     """Columns that a narrow terminal cuts in the middle of their cells; the last column is cut at its end."""
     right: Sequence[str] = ()
     """Columns whose cells stand to the right."""
+    more: Callable[[Mapping[str, Any], Paint], str] | None = None
+    """Writes the figures that `-v` adds; empty where a run has no more."""
     details: Callable[[RunInfo, bool], Details] | None = None
     """Makes what is shown of single items after a run, given whether to show more than failures need."""
 

@@ -288,6 +288,8 @@ class CheckRow(Part):
     reason: str
     cost_usd: float | None
     detail: dict[str, Any]
+    at_least: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The score from which it passes; null: what the kind of check says."""
 
 
 class CaseResult(Part):

@@ -10,6 +10,8 @@ import msgspec
 
 MAX_NAME_CHARS: Final = 80
 """Characters of a check's name; a longer default name is cut."""
+_JSON_STARTS: Final = frozenset('{["-0123456789')
+"""What numbers, lists and objects begin with, which stand in a sentence as they are."""
 
 
 class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -44,6 +46,41 @@ class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def label(self) -> str:
         """Its name, or one made of the check and the beginning of its argument."""
         return self.name or _default_name(self)
+
+
+def title(name: str, kind: str) -> str:
+    """Returns the name of a check as it stands in a sentence: what it looks for in quotation marks.
+
+    >>> title("rubric: Is polite.", "rubric"), title("max_words: 20", "max_words"), title("brief", "rubric")
+    ('rubric "Is polite"', 'max_words 20', 'brief')
+    """
+    argument = name.removeprefix(f"{kind}: ")
+    if argument == name:
+        return name
+    return f"{kind} {argument}" if argument[:1] in _JSON_STARTS else f'{kind} "{argument.rstrip(".")}"'
+
+
+def finding(name: str, kind: str, reason: str, score: float | None, at_least: float | None = None) -> str:
+    """Writes what a check found: its title, a score between 0 and 1, and the reason.
+
+    Args:
+        name: of the check.
+        kind: its row in the table of checks.
+        reason: what was expected, and what was found.
+        score: the score; None without one.
+        at_least: the score that was needed and not reached; None says nothing of it.
+
+    >>> finding("contains: Paris", "contains", "it is not in the output", 0.0)
+    'contains "Paris": it is not in the output'
+    >>> finding("rubric: Is polite.", "rubric", "It is curt.", 0.6996, 0.7)
+    'rubric "Is polite": 0.6996, at least 0.7000 needed; It is curt.'
+    """
+    if score is None or at_least is None:
+        graded = f" ({score:.2f})" if score is not None and 0 < score < 1 else ""
+        return f"{title(name, kind)}{graded}: {reason}".removesuffix(": ")
+    digits = 2 if f"{score:.2f}" != f"{at_least:.2f}" else 4  # as many as show that the one is less
+    found = f"{score:.{digits}f}, at least {at_least:.{digits}f} needed"
+    return f"{title(name, kind)}: {found}; {reason}".removesuffix("; ")
 
 
 def _default_name(check: Check) -> str:

@@ -135,4 +135,4 @@ def test_llm_bench_works_as_documented(cli: Cli, tmp_path: Path) -> None:
     assert "Freeform Mode" in page
     assert "Model Outputs by Prompt" in page
     assert "17 + 25 = 42" in page
-    assert "failed_equality" in verbose.output
+    assert "✗ equality: 1 difference: /country" in verbose.output

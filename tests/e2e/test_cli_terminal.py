@@ -74,13 +74,14 @@ def env(bare_env: dict[str, str]) -> dict[str, str]:
 
 
 def test_run_draws_a_live_view(env: dict[str, str], tmp_path: Path) -> None:
-    """On a terminal the progress is drawn in place, the cursor comes back, and the summary is coloured."""
+    """On a terminal progress is drawn in place, the cursor comes back, and the verdict is what stands out."""
     code, drawn = screen(["run", str(EXAMPLE)], env, tmp_path)
     assert code == 0, drawn
     assert HIDE_CURSOR in drawn
     assert drawn.rindex(SHOW_CURSOR) > drawn.rindex(HIDE_CURSOR)
     assert "━" in drawn
-    assert "\x1b[32mfinished: 61 turns" in drawn
+    assert "\x1b[2mfinished: 61 turns" in drawn
+    assert "\x1b[1;32m✓ All 61 turns decided" in drawn
 
 
 @pytest.mark.parametrize(
@@ -131,8 +132,8 @@ def test_no_progress_shows_the_summary_only(env: dict[str, str], tmp_path: Path)
 
 
 def test_tables_fit_a_narrow_terminal(env: dict[str, str], tmp_path: Path) -> None:
-    """At 80 columns no line of `demo` but the log of its progress is wider, and its table is whole."""
-    code, drawn = screen(["demo"], {**env, "CI": "true"}, tmp_path)
+    """At 80 columns no line of `demo -v` but the log of its progress is wider, and its table is whole."""
+    code, drawn = screen(["demo", "-v"], {**env, "CI": "true"}, tmp_path)
     assert code == 0, drawn
     lines = drawn.replace("\r", "").split("\n")
     wide = [line for line in lines if len(line) > 80 and " elapsed " not in line]

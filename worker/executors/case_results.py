@@ -133,6 +133,8 @@ class _Check(msgspec.Struct):
     reason: str
     cost_usd: float | None = None
     detail: dict[str, Any] = {}
+    weight: float = 1.0
+    at_least: float | None = None
 
 
 class _Detail(msgspec.Struct):

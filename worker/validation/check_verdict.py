@@ -1,10 +1,11 @@
-"""What checks make of the verdict of the stages, which come first, and whose failure stands."""
+"""What checks make of the verdict of the stages, which come first, and whose finding stands."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from shared.contracts.case_vocabulary import CaseStatus
+from shared.contracts.checks import finding
 from worker.validation.case_verdict import CHECKS, ValidationResult
 from worker.validation.scoring import CheckResult, is_broken, verdict
 
@@ -58,7 +59,10 @@ def _message(rows: Sequence[CheckResult], score: float | None, at_least: float |
         if broken and at_least is not None
         else [row for row in rows if row.passed is False and row.weight > 0]
     )
-    named = [f"{row.name}: {row.reason[:MAX_SHOWN_CHARS]}" for row in failed[:MAX_SHOWN_CHECKS]]
+    named = [
+        finding(row.name, row.check, row.reason[:MAX_SHOWN_CHARS], row.score, row.at_least)
+        for row in failed[:MAX_SHOWN_CHECKS]
+    ]
     if len(failed) > len(named):
         named.append(f"and {len(failed) - len(named)} more")
     if failed is broken:

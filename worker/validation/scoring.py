@@ -51,6 +51,8 @@ class CheckResult(NamedTuple):
     """For programs."""
     weight: float = 1.0
     """How much the score counts."""
+    at_least: float | None = None
+    """The score from which it passes; None: what the kind of check says."""
 
     def as_document(self) -> dict[str, Any]:
         """As it is stored."""
@@ -62,6 +64,7 @@ class CheckResult(NamedTuple):
             "reason": escape_surrogates(self.reason, MAX_REASON_CHARS),
             "cost_usd": self.cost_usd,
             "detail": dict(self.detail),
+            "at_least": self.at_least,
         }
 
 
@@ -258,6 +261,7 @@ def result_of(check: Check, score: Score, cost_usd: float | None = None) -> Chec
         cost_usd,
         score.detail,
         check.weight,
+        check.at_least,
     )
 
 

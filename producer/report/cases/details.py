@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from producer.aggregate.case_groups import failed_checks
 from producer.report.cases.opened_rows import OpenedCase, opened
-from producer.report.cases.wording import check_lines, dollars, latency
+from producer.report.cases.reasons import reason_of, without_answer
+from producer.report.cases.wording import check_finding, check_lines, dollars, latency
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.transcript import answer_text, asked_line
 from producer.tables import boxed_table, hanging, panel, terminal_width
-from producer.text import grouped
+from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 
 PANEL: Final = "Freeform Mode - Showing raw model outputs for manual inspection"
@@ -27,7 +28,7 @@ MOST_NAMES: Final = 3
 MOST_VERBOSE: Final = 200
 """Cases whose stages are shown."""
 PROMPT_CHARS: Final = 100
-PROMPT_MARGIN: Final = len("    input: ...")
+PROMPT_MARGIN: Final = len("    answer: ...")
 """Characters around a prompt in its line."""
 LEAST_WIDTH: Final = 20
 """Characters of a prompt, however narrow the terminal is."""
@@ -124,11 +125,11 @@ class FailureDetails:
                 self._left += 1
                 return
             self._of_model[case.item.model] += 1
-            message = plain(case.message, MESSAGE_CHARS)
-            group = self._groups[reason] = _Group(_case(case), _status(case), message)
+            answer = [f"    answer: {text}" for text in [_answer(case)] if text]
+            group = self._groups[reason] = _Group([*_case(case), *answer], _reasons(case))
         group.number += 1
         if len(group.names) < MOST_NAMES:
-            group.names.append(_name(case))
+            group.names.append(_answered(case))
 
 
 @dataclass(slots=True)
@@ -137,11 +138,11 @@ class _Group:
 
     first: list[str]
     """The lines of the first one."""
-    status: str
-    message: str
+    reasons: list[str]
     """Of the first one."""
     number: int = 0
     names: list[str] = field(default_factory=list)
+    """Of the first ones, each with its answer."""
 
 
 def _reason(case: OpenedCase) -> tuple[str, str]:
@@ -154,9 +155,10 @@ def _reason(case: OpenedCase) -> tuple[str, str]:
 
 
 def _equal_failures(group: _Group) -> list[str]:
-    """Writes failures with the same reason: how many, the message of the first, and the first names."""
-    lines = [_line(0, grouped(group.status, group.number, "answer"))]
-    lines += [_line(4, text) for text in (group.message, *group.names) if text]
+    """Writes failures with the same reason: how many, why the first failed, and the first answers."""
+    first, *others = group.reasons
+    lines = [_line(0, f"✗ {plural(group.number, 'answer')}: {first}")]
+    lines += [_line(4, text) for text in (*others, *group.names)]
     left = group.number - len(group.names)
     return lines + [f"    and {left:,} more"] * bool(left)
 
@@ -193,24 +195,42 @@ def _status(case: OpenedCase) -> str:
     return case.code or str((case.result or {}).get("status") or "skipped")
 
 
+def _reasons(case: OpenedCase) -> list[str]:
+    """Returns why a case did not pass, one sentence for each check that failed; its answer is not quoted."""
+    checks = [] if case.code else list(map(check_finding, failed_checks(case.result)))
+    found = reason_of(case)
+    texts = checks or [found.text if found else ""]
+    return [plain(without_answer(text), MESSAGE_CHARS) for text in texts]
+
+
+def _case(case: OpenedCase) -> list[str]:
+    """Writes a case, why it did not pass, and what was asked."""
+    is_passed = bool(case.result and case.result["passed"])
+    lines = [_line(0, f"{'✓' if is_passed else '✗'} {_name(case)}")]
+    lines += [_line(4, text) for text in ([] if is_passed else _reasons(case))]
+    return [*lines, f"    input:  {plain(asked_line(case.item), _room())}"]
+
+
+def _answered(case: OpenedCase) -> str:
+    """Names a case, with its answer."""
+    answer = _answer(case)
+    return f"{_name(case)}  → {answer}" if answer else _name(case)
+
+
+def _answer(case: OpenedCase) -> str:
+    """Returns the beginning of an answer, which never takes more than its line; empty without one."""
+    return "" if case.result is None else plain(answer_text(case.result), _room())
+
+
+def _room() -> int:
+    """Returns how many characters of an input or an answer stand in a line."""
+    return max(LEAST_WIDTH, min(PROMPT_CHARS, terminal_width() - PROMPT_MARGIN))
+
+
 def _name(case: OpenedCase) -> str:
     """Names a case, the model, the prompt and the repeat."""
     name = f"case {case.item.case + 1}" + (f" ({plain(case.item.id, PROMPT_CHARS)})" if case.item.id else "")
     return f"{name} · {plain(case.item.asked, PROMPT_CHARS)}"
-
-
-def _case(case: OpenedCase) -> list[str]:
-    """Writes a case, its status and why."""
-    mark = "✓" if case.result and case.result["passed"] else "✗"
-    lines = [_line(0, f"{mark} {_name(case)}  {_status(case)}")]
-    # The prompt only reminds of the case: it never takes more than its line.
-    width_left = terminal_width() - PROMPT_MARGIN
-    lines.append(
-        f"    input: {plain(asked_line(case.item), max(LEAST_WIDTH, min(PROMPT_CHARS, width_left)))}"
-    )
-    lines += [_line(4, plain(case.message, MESSAGE_CHARS))] * bool(case.message)
-    failed = check_lines(case.result)
-    return lines + [_line(4, plain(line, MESSAGE_CHARS)) for line in failed] * (len(failed) > 1)
 
 
 def _stages(case: OpenedCase) -> list[str]:
@@ -227,6 +247,5 @@ def _stages(case: OpenedCase) -> list[str]:
     for sort, found in (result.get("differences") or {}).items():
         if found and isinstance(found, list | dict):
             lines.append(_line(6, f"{sort}: {plain(str(found), MESSAGE_CHARS)}"))
-    if result.get("raw_output") is not None:
-        lines.append(_line(4, f"output: {plain(str(result['raw_output']), OUTPUT_CHARS)}"))
-    return lines
+    answer = plain(answer_text(result), OUTPUT_CHARS)
+    return lines + [_line(4, f"answer: {answer}")] * bool(answer)

@@ -8,9 +8,20 @@ from producer.report.cases.wording import FREEFORM, NONE, by_pass_rate, dollars
 from producer.report.run_verdict import NO_ANSWERS
 
 RATES: Final = ("Pass rate", "95% interval", "Passed", "Failed")
-SCORES: Final = ("Mean score", "95% interval", "n")
+SCORES: Final = ("Mean score", "95% interval", "Scored")
 TRUST: Final = ("Judged", "Consistent", "Unanimous", "Agrees with labels")
 """How far the judges of a rubric can be trusted, beside the rate that they made."""
+PROMPTS: Final = "Prompts"
+MEANINGS: Final[Mapping[str, str]] = {
+    "Scored": "answers with a score",
+    "Score interval": "95% interval of the mean score; answers to the same case count as related",
+    "Not asked": "checks that call a model are not asked once another check has failed the case",
+    "Judged": "answers that the judges of the check scored",
+    "Consistent": "cases answered more than once whose answers the judges decided alike",
+    "Unanimous": "answers on which all judges of the panel agreed",
+    "Agrees with labels": "answers with a label on which the judges decided as people did",
+}
+"""What the headings of tables mean that do not explain themselves."""
 
 
 class GroupTable(NamedTuple):
@@ -35,7 +46,7 @@ def group_tables(document: Mapping[str, Any]) -> list[GroupTable]:
     many_models = len(summary["models"]) > 1
     tables = [
         GroupTable("Scores by model", 1, ("Model", *SCORES), _model_rows(document)),
-        _outcomes("Prompts", ("Prompt",), ("prompt",), summary.get("prompts", ())),
+        prompt_table(document),
         _outcomes(
             "Prompts by model",
             ("Model", "Prompt"),
@@ -46,6 +57,19 @@ def group_tables(document: Mapping[str, Any]) -> list[GroupTable]:
         _checks(summary.get("checks", ())),
     ]
     return [table for table in tables if table.rows]
+
+
+def has_figure(table: GroupTable, heading: str) -> bool:
+    """Returns whether a column of a table has a figure."""
+    if heading not in table.columns:
+        return False
+    at = table.columns.index(heading)
+    return any(row[at] not in {NONE, "0"} for row in table.rows)
+
+
+def prompt_table(document: Mapping[str, Any]) -> GroupTable:
+    """Returns the table of prompts; without rows where the run has none."""
+    return _outcomes(PROMPTS, ("Prompt",), ("prompt",), document["summary"].get("prompts", ()))
 
 
 def _model_rows(document: Mapping[str, Any]) -> list[list[str]]:

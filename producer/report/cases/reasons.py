@@ -19,7 +19,7 @@ KIND_CHARS: Final = 80
 NOT_ASKED: Final = "the run ended first"
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[-+]?\d[\d.,]*')
 """Quoted words, lists, objects, and numbers."""
-_QUOTES: Final = re.compile(r"\b(which|it) begins: .*", re.DOTALL)
+_QUOTES: Final = re.compile(r"[,;]? \b(which|it) begins: .*", re.DOTALL)
 """The beginning of an answer, at the end of a reason."""
 _PLACES: Final = re.compile(r"/\d+(?=/|$)")
 """Positions in a path."""
@@ -48,13 +48,22 @@ def reason_of(case: OpenedCase) -> Reason | None:
     return found or Reason(plain(case.message, REASON_CHARS), without_values(case.message))
 
 
+def without_answer(text: str) -> str:
+    """Takes the beginning of the answer out of a reason that stands beside the answer.
+
+    >>> without_answer('"Yes" is nowhere in the output, which begins: No')
+    '"Yes" is nowhere in the output'
+    """
+    return _QUOTES.sub("", text)
+
+
 def without_values(text: str) -> str:
     """Takes numbers and quoted values out of a sentence.
 
     >>> without_values('46 characters, at least 100 are needed'), without_values('contains_any: ["a", "b"]')
     ('… characters, at least … are needed', 'contains_any')
     """
-    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub("…", _QUOTES.sub("", plain(text, REASON_CHARS))))
+    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub("…", without_answer(plain(text, REASON_CHARS))))
     return plain(bare.rstrip(" …:.,;") or bare, KIND_CHARS)
 
 

@@ -1,16 +1,17 @@
-"""Writes a cases run for a terminal: models by pass rate, groups by prompt, tag and check, and results."""
+"""Writes a cases run for a terminal: models and prompts by pass rate; with `-v` all other groups; results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from producer.aggregate.turns import ranked
 from producer.report.cases.details import FailureDetails, FreeformDetails
-from producer.report.cases.groups import GroupTable, group_tables
+from producer.report.cases.groups import MEANINGS, PROMPTS, GroupTable, group_tables, has_figure, prompt_table
 from producer.report.cases.judge_trust import judge_lines, lines_of_judges
 from producer.report.cases.opened_rows import opened
 from producer.report.cases.wording import (
     FREEFORM,
     REPEATS,
+    TIMED,
     by_latency,
     by_pass_rate,
     dollars,
@@ -43,39 +44,48 @@ OF_ANSWERED: Final = "Of answered"
 """The two take the place of `RATE` where items ended in error, which have no answer."""
 STANDARD: Final = (
     *("Model", RATE, OF_ALL, OF_ANSWERED, "95% interval", "Passed", "Errors", "Skipped"),
-    *("P50", "P95", "n", "Tokens/s", "Cost"),
+    *("P50", "P95", TIMED, "Tokens/s", "Cost"),
 )
-SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost", "n")
+SPEED: Final = ("Model", "P50", "P95", "Tokens/s", "Cost", TIMED)
 SPARE: Final = (
-    *("n", "Consistent", "Unanimous", "Agrees with labels", "Judged", "Score interval"),
+    *(TIMED, "Scored", "Consistent", "Unanimous", "Agrees with labels", "Judged", "Score interval"),
     *("P50", "Not asked", "Skipped", "Tokens/s", "95% interval"),
 )
 """Columns that a narrow terminal does without, in this order; reports have them."""
-GOOD_PERCENT: Final = 90
-FAIR_PERCENT: Final = 70
-"""Pass rates from these on are green and yellow, as in the document; all others are red."""
 
 
 def summary_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
-    """Writes models, outcomes, cost and errors of a run.
+    """Writes models, prompts, outcomes, cost and errors of a run.
 
     Args:
         document: as `producer.document` makes it.
-        paint: colours headings and rates.
+        paint: styles headings.
     """
     summary = document["summary"]
     name = f"{plain(summary['name'], CELL_CHARS)}  {plain(summary['source'], CELL_CHARS)}"
     lines = [paint(f"{document['run_id']}  {name}".rstrip(), "bold"), ""]
     lines += _models(document, paint) if summary["models"] else []
     lines += _repeats(document, paint)
-    lines += _groups(document, paint)
+    lines += _groups(document, [prompt_table(document)], paint)
     lines += [""] * bool(lines[-1]) + [hanging(" · ".join(remarks(document)), "  ")]
-    lines += _judges(document)
     if summary["errors"]:
         by_code = (f"{plain(code, CELL_CHARS)} {number:,}" for code, number in ranked(summary["errors"]))
         lines.append("errors by code: " + ", ".join(by_code))
     lines += [f"{file['format']} written to {plain(file['path'])}" for file in document["files"]]
     return "\n".join(lines)
+
+
+def more_text(document: Mapping[str, Any], paint: Paint = unpainted) -> str:
+    """Writes what `-v` adds: scores, prompts by model, tags, checks, what their columns mean, and judges."""
+    tables = [table for table in group_tables(document) if table.title != PROMPTS]
+    lines = _groups(document, tables, paint) + _judges(document)
+    notes = [
+        f"{name}: {meaning}"
+        for name, meaning in MEANINGS.items()
+        if any(has_figure(each, name) for each in tables)
+    ]
+    lines += ["", *(paint(hanging(note, "  "), "dim") for note in notes)] if lines and notes else []
+    return "\n".join(lines).strip("\n")
 
 
 def table_rows(rows: Sequence[ItemRow]) -> list[list[str]]:
@@ -142,34 +152,9 @@ def _model_row(model: Mapping[str, Any], *, has_errors: bool) -> list[str]:
 def table_lines(
     columns: Sequence[str], rows: Sequence[Sequence[str]], paint: Paint, *, names: int = 1
 ) -> list[str]:
-    """Draws a table of figures, its headings grey and its rates in the colours of the document."""
-
-    def painted(heading: str, cell: str) -> str:
-        style = _style(heading, cell.strip())
-        return paint(cell, style) if style else cell
-
-    first, *rest = fitted_table(columns, rows, names=names, spare=SPARE, paint=painted)
+    """Draws a table of figures with grey headings; colours are left to verdicts."""
+    first, *rest = fitted_table(columns, rows, names=names, spare=SPARE)
     return [paint(first, "dim"), *rest]
-
-
-def _style(heading: str, cell: str) -> str:
-    """Returns the colour of a cell; empty for most.
-
-    >>> _style("Pass rate", "95.0%"), _style("Of all", "no answers"), _style("Cost", "$0.10")
-    ('green', 'red', '')
-    """
-    if heading in {RATE, OF_ALL, OF_ANSWERED}:
-        rate = float(cell[:-1]) if cell.endswith("%") else 0.0
-        return (
-            ""
-            if not cell
-            else "green"
-            if rate >= GOOD_PERCENT
-            else "yellow"
-            if rate >= FAIR_PERCENT
-            else "red"
-        )
-    return "yellow" if heading == "Errors" and cell else ""
 
 
 def _count(number: int) -> str:
@@ -189,12 +174,14 @@ def _repeats(document: Mapping[str, Any], paint: Paint) -> list[str]:
     return ["", paint("Repeats", "bold"), *table_lines(REPEATS, rows, paint)] if rows else []
 
 
-def _groups(document: Mapping[str, Any], paint: Paint) -> list[str]:
-    """Draws the tables by score, prompt, tag and check; none where nothing was answered."""
+def _groups(document: Mapping[str, Any], tables: Sequence[GroupTable], paint: Paint) -> list[str]:
+    """Draws tables of groups; none where nothing was answered."""
     lines, counts = list[str](), document["counts"]
     if not counts["passed"] + counts["failed"]:
         return lines
-    for table in group_tables(document):
+    for table in tables:
+        if not table.rows:
+            continue
         columns, rows = _compact(table)
         lines += ["", paint(table.title, "bold")]
         lines += table_lines(columns, rows[:MOST_ROWS], paint, names=table.names)
@@ -248,5 +235,6 @@ SCREEN: Final = Screen(
     names=("model", "case"),
     right=("latency", "cost"),
     details=_details,
+    more=more_text,
 )
 """What a terminal shows of a cases run."""

@@ -10,6 +10,7 @@ from producer.report.cases.wording import (
     EXTRA_COLUMNS,
     FREEFORM,
     REPEATS,
+    TIMED,
     by_latency,
     by_pass_rate,
     check_lines,
@@ -146,7 +147,7 @@ def _models(document: Mapping[str, Any], *, is_freeform: bool) -> str:
             ]
             for model in by_latency(document)
         ]
-        return _table(("Model", "P50", "P95", "Cost", "n"), rows)
+        return _table(("Model", "P50", "P95", "Cost", TIMED), rows)
     rows = [
         [
             markdown(model["model"], PROMPT_CHARS),

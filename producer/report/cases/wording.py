@@ -10,9 +10,12 @@ from producer.text import cost, duration, plural, share
 from producer.text import percent as in_percent
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload
+from shared.contracts.checks import finding
 
 FREEFORM: Final = "freeform"
 NONE: Final = "-"
+TIMED: Final = "Timed"
+"""Heading of how many answers the latencies are of; those from the cache have none."""
 FROM_CACHE: Final = "cached"
 
 
@@ -73,8 +76,11 @@ def model_and_prompt(item: CasePayload) -> str:
 def check_lines(result: Mapping[str, Any] | None, *, only_failed: bool = True) -> list[str]:
     """Writes the checks of a result, one a line, not made safe.
 
-    >>> check_lines({"checks": [{"name": "a", "passed": False, "score": 0.25, "reason": "too long"}]})
-    ['✗ a (0.25): too long']
+    >>> row = {"name": "rubric: Brief.", "check": "rubric", "passed": False, "score": 0.25, "reason": "Long."}
+    >>> check_lines({"checks": [row | {"at_least": 0.7}]})
+    ['✗ rubric "Brief": 0.25, at least 0.70 needed; Long.']
+    >>> check_lines({"checks": [row | {"passed": True}]}, only_failed=False)
+    ['✓ rubric "Brief" (0.25): Long.']
     """
     rows = failed_checks(result) if only_failed else (result or {}).get("checks") or ()
     return [_check_line(row) for row in rows]
@@ -82,8 +88,13 @@ def check_lines(result: Mapping[str, Any] | None, *, only_failed: bool = True) -
 
 def _check_line(row: Mapping[str, Any]) -> str:
     mark = "·" if row["passed"] is None else "✓" if row["passed"] else "✗"
-    score = "" if row["score"] is None else f" ({row['score']:.2f})"
-    return f"{mark} {row['name']}{score}: {row['reason']}".rstrip(": ")
+    return f"{mark} {check_finding(row)}"
+
+
+def check_finding(row: Mapping[str, Any]) -> str:
+    """Writes what a check found, given its row; rows of earlier releases lack the score that was needed."""
+    at_least = row.get("at_least") if row["passed"] is False else None
+    return finding(row["name"], row["check"], row["reason"], row["score"], at_least)
 
 
 def headline(document: Mapping[str, Any]) -> str:
@@ -160,7 +171,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-EXTRA_COLUMNS: Final = ("95% interval", "P50", "n")
+EXTRA_COLUMNS: Final = ("95% interval", "P50", TIMED)
 """Behind the documented columns: of the pass rate, of the latency, and of how many answers that is."""
 REPEATS: Final = ("Model", "k", "Mean ± SE", "pass@k", "pass^k", "Flaky")
 """Of the table of repeats; the standard error takes repeats of a case as related, so it is by case."""

@@ -1,7 +1,6 @@
 """Reads from lines of results what a comparison shows of an item, and keeps it on disk until it is shown."""
 
 import json
-import re
 from array import array
 from collections.abc import Callable, Mapping
 from tempfile import TemporaryFile
@@ -9,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from producer.report.cases.reasons import without_answer
 from producer.report.queries.check_reasons import failures
 from producer.report.transcript import answer_text, as_read, as_text
 from shared.codecs.item_rows import ItemRow
@@ -18,7 +18,6 @@ from shared.contracts.query_vocabulary import failed, json_object
 Line = Mapping[str, Any]
 MOST_CHARS: Final = 20_000
 """Of one text that are kept."""
-_QUOTED: Final = re.compile(r",? which begins: .*", re.DOTALL)
 SUMMARY: Final = ("arc", "active", "parked", "decisions", "next")
 """Fields of a summary of a thread, in the order in which people read them."""
 
@@ -107,7 +106,7 @@ def case_reason(result: Line) -> str:
     """
     failed_checks = [row for row in result.get("checks") or () if row.get("passed") is False]
     reasons = [_check_reason(row) for row in failed_checks] or [str(result.get("message") or "")]
-    return "; ".join(filter(None, (_QUOTED.sub("", text) for text in reasons)))
+    return "; ".join(filter(None, (without_answer(text) for text in reasons)))
 
 
 def _check_reason(row: Line) -> str:

@@ -8,9 +8,10 @@ from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
 from producer.report.queries.check_reasons import FAILED, NO_CHECK, REASON_OF_CHECK, found_by_checks
 from producer.report.queries.opened_rows import opened
-from producer.tables import hanging
+from producer.tables import hanging, terminal_width
 from producer.text import grouped
 from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_vocabulary import json_object
 
 MOST_FAILURES: Final = 10
 """Failed queries that are shown, and errors that differ; `results --failed` lists all."""
@@ -18,6 +19,12 @@ MOST_NAMES: Final = 3
 """Queries that a line of equal errors names."""
 NAME_CHARS: Final = 60
 MESSAGE_CHARS: Final = 300
+ANSWER: Final = "  → "
+"""Before the beginning of an answer, which never takes more than its line."""
+ANSWER_CHARS: Final = 100
+ANSWER_MARGIN: Final = len(f"    {ANSWER}...")
+LEAST_ANSWER: Final = 20
+"""Characters of an answer, however narrow the terminal is."""
 
 
 class QueryFailures:
@@ -69,8 +76,10 @@ class QueryFailures:
         reason = REASON_OF_CHECK[failed[0].name] if failed else NO_CHECK
         self._failures[reason] += 1
         lines = self._failed.setdefault(reason, [])
-        if sum(map(len, self._failed.values())) < MOST_FAILURES:
+        if self._failures.total() <= MOST_FAILURES:
             lines.append(plain(f"{name} {'; '.join(check.reason for check in failed)}", MESSAGE_CHARS))
+            answer = plain(json_object(result.get("response")).get("answer"), _room())
+            lines += [f"{ANSWER}{answer}"] * bool(answer)
         else:
             self._left += 1
 
@@ -83,3 +92,8 @@ class QueryFailures:
         self._numbers[error] = self._numbers.get(error, 0) + 1
         if len(names) < MOST_NAMES:
             names.append(name)
+
+
+def _room() -> int:
+    """Returns how many characters of an answer stand in a line."""
+    return max(LEAST_ANSWER, min(ANSWER_CHARS, terminal_width() - ANSWER_MARGIN))

@@ -60,7 +60,7 @@ def test_a_rate_is_of_all_and_of_what_was_answered() -> None:
 def test_markdown_has_the_figures_behind_the_documented_columns() -> None:
     """The documented columns come first and in their order; repeats have a section of their own."""
     text = written("md", repeated(), run_info())
-    heading = "| Model | Pass rate | Passed | Failed | Errors | P95 | Cost | 95% interval | P50 | n |"
+    heading = "| Model | Pass rate | Passed | Failed | Errors | P95 | Cost | 95% interval | P50 | Timed |"
     assert heading in text.splitlines()
     one, repeats = cells(text, "m", "|")[:2]
     assert one == ["m", "66.7%", "4", "2", "0", "0.60s", "$0.0012", "30.0-90.3%", "0.30s", "6"]
@@ -104,7 +104,7 @@ def test_freeform_runs_have_no_pass_rates() -> None:
     ):
         assert "interval" not in text
         assert "pass@k" not in text
-        assert re.search(r" n( +\||$)", text, re.MULTILINE)
+        assert re.search(r" Timed( +\||$)", text, re.MULTILINE)
         assert "not checked" in text
 
 

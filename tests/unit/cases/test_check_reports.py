@@ -17,7 +17,7 @@ from producer.aggregate.comparison import compare
 from producer.aggregate.gates import judge_gates, parse_gate
 from producer.aggregate.statistics import clustered_mean
 from producer.report.cases.details import FailureDetails
-from producer.report.cases.terminal import SCREEN, summary_text
+from producer.report.cases.terminal import SCREEN, more_text, summary_text
 from producer.report.comparison.score_table import score_table
 from producer.rescore import written_checks
 from shared.codecs.item_rows import ItemRow
@@ -144,12 +144,17 @@ def test_the_interval_of_a_mean_score_takes_the_answers_to_a_case_as_related() -
 
 
 def test_terminal_and_markdown_have_the_tables() -> None:
-    """Groups stand under the models; names of checks are hostile, and only text."""
+    """The terminal has models and prompts, with `-v` all other groups; names of checks are only text."""
     rows, info = all_rows(), run_info()
-    text, page = summary_text(document(rows, info)), written("md", rows, info)
-    for title in ("Scores by model", "Prompts", "Prompts by model", "Tags", "Checks"):
-        assert f"\n{title}\n" in text
+    brief, page = summary_text(document(rows, info)), written("md", rows, info)
+    text = more_text(document(rows, info))
+    assert "\nPrompts\n" in brief
+    for title in ("Scores by model", "Prompts by model", "Tags", "Checks"):
+        assert f"\n{title}\n" not in brief
+        assert f"\n{title}\n" in f"\n{text}"
         assert f"## {title}\n" in page
+    assert "\nScore interval: 95% interval of the mean score" in text
+    assert "\nJudged: " not in text, "no check here was judged"
     assert "2 cases by 2 models and 2 prompts" in SCREEN.headline(document(rows, info))
     assert "\x1b" not in text + page
     assert "| long | 50.0% |" in page
@@ -162,8 +167,8 @@ def test_failures_name_prompt_and_failed_checks() -> None:
     brief, verbose = FailureDetails(), FailureDetails(is_verbose=True)
     for details in (brief, verbose):
         details.page(all_rows()[2:4])
-    assert "✗ case 2 (c1) · alpha · long  failed_checks" in brief.text()
-    assert "    ✗ short (0.25): short looked" in brief.text()
+    assert "✗ case 2 (c1) · alpha · long\n    short (0.25): short looked" in brief.text()
+    assert "failed_checks" not in brief.text() + verbose.text()
     assert "    ✓ has" not in brief.text()
     assert "    ✓ has" in verbose.text()
 
@@ -217,8 +222,8 @@ def test_rates_of_rubrics_have_the_trust_in_their_judges_beside_them() -> None:
     assert found["judge"]["judged"] == 2
     assert found["judge"]["agreement"]["unanimous"]["value"] == 0.5
     assert found["judge"]["calibration"]["accuracy"]["value"] == 0.5
-    text = summary_text(document(rows, info))
-    assert "Agrees with labels" in text
+    text = more_text(document(rows, info))
+    assert "\nAgrees with labels: answers with a label" in text
     assert "50.0% of 2" in text
 
 

@@ -3,7 +3,7 @@
 import json
 
 from producer.report.cases.details import FailureDetails
-from producer.report.cases.terminal import summary_text
+from producer.report.cases.terminal import more_text, summary_text
 from tests.support.case_pages import document, written
 from tests.unit.aggregate.test_judging import judged
 from tests.unit.cases.test_case_reports import HOSTILE, run_info
@@ -20,7 +20,7 @@ def test_a_panel_stands_under_the_rates_it_made() -> None:
         judged(2, ["FAIL", "FAIL", "FAIL"], label="fail"),
         judged(3, ["PASS", "hm", None]),
     ]
-    text, page = summary_text(document(rows, INFO)), written("md", rows, INFO)
+    text, page = more_text(document(rows, INFO)), written("md", rows, INFO)
     for sentence in (
         "a panel of 3 judges accepted 3 of 4 non-identical outputs (75.0%, 95% interval 30.1-95.4%)",
         "panel agreement: Krippendorff's alpha 0.",
@@ -34,7 +34,7 @@ def test_a_panel_stands_under_the_rates_it_made() -> None:
     ):
         assert sentence in text, sentence
         assert sentence in page, sentence
-    assert "judged 4 by 14 votes · judge unreachable 1" in text
+    assert "judged 4 by 14 votes · judge unreachable 1" in summary_text(document(rows, INFO))
     assert (
         "  c: PASS 2 · FAIL 2 · unreachable 1 · agrees with panel 75.0% of 4 · consistent 100.0% of 1" in text
     )
@@ -48,13 +48,14 @@ def test_a_single_judge_without_labels_adds_nothing() -> None:
     rows = [judged(0, ["PASS"]), judged(1, ["FAIL"])]
     text = summary_text(document(rows, INFO))
     assert text.endswith("· judged 2")
+    assert more_text(document(rows, INFO)) == ""
     assert "## Judges" not in written("md", rows, INFO)
 
 
 def test_a_single_judge_has_no_table_of_judges() -> None:
     """What repeats and labels show of it is written in lines."""
     rows = [judged(0, ["PASS"], label="pass"), judged(0, ["FAIL"], label="pass", repeat=1)]
-    text = summary_text(document(rows, INFO))
+    text = more_text(document(rows, INFO))
     assert "a accepted 1 of 2 non-identical outputs (50.0%," in text
     assert "the same verdict each time: 0 of 1 (0.0%," in text
     assert "| Judge |" not in written("md", rows, INFO)
@@ -63,12 +64,12 @@ def test_a_single_judge_has_no_table_of_judges() -> None:
 def test_labels_that_no_judge_saw_are_reported() -> None:
     """Labelled answers that were equal, or none at all, say nothing about the judge."""
     rows = [judged(case, ["PASS"], output='{"n": 1}', label="pass") for case in range(2)]
-    assert "2 labelled answers, none of them with a verdict of a judge" in summary_text(document(rows, INFO))
+    assert "2 labelled answers, none of them with a verdict of a judge" in more_text(document(rows, INFO))
 
 
 def test_a_panel_of_one_mind_has_no_alpha() -> None:
     """Where all say the same word, chance agrees as well as they do."""
-    text = summary_text(document([judged(0, ["PASS", "PASS"])], INFO))
+    text = more_text(document([judged(0, ["PASS", "PASS"])], INFO))
     assert "alpha undefined (all verdicts are the same); unanimous 1 of 1 (100.0%," in text
 
 

@@ -128,6 +128,7 @@ def test_each_check_has_its_row_in_order() -> None:
         "reason": '"b" is nowhere in the output, which begins: a',
         "cost_usd": None,
         "detail": {},
+        "at_least": None,
     }
 
 
