@@ -8,6 +8,7 @@ made by one script, which is served here with ours behind it.
 With `--stop-on-eof` in front it ends with its standard input, and so with the process that started it.
 """
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -46,6 +47,11 @@ NAME: Final = "js/flower.js"
 STOP_ON_EOF: Final = "--stop-on-eof"
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leaves out the list of tasks that Flower logs at its start: its pages have them."""
+    return not str(record.msg).startswith("Registered tasks")
+
+
 def main() -> None:
     """Starts Flower; all further arguments are its own."""
     arguments = sys.argv[1:]
@@ -74,6 +80,7 @@ def main() -> None:
             """Gives files none: their addresses hold their version."""
 
     urls.settings["static_handler_class"] = Files
+    logging.getLogger("flower.command").addFilter(_is_news)
     sys.argv = ["celery", "-A", "worker.app", "flower", *arguments]
     sys.exit(celery())
 
