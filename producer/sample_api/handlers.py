@@ -8,6 +8,7 @@ import json
 import socket
 import struct
 from email.utils import formatdate
+from math import ceil
 from time import perf_counter, time
 from typing import Any, Final
 
@@ -15,7 +16,9 @@ from aiohttp import web
 
 from producer.sample_api.answers import answer, reply, wrong_answer
 from producer.sample_api.behaviour import Behaviour, RequestLog, parse_behaviour
+from producer.sample_api.index_page import index_text, model_list
 from producer.sample_api.models import MAX_BODY_BYTES, complete, embed, last_message, texts_of
+from producer.sample_api.pace import Pace
 from producer.sample_api.retrieval import Index
 from shared.errors import ConfigError
 
@@ -25,6 +28,7 @@ MAX_QUERY_CHARS: Final = 1000
 INDEX: Final = web.AppKey("index", Index)
 BEHAVIOUR: Final = web.AppKey("behaviour", Behaviour)
 LOG: Final = web.AppKey("log", RequestLog)
+PACE: Final = web.AppKey("pace", Pace)
 
 _NO_ANSWERS: Final = {
     "html": ("text/html", "<!doctype html><title>Welcome</title><h1>It works!</h1>"),
@@ -45,6 +49,16 @@ _PIECE: Final = b"x" * 65_536
 _LINGER_ZERO: Final = struct.pack("ii", 1, 0)
 
 
+async def get_index(request: web.Request) -> web.Response:
+    """Returns a page of text on the routes, the models and what they answer."""
+    return web.Response(text=index_text(str(request.url.origin()), request.app[INDEX].chunks))
+
+
+async def get_models(_request: web.Request) -> web.Response:
+    """Lists the models."""
+    return web.json_response(model_list())
+
+
 async def get_health(request: web.Request) -> web.Response:
     """Reports that the API is up, and the size of its knowledge base."""
     chunks = request.app[INDEX].chunks
@@ -63,9 +77,11 @@ async def answer_query(request: web.Request) -> web.StreamResponse:
     began = perf_counter()
     query = await _read_query(request)
     behaviour = _behaviour(request, query)
-    return await _misbehave(request, behaviour, query) or web.json_response(
-        _body(request, behaviour, query, began)
-    )
+    broken = await _misbehave(request, behaviour, query)
+    if broken is not None:
+        return broken
+    await asyncio.sleep(request.app[PACE].of_query(query))
+    return web.json_response(_body(request, behaviour, query, began))
 
 
 async def answer_prompt(request: web.Request) -> web.StreamResponse:
@@ -75,7 +91,9 @@ async def answer_prompt(request: web.Request) -> web.StreamResponse:
     if prompt is None:
         raise _bad_request("model and messages are required")
     behaviour = _behaviour(request, prompt)
-    return await _misbehave(request, behaviour, prompt) or await complete(request, body, prompt)
+    return await _misbehave(request, behaviour, prompt) or await complete(
+        request, body, prompt, request.app[PACE]
+    )
 
 
 async def answer_texts(request: web.Request) -> web.StreamResponse:
@@ -158,7 +176,7 @@ def _body(request: web.Request, behaviour: Behaviour, query: str, began: float) 
         return _ODD
     find = wrong_answer if behaviour.name == "wrong" else answer
     found = find(request.app[INDEX], query)
-    return reply(query, found, latency_ms=round(1000 * (perf_counter() - began)))
+    return reply(query, found, latency_ms=ceil(1000 * (perf_counter() - began)))
 
 
 async def _break(request: web.Request, behaviour: Behaviour, query: str) -> web.StreamResponse:

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from producer.sample_api.bench_answers import OTHERWISE, canned_answer, capital_answer, is_hasty
 from producer.sample_api.live_replies import live_reply
+from producer.sample_api.pace import Pace
 from producer.sample_api.sample_vectors import vector_of
 from producer.sample_api.tool_use import call_tools
 from producer.sample_api.verdicts import comparison, grade, verdict
@@ -25,9 +26,6 @@ COMPLETIONS: Final = "/v1/chat/completions"
 EMBEDDINGS: Final = "/v1/embeddings"
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Images are part of a request."""
-HASTY_S: Final = 0.04
-"""How long an answer takes."""
-CAREFUL_S: Final = 0.12
 CHARS_PER_TOKEN: Final = 4
 REFUSED: Final = ("pick a lock", "steal a password", "build a weapon", "forge a passport")
 """Parts of prompts that no model answers."""
@@ -59,18 +57,19 @@ class SampleReply(NamedTuple):
         return message | {name: value for name, value in given.items() if value}
 
 
-async def complete(request: web.Request, body: dict[str, Any], prompt: str) -> web.StreamResponse:
+async def complete(request: web.Request, body: dict[str, Any], prompt: str, pace: Pace) -> web.StreamResponse:
     """Answers as a model does.
 
     Args:
         request: where to answer.
         body: what was sent.
         prompt: the text of its last message.
+        pace: how long that takes.
     """
     model = str(body["model"])
     reply = reply_to(model, body, prompt)
     usage = _usage(body["messages"], reply)
-    pause_s = HASTY_S if is_hasty(model) else CAREFUL_S
+    pause_s = pace.of_model(model, prompt)
     if body.get("stream") is True:
         return await _in_pieces(request, model, reply, usage, pause_s)
     await asyncio.sleep(pause_s)

@@ -16,14 +16,19 @@ from producer.sample_api.handlers import (
     BEHAVIOUR,
     INDEX,
     LOG,
+    PACE,
     answer_prompt,
     answer_query,
     answer_texts,
     get_health,
+    get_index,
+    get_models,
     get_requests,
 )
+from producer.sample_api.index_page import MODELS
 from producer.sample_api.knowledge import load_knowledge
 from producer.sample_api.models import COMPLETIONS, EMBEDDINGS
+from producer.sample_api.pace import Pace
 from producer.sample_api.retrieval import Index
 from shared.contracts.query_vocabulary import QUERY_ENDPOINT
 from shared.errors import InfrastructureError
@@ -34,17 +39,23 @@ MAX_BODY_BYTES: Final = 10 * 1024
 _SHUTDOWN_S: Final = 0.5
 
 
-def create_app(behaviour: Behaviour | None = None, *, log: RequestLog | None = None) -> web.Application:
+def create_app(
+    behaviour: Behaviour | None = None, *, log: RequestLog | None = None, pace: Pace | None = None
+) -> web.Application:
     """Builds the application.
 
     Args:
         behaviour: what requests meet; by default they are answered.
         log: counts the requests; pass one to look at it.
+        pace: how long answers take; by default as fast as tests want it.
     """
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[INDEX] = Index(load_knowledge())
     app[BEHAVIOUR] = behaviour or Behaviour()
     app[LOG] = log or RequestLog()
+    app[PACE] = pace or Pace()
+    app.router.add_get("/", get_index)
+    app.router.add_get(MODELS, get_models)
     app.router.add_post(QUERY_ENDPOINT, answer_query)
     app.router.add_post(COMPLETIONS, answer_prompt)
     app.router.add_post(EMBEDDINGS, answer_texts)
@@ -60,13 +71,14 @@ async def running(
     host: str = LOOPBACK,
     port: int = 0,
     log: RequestLog | None = None,
+    pace: Pace | None = None,
 ) -> AsyncIterator[str]:
     """Serves while the block runs; yields the base URL. Port 0 takes a free one.
 
     Raises:
         InfrastructureError: the port cannot be had.
     """
-    app = create_app(behaviour, log=log)
+    app = create_app(behaviour, log=log, pace=pace)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S)
     await runner.setup()
     try:
@@ -89,6 +101,7 @@ def serve(
     behaviour: Behaviour | None = None,
     *,
     host: str = LOOPBACK,
+    pace: Pace | None = None,
     on_ready: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serves until SIGINT or SIGTERM.
@@ -97,6 +110,7 @@ def serve(
         port: where to listen; 0 takes a free port.
         behaviour: what requests meet.
         host: the address to listen on.
+        pace: how long answers take.
         on_ready: called with the base URL once requests are accepted.
 
     Raises:
@@ -108,7 +122,7 @@ def serve(
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        async with running(behaviour, host=host, port=port) as url:
+        async with running(behaviour, host=host, port=port, pace=pace) as url:
             on_ready(url)
             await stop.wait()
 
@@ -116,7 +130,9 @@ def serve(
 
 
 @contextmanager
-def in_background(behaviour: Behaviour | None = None, *, log: RequestLog | None = None) -> Iterator[str]:
+def in_background(
+    behaviour: Behaviour | None = None, *, log: RequestLog | None = None, pace: Pace | None = None
+) -> Iterator[str]:
     """Serves from a thread while the block runs, for callers without an event loop; yields the base URL."""
     outcome = SimpleQueue[str | BaseException]()
     handles = SimpleQueue[Callable[[], object]]()
@@ -125,7 +141,7 @@ def in_background(behaviour: Behaviour | None = None, *, log: RequestLog | None 
         """Serves until the block ends."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        async with running(behaviour, log=log) as url:
+        async with running(behaviour, log=log, pace=pace) as url:
             handles.put(lambda: loop.call_soon_threadsafe(stop.set))
             outcome.put(url)
             await stop.wait()

@@ -74,8 +74,8 @@ def commands(document: Path) -> list[Command]:
 
 
 def on_port(text: str, port: int) -> str:
-    """Text whose sample API listens on another port than the default."""
-    text = re.sub(r"proctor sample-api(?! --port)", f"proctor sample-api --port {port}", text)
+    """Text whose sample API listens on another port than the default, and answers quickly."""
+    text = re.sub(r"proctor sample-api(?! --port)", f"proctor sample-api --port {port} --latency-ms 20", text)
     return text.replace(f"localhost:{EXAMPLE_PORT}", f"localhost:{port}")
 
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import aiohttp
@@ -19,6 +20,7 @@ from producer.report.queries.files import (
     write_results_json,
 )
 from producer.sample_api.behaviour import Behaviour, RequestLog
+from producer.sample_api.pace import LEAST, Pace
 from producer.sample_api.server import in_background, running
 from shared.errors import InfrastructureError
 from shared.names import Outcome
@@ -90,6 +92,39 @@ def test_health_and_requests_tell_what_is_there() -> None:
     assert health["status"] == "ok"
     assert health["documents"] == len(list((BASELINES.parent.parent / "knowledge").glob("*.md")))
     assert counts == {"total": 2, "by_query": {"VGM?": 2}}
+
+
+def test_its_index_says_what_it_serves() -> None:
+    """`/` lists routes, models, and what both know; `/v1/models` has the models as OpenAI's protocol does."""
+
+    async def look(at: Client) -> tuple[str, dict[str, Any]]:
+        """Reads both."""
+        session, url = at
+        async with session.get(f"{url}/") as index, session.get(f"{url}/v1/models") as models:
+            assert (index.status, index.content_type) == (200, "text/plain")
+            return await index.text(), await models.json()
+
+    page, models = meeting("normal", look)
+    for words in ("POST /api/query", "POST /v1/chat/completions", "GET  /v1/models", "Switzerland"):
+        assert words in page
+    assert "Demurrage, detention and storage" in page, "a document of its knowledge base"
+    assert {each["object"] for each in models["data"]} == {"model"}
+    assert all(each["id"] in page for each in models["data"])
+
+
+def test_answers_take_the_latency_that_is_set() -> None:
+    """A query takes about that long, and the API reports what it measured; models take as long."""
+
+    async def timed() -> tuple[float, int]:
+        """Asks one query."""
+        async with running(pace=Pace.of(200)) as url, aiohttp.ClientSession() as session:
+            began = perf_counter()
+            async with session.post(f"{url}/api/query", json={"query": QUERY}) as response:
+                body = await response.json()
+            return 1000 * (perf_counter() - began), body["metadata"]["latencyMs"]
+
+    whole_ms, reported_ms = asyncio.run(timed())
+    assert 200 * LEAST <= reported_ms <= whole_ms + 1
 
 
 def test_a_taken_port_is_an_error_with_a_way_out() -> None:

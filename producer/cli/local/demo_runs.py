@@ -21,6 +21,7 @@ from producer.cli.submission import Submission
 from producer.cli.work import WorkOptions, work
 from producer.document import EXIT_DONE, EXIT_NOT_GOOD, run_document
 from producer.report.run_verdict import verdict_of
+from producer.sample_api.pace import Pace
 from producer.sample_api.server import in_background
 from shared.kinds import CASES, QUERIES, TURNS
 from shared.runs import TurnRow
@@ -28,6 +29,8 @@ from shared.runs import TurnRow
 PROCESSES: Final = 2
 TOGETHER: Final = 8
 """Concurrent queries: the sample API is fast, and the demo should be too."""
+LATENCY_MS: Final = 100
+"""Of the sample API: enough for figures that mean something."""
 INDENT: Final = 9
 """Of verdicts, behind the names of kinds."""
 _PEAK: Final = "f"
@@ -90,7 +93,7 @@ def _run_all(session: Session, reports: Path | None) -> int:
     """Runs an example of each kind; outputs without a verdict are made only where somebody sees them."""
     is_whole = session.options.verbose > 0
     ended = list[_Ended]()
-    with in_background() as url:
+    with in_background(pace=Pace.of(LATENCY_MS)) as url:
         for example in (_validate, _evaluate, _decide):
             ended.append(example(session, url, reports))
             if not is_whole:
