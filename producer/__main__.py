@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from producer.cli.error_exit import TerminatedError
 from producer.cli.main import run
-from producer.cli.output import named_stdout
+from producer.cli.output import usable_streams
 
 
 def _interrupt(number: int, _frame: object) -> None:
@@ -40,7 +40,7 @@ def leave(code: int) -> NoReturn:
 def main() -> NoReturn:
     """Runs one command and ends the process with its exit code."""
     handle_signals()
-    with named_stdout():
+    with usable_streams():
         code = run(sys.argv[1:])
     leave(code)
 

@@ -17,7 +17,7 @@ import click
 from producer import env_files
 from producer.cli.error_exit import report
 from producer.cli.options.global_options import GlobalOptions
-from producer.cli.output import Output, named_stdout
+from producer.cli.output import Output, usable_streams
 from producer.text import plural
 from shared.errors import ProctorError, UsageError
 
@@ -45,7 +45,7 @@ def main() -> None:
     from producer.__main__ import handle_signals, leave  # noqa: PLC0415 - it imports the whole command line
 
     handle_signals()
-    with named_stdout():
+    with usable_streams():
         code = run(sys.argv[1:], os.environ)
     leave(code)
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import BufferedWriter, TextIOWrapper
 from shutil import get_terminal_size
 from typing import IO, Final, Literal
@@ -29,27 +29,50 @@ STDOUT: Final = "standard output"
 
 
 @contextmanager
-def named_stdout() -> Iterator[None]:
-    """Makes errors of writing to stdout name it, whoever writes; to be held around a whole program."""
-    before = sys.stdout
-    try:
-        descriptor = before.fileno()
-    except (AttributeError, OSError):  # closed by the shell (`>&-`), or no file: a notebook's
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, no path of ours
-            sys.stdout = before or nowhere
+def usable_streams() -> Iterator[None]:
+    """Lets a whole program print, whatever its streams are.
+
+    A closed stream and a character that the encoding of stdout lacks are no errors; those of writing name it.
+    """
+    with ExitStack() as stack:
+        for descriptor in range(3):
+            _occupy(descriptor)
+        if sys.stderr is None:
+            stack.enter_context(redirect_stderr(stack.enter_context(_nowhere())))
+        before = sys.stdout
+        try:
+            descriptor = before.fileno()
+        except (AttributeError, OSError):  # closed by the shell (`>&-`), or no file: a notebook's
+            stack.enter_context(redirect_stdout(before or stack.enter_context(_nowhere())))
             yield
-        return
-    before.flush()
-    raw = BufferedWriter(NamedFile(descriptor, STDOUT))
-    sys.stdout = TextIOWrapper(
-        raw, encoding=before.encoding, errors=before.errors, line_buffering=bool(before.line_buffering)
-    )
+            return
+        before.flush()
+        # A character that latin-1 lacks must not end a run; its escape is readable, and valid in JSON.
+        errors = "backslashreplace" if before.errors == "strict" else before.errors
+        named = TextIOWrapper(
+            BufferedWriter(NamedFile(descriptor, STDOUT)),
+            encoding=before.encoding,
+            errors=errors,
+            line_buffering=bool(before.line_buffering),
+        )
+        with redirect_stdout(named):
+            try:
+                yield
+            finally:
+                drop_if_lost(sys.stdout)
+                drop_if_lost(sys.stderr)
+
+
+def _occupy(descriptor: int) -> None:
+    """Opens a standard stream that the shell closed, or a file opened later would get its number."""
     try:
-        yield
-    finally:
-        drop_if_lost(sys.stdout)
-        drop_if_lost(sys.stderr)
-        sys.stdout = before
+        os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # the lowest free number, and thus this one
+
+
+def _nowhere() -> IO[str]:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - a device, no path of ours; callers close it
 
 
 def is_lost(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ from producer.aggregate.queries import calculate_metrics
 from producer.cli.error_exit import EXIT_INTERRUPTED, describe
 from producer.cli.local.local_workers import LocalWorkers
 from producer.cli.options.global_options import GlobalOptions
-from producer.cli.output import is_lost, named_stdout
+from producer.cli.output import is_lost, usable_streams
 from producer.cli.session import Session
 from producer.harness.earlier import NOTHING, earlier_results, owner_of, unfinished_runs
 from producer.harness.query_progress import Lines, queries_of
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 finished, 1 bad baselines or unknown `--start-from`, 3 API or Redis not reachable, 130 Ctrl-C.
     """
-    with named_stdout():
+    with usable_streams():
         try:
             env_files.load((), os.environ, warn=_warn)
             return _evaluate(read_command_line(arguments, os.environ))

@@ -100,3 +100,15 @@ def test_completion_offers_commands_and_options(env: dict[str, str], tmp_path: P
 def test_completion_script_names_our_variable(shell: str, env: dict[str, str], tmp_path: Path) -> None:
     """Each shell gets a script that calls us back."""
     assert "_PROCTOR_COMPLETE" in proctor(env, "completion", shell, cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>&- <&-", "0<&- 1>&- 2>&-"])
+def test_closed_streams_are_no_failure(env: dict[str, str], tmp_path: Path, closed: str) -> None:
+    """With stderr, and stdin or stdout, closed by the shell a command works and exits with 0."""
+    line = f'exec "$0" -P -m producer config show {closed}'
+    command = ["/bin/sh", "-c", line, sys.executable]
+    done = subprocess.run(
+        command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 0
+    assert ("PROCTOR_REDIS_URL" in done.stdout) == ("1>&-" not in closed)

@@ -14,7 +14,7 @@ from producer.atomic_file import atomic_file
 from producer.cli.colors import wants_color
 from producer.cli.main import run
 from producer.cli.options.global_options import GlobalOptions
-from producer.cli.output import Output, named_stdout, printable
+from producer.cli.output import Output, printable, usable_streams
 from producer.cli.report_files import ReportFile, reports_of
 from producer.harness.program import main as evaluate
 from shared.errors import InfrastructureError, UsageError
@@ -106,7 +106,7 @@ def test_full_standard_output_is_one_line(
     monkeypatch.chdir(ROOT / "examples" / "copilot")
     with FULL.open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)
-        with named_stdout():
+        with usable_streams():
             code = command()
         full.flush()
     lines = capsys.readouterr().err.splitlines()
@@ -117,13 +117,27 @@ def test_full_standard_output_is_one_line(
         assert lines[0].endswith("standard output: No space left on device")
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "ascii"])
+def test_characters_that_an_encoding_lacks_are_escaped(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where stdout is not UTF-8 a mark or a letter becomes its escape; nothing fails."""
+    path = tmp_path / "out"
+    with path.open("w", encoding=encoding) as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        with usable_streams():
+            Output(GlobalOptions()).data("\u2713 passed \u00e9 \u3042")
+    expected = "\u2713 passed \u00e9 \u3042".encode(encoding, "backslashreplace")
+    assert path.read_bytes() == expected + b"\n"
+
+
 @needs_full
 def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed beside the data is lost without a word, and the command goes on."""
     with os.fdopen(os.open(FULL, os.O_WRONLY), "w") as full:
         monkeypatch.setattr(sys, "stderr", full)
         Output(GlobalOptions()).warn("careful")
-        with named_stdout():
+        with usable_streams():
             pass
         full.flush()
 
