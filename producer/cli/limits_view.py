@@ -11,6 +11,7 @@ from shared.upstream.limits import LimitBook, Limits, ScopeState, limit_key
 
 COLUMNS: Final = (
     "KEY",
+    "ENDPOINT",
     "ACCOUNT",
     "RPM",
     "TPM",
@@ -25,10 +26,11 @@ COLUMNS: Final = (
 RIGHT: Final = ("RPM", "TPM", "AT ONCE", "PACE", "IN FLIGHT", "FREE", "NEXT", "LATENCY")
 SPARE: Final = ("ACCOUNT", "PACE", "TPM", "LATENCY", "FREE", "AT ONCE")
 """Columns that a narrow terminal omits, in this order; `--json` has all."""
-CUT: Final = ("KEY",)
+CUT: Final = ("KEY", "ENDPOINT")
 LEAST_KEY: Final = 30
-"""Characters of a key that are left before columns are omitted: a model and the end of its address."""
+"""Characters of a key or an address that are left before columns are omitted."""
 LEGEND: Final = (
+    "ENDPOINT: where a model of that name is called, if not at its provider; limits of KEY hold at each · "
     "RPM, TPM: requests and tokens per minute · AT ONCE: most requests in flight · FREE: how many more may "
     "be sent now · NEXT: when the next one may be sent · blank: no limit"
 )
@@ -116,12 +118,13 @@ def cells(bound: Bounds) -> tuple[str, ...]:
     """Writes a line for people.
 
     >>> cells(Bounds("openai", Limits(rpm=60, concurrency=4), None))
-    ('openai', '', '60', '', '4', '', '0', '4', 'now', '', 'not called')
+    ('openai', '', '', '60', '', '4', '', '0', '4', 'now', '', 'not called')
     """
     limits, state, free = bound.limits, bound.state, bound.free
     latency = state.latency_ms if state else None
     return (
-        state.label if state else bound.key,
+        bound.key,
+        state.place if state else "",
         state.account if state else "",
         number(limits.rpm),
         number(limits.tpm),

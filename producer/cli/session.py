@@ -244,9 +244,12 @@ class Session:
 
     def close(self) -> None:
         """Closes the connections; an embedded server without clients stops by itself."""
-        queues, connection = self.__dict__.get("queues"), self.__dict__.get("connection")
+        made = self.__dict__
+        queues, client, connection = made.get("queues"), made.get("client"), made.get("connection")
         if queues is not None:
             queues.close()
+        if client is not None:
+            client.close()
         if connection is not None:
             connection.lease.close()
 

@@ -112,6 +112,20 @@ def test_headroom_pauses_and_breakers_are_shown_and_reset(
     assert left == {"openai/gpt-4o", "http://away", "run:r1"}
 
 
+def test_every_key_that_is_shown_is_accepted(proctor: Proctor, redis_client: "redis.Redis") -> None:
+    """The first cell of each line can be given to `set` and `reset`, also where a model has an endpoint."""
+    use(redis_client, "j @http://127.0.0.1:18080/v1 abc", {"rtt": 900, "at": 1}, calls=0)
+    use(redis_client, "http://api", {"rtt": 900, "at": 1}, calls=0)
+    heading, *lines = proctor("limits", "show")[1].splitlines()
+    assert heading.split()[:2] == ["KEY", "ENDPOINT"]
+    keys_shown = [line.split()[0] for line in lines]
+    assert keys_shown == ["http://api", "j"]
+    assert "http://127.0.0.1:18080/v1" in lines[1]
+    for key in keys_shown:
+        assert proctor("limits", "set", key, "--rpm", "60")[0] == 0
+        assert document(proctor, "limits", "reset", key)["reset"] == 1
+
+
 def test_cache_tells_what_it_holds_and_forgets(proctor: Proctor, redis_client: "redis.Redis") -> None:
     """Answers, size and hits are counted; clearing needs a yes and leaves everything else."""
     for number in range(3):

@@ -26,9 +26,10 @@ def command() -> None:
 def show(session: Session, *, key: str | None) -> None:
     """Show the limits that are set and what was called in the last hour: all, or of KEY.
 
-    RPM and TPM are limits per minute, AT ONCE of requests in flight; FREE is how many more requests may be
-    sent now, NEXT when the next one may be sent. A blank is no limit. The limits of single runs are left out:
-    --json has them, and `run:ID` as KEY shows one.
+    KEY is what the other commands take; ENDPOINT is where a model is called that is not called at its
+    provider. RPM and TPM are limits per minute, AT ONCE of requests in flight; FREE is how many more
+    requests may be sent now, NEXT when the next one may be sent. A blank is no limit. The limits of single
+    runs are left out: --json has them, and `run:ID` as KEY shows one.
     """
     from producer.cli.limits_view import (  # noqa: PLC0415 - start-up
         COLUMNS,
