@@ -31,8 +31,8 @@ def leave(code: int) -> NoReturn:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     atexit._run_exitfuncs()  # noqa: SLF001 - the public way to run them is to end the interpreter
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # closed, or nobody reads it any more
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed by the shell
+        with suppress(OSError, ValueError):  # nobody reads it any more
             stream.flush()
     os._exit(code)
 
