@@ -26,6 +26,8 @@ class ModelTotals:
     """Items by outcome."""
     times_ms: Counter[int] = field(default_factory=Counter)
     """Latencies of answers that were not cached."""
+    first_times_ms: Counter[int] = field(default_factory=Counter)
+    """Latencies of cached answers, when they were first given."""
     cost_usd: float = 0.0
     """What is known of its cost, judge and cached answers included."""
     cost_unknown: int = 0
@@ -54,8 +56,8 @@ class ModelTotals:
         add_score(self.scores, case)
         is_cached = CACHED in row.code
         self.cached += is_cached
-        if row.latency_ms is not None and not is_cached:
-            self.times_ms[row.latency_ms] += 1
+        if row.latency_ms is not None:
+            (self.first_times_ms if is_cached else self.times_ms)[row.latency_ms] += 1
         if row.cost_usd is None:
             self.cost_unknown += 1
         else:
@@ -88,6 +90,7 @@ class ModelTotals:
             "repeats": self.repeats.summary(),
             "latency_ms": percentiles(self.times_ms),
             "latency_n": self.times_ms.total(),
+            "cached_latency_ms": percentiles(self.first_times_ms),
             "throughput_tokens_per_s": tokens / seconds if seconds else None,
             "cost_usd": None if self.cost_unknown else self.cost_usd,
             "known_cost_usd": self.cost_usd,

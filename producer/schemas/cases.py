@@ -71,6 +71,7 @@ class ModelFigures(Part):
     repeats: Repeats | None
     latency_ms: Percentiles
     latency_n: Count
+    cached_latency_ms: Percentiles
     throughput_tokens_per_s: float | None
     cost_usd: float | None
     known_cost_usd: float

@@ -72,6 +72,22 @@ def prompt_table(document: Mapping[str, Any]) -> GroupTable:
     return _outcomes(PROMPTS, ("Prompt",), ("prompt",), document["summary"].get("prompts", ()))
 
 
+def without_empty_columns(table: GroupTable) -> GroupTable:
+    """Leaves out the columns in which no row has a figure.
+
+    >>> table = GroupTable("Tags", 1, ("Tag", "Cost", "Score"), [("a", "$0.01", "-"), ("b", "$0.02", "-")])
+    >>> without_empty_columns(table).columns
+    ('Tag', 'Cost')
+    """
+    kept = [
+        at
+        for at in range(len(table.columns))
+        if at < table.names or any(row[at] != NONE for row in table.rows)
+    ]
+    rows = [tuple(row[at] for at in kept) for row in table.rows]
+    return table._replace(columns=tuple(table.columns[at] for at in kept), rows=rows)
+
+
 def _model_rows(document: Mapping[str, Any]) -> list[list[str]]:
     """Writes the mean scores of models with checks."""
     return [

@@ -16,7 +16,6 @@ from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
 from producer.report.transcript import TOOL_CALL, as_read, call_text
 from producer.text import plural
-from shared.codecs.item_rows import CACHED
 from shared.contracts.case_run import CaseRun
 from shared.contracts.case_vocabulary import STAGE_TABLE, Stage
 from shared.kinds import CASES
@@ -43,8 +42,10 @@ LABELS: Final = {"regex_pattern": "Pattern", "validator": "Validator", "referenc
 SHOWN_ELSEWHERE: Final = frozenset({"expected", "checks", "at_least", "paid_checks", "label"})
 """Criteria that are shown with the verdict."""
 EMPTY_VALUES: Final[tuple[Any, ...]] = ("", None, [], {})
-_FENCE: Final = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
-"""An answer that is one block of code."""
+GIST_LINES: Final = 8
+"""Of code, in its cell."""
+_FENCE: Final = re.compile(r"^[ \t]*```[^\n`]*(?:\n|$)", re.MULTILINE)
+"""What stands around a block of code."""
 _SHOWN_ELSEWHERE: Final = frozenset({"errors", "reply", "votes"})
 
 
@@ -110,10 +111,14 @@ def gist_of(case: OpenedCase, *, is_freeform: bool = False) -> tuple[str, bool]:
     output = str(result.get("raw_output") or result.get("refusal") or "")
     calls = result.get("tool_calls") or ()
     text = output if output.strip() or not calls else " · ".join(map(call_text, calls))
-    fenced = _FENCE.fullmatch(text.strip())
-    is_code = bool((calls and not output.strip()) or fenced or _code(text))
-    text = fenced[1] if fenced and not is_freeform else text
-    return (text[: 2 * GIST_CHARS].strip() if is_freeform else plain(text, GIST_CHARS)), is_code
+    is_fenced = text.lstrip().startswith("```")
+    text = _FENCE.sub("", text[: 2 * GIST_CHARS]).strip()
+    is_code = bool((calls and not output.strip()) or is_fenced or _code(text))
+    if is_freeform:
+        return text, is_code
+    if is_fenced and not _code(text):  # its lines are part of it, unlike those of an object
+        return "\n".join(text.split("\n")[:GIST_LINES])[:GIST_CHARS], True
+    return plain(text, GIST_CHARS), is_code
 
 
 def answer_of(
@@ -132,7 +137,7 @@ def answer_of(
     result = case.result or {}
     differences = result.get("differences") or {}
     listed = list(_differences(differences))
-    ran, skipped = _lines(result, is_brief=bool(listed))
+    ran, skipped = _lines(result, _configured(case, run), is_brief=bool(listed))
     reason = reason_of(case)
     letter = letter_of(case, is_freeform=is_freeform)
     words = {"p": "passed", "f": "failed", "e": "error"}
@@ -223,7 +228,6 @@ def _figures(case: OpenedCase) -> list[str]:
     figures += [] if checks is None else [f"score {float(checks):.2f}"]
     figures += [f"human label: {case.item.label}"] * (case.item.label is not None)
     figures += [plural(row.attempts, "attempt")] * (row.attempts > 1)
-    figures += ["from the cache"] * (CACHED in row.code[1:])
     return figures
 
 
@@ -235,9 +239,31 @@ def _decided(result: Mapping[str, Any]) -> str:
     return "the failed checks decided" if decided == "checks" else f"{TITLES.get(decided, decided)} decided"
 
 
-def _lines(result: Mapping[str, Any], *, is_brief: bool) -> tuple[list[Line], list[Line]]:
+def _configured(case: OpenedCase, run: CaseRun) -> frozenset[str]:
+    """Returns the stages that a case has something for."""
+    criteria, has_expected = case.item.criteria, case.item.expected is not None
+    has_schema = run.schema is not None
+    asked_for = {
+        Stage.REGEX: "regex_pattern" in criteria,
+        Stage.CUSTOM: "validator" in criteria,
+        Stage.JSON: has_expected or has_schema,
+        Stage.SCHEMA: has_schema,
+        Stage.EQUALITY: has_expected,
+        Stage.FUZZY: has_expected,
+    }
+    return frozenset(stage for stage, is_asked_for in asked_for.items() if is_asked_for)
+
+
+def _lines(
+    result: Mapping[str, Any], configured: frozenset[str], *, is_brief: bool
+) -> tuple[list[Line], list[Line]]:
     """Lists stages and checks: those that failed first, and apart those that did not run."""
-    found = [_stage(stage, is_brief=is_brief) for stage in result.get("stages") or ()]
+    stages = [
+        stage
+        for stage in result.get("stages") or ()
+        if stage["outcome"] != "skipped" or stage["stage"] in configured
+    ]
+    found = [_stage(stage, is_brief=is_brief) for stage in stages]
     found += [_check(row) for row in result.get("checks") or ()]
     ran = sorted((line for line in found if line.letter != "s"), key=lambda line: line.letter)
     return ran, [line for line in found if line.letter == "s"]
@@ -367,8 +393,8 @@ def _shown(value: Any) -> str:
 
 
 def _code(output: str) -> str:
-    """The class of an answer that is an object or a table."""
-    return " code" if output.lstrip()[:1] in {"{", "[", "|"} else ""
+    """The class of an answer that is an object, a table or a block of code."""
+    return " code" if output.lstrip().startswith(("{", "[", "|", "```")) else ""
 
 
 def _json(value: Any) -> str:

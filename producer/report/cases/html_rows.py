@@ -1,6 +1,8 @@
 """The matrix of the HTML report of cases: a row for each case, a cell for each model and prompt."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, Final
@@ -10,7 +12,7 @@ import msgspec
 from producer.report.cases.html_answer import answer_of, asked_of, gist_of, status_of
 from producer.report.cases.html_images import PageImages
 from producer.report.cases.opened_rows import OpenedCase
-from producer.report.cases.reasons import reason_of
+from producer.report.cases.reasons import Wordings, reason_of
 from producer.report.cases.wording import seconds
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, fill, markup, readable, text_limit
@@ -32,11 +34,26 @@ FACETS: Final = ("tag", "reason", "status")
 ORDERS: Final = ("latency", "cost", "case")
 CASES_APART: Final = 1 << 24
 """More than a run has cases: a row's sort key is its rank by failures times this, plus its case number."""
-MOST_FAILURES: Final = 1 << 14
-"""Failures of a row that count for its place; more sort as this many."""
+MOST_URGENT: Final = 1 << 15
+"""Failures or milliseconds of a row that count for its place; more sort as this many."""
+LINE_CHARS: Final = 60
+"""Of an answer that fits one line."""
 
 Column = tuple[str, str]
 """A model and the id of a prompt; the id is empty where a run has no prompts."""
+
+
+class Lead(msgspec.Struct, array_like=True):
+    """What stands before the cells of a row, as it waits on disk."""
+
+    title: str
+    input: str
+    """The beginning of what was asked."""
+    vars: list[tuple[str, str]]
+    """The variables that prompts ask about, instead of the input; empty where it is the same for all."""
+    tags: list[str]
+    messages: str = ""
+    """What all cells share, as HTML."""
 
 
 class Answer(msgspec.Struct, array_like=True):
@@ -54,14 +71,42 @@ class Answer(msgspec.Struct, array_like=True):
     gist: str
     is_code: bool
     latency_ms: float | None
+    is_cached: bool
+    """Whether the latency is that of the call whose answer was taken."""
     cost_usd: float | None
     score: float | None
     tags: list[str]
     html: str
-    title: str
-    """Of the row."""
-    lead: str = ""
+    lead: Lead | None = None
     """Of the row, with its first answer."""
+
+
+class Variables:
+    """Finds the variables that have the same value in all cases, of which no row has to show any.
+
+    >>> variables = Variables()
+    >>> variables.add({"language": "English", "country": "France"})
+    >>> sorted(variables.varying())
+    ["country", "language"]
+    >>> variables.add({"language": "English", "country": "Spain"})
+    >>> sorted(variables.varying())
+    ['country']
+    """
+
+    def __init__(self) -> None:
+        self._cases = 0
+        self._firsts: dict[str, Any] = {}
+        self._same = Counter[str]()
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Takes the variables of a case."""
+        self._cases += 1
+        for name, value in values.items():
+            self._same[name] += self._firsts.setdefault(name, value) == value
+
+    def varying(self) -> set[str]:
+        """Returns the names that tell cases apart; of a single case all."""
+        return {name for name, number in self._same.items() if self._cases == 1 or number < self._cases}
 
 
 _pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.Decoder(Answer).decode
@@ -91,6 +136,9 @@ class Matrix:
             for prompt in prompts:
                 self._columns[model, prompt] = len(self._columns)
         self._seen = set[int]()
+        self._variables = Variables()
+        self.wordings = Wordings()
+        """Names the kinds of reasons."""
         self.error_kinds = set[str]()
         """Kinds of reasons why there is no verdict."""
         self.has_cut = False
@@ -120,61 +168,73 @@ class Matrix:
             why=reason.text if reason and is_shown else "",
             kind=reason.kind if reason and is_shown else "",
             status=status_of(case),
-            gist=gist or shown["message"],
+            gist=gist if gist or is_shown else shown["message"],
             is_code=is_code,
-            latency_ms=None if CACHED in case.row.code else case.row.latency_ms,
+            latency_ms=case.row.latency_ms,
+            is_cached=CACHED in case.row.code,
             cost_usd=case.row.cost_usd,
             score=(case.result or {}).get("score"),
             tags=list(item.tags),
             html=fill(TEMPLATE, "answer", shown).decode(),
-            title=title_of(item),
-            lead="" if item.case in self._seen else self._lead(item, case),
+            lead=None if item.case in self._seen else self._lead(item, case),
         )
         self._seen.add(item.case)
-        if reason and letter in "en" and len(self.error_kinds) < MOST_VALUES:
+        if reason and is_shown:
+            self.wordings.add(reason)
+        if reason and letter == "e" and len(self.error_kinds) < MOST_VALUES:
             self.error_kinds.add(readable(reason.kind))
         self._spool.add(item.case, _pack(answer))
 
-    def rows(self, order: Sequence[Column]) -> tuple[Rows, "Pairs"]:
+    def rows(self, order: Sequence[Column], *, is_slowest_first: bool = False) -> tuple[Rows, "Pairs"]:
         """Makes the rows; called once.
 
         Args:
             order: the columns as they are shown.
+            is_slowest_first: whether the slowest cases stand first, instead of those with most failures.
 
         Returns:
             The rows, and how the first two columns differ case by case.
         """
         rows = Rows(facets=FACETS, orders=ORDERS, groups=self._groups(order), most=MOST_ROWS)
-        pairs, places = Pairs(), [self._columns[column] for column in order]
-        names = [name_of(column) for column in order]
+        pairs, places, varying = (
+            Pairs(),
+            [self._columns[column] for column in order],
+            self._variables.varying(),
+        )
+        prompts = {prompt for _, prompt in order}
+        names = [name_of(column if len(prompts) > 1 else (column[0], "")) for column in order]
         for case, group in groupby(self._spool.pieces(), key=itemgetter(0)):
             answers = sorted((_unpack(piece) for _, piece in group), key=attrgetter("repeat"))
             cells = [[answer for answer in answers if answer.column == place] for place in places]
             letters = "".join(map(_letter, cells))
             pairs.add(letters[:2])
-            failures = min(MOST_FAILURES, sum(letter in "fe" for letter in letters))
-            title, lead = next((answer.title, answer.lead) for answer in answers if answer.lead)
+            lead = _shown_lead(next(answer.lead for answer in answers if answer.lead), varying)
             shown = [_cell(cell, name) for cell, name in zip(cells, names, strict=True)]
-            html = fill(TEMPLATE, "row", f"c{case + 1}", title, markup(lead), shown)
+            html = fill(TEMPLATE, "row", f"c{case + 1}", lead, shown, _is_short(letters, shown))
+            orders = _orders(case, answers)
+            failures = sum(letter in "fe" for letter in letters)
+            urgency = (orders["latency"] or 0) if is_slowest_first else failures * (not self._is_freeform)
             rows.add(
-                Row(f"c{case + 1}", html, letters, _facets(answers), _orders(case, answers)),
+                Row(f"c{case + 1}", html, letters, _facets(answers), orders),
                 group=self._group(letters),
-                place=case if self._is_freeform else (MOST_FAILURES - failures) * CASES_APART + case,
+                place=(MOST_URGENT - min(MOST_URGENT, int(urgency))) * CASES_APART + case,
             )
         self._spool.close()
         return rows, pairs
 
-    def _lead(self, item: CasePayload, case: OpenedCase) -> str:
-        """Writes what stands before the cells of a row."""
-        gist = asked_line(item)
-        if self._run.prompts and item.vars and not item.messages:
-            gist = " · ".join(f"{name}: {value}" for name, value in item.vars.items())
-        number = f"case {item.case + 1}" if item.id else ""
+    def _lead(self, item: CasePayload, case: OpenedCase) -> Lead:
+        """Takes what stands before the cells of a row."""
+        values = item.vars if self._run.prompts and not item.messages else {}
+        self._variables.add(values)
         asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit, self._images))
         self._note_cuts([message.text for message in asked])
-        return fill(
-            TEMPLATE, "lead", title_of(item), number, plain(gist, ASKED_CHARS), item.tags, asked
-        ).decode()
+        return Lead(
+            title_of(item),
+            plain(asked_line(item), ASKED_CHARS),
+            [(name, plain(str(value), ASKED_CHARS)) for name, value in values.items()],
+            list(item.tags),
+            fill(TEMPLATE, "transcript", asked).decode() if asked else "",
+        )
 
     def _note_cuts(self, texts: Iterable[Text]) -> None:
         """Sets `has_cut` when one of some texts was cut."""
@@ -228,6 +288,22 @@ def title_of(item: CasePayload) -> str:
     return cut_middle(item.id or f"case {item.case + 1}", NAME_CHARS)
 
 
+def _shown_lead(lead: Lead, varying: AbstractSet[str]) -> dict[str, Any]:
+    """Returns what the template shows before the cells of a row: the variables that tell it from others."""
+    values = [f"{name}: {value}" for name, value in lead.vars if name in varying]
+    return {
+        "title": lead.title,
+        "gist": plain(" · ".join(values), ASKED_CHARS) if values else lead.input,
+        "tags": lead.tags,
+        "messages": markup(lead.messages),
+    }
+
+
+def _is_short(letters: str, cells: Iterable[Mapping[str, Any]]) -> bool:
+    """Returns whether all answers of a row passed and fit a line, so that its lead should too."""
+    return set(letters) <= {"p", "-"} and all(len(cell["gist"]) <= LINE_CHARS for cell in cells)
+
+
 def _letter(answers: Sequence[Answer]) -> str:
     """Returns the letter of a cell: a failure among its repeats before an error, and both before a pass."""
     letters = {answer.letter for answer in answers}
@@ -242,13 +318,15 @@ def _cell(answers: Sequence[Answer], name: str) -> dict[str, Any]:
     many = len(answers) > 1
     is_marked = letter in "pfe" and first is not None
     score = first.score if first is not None and first.score is not None and first.score < 1 else None
+    figures = [] if score is None or letter == "f" else [f"score {score:.2f}"]
+    figures += [] if first is None or first.latency_ms is None else [seconds(first.latency_ms)]
+    figures += ["cached"] * (first is not None and first.is_cached)
     return {
         "letter": letter,
         "name": name,
         "repeats": f"{passed} of {len(answers)}" if many and is_marked else "",
         "why": first.why if first else "",
-        "score": "" if score is None or letter == "f" else f"score {score:.2f}",
-        "seconds": "" if first is None or first.latency_ms is None else seconds(first.latency_ms),
+        "figures": ", ".join(figures),
         "gist": first.gist if first else "",
         "is_code": bool(first and first.is_code),
         "answers": [
@@ -272,6 +350,8 @@ def _facets(answers: Sequence[Answer]) -> Mapping[str, Sequence[str]]:
 
 def _orders(case: int, answers: Sequence[Answer]) -> Mapping[str, float | None]:
     """Returns the keys by which a row is sorted: its slowest answer, its cost, its place."""
-    times = [answer.latency_ms for answer in answers if answer.latency_ms is not None]
+    times = [
+        answer.latency_ms for answer in answers if answer.latency_ms is not None and not answer.is_cached
+    ]
     costs = [answer.cost_usd for answer in answers if answer.cost_usd is not None]
     return {"latency": max(times, default=None), "cost": sum(costs) if costs else None, "case": case + 1}

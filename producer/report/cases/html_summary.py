@@ -7,7 +7,17 @@ from typing import Any, Final
 from producer.aggregate.statistics import mcnemar
 from producer.report.cases.html_answer import SKIPPED
 from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
-from producer.report.cases.wording import by_latency, by_pass_rate, dollars, percent, remarks, seconds
+from producer.report.cases.html_settings import settings_of
+from producer.report.cases.wording import (
+    bounds,
+    by_latency,
+    by_pass_rate,
+    dollars,
+    percent,
+    remarks,
+    seconds,
+    times_of,
+)
 from producer.report.html.charts import TONES, Point, Series, bars, scatter
 from producer.report.html.rendering import markup
 from producer.report.html.viewer import Fact, Metric, Page
@@ -15,7 +25,7 @@ from producer.report.run_verdict import verdict_of
 from producer.tables import cut_middle
 from producer.text import duration, plural
 from shared import __version__
-from shared.contracts.case_run import CaseRun
+from shared.contracts.case_run import GIT_KEY, CaseRun
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus
 from shared.runs import RunInfo
 
@@ -25,10 +35,12 @@ MEANINGS: Final[Mapping[str, str]] = {
     **{row.failure: row.meaning for row in STAGE_TABLE.values()},
     CaseStatus.FAILED_CHECKS: "the stages passed, and a check did not",
 }
+COMMIT_CHARS: Final = 12
+"""Of the hash of a commit."""
 HEAD_CHARS: Final = 40
 """Of a model's name, in the head of a column."""
 LEAST_CHARTED: Final = 3
-"""Models that a chart says something about; of a freeform run, which has nothing else to say, one fewer."""
+"""Models that a chart says something about; a freeform run has nothing else to say, and a chart of each."""
 SIGNIFICANT: Final = 0.05
 """Two-sided level of the test between the two best models."""
 IN_VERDICT: Final = ("passed ", "failed ", "not checked ", "errors ", "skipped ")
@@ -53,7 +65,7 @@ def page_of(
         kind="cases",
         name=summary["name"],
         run=document["run_id"],
-        tone=verdict.tone,
+        tone="n" if is_freeform and verdict.tone == "p" else verdict.tone,
         verdict=verdict.heading,
         why=[*verdict.clauses, *_leader(document, pairs, order) * (not is_freeform)],
         meta=_meta(document, run, info),
@@ -82,13 +94,23 @@ def metrics_of(document: Mapping[str, Any], order: Sequence[Column], *, is_freef
     summary = document["summary"]
     models = {model["model"]: model for model in summary["models"]}
     pairs = {(each["model"], each["prompt"]): each for each in summary.get("prompts_by_model", ())}
-    many_models = len({model for model, _ in order}) > 1
+    pairs = pairs if has_prompts(order) else {}
     target = _target(document)
     metrics = [_rated(models[column[0]], pairs.get(column), column) for column in order]
     if is_freeform:
         metrics = [_counted(models[column[0]], metric) for column, metric in zip(order, metrics, strict=True)]
-    metrics = [metric if many_models else metric._replace(over="") for metric in metrics]
     return [metric if metric.at is None else metric._replace(target=target) for metric in metrics]
+
+
+def has_prompts(order: Sequence[Column]) -> bool:
+    """Returns whether columns differ in their prompts: the id of a single one says nothing."""
+    return len({prompt for _, prompt in order}) > 1
+
+
+def gate_of(document: Mapping[str, Any]) -> str:
+    """Returns the note on the line that a gate draws across the bars; empty without one."""
+    target = _target(document)
+    return "" if target is None else f"┊ gate {100 * target:g}%"
 
 
 def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Column) -> Metric:
@@ -104,9 +126,9 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
     facts += [Fact(f"✗ {found['failed']:,} failed", tone="f")] * bool(found["failed"])
     facts += [Fact(f"! {plural(found['errors'], 'error')}", tone="e")] * bool(found["errors"])
     metric = Metric(cut_middle(name, HEAD_CHARS), "no answers", cut_middle(over, HEAD_CHARS), facts=facts)
-    if not rate["n"]:
+    if not found["passed"] + found["failed"]:  # errors alone are no answers
         return metric
-    interval = f"95%: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}"
+    interval = f"95%: {bounds(rate['low'], rate['high'])}"
     return metric._replace(
         value=percent(rate["value"]),
         at=rate["value"],
@@ -135,8 +157,8 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
     Returns:
         For each chart its name, the drawing, and what it leaves out.
     """
-    timed = [model for model in models if model["latency_ms"]]
-    if len(models) < (LEAST_CHARTED - is_freeform):
+    timed = [model for model in models if times_of(model)]
+    if len(models) < LEAST_CHARTED and not is_freeform:
         return []
     priced = [
         Point(model["model"], _p50_s(model), model["per_thousand"], right=_p95_s(model), tone=model["tone"])
@@ -144,7 +166,10 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
         if model["per_thousand"] is not None
     ]
     left = [model["model"] for model in timed if model["per_thousand"] is None]
-    note = f"not in the chart, price unknown: {', '.join(left)}" if left else ""
+    first = [model["model"] for model in timed if not model["latency_ms"]]
+    notes = [f"Not in the chart, price unknown: {', '.join(left)}."] * bool(left)
+    notes += [f"All answers cached, times of their first calls: {', '.join(first)}."] * bool(first)
+    note = " ".join(notes)
     chart = scatter(priced, x_label="seconds, P50 to P95", y_label=f"US dollars per {PER_ANSWERS:,} answers")
     found = [("Speed vs. Price", markup(chart), note)]
     if not is_freeform:
@@ -165,7 +190,7 @@ def charts_of(models: Sequence[Mapping[str, Any]], *, is_freeform: bool) -> list
             y_label="pass rate in percent, with its 95% interval",
             top=100,
         )
-        found.insert(0, ("Latency vs. Accuracy", markup(chart), ""))
+        found.insert(0, ("Latency vs. accuracy", markup(chart), " ".join(notes[bool(left) :])))
     return found
 
 
@@ -210,25 +235,28 @@ def statuses_of(document: Mapping[str, Any]) -> list[tuple[str, int, str]]:
     return sorted(found, key=lambda each: (each[0] == CaseStatus.FAILED_CHECKS, -each[1]))
 
 
-def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]]:
-    """Lists what was run and with which settings, to reproduce or check it."""
+def facts_of(document: Mapping[str, Any], info: RunInfo, limit: int) -> list[tuple[str, str]]:
+    """Lists what was run and with which settings, to reproduce or check it.
+
+    Args:
+        document: the run's.
+        info: the run.
+        limit: characters of each template.
+    """
     run = CaseRun.from_snapshot(info.snapshot)
     created = datetime.fromtimestamp(info.created_ms / 1000, UTC)
     facts = [
         ("run", f"{document['run_id']} ({document['state']})"),
         ("input", document["summary"]["source"]),
         ("submitted", f"{created:%Y-%m-%d %H:%M:%S} UTC"),
-        ("models", ", ".join(run.models)),
-        ("judges" if run.panel else "judge", ", ".join(run.judges) or "none"),
-        ("prompts", ", ".join(run.prompts)),
-        ("temperature", f"{run.temperature:g}"),
+        *settings_of(run, limit),
         ("cases, repeats", f"{run.cases:,}, {run.repeat:,}"),
         ("answers", "recorded" if run.recorded else "cached where equal" * run.cache),
-        ("system prompt", run.system_prompt),
         ("JSON schema", "yes" if run.schema is not None else ""),
         ("validators", f"sha256 {run.validators.sha256}" if run.validators else ""),
         ("intervals", "Wilson, 95%; errors and cases without an answer count as not passed"),
         ("percentiles", "nearest rank, of answers that were not cached"),
+        ("commit", _commit(info)),
         ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),
     ]
     return [(name, value) for name, value in facts if value]
@@ -287,6 +315,8 @@ def _model(model: Mapping[str, Any]) -> dict[str, Any]:
         "pass_rate": model["pass_rate"] or 0.0,
         "pass_rate_text": percent(model["pass_rate"]),
         "bounds": f"{low:.1f} to {high:.1f}",
+        "is_answered": answers > 0,
+        "mean_score": model.get("score"),
         "times": [(times.get(name, ""), seconds(times.get(name))) for name in ("p50", "p95", "p99")],
         "tokens": model["prompt_tokens"] + model["completion_tokens"],
         "cost": dollars(model["cost_usd"]),
@@ -310,9 +340,16 @@ def _bounds(model: Mapping[str, Any]) -> tuple[float, float]:
 
 def _p50_s(model: Mapping[str, Any]) -> float:
     """The usual latency in seconds."""
-    return float(model["latency_ms"]["p50"]) / 1000
+    return float(times_of(model)["p50"]) / 1000
 
 
 def _p95_s(model: Mapping[str, Any]) -> float:
     """The latency that few answers exceed, in seconds."""
-    return float(model["latency_ms"]["p95"]) / 1000
+    return float(times_of(model)["p95"]) / 1000
+
+
+def _commit(info: RunInfo) -> str:
+    """The commit of the bench, and its branch."""
+    git = info.snapshot.get(GIT_KEY) or {}
+    branch = f" on {git['branch']}" if git.get("branch") else ""
+    return f"{str(git['commit_hash'])[:COMMIT_CHARS]}{branch}" if git.get("commit_hash") else ""

@@ -16,11 +16,15 @@ VALUE_CHARS: Final = 60
 """Of a value in a reason."""
 KIND_CHARS: Final = 80
 """Of a kind of reasons."""
+MOST_KINDS: Final = 20_000
+"""Kinds of which a text is kept."""
+GAP: Final = "…"
+"""Stands in a kind for a value."""
 NOT_ASKED: Final = "the run ended first"
 _VALUES: Final = re.compile(r'"[^"]*"|\'[^\']*\'|\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[-+]?\d[\d.,]*')
 """Quoted words, lists, objects, and numbers."""
-_QUOTES: Final = re.compile(r"[,;]? \b(which|it) begins: .*", re.DOTALL)
-"""The beginning of an answer, at the end of a reason."""
+_QUOTES: Final = re.compile(r"[,;]?\s*\b(which|it) begins: .*", re.DOTALL)
+"""The beginning of an answer, at the end of a reason: the answer itself stands below."""
 _PLACES: Final = re.compile(r"/\d+(?=/|$)")
 """Positions in a path."""
 _DIFFERENCES: Final = ("changed", "missing", "unexpected", "repetitions")
@@ -34,6 +38,39 @@ class Reason(NamedTuple):
     """The same for all reasons that differ in values only."""
 
 
+class Wordings:
+    """Names kinds of reasons in words: by a reason of that kind where the kind has gaps for values.
+
+    >>> wordings = Wordings()
+    >>> for text in ("46 characters, at least 100 are needed", "7 characters, at least 100 are needed"):
+    ...     wordings.add(Reason(text, without_values(text)))
+    >>> wordings.add(Reason("/city is 4, expected 5", "/city differs"))
+    >>> wordings.of("… characters, at least … are needed"), wordings.of("/city differs")
+    ('46 characters, at least 100 are needed, and alike', '/city differs')
+    """
+
+    def __init__(self) -> None:
+        self._firsts: dict[str, str] = {}
+        self._several = set[str]()
+
+    def add(self, reason: Reason) -> None:
+        """Takes a reason; of very many kinds with gaps the first ones are known."""
+        if GAP not in reason.kind:
+            return
+        first = self._firsts.get(reason.kind)
+        if first is None and len(self._firsts) < MOST_KINDS:
+            self._firsts[reason.kind] = reason.text
+        elif first is not None and first != reason.text:
+            self._several.add(reason.kind)
+
+    def of(self, kind: str) -> str:
+        """Returns the words of a kind."""
+        first = self._firsts.get(kind)
+        if first is None:
+            return kind
+        return plain(first, KIND_CHARS) + ", and alike" * (kind in self._several)
+
+
 def reason_of(case: OpenedCase) -> Reason | None:
     """Returns why a case did not pass; None of one that did."""
     if case.row.outcome is Outcome.PASSED:
@@ -45,7 +82,7 @@ def reason_of(case: OpenedCase) -> Reason | None:
             plain(case.message or case.code, REASON_CHARS), without_values(case.message or case.code)
         )
     found = _difference(case.result.get("differences") or {}) or _check(case.result)
-    return found or Reason(plain(case.message, REASON_CHARS), without_values(case.message))
+    return found or Reason(plain(without_answer(case.message), REASON_CHARS), without_values(case.message))
 
 
 def without_answer(text: str) -> str:
@@ -63,7 +100,7 @@ def without_values(text: str) -> str:
     >>> without_values('46 characters, at least 100 are needed'), without_values('contains_any: ["a", "b"]')
     ('… characters, at least … are needed', 'contains_any')
     """
-    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub("…", without_answer(plain(text, REASON_CHARS))))
+    bare = re.sub(r"…(\s*…)+", "…", _VALUES.sub(GAP, without_answer(plain(text, REASON_CHARS))))
     return plain(bare.rstrip(" …:.,;") or bare, KIND_CHARS)
 
 
@@ -96,7 +133,7 @@ def _check(result: Mapping[str, Any]) -> Reason | None:
     if not failed:
         return None
     check = failed[0]
-    text, score = str(check["reason"] or f"{check['name']} failed"), check["score"]
+    text, score = without_answer(str(check["reason"] or f"{check['name']} failed")), check["score"]
     if score is not None and 0 < score < 1:
         text = f"{check['check']} {score:.2f}: {text}"
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""

@@ -1,16 +1,20 @@
 """Writes a cases run as one HTML file that needs nothing else: no network, hostile text inert."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
-from producer.report.cases.groups import group_tables
+from producer.report.cases.groups import group_tables, without_empty_columns
 from producer.report.cases.html_images import PageImages
-from producer.report.cases.html_rows import TEMPLATE, Column, Matrix
+from producer.report.cases.html_rows import NAME_CHARS, TEMPLATE, Column, Matrix
+from producer.report.cases.html_settings import popover_of_model, popover_of_prompt, popovers_of
 from producer.report.cases.html_summary import (
     charts_of,
     costs_of,
     facts_of,
+    gate_of,
+    has_prompts,
     judge_of,
     metrics_of,
     models_of,
@@ -20,21 +24,22 @@ from producer.report.cases.html_summary import (
 )
 from producer.report.cases.judge_trust import judge_lines, judge_table
 from producer.report.cases.opened_rows import opened
+from producer.report.cases.reasons import NOT_ASKED
 from producer.report.cases.wording import FREEFORM
 from producer.report.html.rendering import fill
-from producer.report.html.viewer import Chip, Head, Rows, begin, end, tools
+from producer.report.html.viewer import Chip, Head, Rows, Span, begin, end, popover, tools
 from producer.report.interfaces import ReadFile
+from producer.tables import cut_middle
 from producer.text import plural
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import CaseRun
 from shared.runs import RunInfo
 
+SLOWEST_FIRST: Final = "slowest first"
 MOST_CHIPS: Final = 6
 """Tags that stand as chips; more are chosen from a list."""
-MOST_SUMMED: Final = 4
-"""Columns whose heads sum up a model; with more, a table above the rows does."""
-MOST_HEADS: Final = 6
-"""Columns that have a head; with more, cells have names."""
+REPEATED: Final = ("Scores by model", "Prompts by model")
+"""Tables that a page has already: in the table of models, and in the head of the matrix."""
 
 
 class CasesHtmlReport:
@@ -69,20 +74,22 @@ class CasesHtmlReport:
         """Yields the page from its verdict to its foot."""
         is_freeform = self._is_freeform
         order = ordered(document, self._matrix.columns, is_freeform=is_freeform)
-        rows, pairs = self._matrix.rows(order)
+        counts = document["counts"]
+        is_all_passed = not is_freeform and counts["passed"] == counts["total"]
+        rows, pairs = self._matrix.rows(order, is_slowest_first=is_all_passed)
         models = models_of(document, is_freeform=is_freeform)
         table = fill(TEMPLATE, "models", models, is_freeform)
-        is_wide = len(order) > MOST_SUMMED
         page = page_of(document, self._run, self._info, pairs, order)
         yield begin(replace(page, has_images=bool(self._images)))
-        yield table if is_wide else b""
         if is_freeform:
             yield fill(TEMPLATE, "heading", "Model Outputs by Prompt", self._note(rows))
-        yield self._tools(rows, order)
-        yield from rows.pieces(self._head(document, order))
+        yield self._tools(rows, order, is_all_passed=is_all_passed)
+        yield from rows.pieces(self._head(document, order, is_all_passed=is_all_passed))
+        for each in popovers_of(self._run, self._matrix.limit):
+            yield popover(*each)
         if not is_freeform:
             yield fill(TEMPLATE, "note", self._note(rows))
-        yield b"" if is_wide else table
+        yield table
         columns, judges = judge_table(document)
         yield fill(
             TEMPLATE,
@@ -92,12 +99,12 @@ class CasesHtmlReport:
             (costs_of(models), judge_of(document)),
             [] if is_freeform else statuses_of(document),
             {"lines": judge_lines(document), "columns": columns, "rows": judges},
-            group_tables(document),
+            [without_empty_columns(each) for each in group_tables(document) if each.title not in REPEATED],
         )
         yield from self._images.pieces()
-        yield end(facts_of(document, self._info), folder="cases")
+        yield end(facts_of(document, self._info, self._matrix.limit), folder="cases")
 
-    def _tools(self, rows: Rows, order: Sequence[Column]) -> bytes:
+    def _tools(self, rows: Rows, order: Sequence[Column], *, is_all_passed: bool) -> bytes:
         """Writes search, chips and reasons."""
         tags = list(rows.having("tag"))
         chips = [Chip("show", "failed", "Cases that failed"), Chip("show", "errors", "Cases with errors")]
@@ -105,10 +112,14 @@ class CasesHtmlReport:
         chips += [Chip("show", "differ", f"{word} differ")] * (len(order) > 1)
         chips += [Chip("tag", tag, tag) for tag in tags] if len(tags) <= MOST_CHIPS else []
         reasons, errors = rows.answers("reason"), self._matrix.error_kinds
-        ranked = sorted(reasons, key=lambda kind: (kind in errors, -reasons[kind]))
-        failed = sum(number for kind, number in reasons.items() if kind not in errors)
+        tones = {kind: "n" if kind == NOT_ASKED else "e" if kind in errors else "f" for kind in reasons}
+        ranked = sorted(reasons, key=lambda kind: ("fen".index(tones[kind]), -reasons[kind]))
+        failed, broken, left = (
+            sum(number for kind, number in reasons.items() if tones[kind] == tone) for tone in "fen"
+        )
         lead = [plural(failed, "failed answer")] * bool(failed)
-        lead += [plural(reasons.total() - failed, "answer") + " with an error"] * (reasons.total() > failed)
+        lead += [plural(broken, "error")] * bool(broken) + [f"{left:,} not asked"] * bool(left)
+        words = self._matrix.wordings
         choices = [("tag", "Tag")] * (len(tags) > MOST_CHIPS) + [("status", "Status")] * (
             not self._is_freeform
         )
@@ -118,26 +129,37 @@ class CasesHtmlReport:
             chips=chips,
             choices=choices,
             orders=[
-                ("-latency", "slowest first"),
+                *[("-latency", SLOWEST_FIRST)] * (not is_all_passed),
                 ("-cost", "most expensive first"),
-                ("case", "case number"),
+                *[("case", "case number")] * (not self._is_freeform),
             ],
-            first="case number" if self._is_freeform else "failures first",
-            reasons=[Chip("reason", kind, kind, "e" if kind in errors else "f") for kind in ranked],
+            first=self._first(is_all_passed=is_all_passed),
+            reasons=[Chip("reason", kind, words.of(kind), tones[kind]) for kind in ranked],
             lead=f"{', '.join(lead)}:",
         )
 
-    def _head(self, document: Mapping[str, Any], order: Sequence[Column]) -> Head:
-        """Makes the head of the columns."""
+    def _first(self, *, is_all_passed: bool) -> str:
+        """Names the order that rows are in."""
+        return "case number" if self._is_freeform else SLOWEST_FIRST if is_all_passed else "failures first"
+
+    def _head(self, document: Mapping[str, Any], order: Sequence[Column], *, is_all_passed: bool) -> Head:
+        """Makes the head of the columns: with several prompts models stand above, and prompts below them."""
         metrics = metrics_of(document, order, is_freeform=self._is_freeform)
-        if len(order) > MOST_HEADS:
-            return Head(len(order), label="Cases")
-        if len(order) > MOST_SUMMED:
-            metrics = [metric._replace(captions=("", ""), facts=()) for metric in metrics]
-        notes = [] if self._is_freeform else ["failures first"]
-        notes += ["┊ gate"] * any(metric.target is not None for metric in metrics)
+        run, has_spans = self._run, has_prompts(order)
+        opened_by = [
+            popover_of_prompt(run, prompt) if has_spans else popover_of_model(run, model)
+            for model, prompt in order
+        ]
+        metrics = [metric._replace(popover=each) for metric, each in zip(metrics, opened_by, strict=True)]
+        columns = Counter(model for model, _ in order) if has_spans else {}
+        spans = [
+            Span(cut_middle(model, NAME_CHARS), number, popover_of_model(run, model))
+            for model, number in columns.items()
+        ]
+        notes = [] if self._is_freeform else [self._first(is_all_passed=is_all_passed)]
+        notes += [gate_of(document)] * any(metric.target is not None for metric in metrics)
         title = "Prompt" if self._is_freeform else "Case"
-        return Head(len(order), metrics, title, notes, "Cases")
+        return Head(len(order), metrics, title, notes, "Cases", spans)
 
     def _note(self, rows: Rows) -> tuple[str, str]:
         """Returns what the page leaves out, and the command that has all of it; empty if it has all."""

@@ -17,6 +17,7 @@ NONE: Final = "-"
 TIMED: Final = "Timed"
 """Heading of how many answers the latencies are of; those from the cache have none."""
 FROM_CACHE: Final = "cached"
+"""Beside a latency: that of the call whose answer was taken."""
 
 
 def seconds(latency_ms: float | None) -> str:
@@ -29,8 +30,25 @@ def seconds(latency_ms: float | None) -> str:
 
 
 def latency(row: ItemRow) -> str:
-    """Writes the latency of an answer; one from the cache has none of its own."""
-    return FROM_CACHE if CACHED in row.code else seconds(row.latency_ms)
+    """Writes the latency of an answer; one from the cache has that of its first call."""
+    time = seconds(row.latency_ms)
+    return f"{time}, {FROM_CACHE}" if CACHED in row.code else time
+
+
+def bounds(low: float, high: float) -> str:
+    """Writes the bounds of a rate in percent, with a decimal where they would round to an end of the scale.
+
+    >>> bounds(0.364, 0.691), bounds(0.9981, 1.0), bounds(0.0, 0.004)
+    ('36 to 69', '99.8 to 100', '0 to 0.4')
+    """
+    return f"{_bound(low)} to {_bound(high)}"
+
+
+def _bound(share: float) -> str:
+    """Writes one bound."""
+    percents = 100 * share
+    is_near_end = round(percents) in {0, 100} and round(percents, 1) not in {0, 100}
+    return f"{percents:.{int(is_near_end)}f}"
 
 
 def dollars(cost_usd: float | None) -> str:
@@ -140,7 +158,13 @@ def _rate(model: Mapping[str, Any]) -> float:
 def by_latency(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Sorts the models of a summary: the fastest first, by the 95th percentile; those without one last."""
     models = document["summary"]["models"]
-    return sorted(models, key=lambda model: (model["latency_ms"].get("p95", float("inf")), model["model"]))
+    return sorted(models, key=lambda model: (times_of(model).get("p95", float("inf")), model["model"]))
+
+
+def times_of(model: Mapping[str, Any]) -> Mapping[str, float]:
+    """Returns the latencies of a model's answers; where all are cached, those of their first calls."""
+    times: Mapping[str, float] = model["latency_ms"] or model["cached_latency_ms"]
+    return times
 
 
 def remarks(document: Mapping[str, Any]) -> list[str]:
@@ -162,7 +186,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     parts += [f"errors {counts['error']:,}"]
     parts += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
     parts += [spent, f"tokens {tokens:,}"]
-    parts += [f"cached {cached:,}, their first cost and tokens included"] * bool(cached)
+    parts += [f"cached {cached:,}, first cost and tokens included, latencies left out"] * bool(cached)
     parts += [f"retried {summary['retried']:,}"] * bool(summary["retried"])
     judge = summary["judge"]
     votes = f" by {judge['calls']:,} votes" if len(judge["judges"]) > 1 else ""

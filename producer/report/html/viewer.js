@@ -8,6 +8,7 @@
   const LONG = 4000; // characters of a text after which the panel folds it
   const list = $("[data-rows]"), panel = $("#panel"), split = $("#split"), main = $("#main"), tools = $("[data-tools]");
   const field = $("[data-q]"), ordering = $("[data-order]"), shownText = $("[data-shown]"), help = $("dialog.keys");
+  const headScroll = $("[data-headscroll]"), toast = $("[data-toast]");
 
   function make(tag, attributes, ...children) {
     const element = document.createElement(tag);
@@ -372,11 +373,13 @@
     if (!row) return;
     row.scrollIntoView({ block: "nearest" });
     const summary = $("summary", all(".cell", row)[cell] || row);
+    if (summary && headScroll) summary.parentElement.scrollIntoView({ block: "nearest", inline: "nearest" });
     if (summary) summary.focus({ preventScroll: true });
   }
 
-  function button(label, text, act) {
-    const made = make("button", { type: "button", class: "btn bare", "aria-label": label }, text);
+  /* A button with a sign, and the key that does the same: no phone has one. */
+  function button(label, sign, key, act) {
+    const made = make("button", { type: "button", class: "btn bare", "aria-label": label }, sign, make("span", { class: "key" }, ` ${key}`));
     made.addEventListener("click", act);
     return made;
   }
@@ -411,7 +414,7 @@
   function fillPanel(row, cells, cell, body, { at, cell: number }) {
     const title = make("h2", { dir: "auto" }, row.dataset.title || row.id);
     if (cell && cell.dataset.name) title.append(make("small", {}, cell.dataset.name));
-    const ends = make("span", { class: "end" }, button("Previous", "↑ k", () => move(-1, 0)), button("Next", "↓ j", () => move(1, 0)), button("Close", "✕ esc", close));
+    const ends = make("span", { class: "end" }, button("Previous", "↑", "k", () => move(-1, 0)), button("Next", "↓", "j", () => move(1, 0)), button("Close", "✕", "esc", close));
     const head = make("header", {}, make("div", { class: "row1" }, title, ends));
     const content = body ? Array.from(body.cloneNode(true).childNodes) : [make("section", {}, make("p", { class: "dim" }, "Nothing here."))];
     const box = make("div", { class: "panelbody" }, ...content);
@@ -479,9 +482,18 @@
       getSelection().selectAllChildren(text);
       word = document.execCommand("copy") ? "Copied" : "Selected";
     }
+    say(`${word}: ${text.textContent}`);
     if (!copyButton) return;
     copyButton.textContent = word;
     setTimeout(() => { copyButton.textContent = "Copy"; }, 1500);
+  }
+
+  let quiet = 0;
+  function say(text) {
+    toast.textContent = text.slice(0, 200);
+    toast.hidden = false;
+    clearTimeout(quiet);
+    quiet = setTimeout(() => { toast.hidden = true; }, 2500);
   }
 
   /* ---- Events. */
@@ -536,6 +548,10 @@
     event.preventDefault();
     acts[event.key]();
   });
+
+  if (headScroll) for (const [from, to] of [[list, headScroll], [headScroll, list]]) {
+    from.addEventListener("scroll", () => { if (to.scrollLeft !== from.scrollLeft) to.scrollLeft = from.scrollLeft; }, { passive: true });
+  }
 
   addEventListener("scroll", drawSoon, { passive: true });
   addEventListener("resize", () => { heights.fill(0); layOut(); });

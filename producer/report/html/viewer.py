@@ -24,7 +24,7 @@ exist.
         <summary>
           <span class="head"><span class="mark f">✗</span><b class="mname">gpt-4o-mini</b>
             <b class="reasontext f">why</b><span class="num">0.84 s</span></span>
-          <span class="out">gist of the answer</span>
+          <span class="out">gist of the answer</span>           of a pass: before `.num`, in a `.head.line`
         </summary>
         <div class="body"><section><h3>…</h3>everything: the panel shows it</section>…</div>
       </details>
@@ -48,8 +48,12 @@ times, such as a reason once for each answer: `rows.answers` counts these, `rows
 .f .e .c` (passed, failed, error, cold), `.box`, `.diff` with `.del .add`, `.checks`, `.msg`, `.others`,
 `.cmd`, `.facts`, `.dim .small .num .mono .nowrap .vh`. Below the rows stand `section.more` with `.charts`,
 and tables `.data` in a `.scroll` (`data-sort` and an id: sorted by a click; `data-value` of a cell is what
-it is sorted by; columns of class `n` are numbers). Columns of `.rows`: `n1` to `n6`, or `many`, where cells
-flow. Above 1,100 px the panel stands beside the rows, below 760 px rows are cards.
+it is sorted by; columns of class `n` are numbers). Columns of `.rows`: `n1` to `n5`; more are a `.matrix`,
+which scrolls sideways beside the leads of its rows, with its head. Above 1,100 px the panel stands beside the
+rows, below 760 px rows are cards, but for those of a matrix.
+
+**What can be clicked** has a border and round ends (`.chip`, `.reason`; a `.btn` is square) or a line below;
+what cannot (`.tag`, `.badge`) is flat.
 
 **Script**: its state lies in the address after `#`: `q`, names of facets, `order`, `open=id.cell`, ids of
 tables. A page's own `page.js` may listen to `view:open` (detail: row, cell, panel), `view:close` and
@@ -84,8 +88,12 @@ OTHER: Final = "other"
 """Stands for the values that come later."""
 PLACES: Final = 1 << 40
 """Places of rows in a group."""
-WIDEST: Final = 6
-"""Columns of rows; with more, cells flow."""
+WIDEST: Final = 5
+"""Columns that share the width of the page; more scroll sideways beside the leads of rows."""
+WIDEST_SHARED: Final = 9
+"""Columns from which on all have their least width, however wide the page is."""
+MOST_SPANNED: Final = 12
+"""Columns below one name; it is repeated above further ones."""
 NO_SCRIPT: Final = ".tools,.reasons,.keyhint{display:none!important}"
 """Hides what would do nothing."""
 
@@ -146,6 +154,17 @@ class Metric(NamedTuple):
     facts: Sequence[Fact] = ()
     tone: str = ""
     """Of the value: `p`, `f`, `e` or nothing."""
+    popover: str = ""
+    """Id of what its name opens, see `popover`."""
+
+
+class Span(NamedTuple):
+    """A name above several columns, such as a model above those of its prompts."""
+
+    name: str
+    columns: int
+    popover: str = ""
+    """Id of what the name opens."""
 
 
 class Head(NamedTuple):
@@ -160,6 +179,8 @@ class Head(NamedTuple):
     notes: Sequence[str] = ()
     label: str = "Results"
     """Of the list, for those who hear it."""
+    spans: Sequence[Span] = ()
+    """Names above the metrics, which they all stand over together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +265,10 @@ class Rows:
 
     def pieces(self, head: Head) -> Iterator[bytes]:
         """Yields the list of rows with its head and its index; called once."""
-        width = f"n{head.columns}" if head.columns <= WIDEST else "many"
-        yield fill(TEMPLATE, "rows", head, width)
+        is_matrix = head.columns > WIDEST
+        spans = [piece for span in head.spans for piece in _pieces_of(span)]
+        columns = f"n{min(head.columns, WIDEST_SHARED)}"
+        yield fill(TEMPLATE, "rows", head._replace(spans=spans), columns, is_matrix)
         last = -1
         for at, (key, html) in enumerate(self._html.pieces(self._most)):
             place, group = (at - FIRST) % BLOCK, key // PLACES
@@ -257,7 +280,7 @@ class Rows:
             yield html
             if at >= FIRST and (place == BLOCK - 1 or at == len(self) - 1):
                 yield b"</noscript>\n"
-        yield fill(TEMPLATE, "rows_end")
+        yield fill(TEMPLATE, "rows_end", is_matrix)
         yield b'<script type="application/json" data-index>'
         yield _safe(msgspec.json.encode(self._outline()))[:-1] + b',"rows":['
         for at, (_, record) in enumerate(self._index.pieces(self._most)):
@@ -315,6 +338,17 @@ def strip(metrics: Sequence[Metric], label: str = "Metrics") -> bytes:
         label: of the list, for those who hear it.
     """
     return fill(TEMPLATE, "strip", metrics, label, [balanced(len(metrics), most) for most in (6, 4, 2)])
+
+
+def popover(id: str, title: str, facts: Sequence[tuple[str, str]]) -> bytes:  # noqa: A002 - the attribute
+    """Writes what a name in the head of the columns opens.
+
+    Args:
+        id: of the element, unique on the page.
+        title: its heading.
+        facts: names and texts.
+    """
+    return fill(TEMPLATE, "popover", id, title, facts)
 
 
 def balanced(number: int, most: int) -> int:
@@ -392,6 +426,12 @@ def _shown(outcomes: str) -> list[str]:
     """
     kinds = set(outcomes) - {"-", "n"}
     return ["failed"] * ("f" in kinds) + ["errors"] * ("e" in kinds) + ["differ"] * (len(kinds) > 1)
+
+
+def _pieces_of(span: Span) -> Iterator[Span]:
+    """Divides a span that is wider than the style has widths for."""
+    for first in range(0, span.columns, MOST_SPANNED):
+        yield span._replace(columns=min(MOST_SPANNED, span.columns - first))
 
 
 def _scripts(folder: str) -> tuple[str, str]:
