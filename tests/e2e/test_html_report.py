@@ -49,9 +49,13 @@ def test_verdict_models_and_failures_are_on_the_first_screen(
         "Array.from(document.querySelectorAll('.cell.is-f'), (each) => each.getBoundingClientRect().bottom)"
     )
     assert sum(bottom < 900 for bottom in browser.evaluate(bottoms)) >= 3
-    assert browser.texts(".reasons > .small") == ["34 failed answers, 17 answers with an error:"]
+    assert browser.texts(".reasons > .small") == ["34 failed answers, 17 errors:"]
+    browser.click(".heads .opener")
+    assert browser.texts(".popover:popover-open h2") == ["acme/careful"]
+    assert "temperature 0.1" in browser.texts(".popover:popover-open")[0]
+    browser.click(".verdict h1")
     headings = browser.texts(".more h2")
-    for wanted in ("Models by pass rate", "Latency vs. Accuracy", "Speed vs. Price", "Cost breakdown"):
+    for wanted in ("Models by pass rate", "Latency vs. accuracy", "Speed vs. Price", "Cost breakdown"):
         assert wanted in headings
     for theme in ("light", "dark"):
         for width in (1440, 1024, 390):
@@ -125,6 +129,8 @@ def test_the_panel_shows_where_an_answer_parts(browser: Browser, page: str, arti
     """Differences line by line and with path and both sides, what ran before what was skipped, transcript."""
     opened(browser, f"{page}#status=failed_equality")
     browser.click(".cell.is-f > summary")
+    eventually(lambda: _filled(browser.texts(".panel .diff")))
+    browser.click(".panel section > details > summary")
     rows = eventually(lambda: _filled(browser.texts(".panel .paths tr")))
     assert rows[1:] == ['/city "Paris" "Lyon"', '/note "The box was broken." "The lid was broken."']
     assert browser.texts(".panel .found mark") == ["Lyon", "lid"]
@@ -141,6 +147,7 @@ def test_the_panel_shows_where_an_answer_parts(browser: Browser, page: str, arti
     assert "proctor retry run-1 --item case-" in browser.texts(".panel .cmd pre")[0]
     browser.click(".panel .cmd .copy")
     eventually(lambda: _holds(["Copied", "Selected"], browser.texts(".panel .cmd .copy")[0]))
+    assert "ed: proctor retry run-1 --item case-" in browser.texts(".toast")[0]
     browser.look(width=1440, height=1600)
     browser.screenshot(artifacts / "case-open.png")
     is_clean(browser)
@@ -162,6 +169,7 @@ def test_the_page_is_read_without_its_script(browser: Browser, page: str) -> Non
         opened(browser, page)
         assert "69 of 120 passed" in browser.texts(".verdict")[0]
         browser.click(".cell.is-f > summary")
+        browser.click(".cell[open] section > details > summary")
         assert '/city "Paris" "Lyon"' in browser.texts(".cell[open] .paths tr")
         browser.click(".asked > summary")
         assert any("Read ticket" in text for text in browser.texts(".asked[open] .text"))
@@ -223,7 +231,7 @@ def test_outputs_stand_side_by_side(browser: Browser, tmp_path: Path, artifacts:
     places = "Array.from(document.querySelectorAll('#c2 .out'), (each) => each.getBoundingClientRect().top)"
     assert len(set(browser.evaluate(places))) == 1
     browser.click("#c2 .cell > summary")
-    eventually(lambda: _holds(browser.texts(".panel .outcome"), "not checked"))
+    eventually(lambda: _holds(browser.texts(".panel .outcome"), "\u2013 not checked"))
     assert browser.evaluate("document.querySelector('.panel .answer .text').textContent").endswith("says\n2")
     for theme in ("light", "dark"):
         browser.look(width=1440, height=1600, theme=theme)

@@ -1,6 +1,7 @@
 """Opens a page of generated rows in a browser: filters, search, keys, panel, address and paper."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -53,7 +54,7 @@ def test_chips_count_what_they_show(browser: Browser, page: str) -> None:
         "even 1,000",
         "odd 1,000",
     ]
-    assert browser.texts(".reason") == ["✗ 400 /window/days is …, expected 14", "✗ 200 no answer after 60 s"]
+    assert browser.texts(".reason") == ["✗ /window/days is …, expected 14 400", "✗ no answer after 60 s 200"]
     browser.click(".chip[data-value=errors]")
     says(browser, SHOWN, "200 of 2,000 cases")
     assert browser.texts(".chip")[3:] == ["even 200", "odd 0"]
@@ -113,6 +114,31 @@ def test_a_search_has_conditions(browser: Browser, page: str) -> None:
     press(browser, "?")
     assert "search for words; also latency>2s, show:failed, tag:even" in browser.texts("dialog")[0]
     is_clean(browser)
+
+
+def test_many_columns_scroll_with_their_head(browser: Browser, tmp_path: Path) -> None:
+    """Beside the leads of rows the columns scroll sideways, at any width, each below its own head."""
+    opened(browser, write_rows(tmp_path / "wide.html", 60, cells=8).as_uri())
+    for width in (1440, 390):
+        browser.look(width=width, height=900)
+        browser.evaluate("document.querySelector('[data-rows]').scrollTo(0, 0)")
+        press(browser, "j")
+        for _ in range(7):
+            press(browser, "l")
+        eventually(partial(_has_reached, browser, 8))
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        press(browser, "Escape")
+    is_clean(browser)
+
+
+def _has_reached(browser: Browser, columns: int) -> None:
+    """Asserts that the last cell stands in sight below its head, and the lead of its row before it."""
+    at = "document.querySelector('{}').getBoundingClientRect().{}"
+    left = browser.evaluate(at.format("[data-row] .cell[data-current]", "left"))
+    head = browser.evaluate(at.format(f".headcell:nth-child({columns + 1})", "left"))
+    lead = browser.evaluate(at.format("[data-row][data-current] .lead", "right"))
+    assert abs(left - head) < 1
+    assert left >= lead - 1
 
 
 def _has_found(browser: Browser, words: str, shown: str) -> None:

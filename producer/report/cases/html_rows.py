@@ -87,7 +87,7 @@ class Variables:
     >>> variables = Variables()
     >>> variables.add({"language": "English", "country": "France"})
     >>> sorted(variables.varying())
-    ["country", "language"]
+    ['country', 'language']
     >>> variables.add({"language": "English", "country": "Spain"})
     >>> sorted(variables.varying())
     ['country']

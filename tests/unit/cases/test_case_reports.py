@@ -74,18 +74,19 @@ def test_models_stand_by_pass_rate() -> None:
     assert "errors by code: upstream_timeout 1" in text
 
 
-def test_a_cached_answer_has_its_first_cost_and_no_latency() -> None:
-    """Lists say `cached` in place of a latency, and the totals say whose cost they contain."""
+def test_a_cached_answer_has_its_first_cost_and_latency() -> None:
+    """Lists mark its latency, percentiles leave it out, and the totals say so."""
     fresh = row(0, CasePayload(0, "good", "one"), "x", ms=450)
     cached = row(1, CasePayload(1, "good", "two"), "x", ms=450)._replace(code="pc")
     text = summary_text(document([fresh, cached], run_info()))
-    assert "cost $0.0004 · tokens 30 · cached 1, their first cost and tokens included" in text
+    assert "cost $0.0004 · tokens 30 · cached 1, first cost and tokens included, latencies left out" in text
     assert [cells[5:7] for cells in table_rows([fresh, cached])] == [
         ["0.45s", "$0.0002"],
-        ["cached", "$0.0002"],
+        ["0.45s, cached", "$0.0002"],
     ]
     [model] = document([fresh, cached], run_info())["summary"]["models"]
     assert (model["latency_n"], model["cost_usd"]) == (1, 0.0004)
+    assert model["cached_latency_ms"]["p50"] == 450
 
 
 def test_rates_are_fractions_of_all_and_of_what_was_answered() -> None:
