@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
-from producer.report.cases.groups import group_tables, without_empty_columns
+from producer.report.cases.groups import GroupTable, group_tables, without_empty_columns
 from producer.report.cases.html_images import PageImages
 from producer.report.cases.html_rows import NAME_CHARS, TEMPLATE, Column, Matrix
 from producer.report.cases.html_settings import popover_of_model, popover_of_prompt, popovers_of
@@ -99,10 +99,17 @@ class CasesHtmlReport:
             (costs_of(models), judge_of(document)),
             [] if is_freeform else statuses_of(document),
             {"lines": judge_lines(document), "columns": columns, "rows": judges},
-            [without_empty_columns(each) for each in group_tables(document) if each.title not in REPEATED],
+            self._tables(document),
         )
         yield from self._images.pieces()
         yield end(facts_of(document, self._info, self._matrix.limit), folder="cases")
+
+    def _tables(self, document: Mapping[str, Any]) -> list[GroupTable]:
+        """Returns the tables by prompt, tag and check, without what the page has already."""
+        repeated = {*REPEATED, *(["Prompts"] if len(self._run.models) == 1 else [])}
+        return [
+            without_empty_columns(table) for table in group_tables(document) if table.title not in repeated
+        ]
 
     def _tools(self, rows: Rows, order: Sequence[Column], *, is_all_passed: bool) -> bytes:
         """Writes search, chips and reasons."""

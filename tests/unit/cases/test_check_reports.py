@@ -192,8 +192,9 @@ def test_junit_tells_prompts_apart_and_lists_failed_checks() -> None:
 def test_page_shows_checks_prompts_and_tags() -> None:
     """The page has the tables, a column for each prompt, tags to filter by, and each check of a case."""
     text = written("html", all_rows(), run_info())
-    for id_ in ("prompts", "prompts-by-model", "tags", "checks", "scores-by-model"):
+    for id_ in ("prompts", "tags", "checks"):
         assert f'id="{id_}"' in text
+    assert ">Mean score</th>" in text.split('id="models"')[1].split("</thead>")[0]
     assert "<h3>Checks" in text
     assert "<b>|Paris" not in text
     assert "· long" in text

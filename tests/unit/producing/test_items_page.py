@@ -100,7 +100,7 @@ def test_items_stand_with_failures_first(tmp_path: Path) -> None:
     assert "tried 3 times · 41 ms" in found[0]
     assert '{"word": "Ada", "reversed": "adA"}' in found[0]
     assert "Error no_word 42 is a number" in found[1]
-    assert "! 1 42 is a number" in words(text.split('class="reasons"')[1].split("</div>")[0])
+    assert "! 42 is a number 1" in words(text.split('class="reasons"')[1].split("</div>")[0])
     card = words(text.split('<li class="metric">')[1].split("</li>")[0])
     assert card == "Passed 50.0% 95%: 9 to 91 1 of 2 with a result ✗ 1 failed ! 1 without"
 

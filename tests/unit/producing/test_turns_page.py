@@ -124,7 +124,7 @@ def test_failed_turns_are_found_first(tmp_path: Path) -> None:
     text = page(tmp_path, [*thread_rows("calm", [{}, {}]), *conversation("stormy", 2)[:7]])
     assert [each.split()[0] for each in threads(text)] == ["stormy", "calm"]
     assert threads(text)[0].startswith("stormy ! 1")
-    assert text.index("etag_conflict</button>") < text.index("<article")
+    assert text.index("<bdi>etag_conflict</bdi>") < text.index("<article")
     rows = articles(text)
     assert next(iter(rows)) == "turn-2"
     assert "! etag_conflict thread_memento_etag is stale: the thread is at 4" in read(rows["turn-6"])
