@@ -10,20 +10,21 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from celery import Celery
+from kombu.exceptions import KombuError
 from kombu.utils.uuid import uuid
 
 from shared.kinds import TURNS, all_kinds, kind_named
 from shared.ledger.calls import denied, is_denial
-from shared.queues import Queues, queues_on
-from shared.queues.base import CONNECT_TIMEOUT_S
-from shared.server.amqp import errors_of
+from shared.queues import CONNECT_TIMEOUT_S, WakeQueues
 
 if TYPE_CHECKING:
+    from kombu import Connection
+
     from shared.ledger import Wake
-    from shared.server.client import BrokerTarget
+    from shared.server.client import RedisTarget
 
 KEPT_WAKES: Final = 10_000
 """Wake-ups kept while the broker is unavailable; older ones are left to the overdue rule."""
@@ -37,31 +38,30 @@ logger.addHandler(logging.NullHandler())  # commands report it themselves; worke
 class App(Celery):
     """A Celery app together with the queues of its broker."""
 
-    wake_queues: Queues
+    wake_queues: WakeQueues
 
 
-def make_app(target: "BrokerTarget") -> App:
+def make_app(target: "RedisTarget") -> App:
     """Makes the Celery app that workers, producers and Flower share; connects to nothing.
 
     Args:
         target: the broker.
     """
     app = App("proctor", set_as_current=False)
-    app.wake_queues = queues_on(target)
+    app.wake_queues = WakeQueues(target)
     app.conf.update(settings(target))
     return app
 
 
-def settings(target: "BrokerTarget") -> dict[str, object]:
+def settings(target: "RedisTarget") -> dict[str, object]:
     """Lists every Celery setting that differs from the default."""
-    queues = queues_on(target)
     return {
         **_CONNECTION_SETTINGS,
         **_TASK_SETTINGS,
         **_WORKER_SETTINGS,
-        **queues.celery_settings(),
-        "task_routes": {kind.task: {"queue": queues.name(kind)} for kind in all_kinds()},
-        "task_default_queue": queues.name(TURNS),
+        **WakeQueues(target).celery_settings(),
+        "task_routes": {kind.task: {"queue": kind.name} for kind in all_kinds()},
+        "task_default_queue": TURNS.name,
     }
 
 
@@ -129,7 +129,7 @@ class Publisher:
         self._pause = threading.Event()
         self._is_away = False
         # Asked of the transport once; reading them connects to nothing.
-        self._errors = errors_of(app.connection_for_write())
+        self._errors = _errors_of(app.connection_for_write())
 
     def publish(self, wakes: "Sequence[Wake]") -> None:
         """Publishes wake-up calls, also those that earlier calls could not.
@@ -170,7 +170,7 @@ class Publisher:
         return True
 
     def forget_deliveries(self, older_than_s: float) -> int:
-        """Removes stored deliveries that no worker acknowledged; see `Queues`.
+        """Removes stored deliveries that no worker acknowledged; see `WakeQueues`.
 
         Never raises for an unavailable broker: the next call does it.
         """
@@ -198,8 +198,8 @@ class Publisher:
                     producer,
                     kind.task,
                     message,
-                    queue=queues.name(kind),
-                    declare=None if queues.declares else [],  # None: the queue itself
+                    queue=kind.name,
+                    declare=[],  # a list is made by its first element
                 )
 
     def _note(self, error: Exception | None) -> None:
@@ -208,3 +208,9 @@ class Publisher:
         elif error is None and self._is_away:
             logger.info("broker back")
         self._is_away = error is not None
+
+
+def _errors_of(connection: "Connection") -> tuple[type[Exception], ...]:
+    """Lists what using a connection to the broker may raise; connects to nothing."""
+    transport = (*connection.connection_errors, *connection.channel_errors)
+    return (KombuError, *cast("tuple[type[Exception], ...]", transport))

@@ -149,19 +149,6 @@ class RedisUnsuitableError(InfrastructureError):
     retryable = False
 
 
-class BrokerUnreachableError(InfrastructureError):
-    """A broker of its own does not answer within its time limit, or refuses our user."""
-
-    code = "broker_unreachable"
-
-
-class BrokerUnsuitableError(InfrastructureError):
-    """The broker answers but cannot carry wake-ups: its queues exist with other settings."""
-
-    code = "broker_unsuitable"
-    retryable = False
-
-
 class NoServerError(InfrastructureError):
     """There is no Redis or Valkey server program on this machine."""
 

@@ -198,7 +198,7 @@ class Settings:
     redis_url: str | None = _setting(None, _text, mask=mask_password)
     """Redis server of the ledger; without it, an embedded server is started."""
     broker_url: str | None = _setting(None, _text, mask=mask_password)
-    """Broker, if it is not the server of the ledger: Redis, Valkey or RabbitMQ."""
+    """Broker, if it is not the server of the ledger: Redis or Valkey."""
     env_file: str | None = _setting(None, _text)
     """File with variables for commands; `none`: no file; by default keys of `.env` in the working folder."""
     grace_s: float = _setting(25.0, _seconds)

@@ -10,7 +10,7 @@ from celery import signals
 
 from shared.broker import App, make_app
 from shared.kinds import import_kinds
-from shared.server.client import BrokerTarget, parse_broker
+from shared.server.client import RedisTarget
 from shared.server.embedded.server_places import socket_path
 from shared.settings import Settings
 from worker.lifecycle import Lifecycle
@@ -19,7 +19,7 @@ from worker.tasks.execute_chunk import register_tasks
 from worker.transport import guard_transports
 
 
-def broker_of(settings: Settings) -> BrokerTarget:
+def broker_of(settings: Settings) -> RedisTarget:
     """Returns the broker that the settings name.
 
     Raises:
@@ -29,7 +29,7 @@ def broker_of(settings: Settings) -> BrokerTarget:
     'redis://db.example:6379/0'
     """
     url = settings.broker_url or settings.redis_url or f"unix://{socket_path(settings.data_dir)}"
-    return parse_broker(url)
+    return RedisTarget.parse(url)
 
 
 def make_worker_app(settings: Settings) -> App:

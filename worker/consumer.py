@@ -33,22 +33,11 @@ LONGEST_PAUSE_S: Final = 2
 REFUSED_AGAIN_S: Final = 60.0
 """A refusal is logged again when the last one is longer ago than this."""
 
-_Blueprint: Any = Consumer.Blueprint
-DELAYED_DELIVERY: Final = "celery.worker.consumer.delayed_delivery:DelayedDelivery"
-
 logger = logging.getLogger(__name__)
 
 
 class PromptConsumer(Consumer):
     """Takes wake-up calls from the broker."""
-
-    class Blueprint(_Blueprint):  # type: ignore[misc] # the stubs make it a variable
-        """The steps of a consumer, without Celery's delayed delivery.
-
-        It would declare 28 queues and exchanges on RabbitMQ for tasks with an ETA, and ours have none.
-        """
-
-        default_steps = tuple(step for step in _Blueprint.default_steps if step != DELAYED_DELIVERY)
 
     _refused_s = -REFUSED_AGAIN_S
     """Time when the broker last refused a command, on the monotonic clock."""
@@ -80,7 +69,7 @@ class PromptConsumer(Consumer):
         known: Any = self  # incomplete stubs
         take: Callable[[Any], None] = super().create_task_handler(*arguments, **options)
         queues = known.app.amqp.queues.consume_from
-        tasks = {kind.task for kind in all_kinds() if known.app.wake_queues.name(kind) in queues}
+        tasks = {kind.task for kind in all_kinds() if kind.name in queues}
 
         def receive(message: Any) -> None:
             if reason := why_rejected(message, tasks):
@@ -139,7 +128,7 @@ def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object,
 
     The broker delivers the message again, and a claim then finds nothing to do.
     """
-    if _is_closed(acknowledge.__self__.channel):  # type: ignore[attr-defined] # a bound method of the message
+    if acknowledge.__self__.channel.closed:  # type: ignore[attr-defined] # a bound method of the message
         logger.debug("wake-up not acknowledged", extra={"reason": "its connection is gone"})
         return
     try:
@@ -147,8 +136,3 @@ def _acknowledge(acknowledge: Callable[..., None], log: object, _errors: object,
     except Exception as error:  # noqa: BLE001 - the next read from the connection detects the loss
         _end_if_denied(error)
         logger.warning("wake-up not acknowledged", extra={"reason": str(error)})
-
-
-def _is_closed(channel: Any) -> bool:
-    """Whether a message can no longer be acknowledged: Redis' channels say `closed`, RabbitMQ's `is_open`."""
-    return not channel.is_open if hasattr(channel, "is_open") else bool(channel.closed)

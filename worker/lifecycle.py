@@ -84,7 +84,7 @@ class Lifecycle(bootsteps.StartStopStep):
         self._burst = burst
         self._settings = Settings.from_environment()
         queues = worker.app.amqp.queues
-        kinds = {worker.app.wake_queues.name(kind): kind for kind in all_kinds()}
+        kinds = {kind.name: kind for kind in all_kinds()}
         queues.deselect(
             [
                 name

@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.errors import ProctorError, UsageError
 from shared.kinds import Kind, import_kinds
-from shared.server.client import RedisTarget, resolve_target
+from shared.server.client import resolve_target
 from shared.server.connection import check_listening
 from shared.settings import Settings, variable_of
 from worker.command_line import Options, read_options
@@ -88,9 +88,8 @@ def _work(options: Options) -> int:
     settings = Settings.from_environment()
     set_up_logs(options.name, settings)
     connection = resolve_target(settings)
-    if isinstance(connection.broker, RedisTarget):
-        with connection.broker.client() as client:
-            check_listening(client)
+    with connection.broker.client() as client:
+        check_listening(client)
     lifecycle = import_module("worker.lifecycle")
     if options.stop_on_eof:
         on_stdin_end(lifecycle.exit_now)
@@ -98,7 +97,7 @@ def _work(options: Options) -> int:
     app = import_module("worker.app").app
     celery_worker = app.Worker(
         hostname=options.name,
-        queues=[app.wake_queues.name(kind) for kind in slots],
+        queues=[kind.name for kind in slots],
         pool="threads",
         concurrency=import_module("worker.kinds").threads_for(slots),
         without_mingle=True,

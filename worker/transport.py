@@ -117,10 +117,7 @@ class GuardedSentinelTransport(_Guarded, lists.SentinelTransport):  # type: igno
 
 
 def guard_transports() -> None:
-    """Has kombu take the guarded transports for Redis, in this process and for whatever connects later.
-
-    RabbitMQ's needs no guard: its messages are taken apart by the protocol.
-    """
+    """Has kombu take the guarded transports for Redis, in this process and for whatever connects later."""
     for scheme in ("redis", "rediss"):
         TRANSPORT_ALIASES[scheme] = f"{__name__}:{GuardedTransport.__name__}"
     TRANSPORT_ALIASES["sentinel"] = f"{__name__}:{GuardedSentinelTransport.__name__}"

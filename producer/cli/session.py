@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from shared.broker import Publisher
     from shared.ledger import Ledger
-    from shared.queues import Queues
+    from shared.queues import WakeQueues
     from shared.runs import RunStore
     from shared.server.client import Connection
 
@@ -77,24 +77,22 @@ class Session:
         Raises:
             InfrastructureError: it does not answer, or is unfit.
         """
-        from shared.server.client import probe_broker  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.server.client import probe  # noqa: PLC0415 - start-up: `--help` must not load redis
 
         if self._has_own_broker:
-            probe_broker(self.connection.broker, self.settings.connect_patience_s)
+            probe(self.connection.broker, self.settings.connect_patience_s)
 
     def broker_refusal(self) -> str:
-        """Returns why a separate Redis broker refuses writes; empty if it accepts them or is no Redis.
+        """Returns why a separate broker refuses writes; empty if it accepts them.
 
         Raises:
             redis.RedisError: it does not answer.
         """
         from shared.ledger.calls import refused_write  # noqa: PLC0415 - start-up: `--help` must not load redis
-        from shared.server.client import RedisTarget  # noqa: PLC0415 - same
 
-        broker = self.connection.broker
-        if not self._has_own_broker or not isinstance(broker, RedisTarget):
+        if not self._has_own_broker:
             return ""
-        with closing(broker.client()) as client:
+        with closing(self.connection.broker.client()) as client:
             return refused_write(client)
 
     @cached_property
@@ -103,11 +101,11 @@ class Session:
         return self.connection.target.client()
 
     @cached_property
-    def queues(self) -> Queues:
+    def queues(self) -> WakeQueues:
         """The broker's queues; the broker is the ledger's server unless a separate one is configured."""
-        from shared.queues import queues_on  # noqa: PLC0415 - start-up: `--help` must not load redis
+        from shared.queues import WakeQueues  # noqa: PLC0415 - start-up: `--help` must not load redis
 
-        return queues_on(self.connection.broker, client=None if self._has_own_broker else self.client)
+        return WakeQueues(self.connection.broker, None if self._has_own_broker else self.client)
 
     def queue_lengths(self) -> dict[Kind, int | None]:
         """Counts the wake-ups that no worker has taken yet; None while a separate broker does not answer.

@@ -1,1 +1,1 @@
-"""Redis and RabbitMQ servers: their URLs, clients, requirements and rights, and the embedded one."""
+"""Redis servers: their URLs, clients, requirements and rights, and the embedded one."""

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from shared.queues.rabbitmq import RabbitQueues
-from shared.server.amqp import AmqpTarget, is_amqp
 from shared.server.connection import check_server, ping_until
 from shared.server.redis_url import RedisUrl, mask_password, parse_redis_url
 from shared.server.sockets import REPLY_TIMEOUT_S, TCP_OPTIONS
@@ -126,29 +124,13 @@ def _tcp_options(connect_timeout_s: float) -> dict[str, Any]:
     }
 
 
-BrokerTarget: TypeAlias = RedisTarget | AmqpTarget
-"""A server that can carry wake-ups."""
-
-
-def parse_broker(url: str) -> BrokerTarget:
-    """Reads the URL of a broker: Redis in any of its forms, or RabbitMQ.
-
-    Raises:
-        ConfigError: it names neither; the message holds it with its password masked.
-
-    >>> parse_broker("amqp://mq.example").display
-    'amqp://guest:***@mq.example:5672'
-    """
-    return AmqpTarget.parse(url) if is_amqp(url) else RedisTarget.parse(url)
-
-
 @dataclass(frozen=True)
 class Connection:
     """The servers in use."""
 
     target: RedisTarget
     """The ledger's server."""
-    broker: BrokerTarget
+    broker: RedisTarget
     """The broker; usually the same server."""
     embedded: bool
     """Whether the ledger's server is the embedded one of the data folder."""
@@ -178,16 +160,15 @@ def resolve_target(
         RedisUnreachableError: the server does not answer within its time limit.
         RedisDeniedError: its access rules deny our user a required right.
         RedisUnsuitableError: the server is too old, a cluster, or evicts keys.
-        BrokerUnreachableError: a RabbitMQ broker does not answer, or refuses our user.
         NoServerError: no URL is given, and there is no server program to start.
     """
     broker_url = settings.broker_url if redis_flag is None else None
-    broker = parse_broker(broker_url) if broker_url else None
+    broker = RedisTarget.parse(broker_url) if broker_url else None
     url = settings.redis_url if redis_flag is None else redis_flag
     risk = ""
     if url is not None:
         target = RedisTarget.parse(url)
-        risk = _probe(target, settings.connect_patience_s)
+        risk = probe(target, settings.connect_patience_s)
         lease: Closeable = _NoLease()
     else:
         from shared.server.embedded import ensure  # noqa: PLC0415 - start-up: 10 ms that nobody with a URL needs
@@ -196,34 +177,24 @@ def resolve_target(
         target, lease = server.target, server
     if with_broker and broker is not None and broker != target:
         try:
-            probe_broker(broker, settings.connect_patience_s)
+            probe(broker, settings.connect_patience_s)
         except BaseException:
             lease.close()
             raise
     return Connection(target, broker or target, url is None, lease, risk)
 
 
-def probe_broker(broker: BrokerTarget, patience_s: float) -> None:
-    """Makes sure that a separate broker answers and is suitable.
+def probe(target: RedisTarget, patience_s: float) -> str:
+    """Makes sure that a server answers and is suitable; returns what a crash of it would lose.
 
     Args:
-        broker: another server than the ledger's.
+        target: the server.
         patience_s: how long to wait for it.
 
     Raises:
-        RedisUnreachableError: it is a Redis server that does not answer in time.
-        RedisUnsuitableError: it is a Redis server that is too old, a cluster, or evicts keys.
-        BrokerUnreachableError: it is RabbitMQ and does not answer in time, or refuses our user.
-        BrokerUnsuitableError: it is RabbitMQ, and a queue of ours exists with other settings.
+        RedisUnreachableError: it does not answer in time.
+        RedisUnsuitableError: it is too old, a cluster, or evicts keys.
     """
-    if isinstance(broker, AmqpTarget):
-        broker.probe(patience_s)
-        RabbitQueues(broker).declare()
-    else:
-        _probe(broker, patience_s)
-
-
-def _probe(target: RedisTarget, patience_s: float) -> str:
     client = target.client()
     try:
         ping_until(client, patience_s, where=target.display)

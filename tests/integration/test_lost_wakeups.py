@@ -17,7 +17,7 @@ from shared import keys
 from shared.broker import Publisher, make_app
 from shared.errors import RedisDeniedError
 from shared.ledger import Ledger, Wake
-from shared.queues.redis_lists import UNACKED_INDEX_KEY, UNACKED_KEY, RedisQueues
+from shared.queues import UNACKED_INDEX_KEY, UNACKED_KEY, WakeQueues
 from shared.server.client import RedisTarget
 from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, REPLY_TIMEOUT_S
 from tests.support.eventually import eventually
@@ -215,7 +215,7 @@ def test_what_dead_workers_had_fetched_is_forgotten(desk: Desk, redis_url: str, 
     old = [f"old {number}" for number in range(700)]
     client.hset(UNACKED_KEY, mapping=dict.fromkeys([*old, "new"], b"[]"))
     client.zadd(UNACKED_INDEX_KEY, {**dict.fromkeys(old, time() - 300), "new": time()})
-    queues = RedisQueues(RedisTarget.parse(redis_url))
+    queues = WakeQueues(RedisTarget.parse(redis_url))
     with closing(queues):
         assert [queues.forget_deliveries(60) for _ in range(3)] == [500, 200, 0]
     assert client.hkeys(UNACKED_KEY) == client.zrange(UNACKED_INDEX_KEY, 0, -1) == [b"new"]

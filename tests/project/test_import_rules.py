@@ -20,7 +20,7 @@ HOMES: Final = {
     "amqp": (),
     "valkey": (),
     "celery": ("shared.broker", "worker"),
-    "kombu": ("shared.server.amqp", "shared.broker", "shared.queues", "worker"),
+    "kombu": ("shared.broker", "shared.queues", "worker"),
     "litellm": (),
     "structlog": ("worker.logs", "worker.tasks"),
     "opentelemetry": ("shared.observability.otel",),

@@ -35,7 +35,6 @@ from shared.contracts.query_vocabulary import id_order
 from shared.errors import ConfigError, InputError, UsageError, ValidatorSecurityError
 from shared.runs.waiting import describe_parked
 from shared.scrubbing import kept
-from shared.server.amqp import parse_amqp_url
 from shared.server.redis_url import mask_password, parse_redis_url
 from shared.settings import Settings, variable_of
 from shared.upstream.addresses import address_problem, with_path
@@ -310,7 +309,6 @@ ADDRESSES: Final = (
     b"rediss://db.example:6380?ssl_cert_reqs=none",
     b"unix:///run/r.sock?db=1",
     b"sentinel://:pw@a:26379,b:26379/master/1",
-    b"amqps://a:b@mq-1,mq-2:5673/v?ssl_ca_certs=/x",
     b"https://h:8443/v1?x=1",
 )  # fmt: skip - a list of words
 WAITS: Final = (
@@ -385,7 +383,6 @@ TARGETS: Final[Mapping[str, Target]] = {
         (b"# keys\nA=1\nexport B='two words' # note\n",),
     ),
     "redis url": Target(_text(parse_redis_url), (ConfigError,), ADDRESSES),
-    "amqp url": Target(_text(parse_amqp_url), (ConfigError,), ADDRESSES),
     "addresses": Target(_text(_urls), (), ADDRESSES),
     "limit key": Target(_text(limit_key), (UsageError,), (*ADDRESSES, *NAMES)),
     "api url": Target(_text(lambda text: api_url(text, {})), (ConfigError,), ADDRESSES),

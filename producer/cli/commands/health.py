@@ -63,7 +63,7 @@ def redis(session: Session) -> int:
 @command.command()
 @pass_session
 def broker(session: Session) -> int:
-    """Check that the broker, Redis or RabbitMQ, answers and accepts messages."""
+    """Check that the broker answers and accepts messages."""
     session.require_broker()
     session.client.ping()
     refusal = session.broker_refusal()

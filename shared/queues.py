@@ -1,4 +1,7 @@
-"""Queues as lists of a Redis server, `proctor:<kind>`: Celery's default transport, and ours."""
+"""Where wake-ups wait for a worker: lists of a Redis server, `proctor:<kind>`, one for each kind of work.
+
+`shared.broker` has the Celery app and the publisher. Importing this loads neither Celery nor a client.
+"""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -7,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from shared.keys import PREFIX
 from shared.kinds import Kind, all_kinds
-from shared.queues.base import BATCH_MESSAGES, CONNECT_TIMEOUT_S
 from shared.server.sockets import BROKER_REPLY_TIMEOUT_S, HEALTH_CHECK_S, TCP_OPTIONS
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 
     from shared.server.client import RedisTarget
 
+BATCH_MESSAGES: Final = 500
+"""Messages that travel in one round trip."""
+CONNECT_TIMEOUT_S: Final = 5
+"""For opening one connection to the broker."""
 VISIBILITY_TIMEOUT_S: Final = 3600
 """After this an unacknowledged message is redelivered. Longer than any chunk: leases do the recovery."""
 UNACKED_KEY: Final = f"{PREFIX}unacked"
@@ -24,16 +30,13 @@ UNACKED_INDEX_KEY: Final = f"{PREFIX}unacked_index"
 """Sorted set: their delivery tags by the time of the worker that took them, seconds."""
 
 
-class RedisQueues:
-    """The queues of one Redis server.
+class WakeQueues:
+    """The queues of one Redis server; connects to nothing before it has to.
 
     Args:
         target: the server.
         client: a client of the same server; by default one is made when it is needed.
     """
-
-    declares = False
-    """A list is made by its first element."""
 
     def __init__(self, target: "RedisTarget", client: "redis.Redis | None" = None) -> None:
         self._target = target
@@ -41,12 +44,8 @@ class RedisQueues:
         self._own: redis.Redis | None = None
         self._published_s = monotonic()
 
-    def name(self, kind: Kind) -> str:
-        """Returns the kind's own name: the transport puts `proctor:` in front of every key."""
-        return kind.name
-
     def celery_settings(self) -> Mapping[str, object]:
-        """Returns URL, transport options and queues."""
+        """Returns the Celery settings that depend on the server: URL, transport options and queues."""
         from kombu import Queue  # noqa: PLC0415 - start-up: kombu costs 60 ms, and most commands need none
 
         return {
@@ -81,7 +80,7 @@ class RedisQueues:
         return cast("AbstractContextManager[object]", batch)
 
     def lengths(self) -> dict[Kind, int]:
-        """Counts the elements of each list.
+        """Counts the wake-ups of each kind that no worker has taken yet.
 
         Raises:
             redis.RedisError: the server does not answer.
@@ -92,9 +91,17 @@ class RedisQueues:
         return {kind: int(length) for kind, length in zip(all_kinds(), pipeline.execute(), strict=True)}
 
     def forget_deliveries(self, older_than_s: float) -> int:
-        """Removes old entries of the transport's `unacked` hash and of its index, some at a time.
+        """Removes what is kept of messages that were handed out and never acknowledged, some at a time.
+
+        Their worker was killed, or lost its connection. The ledger hands out their chunks again by itself.
 
         The transport itself would put them back into their queue, after `VISIBILITY_TIMEOUT_S`.
+
+        Args:
+            older_than_s: how long ago they were handed out at least.
+
+        Returns:
+            How many there were.
 
         Raises:
             redis.RedisError: the server does not answer.
