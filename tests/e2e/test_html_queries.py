@@ -42,6 +42,9 @@ def test_queries_are_filtered_and_opened(browser: Browser, queries: str, artifac
             browser.screenshot(artifacts / f"queries-{theme}-{width}.png")
             assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     browser.look(width=1440, height=1000)
+    browser.click(".heads .opener")
+    assert "must (must_contain)" in browser.texts(".popover:popover-open")[0]
+    browser.click("h1")
     browser.click(".chip[data-value=failed]")
     says(browser, SHOWN, "4 of 11 queries")
     browser.click(".reason[data-value='forbidden keyword found']")
@@ -95,7 +98,7 @@ def test_the_page_is_read_without_its_script(browser: Browser, tmp_path: Path) -
     browser.run_scripts(allowed=False)
     try:
         opened(browser, path.as_uri())
-        assert browser.texts("h1")[0].endswith("1 failed; all 4 targets met")
+        assert browser.texts("h1")[0].endswith("answers failed; all 4 targets met")
         assert len(browser.contents(f"{ROW}, [data-rows] > noscript [data-row]")) == MANY
         browser.click(f"{ROW} .cell > summary")
         assert len(browser.texts("details[open] .checks li")) >= 5

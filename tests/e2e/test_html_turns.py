@@ -97,6 +97,9 @@ def test_threads_are_listed_and_chosen(browser: Browser, turns: str) -> None:
     assert browser.texts(".group") == ["thread-1 8 turns"]
     browser.click("[data-threads] a[data-thread='t2']")
     counted(browser, "50 turns")
+    opened(browser, f"{turns}#open=turn-8.0")  # of all threads, that of the open turn is marked
+    [marked] = browser.texts("[data-threads] a[aria-current] .name")
+    assert browser.texts("#panel h2")[0].startswith(f"{marked} ·")
     is_clean(browser)
 
 

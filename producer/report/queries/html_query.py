@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from producer.aggregate.queries import check_of, is_citation_applicable, is_vacuous, latency_ms
+from producer.aggregate.queries import check_of, is_citation_applicable, is_vacuous
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
 from producer.report.queries.check_reasons import (
@@ -87,6 +87,7 @@ class ShownQuery(NamedTuple):
     facets: Mapping[str, Sequence[str]]
     """What it is filtered by."""
     latency: int | None
+    """By the client's clock, in milliseconds."""
 
 
 def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) -> ShownQuery:
@@ -108,16 +109,17 @@ def shown_query(query: OpenedQuery, info: RunInfo, run: QueryRun, limit: int) ->
     cited = [source for source in sources if source.is_cited]
     tags = _tags(query, baseline)
     name = plain(shown.get("id"), NAME_CHARS) + (f" #{row.index % run.repeat + 1}" if run.repeat > 1 else "")
-    latency = None if result is None else latency_ms(result)
+    latency = None if result is None else result["client_latency_ms"]
     filled = {
         "id": element_id(row.index),
         "name": name,
         "letter": letter,
         "word": WORDS[letter],
         "gist": plain(shown.get("query"), GIST_CHARS),
-        "tags": [plain(shown.get("category"), NAME_CHARS), *tags],
+        "category": plain(shown.get("category"), NAME_CHARS),
+        "tags": tags,
         "why": _why(query, found),
-        "figures": list(_figures(query, latency)),
+        "figures": list(_figures(query, response, latency)),
         "answer": plain(_answer(response), GIST_CHARS),
         "cited": [plain(source.short, SOURCE_CHARS) for source in cited[:MOST_CITED]],
         "sourcenote": _source_note(cited, len(sources) - len(cited), letter),
@@ -192,12 +194,15 @@ def _reasons(query: OpenedQuery, found: Sequence[FoundByCheck]) -> list[str]:
     return failed or [NO_CHECK] * (query.row.outcome is Outcome.FAILED)
 
 
-def _figures(query: OpenedQuery, latency: int | None) -> Iterator[str]:
-    """Yields what stands at the end of the first line."""
+def _figures(query: OpenedQuery, response: Mapping[str, Any], latency: int | None) -> Iterator[str]:
+    """Yields what stands at the end of the first line: the time of the request, and what the server says."""
     if query.row.attempts > 1:
         yield f"sent {query.row.attempts:,} times"
     if latency is not None:
         yield f"{latency:,} ms"
+    own = json_object(response.get("metadata")).get("latencyMs")
+    if isinstance(own, int | float):
+        yield f"server {own:,} ms"
 
 
 def _answer(response: Mapping[str, Any]) -> str:

@@ -9,15 +9,16 @@ from producer.aggregate.statistics import wilson
 from producer.report.cells import plain
 from producer.report.html.charts import Series, rounded_up, stacked
 from producer.report.html.rendering import fill, markup
-from producer.report.html.viewer import Fact, Metric, Page
+from producer.report.html.viewer import Fact, Metric, Page, popover
 from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
 from producer.report.queries.reports import notes_of
 from producer.report.queries.wording import answered, value_of, wanted
-from producer.report.run_verdict import NO_ANSWERS, verdict_of
+from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls, verdict_of
 from producer.text import duration, percent, plural, sentence_of, share
 from shared import __version__
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
+from shared.names import RunState
 from shared.runs import RunInfo
 
 TEMPLATE: Final = "queries/page.html.j2"
@@ -53,6 +54,8 @@ _SHARES_OF: Final[Mapping[str, str]] = {
     "hallucination_rate": "answers",
     "oos_handling_rate": "out-of-scope answers",
 }
+LEGEND: Final = "legend"
+"""Id of what the `?` in the head opens."""
 _BINS: Final = 20
 """Columns of a distribution."""
 _LEAST_TIMES: Final = 20
@@ -84,7 +87,7 @@ def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = Fals
         plain(info.source) or info.run,
         info.run,
         verdict.tone,
-        verdict.heading,
+        _heading(document, verdict),
         why=[*verdict.clauses, *map(sentence_of, notes_of(info))],
         meta=[*meta, _created(info)],
         links=(("Checks", "#checks"), ("Categories", "#categories")) if has_tables else (),
@@ -92,9 +95,14 @@ def page_of(document: Mapping[str, Any], info: RunInfo, *, is_brief: bool = Fals
     )
 
 
-def metrics_of(document: Mapping[str, Any]) -> list[Metric]:
-    """Returns the cards of the strip: queries that passed, then the targets of the document."""
-    found = [_target(target, document) for target in targets(document["summary"]["metrics"])]
+def metrics_of(document: Mapping[str, Any], measured_ms: float | None = None) -> list[Metric]:
+    """Returns the cards of the strip: queries that passed, then the targets of the document.
+
+    Args:
+        document: the run's.
+        measured_ms: mean latency by the client's clock; None: it was not measured.
+    """
+    found = [_target(target, document, measured_ms) for target in targets(document["summary"]["metrics"])]
     return [_passed(document), *found]
 
 
@@ -103,14 +111,16 @@ def heads(checks: CheckCounts) -> bytes:
     columns = []
     for row in checks.rows():
         n = row["rate"]["n"]
-        title = f"{row['name']}: {row['passed']:,} of {n:,} passed"
+        title = f"{row['name']}, {_DEMANDS[row['name']]}: {row['passed']:,} of {n:,} passed"
         columns.append((CHECK_HEADS[row["name"]], title, share(row["passed"], n) if n else ""))
-    return fill(TEMPLATE, "heads", columns)
+    return fill(TEMPLATE, "heads", columns, LEGEND)
 
 
 def legend() -> bytes:
-    """Writes what the columns of checks mean, for paper and touch, where nothing can be hovered over."""
-    return fill(TEMPLATE, "legend", [(CHECK_HEADS[name], demand) for name, demand in _DEMANDS.items()])
+    """Writes what the columns of checks mean, which the `?` in their head opens."""
+    marks = [("✓ ✗ \u2013", "passed, failed, not applicable"), ("%", "share of answers that pass the check")]
+    checks = [(f"{CHECK_HEADS[name]} ({name})", demand) for name, demand in _DEMANDS.items()]
+    return popover(LEGEND, "What the marks mean", [*checks, *marks])
 
 
 def tables(
@@ -155,11 +165,27 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
     return [(name, value) for name, value in facts if value]
 
 
+def _heading(document: Mapping[str, Any], verdict: Verdict) -> str:
+    """Returns the verdict; failed answers come first where they alone decide, whatever the targets say."""
+    counts = document["counts"]
+    missed = [target for target in targets(document["summary"]["metrics"]) if target.status == "FAIL"]
+    if (
+        document["state"] != RunState.FINISHED
+        or not counts["failed"]
+        or not verdict.targets
+        or missed
+        or counts["error"]
+    ):
+        return verdict.heading
+    failed = f"{counts['failed']:,} of {plural(answered(document), 'answer')} failed"
+    return "; ".join([", ".join([failed, *shortfalls(document)]), verdict.targets])
+
+
 def _passed(document: Mapping[str, Any]) -> Metric:
     """The card of queries that passed all checks: of those with an answer, and of all."""
     counts, has_answer = document["counts"], answered(document)
     rate = wilson(counts["passed"], has_answer)
-    facts = [Fact(f"{counts['passed']:,} of {has_answer:,} answered")] * bool(has_answer)
+    facts = [Fact(f"{counts['passed']:,} of {has_answer:,} passed")] * bool(has_answer)
     if counts["error"] and has_answer:
         sent = has_answer + counts["error"]
         facts.append(Fact(f"{percent(counts['passed'] / sent)} of all {sent:,} sent"))
@@ -177,10 +203,12 @@ def _passed(document: Mapping[str, Any]) -> Metric:
     )
 
 
-def _target(target: Target, document: Mapping[str, Any]) -> Metric:
+def _target(target: Target, document: Mapping[str, Any], measured_ms: float | None) -> Metric:
     """The card of one target."""
     summary = document["summary"]
     rate = summary["rates"].get(target.metric) if target.status != "N/A" else None
+    is_measured = target.is_time and measured_ms is not None
+    measured = f"measured here: {measured_ms:,.0f} ms" if is_measured else ""
     verdict = {"PASS": Fact("✓ met", tone="p"), "FAIL": Fact("✗ missed", tone="f")}.get(target.status)
     facts = [*filter(None, [verdict])]
     if rate:
@@ -196,7 +224,7 @@ def _target(target: Target, document: Mapping[str, Any]) -> Metric:
         low=rate["low"] if rate else 0.0,
         high=rate["high"] if rate else 0.0,
         target=target.threshold / 100 if rate else None,
-        captions=(_bounds(rate) if rate else "", f"target {wanted(target)}"),
+        captions=(_bounds(rate) if rate else measured, f"target {wanted(target)}"),
         facts=facts,
         tone={"FAIL": "f", "N/A": "dim"}.get(target.status, ""),
     )

@@ -25,13 +25,12 @@ from producer.report.queries.html_summary import (
     tables,
 )
 from producer.report.queries.opened_rows import opened
-from producer.report.queries.wording import answered
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.query_run import QueryRun
 from shared.runs import RunInfo
 
 MOST_CHIPS: Final = 6
-"""Values of a facet that are chips; more are a list to choose from."""
+"""Traits of queries that are chips; more are a list to choose from, as categories always are."""
 MOST_WHOLE: Final = 20_000
 """Queries of which the page has everything; in a larger run passed ones are shown briefly."""
 GROUPS: Final = (
@@ -59,6 +58,7 @@ class QueriesHtmlReport:
         self._whole = 0
         self._checks = CheckCounts()
         self._times, self._missed = Counter[int](), Counter[str]()
+        self._measured_ms, self._measured = 0, 0
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Takes some rows."""
@@ -76,6 +76,8 @@ class QueriesHtmlReport:
             if query.result is not None and not query.code:
                 self._checks.add(query.result)
                 self._times[latency_ms(query.result)] += 1
+                self._measured += shown.latency is not None
+                self._measured_ms += shown.latency or 0
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Writes the page."""
@@ -85,26 +87,25 @@ class QueriesHtmlReport:
     def _pieces(self, document: Mapping[str, Any]) -> Iterator[bytes]:
         """Yields the page from top to bottom."""
         yield begin(page_of(document, self._info, is_brief=self._whole < len(self._rows)))
-        yield strip(metrics_of(document))
+        measured = self._measured_ms / self._measured if self._measured else None
+        yield strip(metrics_of(document, measured))
         yield self._tools(document)
-        yield legend() if answered(document) else b""
         pieces = self._rows.pieces(Head(columns=1, label="Queries"))
         yield next(pieces)
         yield heads(self._checks)
         yield from pieces
+        yield legend()
         yield tables(document, self._checks, self._missed, self._times)
         yield end(facts_of(document, self._info), folder=FOLDER, row="query", cell="")
 
     def _tools(self, document: Mapping[str, Any]) -> bytes:
         """Writes search, filters and reasons."""
         chips = [Chip("show", "failed", "Failed"), Chip("show", "errors", "Errors")]
-        choices = []
-        for facet, label in (("category", "Category"), ("tag", "Tag")):
-            found = [name for name in self._rows.having(facet) if name]
-            if len(found) > MOST_CHIPS:
-                choices.append((facet, label))
-            elif len(found) > 1 or facet == "tag":
-                chips += [Chip(facet, name, name) for name in sorted(found)]
+        choices, traits = [("category", "Category")], sorted(filter(None, self._rows.having("tag")))
+        if len(traits) > MOST_CHIPS:
+            choices.append(("tag", "Trait"))
+        else:
+            chips += [Chip("tag", name, name) for name in traits]
         counts = document["counts"]
         lead = [f"{counts['failed']:,} failed"] * bool(counts["failed"])
         lead += [f"{counts['error']:,} without an answer"] * bool(counts["error"])

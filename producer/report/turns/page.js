@@ -26,8 +26,9 @@
     mark();
   }
 
+  /* The thread that is shown alone, or else that of the open turn. */
   function mark() {
-    const now = report.get("thread");
+    const open = report.opened(), now = report.get("thread") || (open ? report.values(open.at, "thread")[0] : "");
     for (const link of nav ? all("a[data-thread]", nav) : []) {
       if (link.dataset.thread === now) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
     }
@@ -111,7 +112,7 @@
     hole.replaceWith(copy);
   });
 
-  document.addEventListener("view:choose", mark);
+  for (const change of ["view:choose", "view:open", "view:close"]) document.addEventListener(change, mark);
   mark();
 
   const open = report.opened();

@@ -77,7 +77,7 @@ class TurnsHtmlReport:
             tools(
                 rows,
                 nouns=("turn", "turns"),
-                search="Search",
+                search="Search messages and reasons",
                 chips=CHIPS,
                 choices=[("rule", "Rule")],
                 orders=SORTS,

@@ -148,23 +148,37 @@ def test_metrics_stand_once_with_interval_and_target(tmp_path: Path) -> None:
     )
     assert card(text, "Hallucination").startswith("Hallucination 12.5%")
     assert card(text, "Mean") == (
-        "Mean latency 1,200 ms target < 5,000 ms ✓ met P50 1,200 ms, P95 1,200 ms 100.0% under 5 s"
+        "Mean latency 1,200 ms measured here: 1,234 ms target < 5,000 ms "
+        "✓ met P50 1,200 ms, P95 1,200 ms 100.0% under 5 s"
     )
     assert card(text, "Passed") == (
-        "Passed 50.0% 95%: 22 to 78 4 of 8 answered 44.4% of all 9 sent ✗ 4 failed ! 1 no answer"
+        "Passed 50.0% 95%: 22 to 78 4 of 8 passed 44.4% of all 9 sent ✗ 4 failed ! 1 no answer"
     )
     assert text.count("Mean latency") == text.count("Citation accuracy") == 1
     assert 'aria-label="83.3%, 95% interval 43.6 to 97.0%"' in text
 
 
-def test_the_columns_of_checks_have_a_legend_in_text(tmp_path: Path) -> None:
-    """What each mark means stands on the page itself, since paper and touch have no hint to hover for."""
+def test_the_columns_of_checks_have_a_legend(tmp_path: Path) -> None:
+    """What a check demands is a hint of its head, and what a `?` beside them opens, for paper and touch."""
     text = page(tmp_path, query_rows(one_of_each()))
-    legend = words(text.split('<p class="legend">')[1].split("</p>")[0])
-    for part in ("must required keywords found", "scope out-of-scope query declined", "time under 5 s"):
+    assert 'title="must_contain, required keywords found: 7 of 8 passed">must<' in text
+    assert '<button type="button" class="opener" popovertarget="legend"' in text
+    legend = words(text.split('id="legend">')[1].split("</dl>")[0])
+    for part in (
+        "must (must_contain) required keywords found",
+        "scope (oos_handling) out-of-scope query declined",
+        "\u2713 \u2717 \u2013 passed, failed, not applicable",
+    ):
         assert part in legend
-    assert legend.endswith("\u2713 passed \u2717 failed \u2013 not applicable")
-    assert page(tmp_path, query_rows([one_of_each()[7]])).count('class="legend"') == 0
+
+
+def test_the_headline_names_what_decides(tmp_path: Path) -> None:
+    """Where all targets are met, failed answers come first; a missed target is named beside them."""
+    results = [answered("Q-0", "no"), *(answered(f"Q-{at}") for at in range(1, 50))]
+    head = page(tmp_path, query_rows(results)).split("<h1>")[1].split("</h1>")[0]
+    assert words(head) == "✗ failed 1 of 50 answers failed; all 4 targets met"
+    head = page(tmp_path, query_rows(one_of_each())).split("<h1>")[1].split("</h1>")[0]
+    assert words(head).startswith("✗ failed 4 of 9 passed, 4 failed, 1 error; 1 of 5 targets missed")
 
 
 def test_a_run_without_answers_has_no_rates(tmp_path: Path) -> None:
@@ -270,10 +284,11 @@ def test_a_query_is_shown_with_all_that_came_back(tmp_path: Path) -> None:
     assert "whole request 1,234 ms server 1,200 ms sent 3 times, within 1.0 s" in text
     assert "proctor run baselines.json --start-from Q-02 --first 1 --api-url http://localhost:3000" in text
     assert [words(tag) for tag in re.findall(r'<span class="tag">.*?</span>', row)] == [
-        "booking",
         "hard",
         "sent again",
     ]
+    assert '<b dir="auto">Q-02</b> <span class="small dim">booking</span>' in row
+    assert "sent 3 times · 1,234 ms · server 1,200 ms" in row
 
 
 def test_sources_are_readable(tmp_path: Path) -> None:
@@ -351,13 +366,16 @@ def test_repeats_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_many_values_are_a_list_to_choose_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few categories are chips with their counts; many are one field."""
-    results = [answered(f"Q-{at}", category=f"c{at % 3}") for at in range(9)]
-    assert page(tmp_path, query_rows(results)).count('class="chip" data-facet="category"') == 3
-    monkeypatch.setattr(to_html, "MOST_CHIPS", 2)
+    """Categories are one field; a few traits are chips with their counts, many a field of their own."""
+    results = [answered(f"Q-{at}", category=f"c{at % 3}", is_oos=at > 6) for at in range(9)]
     text = page(tmp_path, query_rows(results))
-    assert 'class="chip" data-facet="category"' not in text
     assert '<select data-facet="category">' in text
+    assert 'class="chip" data-facet="tag" data-value="out of scope"' in text
+    monkeypatch.setattr(to_html, "MOST_CHIPS", 1)
+    results[0] = answered("Q-0", must_contain=[])
+    text = page(tmp_path, query_rows(results))
+    assert 'class="chip" data-facet="tag"' not in text
+    assert '<select data-facet="tag">' in text
 
 
 def test_latencies_are_drawn_only_where_they_say_something(tmp_path: Path) -> None:
