@@ -41,6 +41,18 @@ def test_an_unused_server_stops_and_keeps_its_data(data_dir: Path) -> None:
         assert server.client.get("old") == b"data"
 
 
+def test_an_unused_server_leaves_out_what_is_obsolete(data_dir: Path) -> None:
+    """A file of which most was overwritten is written anew before the server stops, and keeps all data."""
+    with ensure(data_dir, idle_s=IDLE_S) as server:
+        server_id = server_pid(server)
+        for number in range(25):
+            server.client.set("large", bytes([number]) * 1_000_000)
+    ends(server_id)
+    assert sum(file.stat().st_size for file in (data_dir / "appendonlydir").iterdir()) < 3_000_000
+    with ensure(data_dir, idle_s=IDLE_S) as server:
+        assert server.client.get("large") == bytes([24]) * 1_000_000
+
+
 def test_a_waiting_client_keeps_the_server(data_dir: Path) -> None:
     """A worker that only waits for work is a client: the server stays, however long nothing happens."""
     with ensure(data_dir, idle_s=IDLE_S) as server:
