@@ -29,6 +29,7 @@ def run_document(
     files: Sequence[Mapping[str, str]] = (),
     gates: Sequence[Gate] = (),
     with_text: bool = False,
+    text: TurnText | None = None,
 ) -> dict[str, Any]:
     """Reads all rows of a run once, writes reports, and returns its document.
 
@@ -39,6 +40,7 @@ def run_document(
         files: `format` and `path` of each file that is being written.
         gates: conditions that fail the run.
         with_text: whether reports contain the texts of turns.
+        text: what rows of turns contain of their input; None: what `files` need.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -46,7 +48,8 @@ def run_document(
     """
     info = store.info(run)
     totals = totals_of(info.kind)
-    text = TurnText.of_reports(with_text=with_text) if files else TurnText.NOT_READ
+    if text is None:
+        text = TurnText.of_reports(with_text=with_text) if files else TurnText.NOT_READ
     lend_files(reports, store, run)
     for rows in pages_of(store, info, text):
         totals.add(rows)
@@ -102,6 +105,8 @@ def document_of(
     document = {
         "schema_version": SCHEMA_VERSION,
         "run_id": info.run,
+        **({"name": info.name} if info.name else {}),
+        **({"description": info.description} if info.description else {}),
         "kind": info.kind.name,
         "state": info.state.value,
         "counts": counts,

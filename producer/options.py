@@ -118,6 +118,10 @@ class SubmitOptions:
 
     idempotency_key: str = ""
     """The same key again returns the same run; empty for none."""
+    name: str = ""
+    """What people call the run; empty: its bench or its file."""
+    origin: str = ""
+    """What the input is called where it is a file of our own making; empty: by its name."""
     namespace: str = ""
     """Namespace of the threads' state; empty for the run's own."""
     summary_policy: SummaryPolicy = SummaryPolicy.GUARDRAIL

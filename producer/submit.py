@@ -32,6 +32,7 @@ from shared.kinds import Kind
 from shared.ledger import Ledger, Opened
 from shared.observability import tracing
 from shared.runs import RunStore
+from shared.runs.info import PATH_KEY
 
 SNAPSHOT_VERSION: Final = 1
 LOADS: Final = 3
@@ -287,7 +288,9 @@ def _snapshot(source: Source, options: SubmitOptions, run_input: RunInput) -> by
     settings = {
         "v": SNAPSHOT_VERSION,
         "submitted_ms": now_ms(),
-        "source": PurePath(source.name).name,
+        "source": options.origin or PurePath(source.name).name,
+        **({} if options.origin or source.path is None else {PATH_KEY: source.name}),
+        **({"name": options.name} if options.name else {}),
         **({FILE_KEY: key} if (key := file_key(source)) else {}),
         **run_input.snapshot,
         **({tracing.SNAPSHOT_KEY: context} if (context := tracing.traceparent()) else {}),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 0.4
 """How long a server may take to answer."""
+MOST_ITEMS: Final = 10_000
+"""Items of a run whose ids are offered."""
 NEWEST: Final = 200
 """Runs that are offered."""
 FILE_BYTES: Final = 1 << 20
@@ -69,6 +72,12 @@ def complete_runs(ctx: click.Context, _param: click.Parameter, incomplete: str) 
     """Offers the ids of runs, the newest first, and `last`."""
     found = [name for name in (*_run_ids(ctx), "last") if name.startswith(incomplete)]
     return [CompletionItem(name) for name in found]
+
+
+def complete_items(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Offers the ids of the items of the run that the command line names."""
+    run = ctx.params.get("run")
+    return _starting(_item_ids(ctx, run), incomplete) if isinstance(run, str) else []
 
 
 def complete_runs_or_files(
@@ -191,6 +200,28 @@ def _run_ids(ctx: click.Context) -> list[str]:
         return _embedded_ids(settings)
     except (ProctorError, OSError, ValueError):
         return []
+
+
+def _item_ids(ctx: click.Context, run: str) -> list[str]:
+    """Returns the ids of items of a run, each once; none while no server answers, and none is started."""
+    from producer.cli.item_names import names_of  # noqa: PLC0415 - only item ids need it
+    from producer.cli.run_lookup import run_of_alias  # noqa: PLC0415 - same
+    from shared.runs import RunStore  # noqa: PLC0415 - same
+    from shared.server.client import RedisTarget  # noqa: PLC0415 - same
+    from shared.server.embedded.server_places import Places, recorded_socket  # noqa: PLC0415 - same
+    from shared.server.redis_url import parse_redis_url  # noqa: PLC0415 - same
+    from shared.settings import Settings  # noqa: PLC0415 - same
+
+    options = ctx.find_object(GlobalOptions)
+    settings = Settings.from_environment()
+    named = (options.redis if options else None) or settings.redis_url
+    path = None if named else recorded_socket(Places(settings.data_dir))
+    if not named and path is None:
+        return []
+    with RedisTarget(parse_redis_url(named or f"unix://{path}")).client() as client:
+        store = RunStore(client, patience_s=PATIENCE_S)
+        names = names_of(store, store.info(run_of_alias(store, run) or run))
+        return list(dict.fromkeys(name.own for name in islice(names, MOST_ITEMS)))
 
 
 def _embedded_ids(settings: "Settings") -> list[str]:

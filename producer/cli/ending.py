@@ -1,7 +1,7 @@
 """Prints the result of a run: report files, the summary or the JSON document, and the exit code."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -34,6 +34,7 @@ def print_ending(
     with_text: bool = True,
     webhook: Webhook | None = None,
     is_kept: bool = True,
+    show_instead: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> int:
     """Writes the reports and the summary of a run that has ended, and returns its exit code.
 
@@ -46,6 +47,7 @@ def print_ending(
         with_text: whether reports contain the texts of turns.
         webhook: where the summary is posted.
         is_kept: whether the run is still there for a next command.
+        show_instead: prints for people what is shown in place of summary and verdict, given the document.
 
     Raises:
         InfrastructureError: a disk is full; the hint is how to write the reports later.
@@ -60,6 +62,9 @@ def print_ending(
     # Events are all of stdout; a person reads the same as without them, on stderr.
     show = output.note if options.jsonl else output.data
     is_shown = options.jsonl or not (options.json or options.quiet)
+    if show_instead is not None and is_shown and not options.jsonl:
+        show_instead(document)
+        is_shown = False
     if is_shown:
         show(figures(output, document, details))
     _print_dead_hint(session, info, document)

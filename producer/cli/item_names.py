@@ -3,11 +3,12 @@
     Q-06                         the id of a query; of a repeated one also `Q-06 #2`
     greeting · openai/gpt-4o     the id of a case and its model; the id alone where only one item has it
     m-17, thread-1/m-17          the id of a turn's message, with its thread where several have it
-    query-5, 5                   the position in the file, from 0, as `item_id` has it
+    query-5, 5                   the position, from 0, as `item_id` and `index` of JSON rows have it
 
 A bare number is the id that the file gives, if it gives such ids, and a position otherwise.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -75,17 +76,25 @@ def names_of(store: RunStore, info: RunInfo) -> Iterator[ItemName]:
         yield name._replace(label=f"{name.own} #{times[name.own]}") if is_again else name
 
 
-def find_items(store: RunStore, info: RunInfo, texts: Sequence[str]) -> list[int]:
+def find_items(store: RunStore, info: RunInfo, texts: Sequence[str], *, is_each: bool = False) -> list[int]:
     """Returns the positions of items that are named in any of these ways.
+
+    Args:
+        store: reads the run.
+        info: the run.
+        texts: the names.
+        is_each: whether a name stands for each item that has it, such as a case's id for all its answers.
 
     Raises:
         UnknownItemError: the run has none of a name, or several.
         RedisUnreachableError: Redis stays away.
     """
-    return resolve(texts, names_of(store, info), kind=info.kind, where=info.run)
+    return resolve(texts, names_of(store, info), kind=info.kind, where=info.run, is_each=is_each)
 
 
-def resolve(texts: Sequence[str], names: Iterable[ItemName], *, kind: Kind, where: str) -> list[int]:
+def resolve(
+    texts: Sequence[str], names: Iterable[ItemName], *, kind: Kind, where: str, is_each: bool = False
+) -> list[int]:
     """Finds items among some by their names.
 
     Args:
@@ -93,6 +102,7 @@ def resolve(texts: Sequence[str], names: Iterable[ItemName], *, kind: Kind, wher
         names: of the items there are.
         kind: what they are.
         where: what holds them, for messages.
+        is_each: whether a name stands for each item that has it.
 
     Raises:
         UnknownItemError: no item has a name, or several have it.
@@ -105,10 +115,10 @@ def resolve(texts: Sequence[str], names: Iterable[ItemName], *, kind: Kind, wher
     named = {text: position_of(text, kind) for text in texts}
     positions = set(named.values())
     found = {text: dict[int, str]() for text in texts}
-    existing, known = set[int](), list[str]()
+    existing, known = dict[int, str](), list[str]()
     for name in names:
         if name.position in positions:
-            existing.add(name.position)
+            existing[name.position] = name.label
         for text in {name.own, name.label} & found.keys():
             found[text][name.position] = name.label
         if len(known) < NEAR_AMONG:
@@ -117,11 +127,11 @@ def resolve(texts: Sequence[str], names: Iterable[ItemName], *, kind: Kind, wher
     for text in texts:
         position = named[text] if named[text] in existing else None
         if position is not None and not (text.isdecimal() and found[text]):
-            found[text].setdefault(position, "its position")
+            found[text].setdefault(position, existing[position])
         if not found[text]:
             raise _unknown(text, known, where)
-        if len(found[text]) > 1:
-            raise _ambiguous(text, found[text], kind, where)
+        if len(found[text]) > 1 and not is_each:
+            raise _ambiguous(text, found[text], where)
         chosen += found[text]
     return chosen
 
@@ -146,11 +156,11 @@ def _unknown(text: str, known: Collection[str], where: str) -> UnknownItemError:
     return UnknownItemError(f"{where} has no item {text!r}", hint=hint if known else "")
 
 
-def _ambiguous(text: str, found: Mapping[int, str], kind: Kind, where: str) -> UnknownItemError:
+def _ambiguous(text: str, found: Mapping[int, str], where: str) -> UnknownItemError:
     """Builds the error for a name that several items have."""
-    some = ", ".join(f"{item_id(kind, at)} ({label})" for at, label in islice(found.items(), SHOWN))
+    some = ", ".join(islice(found.values(), SHOWN))
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return UnknownItemError(
         f"{text!r} stands for {len(found)} items of {where}: {some}{more}",
-        hint=f"name one of them, such as {item_id(kind, next(iter(found)))}",
+        hint=f"name one of them, such as {shlex.quote(next(iter(found.values())))}",
     )

@@ -36,6 +36,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "status": "Show queues, workers, runs and failed items.",
         "runs": "List, show or remove runs.",
         "watch": "Follow a run until it ends, and exit with its code.",
+        "show": "Show an item of a run: question, answer, reason and checks.",
         "results": "Print the results of a run, item by item.",
         "report": "Write a report of a run: Markdown, JSON, JSON Lines, CSV, HTML, JUnit.",
         "compare": "Compare two runs: fixes, regressions and their significance.",

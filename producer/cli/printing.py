@@ -1,11 +1,14 @@
 """Streams the results of a run to stdout, with memory that does not grow with the run."""
 
+import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.aggregate.gates import Gate
+from producer.cli.item_view import print_records
 from producer.cli.output import Style
 from producer.cli.session import Session
 from producer.document import document_of, lend_files, pages_of, totals_of
@@ -78,12 +81,25 @@ def print_results(
     return document
 
 
+def lines_of(session: Session, info: RunInfo, rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Returns rows as objects, as `results --format jsonl` prints them."""
+    out = BytesIO()
+    report = format_of(info.kind, "jsonl")(out, info)
+    lend_files([report], session.store, info.run)
+    report.page(rows)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
 def print_table(session: Session, info: RunInfo, selection: ResultFilter) -> None:
-    """Prints results as a table, by default only the first ones."""
+    """Prints results as a table, by default the first ones; on a terminal, failures with their answers."""
     screen, totals = kinds.of(info.kind).screen.get(), totals_of(info.kind)
     first = selection._replace(first=selection.first or TABLE_ROWS)
-    rows = [row for page in _pages(session, info, totals, first) for row in page]
-    if rows:
+    is_list = selection.only is not None and session.output.width is not None
+    text = TurnText.SHOWN if is_list else TurnText.NOT_READ
+    rows = [row for page in _pages(session, info, totals, first, text) for row in page]
+    if rows and is_list:
+        print_records(session.output, map(kinds.of(info.kind).shown.get()(info), rows))
+    elif rows:
         right, spare, names = (
             [name.upper() for name in some] for some in (screen.right, screen.spare, screen.names)
         )

@@ -62,7 +62,9 @@ def rank(
     earlier = set(session.seen)
     with TemporaryDirectory(prefix="proctor-rank-") as folder:
         bench = write_comparisons(session.store, info, Path(folder), comparison)
-        submission = Submission(session, str(bench), SubmitChoice(InputOptions(kind=CASES.name)))
+        name = f"{info.name}: ranking" if info.name else ""
+        choice = SubmitChoice(InputOptions(kind=CASES.name, name=name))
+        submission = Submission(session, str(bench), choice, origin=f"answers of {run}")
         code = submit_and_follow(session, submission, replace(options, is_shown=False))
     [ranking] = session.seen - earlier
     return _print(session, run, ranking, code)

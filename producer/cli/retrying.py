@@ -14,7 +14,13 @@ from shared.errors import UsageError
 
 
 def retry_and_follow(
-    session: Session, run: str, options: WorkOptions, *, positions: Sequence[int] | None, detach: bool
+    session: Session,
+    run: str,
+    options: WorkOptions,
+    *,
+    positions: Sequence[int] | None,
+    detach: bool,
+    is_anew: bool = False,
 ) -> int:
     """Puts items back to work and, unless detached, works them to their end.
 
@@ -24,6 +30,7 @@ def retry_and_follow(
         options: how to work.
         positions: of these items; None: all that ended in error or got no result.
         detach: only put them back.
+        is_anew: whether models are asked again, whatever answers are stored.
 
     Raises:
         UnknownRunError: there is no such run.
@@ -36,7 +43,7 @@ def retry_and_follow(
         raise UsageError(f"nothing of {run} is dead", hint=hint)
     retry = kinds.of(info.kind).retry.get()
     session.require_broker()
-    retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions)
+    retried = retry(session.ledger, session.publisher, session.store, run, indexes=positions, is_anew=is_anew)
     if detach and session.options.json:
         document = {
             "schema_version": SCHEMA_VERSION,

@@ -46,7 +46,7 @@ def find_run(session: Session, run: str) -> RunInfo:
     try:
         info = session.store.info(run)
     except UnknownRunError as error:
-        named = _run_of_alias(session.store, run)
+        named = run_of_alias(session.store, run)
         if named is None:
             raise UnknownRunError(error.message, hint=_suggest(session, run), run=run) from None
         info = session.store.info(named)
@@ -54,7 +54,7 @@ def find_run(session: Session, run: str) -> RunInfo:
     return info
 
 
-def _run_of_alias(store: RunStore, text: str) -> str | None:
+def run_of_alias(store: RunStore, text: str) -> str | None:
     """Returns the id that `last`, `last~N` or the beginning of an id stands for; None if nothing does."""
     if last := _LAST.fullmatch(text):
         back = int(last[1] or 0)
@@ -129,6 +129,8 @@ def run_as_dict(info: RunInfo, why: str = "") -> dict[str, Any]:
     """Returns a run as JSON without its results; totals by outcome are in its own document."""
     return {
         "run_id": info.run,
+        "name": info.name,
+        "description": info.description,
         "kind": info.kind.name,
         "state": info.state,
         "namespace": info.namespace,

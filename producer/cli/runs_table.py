@@ -102,7 +102,7 @@ def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:
     return (
         info.run,
         info.kind.name,
-        str(_settings(info).get("name") or info.source),
+        info.title,
         state_text(info, is_worked_on=is_worked_on),
         count(info.total),
         passed_text(info),

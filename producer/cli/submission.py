@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Final
 
 from producer import kinds
 from producer.cli.error_exit import SCHEMA_VERSION
@@ -23,6 +24,9 @@ from shared.errors import UsageError
 from shared.kinds import Kind, kind_named
 from shared.runs.waiting import outdated_text
 
+MOST_NAME_CHARS: Final = 120
+"""Of a run's name."""
+
 
 class Submission:
     """One file on its way into the queue.
@@ -31,9 +35,11 @@ class Submission:
         session: access to Redis.
         file: path, or `-` for stdin.
         choice: options of the command line.
+        origin: what runs are listed as the input, where the file is one of our own making.
     """
 
-    def __init__(self, session: Session, file: str, choice: SubmitChoice) -> None:
+    def __init__(self, session: Session, file: str, choice: SubmitChoice, *, origin: str = "") -> None:
+        self._origin = origin
         self._session = session
         self._choice = choice
         self.source = Source(file)
@@ -64,6 +70,8 @@ class Submission:
         choice.refuse_other_kinds(kind)
         common = SubmitOptions(
             idempotency_key=choice.input.idempotency_key,
+            name=read_name(choice.input.name),
+            origin=self._origin,
             namespace=choice.input.namespace,
             summary_policy=SummaryPolicy(choice.input.summary_policy),
             results_ttl_s=settings.results_ttl_s,
@@ -135,6 +143,24 @@ class Submission:
         if submitted.duplicate:
             view.note(f"this key was submitted before: {submitted.run}")
         return submitted
+
+
+def read_name(text: str) -> str:
+    """Reads the name of a run.
+
+    Raises:
+        UsageError: it is too long, or more than a line.
+
+    >>> read_name("  shorter prompt ")
+    'shorter prompt'
+    """
+    name = text.strip()
+    if len(name) > MOST_NAME_CHARS or not name.isprintable():
+        raise UsageError(
+            f"--name has {len(name):,} characters, or some that cannot be printed",
+            hint=f"write one line of at most {MOST_NAME_CHARS} characters",
+        )
+    return name
 
 
 def add_turn_options(common: SubmitOptions, choice: SubmitChoice) -> SubmitOptions:

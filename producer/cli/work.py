@@ -29,7 +29,7 @@ from shared.ledger.bounds import LAYOUT
 from shared.names import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from producer.aggregate.gates import Gate
     from producer.cli.live.view import View
@@ -61,6 +61,8 @@ class WorkOptions:
     """Whether the result of the run is printed; else the caller prints what it makes of it."""
     is_kept: bool = True
     """Whether the run is still there for a next command."""
+    show_instead: Callable[[Mapping[str, Any]], None] | None = None
+    """Prints what is shown in place of summary and verdict, given the run's document."""
 
 
 def submit_and_follow(session: Session, submission: Submission, options: WorkOptions) -> int:
@@ -131,6 +133,7 @@ def _end(
         with_text=options.with_text,
         webhook=options.webhook,
         is_kept=options.is_kept,
+        show_instead=options.show_instead,
     )
 
 
@@ -179,8 +182,11 @@ def rescore(session: Session, run: str, config: Path | None, options: WorkOption
     check_formats(options.files, CASES)
     with TemporaryDirectory(prefix="proctor-rescore-") as folder:
         found = rewrite(session.store, info, Path(folder), config)
-        choice = SubmitChoice(InputOptions(kind=CASES.name), cases=CaseOptions(outputs=str(found.outputs)))
-        submission = Submission(session, str(found.config), choice)
+        name = f"{info.name}, rescored" if info.name else ""
+        choice = SubmitChoice(
+            InputOptions(kind=CASES.name, name=name), cases=CaseOptions(outputs=str(found.outputs))
+        )
+        submission = Submission(session, str(found.config), choice, origin=f"answers of {info.run}")
         submission.announce()
         return submit_and_follow(session, submission, options)
 

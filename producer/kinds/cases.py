@@ -46,6 +46,8 @@ CASE_RUNS: Final = ProducerKind(
     },
     screen=Lazy("producer.report.cases.terminal", "SCREEN"),
     tests=Lazy("producer.report.cases.to_junit", "tests_of"),
+    shown=Lazy("producer.report.cases.shown_cases", "shown_cases"),
+    row_keys=Lazy("producer.report.cases.shown_cases", "row_keys"),
     poisoned=Lazy("producer.report.cases.opened_rows", "poisoned"),
     metrics=Lazy("producer.aggregate.gates", "CASE_METRICS"),
     comparing=Lazy("producer.aggregate.compared_items", "COMPARED_CASES"),

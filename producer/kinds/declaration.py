@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from producer.report.comparison.item_texts import ItemTexts
     from producer.report.interfaces import Report, Screen, Totals, TurnText
     from producer.report.junit import JunitTest
+    from producer.report.shown_item import ShownItem
     from producer.retry_turns import Retry
     from shared.codecs.item_rows import ItemRow
     from shared.errors import UsageError
@@ -133,6 +134,13 @@ class ProducerKind:
     """Makes a test of each row, for JUnit and GitHub."""
     poisoned: Lazy[Poisoned] = Lazy("producer.report.items.opened_rows", "poisoned")
     """Returns error code, message and result of an item that no worker survived."""
+
+    shown: Lazy[Callable[[RunInfo], Callable[[Any], ShownItem]]] = Lazy(
+        "producer.report.items.shown_items", "shown_items"
+    )
+    """Returns what makes of a row with its input what a terminal shows of one item."""
+    row_keys: Lazy[Callable[[RunInfo], Callable[[ItemRow], Mapping[str, Any]]]] | None = None
+    """Returns what makes the further keys of a JSON row, from its input."""
 
     # Gates and comparisons
     metrics: Lazy[Mapping[str, Metric]] = Lazy("producer.aggregate.gates", "COMMON_METRICS")

@@ -29,6 +29,7 @@ QUERY_RUNS: Final = ProducerKind(
     },
     screen=Lazy("producer.report.queries.terminal", "SCREEN"),
     tests=Lazy("producer.report.queries.to_junit", "tests_of"),
+    shown=Lazy("producer.report.queries.shown_queries", "shown_queries"),
     poisoned=Lazy("producer.report.queries.opened_rows", "poisoned"),
     metrics=Lazy("producer.aggregate.gates", "QUERY_METRICS"),
     comparing=Lazy("producer.aggregate.compared_items", "COMPARED_QUERIES"),

@@ -33,6 +33,7 @@ TURN_RUNS: Final = ProducerKind(
     },
     screen=Lazy("producer.report.turns.terminal", "SCREEN"),
     tests=Lazy("producer.report.turns.to_junit", "tests_of"),
+    shown=Lazy("producer.report.turns.shown_turns", "shown_turns"),
     metrics=Lazy("producer.aggregate.gates", "TURN_METRICS"),
     comparing=Lazy("producer.aggregate.compared_items", "COMPARED_TURNS"),
     compared_texts=Lazy("producer.report.comparison.item_texts", "texts_of_turn"),

@@ -77,7 +77,11 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
     run = replace(plan.run, together=together)
     return RunInput(
         case_chunks(plan.items(), size),
-        {SNAPSHOT_KEY: run.as_snapshot(), GIT_KEY: git_info(source.path.parent if source.path else Path())},
+        {
+            SNAPSHOT_KEY: run.as_snapshot(),
+            GIT_KEY: git_info(source.path.parent if source.path else Path()),
+            **({"description": described} if (described := plan.bench.config.description) else {}),
+        },
         [f"cases={settings_digest(run)}"],
         max_open_chunks=open_chunks,
         files=plan.images,

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from shared.contracts.case_messages import messages_as_sent
 from shared.contracts.case_run import CasePayload
+from shared.contracts.sent_messages import messages_as_sent
 
 TOOL_CALL: Final = "tool call"
 """Who speaks where a model calls a tool."""
@@ -83,6 +83,24 @@ def answer_text(result: Mapping[str, Any]) -> str:
     """
     output = str(result.get("raw_output") or result.get("refusal") or "")
     return "\n".join(filter(None, [*map(call_text, result.get("tool_calls") or ()), output]))
+
+
+def answer_as_read(result: Mapping[str, Any]) -> Iterator[Spoken]:
+    """Yields what a model answered; nothing where there is no answer.
+
+    >>> list(answer_as_read({"raw_output": "Paris", "reasoning": "Easy."}))
+    [Spoken(who='reasoning', text='Easy.'), Spoken(who='answer', text='Paris')]
+    """
+    if result.get("reasoning"):
+        yield Spoken("reasoning", str(result["reasoning"]))
+    calls = result.get("tool_calls") or ()
+    for call in calls:
+        yield Spoken(TOOL_CALL, call_text(call))
+    if result.get("refusal"):
+        yield Spoken("refusal", str(result["refusal"]))
+    output = result.get("raw_output")
+    if output or (output == "" and not calls and not result.get("refusal")):
+        yield Spoken("answer", output or "(empty)")
 
 
 def content_text(content: Any) -> str:

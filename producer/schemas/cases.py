@@ -340,6 +340,8 @@ class CaseLine(Line):
     item_id: Annotated[str, Field(pattern="^case-[0-9]+$")]
     kind: Literal["cases"]
     outcome: Literal[Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED]
+    messages: tuple[dict[str, Any], ...]
+    """What its model was sent, in OpenAI's form; images as `sha256:` and the hash of the file."""
     result: CaseResult | None
 
 

@@ -53,6 +53,7 @@ OUTPUTS: Final[Mapping[str, type[BaseModel]]] = {
     "runs": runs.RunsDocument,
     "runs-rm": runs.RunsRemoved,
     "schemas": service.SchemasDocument,
+    "show": runs.ItemsDocument,
     "state": runs.StateDocument,
     "status": service.StatusDocument,
     "submit": runs.SubmitDocument,

@@ -122,6 +122,10 @@ class RunHead(Document):
     """What the document of a run holds, whatever its kind."""
 
     run_id: str
+    name: OptionalKey[str] = None
+    """As `--name` gave it; absent without one."""
+    description: OptionalKey[str] = None
+    """What its file says that it is for; absent where it says nothing."""
     counts: Counts
     files: tuple[WrittenFile, ...]
     gates: OptionalKey[tuple[Gate, ...]] = None

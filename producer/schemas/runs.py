@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from producer.schemas.cases import CasesRun, CasesSummary
+from producer.schemas.cases import CaseLine, CasesRun, CasesSummary
 from producer.schemas.parts import (
     CommandError,
     Count,
@@ -20,8 +20,8 @@ from producer.schemas.parts import (
     Version,
     WrittenFile,
 )
-from producer.schemas.queries import QueriesRun, QueriesSummary
-from producer.schemas.turns import TurnsRun, TurnsSummary
+from producer.schemas.queries import QueriesRun, QueriesSummary, QueryLine
+from producer.schemas.turns import TurnLine, TurnsRun, TurnsSummary
 from shared.contracts.mementos import OptionalKey
 from shared.names import RunState
 
@@ -38,6 +38,14 @@ class SubmitDocument(Document):
     total: Count
     threads: Count
     duplicate: bool
+
+
+class ItemsDocument(Document):
+    """What show prints with --json for items: their lines, as results --format jsonl has them."""
+
+    run_id: str
+    kind: KindName
+    items: tuple[CaseLine | QueryLine | TurnLine, ...]
 
 
 class StateDocument(Document):
@@ -73,6 +81,9 @@ class ListedRun(Part):
     """A run in a list."""
 
     run_id: str
+    name: str
+    """As `--name` gave it; empty without one."""
+    description: str
     kind: KindName
     state: RunState
     why: str

@@ -190,6 +190,8 @@ class BenchConfig(_Strict):
 
     name: Text
     """What the run is called."""
+    description: Text | None = None
+    """What it is for; lists and reports show it."""
     system_prompt: Text | None = None
     """The first message of each call; may be left out where there are `prompts`."""
     prompts: Prompts | None = None

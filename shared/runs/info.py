@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 60.0
 """How long reads are retried while Redis is unavailable."""
+PATH_KEY: Final = "path"
+"""Key in a snapshot of the path of the input, as it was submitted; absent for a stream."""
 TALLY_PREFIX: Final = "n:"
 """Prefix of a run's progress counters."""
 
@@ -75,6 +77,23 @@ class RunInfo:
     def source(self) -> str:
         """The name of its input."""
         return str(self.snapshot.get("source", ""))
+
+    @property
+    def name(self) -> str:
+        """The name that it was given at submit (`--name`); empty without one."""
+        return str(self.snapshot.get("name") or "")
+
+    @property
+    def description(self) -> str:
+        """What its file says that it is for; empty where it says nothing."""
+        return str(self.snapshot.get("description") or "")
+
+    @property
+    def title(self) -> str:
+        """What people call it: its name, or that of its bench, or its input."""
+        own = self.snapshot.get(self.kind.name)
+        named = own.get("name") if isinstance(own, dict) else None
+        return self.name or str(named or self.source)
 
     @property
     def duration_ms(self) -> int | None:

@@ -8,6 +8,7 @@ import pytest
 from tests.support.case_runs import QUESTION, VALIDATORS, WORKERS, bench, document, echo, rows_of
 from tests.support.cli import Cli
 from tests.support.model_server import ModelServer, Say
+from tests.support.schemas import hold
 
 
 @pytest.mark.parametrize("more", [(), ("--no-cache",)], ids=["cached", "not cached"])
@@ -75,3 +76,41 @@ def test_answers_are_judged_again_without_a_call(cli: Cli, tmp_path: Path) -> No
     assert [row["result"]["reasoning"] for row in rows_of(cli, same["run_id"])] == ["", "one?"] * 2
     turns = cli("rescore", "run-nobody")
     assert (turns.code, turns.out) == (2, "")
+
+
+def test_one_answer_is_asked_again_and_shown_before_and_after(cli: Cli, tmp_path: Path) -> None:
+    """`retry --item` asks past the cache, prints both answers, and leaves the counters of the run right."""
+    is_right = False
+
+    def script(_prompt: str, _nth: int) -> Say:
+        return Say("Brasília" if is_right else "Rio de Janeiro")
+
+    case = {"id": "brazil", "input": "Capital of Brazil?", "checks": [{"contains": "Brasília"}]}
+    with ModelServer(script) as server:
+        path = bench(tmp_path, server, [case], description="Capitals of the world")
+        run = document(cli("run", path, "--name", "first prompt", *WORKERS))["run_id"]
+        is_right = True
+        both = cli("retry", run, "--item", "brazil", *WORKERS)
+        again = cli("retry", run, "--item", "brazil · alpha", "--processes", "1")
+        asked = len(server.requests)
+        cached = cli("retry", run, "--item", "brazil · beta", "--cached", *WORKERS)
+        assert (asked, len(server.requests)) == (3, 3), cached
+    assert (both.code, "stands for 2 items" in both.out) == (2, True), both
+    assert again.code == 1, again
+    for words in ("✓ brazil · alpha  failed → passed", "Rio de Janeiro", "now  ✓ passed"):
+        assert words in again.out, again.out
+    listed = cli("runs", "list")
+    assert ("50.0%" in listed.out, "first prompt" in listed.out) == (True, True), listed
+    shown = cli("show", run, "brazil", "--json")
+    assert [row["outcome"] for row in hold("show", shown.out)["items"]] == ["passed", "failed"]
+    one = cli("show", run, "brazil · alpha")
+    assert ("other answers" in one.out, "✗ brazil · beta" in one.out) == (True, True), one
+    over = cli("show", run)
+    for words in (f"{run}  first prompt", "Capitals of the world", f"show {run} 'brazil · beta'"):
+        assert words in over.out, over.out
+    rows = cli("results", run, "--item", "brazil", "--format", "jsonl").out.splitlines()
+    assert [hold("line-cases", row)["messages"][-1]["content"] for row in rows] == ["Capital of Brazil?"] * 2
+    listing = hold("runs", cli("runs", "list", "--json").out)["runs"][0]
+    assert (listing["name"], listing["description"]) == ("first prompt", "Capitals of the world")
+    ranked = document(cli("rescore", run, *WORKERS))
+    assert (ranked["name"], ranked["summary"]["source"]) == ("first prompt, rescored", f"answers of {run}")

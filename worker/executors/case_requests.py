@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from shared.contracts.call_options import split_temperature
-from shared.contracts.case_messages import messages_as_sent
 from shared.contracts.case_run import CasePayload, CaseRun, Image
+from shared.contracts.sent_messages import messages_as_sent
 from worker.upstream.chat import ModelRequest
 
 IMAGES_KEPT: Final = 16

@@ -117,8 +117,7 @@ class Item(PoolItem):
         self.claimed = claimed
         self.is_anew = is_anew
         self.payload = claimed.payload
-        self.attempts = claimed.attempts
-        """Attempts so far; whoever makes one counts it here."""
+        self.attempts = claimed.attempts  # whoever makes one counts it here
         self.span = tracing.OFF
         """Its span, until it is evaluated."""
 
@@ -325,9 +324,8 @@ class ItemsExecutor:
         if claim.status != "ok":
             summary["status"] = claim.status
             return summary
-        _ClaimedChunk(self._process, self._engine_of(lease.run), lease, summary).work(
-            [Item(lease, claimed, is_anew=claim.is_anew) for claimed in claim.items]
-        )
+        items = [Item(lease, claimed, is_anew=claim.is_anew) for claimed in claim.items]
+        _ClaimedChunk(self._process, self._engine_of(lease.run), lease, summary).work(items)
         return summary
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from producer.cli.completions import complete_runs
+from producer.cli.completions import complete_items, complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.shared_options import refuse_no_text, text_option
 from producer.cli.session import Session, pass_session
@@ -29,7 +29,8 @@ FORMATS = ("table", *(name for name in REPORT_SUFFIXES if name not in NOT_PRINTE
     "items",
     multiple=True,
     metavar="ITEM",
-    help="Only this item: its id (Q-06) or position (query-5); may be repeated.",
+    shell_complete=complete_items,
+    help="Only this item: its id, such as Q-06; the id of a case is all its answers; may be repeated.",
 )  # fmt: skip - one option, one paragraph
 @click.option(
     "--first", type=click.IntRange(1), metavar="N", help="Only the first N items; a table shows 50."
@@ -63,7 +64,7 @@ def command(
     refuse_no_text(info.kind, no_text=no_text)
     phases = "all traces" if all_phases else "traces"
     name = phases if traces else format_name or ("json" if session.options.json else "table")
-    chosen = frozenset(find_items(session.store, info, items)) if items else None
+    chosen = frozenset(find_items(session.store, info, items, is_each=True)) if items else None
     selection = ResultFilter(only, first, chosen)
     if name == "table":
         print_table(session, info, selection)

@@ -1,10 +1,11 @@
 """`proctor retry RUN`: puts failed items back to work; old results stay until the new ones are in."""
 
 import os
+from dataclasses import replace
 
 import click
 
-from producer.cli.completions import complete_runs
+from producer.cli.completions import complete_items, complete_runs
 from producer.cli.options.global_options import command as declare
 from producer.cli.options.option_groups import option_group
 from producer.cli.options.shared_options import WorkerOptions, notify_option
@@ -19,8 +20,10 @@ from shared.errors import UsageError
     "items",
     multiple=True,
     metavar="ITEM",
-    help="Only this item, whatever its outcome: its id (Q-06) or position (query-5); may be repeated.",
+    shell_complete=complete_items,
+    help="Only this item, whatever its outcome: its id, such as Q-06; may be repeated.",
 )  # fmt: skip - one option, one paragraph
+@click.option("--cached", is_flag=True, help="With --item: use stored answers of models where there are any.")
 @option_group("workers", WorkerOptions)
 @click.option("--detach", is_flag=True, help="Only queue them; start no workers and do not follow the run.")
 @notify_option
@@ -30,15 +33,19 @@ def command(
     *,
     run: str,
     items: tuple[str, ...],
+    cached: bool,
     workers: WorkerOptions,
     detach: bool,
     notify: str | None,
 ) -> int:
     """Retry the items of RUN that ended in error or got no result, and follow it.
 
+    With --item, an item is asked again and printed as it was before and as it is now.
+
     Workers are started here only when none is alive, and stopped at the end.
     """
     from producer.cli import work  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.item_changes import changes  # noqa: PLC0415 - same
     from producer.cli.item_names import find_items  # noqa: PLC0415 - same
     from producer.cli.retrying import retry_and_follow  # noqa: PLC0415 - same
     from producer.cli.run_lookup import find_run  # noqa: PLC0415 - same
@@ -47,7 +54,12 @@ def command(
     webhook = read_webhook(notify, session.settings, os.environ) if notify is not None else None
     if webhook is not None and detach:
         raise UsageError("--notify is for a run that is followed", hint="`proctor watch RUN --notify URL`")
+    if cached and not items:
+        raise UsageError("--cached is for --item", hint="without --item, stored answers are always used")
     info = find_run(session, run)
     positions = find_items(session.store, info, items) if items else None
     options = work.WorkOptions(workers.processes, workers.in_flight, webhook=webhook)
-    return retry_and_follow(session, info.run, options, positions=positions, detach=detach)
+    if positions is not None:
+        options = replace(options, show_instead=changes(session, info, positions))
+    is_anew = bool(items) and not cached
+    return retry_and_follow(session, info.run, options, positions=positions, detach=detach, is_anew=is_anew)

@@ -32,6 +32,12 @@ class InputOptions:
         type=click.Choice(KINDS),
         help="What the file describes [default: detected from its content].",
     )
+    name: str = option(
+        "--name",
+        default="",
+        metavar="TEXT",
+        help="What lists, pages and comparisons call the run [default: the name of the bench, or the file].",
+    )
     namespace: str = option(
         "--namespace",
         default="",

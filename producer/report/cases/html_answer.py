@@ -2,22 +2,24 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.judging import rubrics_of
-from producer.item_ids import item_id
+from producer.item_ids import case_group, item_id
 from producer.report.cases.html_images import PageImages, Picture
 from producer.report.cases.opened_rows import OpenedCase
 from producer.report.cases.reasons import reason_of
+from producer.report.cases.shown_cases import TITLES, wanted_of
 from producer.report.cases.wording import dollars, latency
 from producer.report.cells import plain
 from producer.report.html.rendering import Text, cut
 from producer.report.transcript import TOOL_CALL, as_read, call_text
 from producer.text import plural
 from shared.contracts.case_run import CaseRun
-from shared.contracts.case_vocabulary import STAGE_TABLE, Stage
+from shared.contracts.case_vocabulary import Stage
 from shared.kinds import CASES
 from shared.names import Outcome
 
@@ -35,12 +37,6 @@ DIFF_LINES: Final = 200
 """Of an expected object, up to which it is compared line by line."""
 FOLD_CHARS: Final = 90
 """Of a system message, above which it is folded."""
-TITLES: Final[Mapping[str, str]] = {stage: row.title for stage, row in STAGE_TABLE.items()}
-"""The stages as people call them."""
-LABELS: Final = {"regex_pattern": "Pattern", "validator": "Validator", "reference": "Reference"}
-"""Criteria with a label of their own; others are labelled with their name."""
-SHOWN_ELSEWHERE: Final = frozenset({"expected", "checks", "at_least", "paid_checks", "label"})
-"""Criteria that are shown with the verdict."""
 EMPTY_VALUES: Final[tuple[Any, ...]] = ("", None, [], {})
 GIST_LINES: Final = 8
 """Of code, in its cell."""
@@ -159,8 +155,15 @@ def answer_of(
         "asked": list(asked_of(case, run, limit, images)) if run.prompts else [],
         "answered": list(_answered(case, limit)),
         "good": list(_requirements(case, limit)),
-        "command": "" if run.recorded else f"proctor retry {run_id} --item {item_id(CASES, case.row.index)}",
+        "command": "" if run.recorded else _command(run_id, case),
     }
+
+
+def _command(run_id: str, case: OpenedCase) -> str:
+    """Writes the command that asks for this answer again."""
+    name = f"{case_group(case.item)} · {case.item.asked}"
+    item = name if name.isprintable() else item_id(CASES, case.row.index)
+    return shlex.join(["proctor", "retry", run_id, "--item", item])
 
 
 def asked_of(case: OpenedCase, run: CaseRun, limit: int, images: PageImages) -> Iterator[Message]:
@@ -196,12 +199,8 @@ def _answered(case: OpenedCase, limit: int) -> Iterator[Message]:
 
 def _requirements(case: OpenedCase, limit: int) -> Iterator[tuple[str, Text]]:
     """What a good answer looks like."""
-    criteria, expected = case.item.criteria, case.item.expected
-    if expected is not None:
-        yield "Expected", cut(json.dumps(expected, indent=2, ensure_ascii=False), limit)
-    for key in sorted(criteria.keys() - SHOWN_ELSEWHERE, key=[*LABELS, *criteria].index):
-        label = LABELS.get(key) or key.replace("_", " ").capitalize()
-        yield label, cut(str(criteria[key]), limit)
+    for label, text in wanted_of(case.item):
+        yield label, cut(text, limit)
 
 
 def _message(case: OpenedCase) -> str:

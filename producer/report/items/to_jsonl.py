@@ -1,7 +1,7 @@
 """Writes results as JSON Lines or as one JSON document, around the stored lines, which are not parsed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import msgspec
@@ -25,11 +25,11 @@ class ItemsJsonlReport:
     """
 
     def __init__(self, out: BinaryIO, info: RunInfo) -> None:
-        self._out, self._info = out, info
+        self._out, self._line = out, line_writer(info)
 
     def page(self, rows: Sequence[ItemRow]) -> None:
         """Writes some rows, one a line."""
-        self._out.write(b"".join([item_line(self._info, row) for row in rows]))
+        self._out.write(b"".join(map(self._line, rows)))
 
     def end(self, document: Mapping[str, Any]) -> None:
         """Has nothing to add."""
@@ -37,26 +37,36 @@ class ItemsJsonlReport:
 
 def json_report(out: BinaryIO, info: RunInfo) -> JsonDocument:
     """Begins one JSON document of a run."""
-    return JsonDocument(out, lambda rows: b"".join([item_line(info, row) for row in rows]))
+    line = line_writer(info)
+    return JsonDocument(out, lambda rows: b"".join(map(line, rows)))
 
 
-def item_line(info: RunInfo, row: ItemRow) -> bytes:
-    """Composes one line, with its line end."""
-    is_there = bool(row.code)
-    envelope = {
-        "run_id": info.run,
-        "item_id": item_id(info.kind, row.index),
-        "kind": info.kind.name,
-        "index": row.index,
-        "outcome": row.outcome.value,
-        "attempts": row.attempts,
-        "cached": CACHED in row.code,
-        "started_at": iso_utc(row.started_ms) if is_there else None,
-        "finished_at": iso_utc(row.finished_ms) if is_there else None,
-        "latency_ms": row.latency_ms,
-        "cost_usd": row.cost_usd,
-    }
-    return json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(info.kind, row) + b"}\n"
+def line_writer(info: RunInfo) -> Callable[[ItemRow], bytes]:
+    """Returns what composes the line of a row, with its line end."""
+    declared = kinds.of(info.kind).row_keys
+    further = declared.get()(info) if declared else None
+
+    def line(row: ItemRow) -> bytes:
+        is_there = bool(row.code)
+        envelope = {
+            "run_id": info.run,
+            "item_id": item_id(info.kind, row.index),
+            "kind": info.kind.name,
+            "index": row.index,
+            "outcome": row.outcome.value,
+            "attempts": row.attempts,
+            "cached": CACHED in row.code,
+            "started_at": iso_utc(row.started_ms) if is_there else None,
+            "finished_at": iso_utc(row.finished_ms) if is_there else None,
+            "latency_ms": row.latency_ms,
+            "cost_usd": row.cost_usd,
+            **(further(row) if further else {}),
+        }
+        return (
+            json.dumps(envelope, separators=(",", ":")).encode()[:-1] + b"," + _end(info.kind, row) + b"}\n"
+        )
+
+    return line
 
 
 def _end(kind: Kind, row: ItemRow) -> bytes:

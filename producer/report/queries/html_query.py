@@ -27,7 +27,9 @@ from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import CHECKS, confidence_of, json_object
 from shared.names import Outcome
 from shared.runs import RunInfo
+from shared.runs.info import PATH_KEY
 
+DEFAULT_RUN: Final = QueryRun()
 NAME_CHARS: Final = 80
 """Of an id, a category or a tag."""
 GIST_CHARS: Final = 240
@@ -256,13 +258,13 @@ def _details(
         "reply": cut(_answer(response), limit) if response.get("answer") is not None else None,
         "error": cut(query.error, limit) if query.code else None,
         "confidence": Text(confidence) if confidence else None,
-        "wanted": list(_wanted(baseline, shown)),
+        "wanted": list(wanted_of(baseline, shown)),
         "times": list(_times(query, response)),
     }
 
 
-def _wanted(baseline: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields what the baseline demands, with a mark at what failed, and its further keys."""
+def wanted_of(baseline: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields what a baseline demands, with a mark at what failed, and its further keys."""
     wrong = {key: check_of(shown, key).get(found) or () for key, found in _WRONG.items()}
     for key, label in _ASKED.items():
         texts = [text for text in baseline.get(key) or () if isinstance(text, str)]
@@ -309,10 +311,30 @@ def _source(source: FoundSource, limit: int) -> dict[str, Any]:
 
 
 def _command(info: RunInfo, run: QueryRun, identifier: str) -> str:
-    """Writes the command that sends this query alone, with the settings of the run that have options."""
-    source = info.source if info.source not in ("", "-") else "FILE"
-    words = ["proctor", "run", source, "--start-from", identifier, "--first", "1", "--api-url", run.api_url]
-    return plain(" ".join(map(shlex.quote, words)))
+    """Writes the command that sends this query alone, as the run sent it."""
+    source = str(info.snapshot.get(PATH_KEY) or info.source)
+    words = ["proctor", "run", source if source not in ("", "-", "stdin") else "FILE"]
+    words += ["--start-from", identifier, "--first", "1", *_options(run)]
+    return " ".join(map(shlex.quote, words))
+
+
+def _options(run: QueryRun) -> Iterator[str]:
+    """Yields the options by which a run sends queries as it does, where they are not the default."""
+    yield from ("--api-url", run.api_url)
+    places = {} if run.query_at == DEFAULT_RUN.query_at else {"query": run.query_at}
+    for name, pointer in {**places, **run.places}.items():
+        yield from ("--field", f"{name}={pointer}")
+    for name, value in run.headers.items():
+        yield from ("--header", f"{name}={value}")
+    for option, given, default in (
+        ("--path", run.path, DEFAULT_RUN.path),
+        ("--method", run.method, DEFAULT_RUN.method),
+        ("--bearer-env", run.bearer_env, DEFAULT_RUN.bearer_env),
+        ("--timeout-s", f"{run.timeout_s:g}", f"{DEFAULT_RUN.timeout_s:g}"),
+        ("--retry-errors", str(run.retry_errors), str(DEFAULT_RUN.retry_errors)),
+    ):
+        if given != default:
+            yield from (option, given)
 
 
 def _json(value: Any) -> str:

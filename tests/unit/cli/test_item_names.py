@@ -56,9 +56,9 @@ def test_name_stands_for_one_item(kind: Kind, names: list[ItemName], text: str, 
         (QUERIES, QUERY_NAMES, "q-6", "run-1 has no item 'q-6'", "did you mean Q-06?"),
         (QUERIES, QUERY_NAMES, "query-9", "run-1 has no item 'query-9'", "write an id, such as Q-05"),
         (QUERIES, QUERY_NAMES, "turn-1", "run-1 has no item 'turn-1'", "or a position"),
-        (CASES, CASE_NAMES, "greet", "2 items of run-1: case-0 (greet · a/b), case-1", "such as case-0"),
-        (TURNS, TURN_NAMES, "m", "2 items of run-1: turn-0 (t/m), turn-1 (u/m)", "such as turn-0"),
-        (TURNS, TURN_NAMES, "turn-1", "turn-3 (u/turn-1), turn-1 (its position)", "such as turn-3"),
+        (CASES, CASE_NAMES, "greet", "2 items of run-1: greet · a/b, greet", "such as 'greet · a/b'"),
+        (TURNS, TURN_NAMES, "m", "2 items of run-1: t/m, u/m", "such as t/m"),
+        (TURNS, TURN_NAMES, "turn-1", "2 items of run-1: u/turn-1, ", "such as u/turn-1"),
     ],
 )
 def test_unclear_names_are_reported(

@@ -8,7 +8,7 @@ import pytest
 
 from producer.aggregate.queries import calculate_metrics
 from producer.cli.main import run
-from producer.report.items.to_jsonl import item_line
+from producer.report.items.to_jsonl import line_writer
 from producer.report.queries.opened_rows import opened
 from producer.report.queries.terminal import table_rows
 from producer.report.queries.to_junit import query_test
@@ -34,7 +34,7 @@ def row_of(reply: Reply) -> ItemRow:
 def test_the_http_status_of_a_failed_query_is_shown(tmp_path: Path) -> None:
     """The record keeps it, and table, page and JUnit show it; the document's nine keys stay as they are."""
     row, info = row_of(REFUSED), queries_run(1)
-    line = json.loads(item_line(info, row))
+    line = json.loads(line_writer(info)(row))
     assert line["error"] == {"code": "api_refused", "message": "no such path", "status": 404}
     assert line["result"]["error"] == "no such path"
     assert len(line["result"]) == 9

@@ -1,0 +1,99 @@
+"""Makes of a case what a terminal shows of a single item."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from producer.item_ids import case_group
+from producer.report.cases.opened_rows import OpenedCase, opened
+from producer.report.cases.reasons import reason_of
+from producer.report.cases.wording import FREEFORM, check_lines, dollars, latency
+from producer.report.shown_item import ShownItem
+from producer.report.transcript import Spoken, answer_as_read, asked_of
+from producer.text import plural
+from shared.codecs.item_rows import CACHED, ItemRow
+from shared.contracts.case_run import CasePayload, CaseRun, decode_case
+from shared.contracts.case_vocabulary import STAGE_TABLE
+from shared.contracts.sent_messages import messages_as_sent
+from shared.names import Outcome
+from shared.runs import RunInfo
+
+LABELS: Final = {"regex_pattern": "Pattern", "validator": "Validator", "reference": "Reference"}
+"""Criteria with a label of their own; others are labelled with their name."""
+SHOWN_ELSEWHERE: Final = frozenset({"expected", "checks", "at_least", "paid_checks", "label"})
+"""Criteria that are shown with the verdict."""
+TITLES: Final[Mapping[str, str]] = {stage: row.title for stage, row in STAGE_TABLE.items()}
+"""The stages as people call them."""
+MARKS: Final = {"pass": "✓", "fail": "✗"}
+"""Of stages that ran."""
+
+
+def shown_cases(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
+    """Returns what makes a shown item of a row with its input."""
+    run = CaseRun.from_snapshot(info.snapshot)
+
+    def shown(row: ItemRow) -> ShownItem:
+        [case] = opened([row])
+        return _shown(case, run)
+
+    return shown
+
+
+def row_keys(info: RunInfo) -> Callable[[ItemRow], Mapping[str, Any]]:
+    """Returns what makes the further keys of a JSON row: `messages` as sent, with the hashes of images."""
+    system = str(info.snapshot["cases"]["system_prompt"])
+
+    def keys(row: ItemRow) -> Mapping[str, Any]:
+        item = decode_case(row.payload)
+        return {"messages": messages_as_sent(item, system, [f"sha256:{name}" for name in item.images])}
+
+    return keys
+
+
+def wanted_of(item: CasePayload) -> Iterator[tuple[str, str]]:
+    """Yields what a good answer looks like: a label and a text each."""
+    criteria = item.criteria
+    if item.expected is not None:
+        yield "Expected", json.dumps(item.expected, indent=2, ensure_ascii=False)
+    for key in sorted(criteria.keys() - SHOWN_ELSEWHERE, key=[*LABELS, *criteria].index):
+        yield LABELS.get(key) or key.replace("_", " ").capitalize(), str(criteria[key])
+
+
+def _shown(case: OpenedCase, run: CaseRun) -> ShownItem:
+    """Makes an item of a case."""
+    item, result, outcome = case.item, case.result or {}, case.row.outcome
+    is_free = run.mode == FREEFORM and outcome in {Outcome.PASSED, Outcome.FAILED}
+    reason = None if is_free else reason_of(case)
+    asked = asked_of(item, run.system_prompt)
+    asked += [Spoken("images", ", ".join(item.images))] * bool(item.images)
+    return ShownItem(
+        position=case.row.index,
+        name=f"{case_group(item)} · {item.asked}",
+        group=case_group(item),
+        outcome=outcome,
+        word="not checked" if is_free else outcome.value,
+        asked=asked,
+        answered=list(answer_as_read(result)),
+        reason="" if reason is None else reason.text,
+        checks=() if is_free else [*_stages(result), *check_lines(result, only_failed=False)],
+        wanted=[Spoken(label.lower(), text) for label, text in wanted_of(item)],
+        figures=_figures(case),
+    )
+
+
+def _stages(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yields a line for each stage that ran."""
+    for stage in result.get("stages") or ():
+        if mark := MARKS.get(str(stage["outcome"])):
+            yield f"{mark} {TITLES.get(stage['stage'], stage['stage'])}: {stage['reason']}".rstrip(": ")
+
+
+def _figures(case: OpenedCase) -> list[str]:
+    """Returns what an answer took and cost."""
+    row, result = case.row, case.result
+    if result is None or case.code:
+        return [plural(row.attempts, "attempt")] * (row.attempts > 1)
+    figures = [] if row.latency_ms is None and CACHED not in row.code else [latency(row)]
+    figures += [] if row.cost_usd is None else [dollars(row.cost_usd)]
+    figures += [] if result.get("score") is None else [f"score {float(result['score']):.2f}"]
+    return figures + [plural(row.attempts, "attempt")] * (row.attempts > 1)

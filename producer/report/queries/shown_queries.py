@@ -1,0 +1,80 @@
+"""Makes of a query what a terminal shows of a single item."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from producer.aggregate.queries import latency_ms
+from producer.report.queries.check_reasons import FAILED, NOT_APPLICABLE, found_by_checks
+from producer.report.queries.html_query import wanted_of
+from producer.report.queries.opened_rows import OpenedQuery, opened
+from producer.report.queries.sources import sources_of
+from producer.report.shown_item import ShownItem
+from producer.report.transcript import Spoken, content_text
+from producer.text import plural
+from shared.codecs.item_rows import ItemRow
+from shared.contracts.query_run import QueryRun
+from shared.contracts.query_vocabulary import json_object
+from shared.names import Outcome
+from shared.runs import RunInfo
+
+NEVER_SENT: Final = "the run ended before it was sent"
+
+
+def shown_queries(info: RunInfo) -> Callable[[ItemRow], ShownItem]:
+    """Returns what makes a shown item of a row with its input."""
+    run = QueryRun.from_snapshot(info.snapshot)
+
+    def shown(row: ItemRow) -> ShownItem:
+        [query] = opened([row])
+        return _shown(query, run)
+
+    return shown
+
+
+def _shown(query: OpenedQuery, run: QueryRun) -> ShownItem:
+    """Makes an item of a query."""
+    row = query.row
+    baseline = json_object(msgspec.json.decode(row.payload)) if row.payload else {}
+    result: Mapping[str, Any] = query.result or baseline
+    is_checked = row.outcome in {Outcome.PASSED, Outcome.FAILED}
+    found = found_by_checks(result) if is_checked else []
+    failed = [f"{check.name}: {check.reason}" for check in found if check.word == FAILED]
+    name, repeat = str(result.get("id") or ""), row.index % run.repeat
+    never_sent = NEVER_SENT if query.result is None else ""
+    return ShownItem(
+        position=row.index,
+        name=name if repeat == 0 else f"{name} #{repeat + 1}",
+        group=name,
+        outcome=row.outcome,
+        word=row.outcome.value,
+        asked=[Spoken("query", str(result.get("query") or ""))],
+        answered=list(_answered(json_object(result.get("response")))),
+        reason=query.error or never_sent or "; ".join(failed),
+        checks=[
+            f"{'✗' if check.word == FAILED else '✓'} {check.name}: {check.reason}"
+            for check in found
+            if check.word != NOT_APPLICABLE
+        ],
+        wanted=[Spoken(label, text) for label, text in wanted_of(baseline, result)],
+        figures=list(_figures(query)),
+    )
+
+
+def _answered(response: Mapping[str, Any]) -> Iterator[Spoken]:
+    """Yields the answer and its sources."""
+    if response.get("answer") is not None:
+        yield Spoken("answer", content_text(response["answer"]))
+    if sources := sources_of(response):
+        names = [f"{source.short}{' (cited)' if source.is_cited else ''}" for source in sources]
+        yield Spoken("sources", "\n".join(names))
+
+
+def _figures(query: OpenedQuery) -> Iterator[str]:
+    """Yields latency and attempts."""
+    latency = None if query.result is None else latency_ms(query.result)
+    if latency is not None:
+        yield f"{latency:,} ms"
+    if query.row.attempts > 1:
+        yield plural(query.row.attempts, "attempt")
