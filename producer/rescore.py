@@ -4,7 +4,8 @@ A rescored run is a run of its own: the first one stays as it was, and the two c
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +13,7 @@ import msgspec
 
 from producer import kinds
 from producer.report.cases.opened_rows import OpenedCase, opened
-from shared.contracts.case_run import CasePayload, CaseRun
+from shared.contracts.case_run import CasePayload, CaseRun, read_shared_vars
 from shared.contracts.checks import Check
 from shared.errors import UsageError
 from shared.runs import RunInfo, RunStore
@@ -65,7 +66,10 @@ def rewrite(store: RunStore, info: RunInfo, folder: Path, config: Path | None = 
                 written += 1
     if not written:
         raise UsageError(f"{info.run} has no answers to judge", hint="`proctor results` shows why")
-    return Rewritten(config or _bench(folder, run, cases, list(prompts)), outputs)
+    if config is None:
+        shared_vars = read_shared_vars(run, partial(store.file, info.run))
+        config = _bench(folder, run, cases, list(prompts), shared_vars)
+    return Rewritten(config, outputs)
 
 
 def _cases(store: RunStore, run: str) -> Iterator[OpenedCase]:
@@ -161,7 +165,13 @@ def _output(case: OpenedCase, position: int) -> dict[str, Any] | None:
     return {**answer, "output": result["raw_output"], **known}
 
 
-def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]], prompts: Sequence[str]) -> Path:
+def _bench(
+    folder: Path,
+    run: CaseRun,
+    cases: list[dict[str, Any]],
+    prompts: Sequence[str],
+    shared_vars: Mapping[str, Any],
+) -> Path:
     """Writes the run's own settings as a bench; JSON is YAML."""
     places = {**run.models, **run.judges, **run.check_models}
     judges = {"judge_models": list(run.judges)} if run.panel else {"judge_model": run.judge_model}
@@ -169,6 +179,7 @@ def _bench(folder: Path, run: CaseRun, cases: list[dict[str, Any]], prompts: Seq
         "name": run.name,
         "system_prompt": run.system_prompt,
         "models": list(run.models),
+        "vars": dict(shared_vars),
         "model_configs": {
             name: {
                 key: value

@@ -14,6 +14,8 @@ from shared.ledger.bounds import FIRST_LAYOUT
 
 CHECKS_LAYOUT: Final = 2
 """The layout of runs with checks, prompts, conversations and options of calls."""
+SHARED_VARS_LAYOUT: Final = 3
+"""The layout of runs that store the variables of the bench once."""
 KEYS_OF_LAYOUT: Final[Mapping[int, frozenset[str]]] = {
     FIRST_LAYOUT: frozenset({
         "id", "input", "expected", "reference", "regex_pattern", "validator", "label", "outputs"

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from producer.load.bench_cases import CHECKS_LAYOUT, BenchCase, layout_of
+from producer.load.bench_cases import CHECKS_LAYOUT, SHARED_VARS_LAYOUT, BenchCase, layout_of
 from producer.load.bench_config import Bench, check_models, outputs_of, read_bench
 from producer.load.call_params import headers_of, merged_calls
 from producer.load.case_contract import nearest
@@ -51,6 +51,8 @@ OPTIONS_OF_RUN: Final = ("concurrency", "together", "timeout_s", "stream", "cach
 """Settings that change how a run is worked on, and not what comes out."""
 NEW_SETTINGS: Final = frozenset(WRITTEN_IF_USED) - {"pairwise", "check_models", "templates", "written_at"}
 """Settings that the first workers ignore and that change results; models of checks come with checks."""
+COPIED_VARS_BYTES: Final = 1_000
+"""Variables of a bench up to this size are copied into each item and row; larger ones are stored once."""
 RENDERED_CHARS_MOST: Final = 16 << 20
 """Characters of rendered prompts that are kept for the second and further models."""
 GIT_PATIENCE_S: Final = 2.0
@@ -84,7 +86,7 @@ def load_cases(source: Source, options: SubmitOptions) -> RunInput:
         },
         [f"cases={settings_digest(run)}"],
         max_open_chunks=open_chunks,
-        files=plan.images,
+        files=plan.files,
         layout=plan.layout,
     )
 
@@ -103,8 +105,8 @@ class PlannedRun:
     """The chosen cases with their positions among all."""
     prompts: Sequence[BenchPrompt]
     """Templates of what is sent; empty: cases are sent as they are."""
-    images: Mapping[str, bytes]
-    """The images of the chosen cases by their hashes."""
+    files: Mapping[str, bytes]
+    """What items share, by hash: the images of the chosen cases, and large variables of the bench."""
     outputs: Mapping[Key, Recorded]
     """Recorded outputs, if any."""
     warnings: Sequence[str]
@@ -137,6 +139,8 @@ class PlannedRun:
         has_new_settings = bool(self.run.as_snapshot().keys() & NEW_SETTINGS)
         has_new_outputs = any(output.tool_calls or output.refusal for output in self.outputs.values())
         of_run = CHECKS_LAYOUT if has_new_settings or has_new_outputs else FIRST_LAYOUT
+        if self.run.shared_vars:
+            return SHARED_VARS_LAYOUT
         return max([of_run, *(layout_of(case) for _, case in self.cases)])
 
     def items(self) -> Iterator[CasePayload]:
@@ -145,7 +149,7 @@ class PlannedRun:
             for prompt, at, case, filled in self.conversations():
                 if self.only is not None and model not in self.models_of(at, case, prompt):
                     continue
-                payload = _payload(at, model, case, prompt, filled, self.run.system_prompt)
+                payload = _payload(at, model, case, prompt, filled, self.run)
                 for repeat in range(self.run.repeat):
                     recorded = recorded_for(self.outputs, at, model, payload.prompt_id, repeat)
                     yield msgspec.structs.replace(payload, repeat=repeat, recorded=recorded)
@@ -183,8 +187,10 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
     if bench.config.pairwise is not None:
         asked_by_checks = [*asked_by_checks, bench.config.pairwise.model]
     fixed = choice.temperature is not None
+    shared_vars = _shared_vars(bench.config.vars)
     run = replace(
         settings,
+        shared_vars=next(iter(shared_vars), ""),
         models={model: _endpoint(bench.config, model, choice) for model in models},
         written_at=_written_at(bench, models, choice),
         prompts=[prompt.id for prompt in bench.prompts],
@@ -204,12 +210,18 @@ def plan_run(source: Source, choice: CaseChoice) -> PlannedRun:
             "label: people's word is about one answer: give it with the recorded output of one model"
         )
     used = {name for _, case in cases for name in case.images}
-    images = {name: data for name, data in bench.images.items() if name in used}
-    plan = PlannedRun(run, cases, bench.prompts, images, outputs or {}, warnings, bench, choice.only)
+    files = shared_vars | {name: data for name, data in bench.images.items() if name in used}
+    plan = PlannedRun(run, cases, bench.prompts, files, outputs or {}, warnings, bench, choice.only)
     rendered = _rendered(plan)
     if not plan.total:
         raise InputError("nothing is left to run", hint="what failed before is not in the file any more")
     return replace(plan, rendered=rendered)
+
+
+def _shared_vars(written: Mapping[str, Any]) -> dict[str, bytes]:
+    """Returns the variables of a bench as a file of the run, by its hash; empty if they are small."""
+    encoded = msgspec.json.encode(written, order="deterministic")
+    return {sha256(encoded).hexdigest(): encoded} if len(encoded) > COPIED_VARS_BYTES else {}
 
 
 def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
@@ -230,7 +242,7 @@ def _rendered(plan: PlannedRun) -> Sequence[Rendered] | None:
 
 
 def _payload(  # noqa: PLR0917 - one call, above
-    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, filled: Conversation, system_prompt: str
+    at: int, model: str, case: BenchCase, prompt: BenchPrompt | None, filled: Conversation, run: CaseRun
 ) -> CasePayload:
     """Makes the item of a case, without repetition and recorded output."""
     entry = case.entry
@@ -240,10 +252,10 @@ def _payload(  # noqa: PLR0917 - one call, above
         filled.input,
         id=entry.id,
         prompt_id=prompt.id if prompt else None,
-        system=None if filled.system == system_prompt else filled.system,
+        system=None if filled.system == run.system_prompt else filled.system,
         messages=None if filled.messages is None else [dict(each) for each in filled.messages],
         images=list(case.images),
-        vars=dict(case.vars),
+        vars=dict((case.entry.vars or {}) if run.shared_vars else case.vars),
         tags=list(entry.tags),
         metadata=entry.metadata or {},
         weight=1.0 if entry.weight is None else entry.weight,

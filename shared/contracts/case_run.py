@@ -5,7 +5,7 @@ environment says. No key is part of it: only the names of the workers' variables
 travel as source text with its hash, the schema as JSON: workers may have none of the files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
@@ -26,7 +26,7 @@ DEFAULT_TIMEOUT_S: Final = 120.0
 
 WRITTEN_IF_USED: Final = (
     "prompts", "templates", "calls", "judge_params", "model_headers", "check_models", "pairwise",
-    "written_at",
+    "written_at", "shared_vars",
 )  # fmt: skip
 """Settings that a snapshot has only where a run uses them."""
 
@@ -137,6 +137,8 @@ class CaseRun:
     """The endpoints of models that checks name."""
     written_at: Mapping[str, str] = field(default_factory=dict)
     """Where the `api_base` of a model is written, for people: file and line, or the option."""
+    shared_vars: str = ""
+    """Name of the run's file with the variables of the bench; empty: each item has them."""
     pairwise: Mapping[str, str] = field(default_factory=dict)
     """`model` and `criterion` by which `proctor rank` compares answers; empty: those of its options."""
     recorded: bool = False
@@ -192,6 +194,17 @@ class CaseRun:
         if found.get("validators"):
             found["validators"] = Validators(**_known(Validators, found["validators"]))
         return cls(**found)
+
+
+def read_shared_vars(run: CaseRun, read: Callable[[str], bytes | None]) -> dict[str, Any]:
+    """Reads the variables that the items of a run share; empty if there are none.
+
+    Args:
+        run: the settings.
+        read: reads a file of the run by its name.
+    """
+    stored = read(run.shared_vars) if run.shared_vars else None
+    return {} if stored is None else _decode(stored)
 
 
 def _known(kind: type[Endpoint | Template | Validators], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,7 +269,7 @@ class CasePayload(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     images: list[str] = []
     """Hashes of the images that are sent with the last message."""
     vars: dict[str, Any] = {}
-    """Variables of the case."""
+    """Variables of the case, those of the bench among them unless the run stores these once."""
     tags: list[str] = []
     """What the case belongs to."""
     metadata: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from shared.kinds import all_kinds
 
 KINDS: Final = "KINDS"
 """Lua name of the kinds that a tick handles: all that are registered when the scripts are composed."""
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 """Newest layout of runs that this version supports; workers ignore runs of a newer one."""
 FIRST_LAYOUT: Final = 1
 """Layout of runs that need nothing that the first workers lacked; those ignore runs of any other."""

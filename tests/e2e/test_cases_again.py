@@ -10,6 +10,11 @@ from tests.support.cli import Cli
 from tests.support.model_server import ModelServer, Say
 from tests.support.schemas import hold
 
+HAS_VARIABLES = """
+def has_variables(output, context):
+    return context["vars"] == {"doc": "x" * 2_000, "own": 1}
+"""
+
 
 @pytest.mark.parametrize("more", [(), ("--no-cache",)], ids=["cached", "not cached"])
 def test_a_judge_that_is_not_there_leaves_strict_equality(
@@ -55,24 +60,31 @@ def test_an_answer_too_long_for_the_cache_is_not_asked_for_twice(cli: Cli, tmp_p
 
 
 def test_answers_are_judged_again_without_a_call(cli: Cli, tmp_path: Path) -> None:
-    """`rescore` judges stored answers as a new run, by its own criteria or by another bench's."""
-    (tmp_path / "validators.py").write_text(VALIDATORS, encoding="utf-8")
+    """`rescore` judges stored answers as a new run, by its own criteria or by another bench's.
+
+    Checks see the variables of the bench, which are stored once with the run, below those of the case.
+    """
+    (tmp_path / "validators.py").write_text(VALIDATORS + HAS_VARIABLES, encoding="utf-8")
+    own = {"vars": {"own": 1}, "checks": [{"python": "has_variables"}]}
     cases: list[dict[str, Any]] = [
-        {"id": "short", "input": "ok", "validator": "is_short", "regex_pattern": "^ok"},
+        {"id": "short", "input": "ok", "validator": "is_short", "regex_pattern": "^ok", **own},
         {"id": "n", "input": '<think>one?</think>{"n": 2}', "expected": {"n": 1}},
     ]
+    of_bench = {"doc": "x" * 2_000, "own": 0}
     more: dict[str, Any] = {"validators_file": "validators.py", "config": {"judge_model": None}}
+    more["vars"] = of_bench
     with ModelServer(echo) as server:
         first = document(cli("run", bench(tmp_path, server, cases, **more), *WORKERS))
         asked = len(server.requests)
         same = document(cli("rescore", first["run_id"], *WORKERS))
         cases[1]["expected"] = {"n": 2}
-        more = {"validators_file": "validators.py", "config": {"judge_model": None}}
+        more = {"validators_file": "validators.py", "config": {"judge_model": None}, "vars": of_bench}
         mended = cli("rescore", first["run_id"], "-c", bench(tmp_path, server, cases, **more), *WORKERS)
         assert (asked, len(server.requests)) == (4, 4)
     assert same["run_id"] != first["run_id"]
     assert (same["counts"]["passed"], same["counts"]["failed"]) == (2, 2)
     assert (mended.code, document(mended)["counts"]["passed"]) == (0, 4), mended
+    assert [row["result"].get("vars") for row in rows_of(cli, same["run_id"])] == [{"own": 1}, {}] * 2
     assert [row["result"]["reasoning"] for row in rows_of(cli, same["run_id"])] == ["", "one?"] * 2
     turns = cli("rescore", "run-nobody")
     assert (turns.code, turns.out) == (2, "")

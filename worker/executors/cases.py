@@ -23,7 +23,7 @@ import msgspec
 from shared.clock import now_ms
 from shared.codecs.item_rows import CACHED, UNJUDGED, ItemReader, ItemRow
 from shared.codecs.parked_items import History, ParkedState, decode_parked
-from shared.contracts.case_run import CasePayload, CaseRun, decode_case
+from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
 from shared.contracts.cases import CRITERIA, NEEDS_SANDBOX
 from shared.contracts.checks import Check
 from shared.errors import CheckUnusableError, ValidatorSecurityError
@@ -160,6 +160,7 @@ class CasesEngine:
         validating: threads for the stages.
         earlier: the results of the run so far, for items that are retried.
         images: the images of its cases.
+        shared_vars: the variables of the bench, if the run stores them once.
     """
 
     def __init__(
@@ -172,11 +173,12 @@ class CasesEngine:
         *,
         earlier: ItemReader,
         images: ImageUrls,
+        shared_vars: Mapping[str, Any],
     ) -> None:
         self.max_in_flight = run.together
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
-        self._images = images
+        self._images, self._shared_vars = images, shared_vars
 
     async def process(self, item: Item) -> JudgedCase | Failed | ParkedItem | EndRun:
         """Takes a case from its answer to its verdict."""
@@ -394,7 +396,7 @@ class CasesEngine:
 
     def _run_stages(self, payload: CasePayload, reply: ModelReply) -> ValidationResult:
         """Runs the stages and the checks that call no model; in a thread for validation."""
-        case, checks = case_of(self._run, payload), checks_of(payload)
+        case, checks = case_of(self._run, payload, self._vars_of(payload)), checks_of(payload)
         answer = answer_of(payload, reply) if checks else NOTHING_RECORDED
         if not NEEDS_SANDBOX & payload.criteria.keys() and not needs_sandbox(checks):
             return before_judge(case, reply.text, checks=checks, answer=answer)
@@ -410,8 +412,24 @@ class CasesEngine:
         with (
             self._sandbox(has_functions=has_functions) if needs_sandbox([check]) else nullcontext() as sandbox
         ):
-            score = evaluation.outcome(check, subject_of(self._run, payload, reply, sandbox))
+            score = evaluation.outcome(check, self._subject(payload, reply, sandbox))
         return score, list(evaluation.questions.values())
+
+    def _vars_of(self, payload: CasePayload) -> dict[str, Any]:
+        """The variables of a case over those of the bench."""
+        return {**self._shared_vars, **payload.vars}
+
+    def _subject(self, payload: CasePayload, reply: ModelReply, sandbox: Sandbox | None) -> Subject:
+        """What checks look at."""
+        return Subject(
+            reply.text,
+            answer_of(payload, reply),
+            payload.input,
+            self._vars_of(payload),
+            payload.expected,
+            sandbox,
+            is_lenient=self._run.json_extraction == "lenient",
+        )
 
     def _sandbox(self, *, has_functions: bool) -> AbstractContextManager[Sandbox]:
         """Opens a sandbox for what runs patterns, and functions of the validators file."""
@@ -447,11 +465,11 @@ def result_of_verdict(judged: JudgedCase, *, is_new: bool) -> ItemResult:
     )
 
 
-def case_of(run: CaseRun, payload: CasePayload) -> dict[str, Any]:
+def case_of(run: CaseRun, payload: CasePayload, variables: Mapping[str, Any]) -> dict[str, Any]:
     """Puts together what the pipeline needs of a case, but for its checks."""
     criteria = {name: payload.criteria[name] for name in _OF_CASES if name in payload.criteria}
     of_run = {"schema": run.schema, "json_extraction": run.json_extraction}
-    return {"input": payload.input, "vars": payload.vars, **criteria, **of_run}
+    return {"input": payload.input, "vars": variables, **criteria, **of_run}
 
 
 def checks_of(payload: CasePayload) -> tuple[Check, ...]:
@@ -464,19 +482,6 @@ def rules_of(payload: CasePayload) -> Rules:
     """What a case says about its checks as a whole."""
     criteria = payload.criteria
     return Rules(criteria.get("at_least"), is_always=criteria.get("paid_checks") == "always")
-
-
-def subject_of(run: CaseRun, payload: CasePayload, reply: ModelReply, sandbox: Sandbox | None) -> Subject:
-    """What checks look at."""
-    return Subject(
-        reply.text,
-        answer_of(payload, reply),
-        payload.input,
-        payload.vars,
-        payload.expected,
-        sandbox,
-        is_lenient=run.json_extraction == "lenient",
-    )
 
 
 def _wait_s(due_ms: int) -> float:
@@ -494,7 +499,15 @@ def make_executor(process: WorkerProcess, store: RunStore) -> ItemsExecutor:
     def engine_of(run: str) -> CasesEngine:
         settings = CaseRun.from_snapshot(store.info(run).snapshot)
         earlier = store.item_reader(run, with_open=False)
-        images = ImageUrls(partial(store.file, run))
-        return CasesEngine(run, settings, process, sandboxes, validating, earlier=earlier, images=images)
+        return CasesEngine(
+            run,
+            settings,
+            process,
+            sandboxes,
+            validating,
+            earlier=earlier,
+            images=ImageUrls(partial(store.file, run)),
+            shared_vars=read_shared_vars(settings, partial(store.file, run)),
+        )
 
     return ItemsExecutor(process, engine_of)

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from producer.load import cases
-from shared.contracts.case_run import CasePayload
+from producer.load.bench_cases import CHECKS_LAYOUT, SHARED_VARS_LAYOUT
+from shared.contracts.case_run import CasePayload, read_shared_vars
 from tests.support.benches import MINIMAL, plan, refusal, write
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
@@ -114,7 +115,7 @@ def test_images_are_stored_once(tmp_path: Path) -> None:
     bench = {**MINIMAL, "test_cases": [{"input": "Look", "images": ["a.png", "b.png"]}, {"input": "No"}]}
     found = plan(write(tmp_path, yaml.safe_dump(bench)))
     one, two = found.items()
-    assert list(found.images) == [*{*one.images}]
+    assert list(found.files) == [*{*one.images}]
     assert (len(one.images), two.images) == (2, [])
 
 
@@ -225,3 +226,27 @@ def test_long_prompts_are_rendered_again_for_each_model(
     monkeypatch.setattr(cases, "RENDERED_CHARS_MOST", 6)
     assert plan(tmp_path / "bench.config.yaml").rendered is None
     assert items(tmp_path, **bench) == kept
+
+
+def test_large_variables_of_the_bench_are_stored_once(tmp_path: Path) -> None:
+    """Items have only their own variables then; small ones of the bench are copied into each, as before."""
+    written = (
+        "name: b\nmodels: [m, n]\nprompts: ['{{ doc|length }}{{ city }}']\nvars: {doc: %s, city: Rome}\n"
+    )
+    cases = "test_cases: [{id: a}, {id: b, vars: {city: Paris}}]\n"
+    planned = plan(write(tmp_path, written % ("x" * 2_000) + cases))
+    assert [(item.input, item.vars) for item in planned.items()][:2] == [
+        ("2000Rome", {}),
+        ("2000Paris", {"city": "Paris"}),
+    ]
+    assert planned.layout == SHARED_VARS_LAYOUT
+    [(name, stored)] = planned.files.items()
+    assert planned.run.shared_vars == name
+    assert json.loads(stored) == {"doc": "x" * 2_000, "city": "Rome"}
+    assert read_shared_vars(planned.run, planned.files.get) == json.loads(stored)
+    planned = plan(write(tmp_path, written % "small" + cases))
+    assert [item.vars for item in planned.items()][:2] == [
+        {"doc": "small", "city": "Rome"},
+        {"doc": "small", "city": "Paris"},
+    ]
+    assert (planned.layout, planned.files, planned.run.shared_vars) == (CHECKS_LAYOUT, {}, "")
