@@ -110,7 +110,10 @@ def document_of(
         "kind": info.kind.name,
         "state": info.state.value,
         "counts": counts,
-        "summary": {**summary, "rates": {**_outcome_rates(counts), **summary.get("rates", {})}},
+        "summary": {
+            **summary,
+            "rates": {**_outcome_rates(counts, totals.design_effects()), **summary.get("rates", {})},
+        },
         "files": [dict(file) for file in files],
         "exit": exit_code(info.state, counts, misses=totals.misses(), is_cut=is_cut_by_failure(info, counts)),
     }
@@ -150,15 +153,18 @@ def exit_code(
             return EXIT_DONE
 
 
-def _outcome_rates(counts: Mapping[str, int]) -> dict[str, Any]:
+def _outcome_rates(counts: Mapping[str, int], effects: Mapping[str, float]) -> dict[str, Any]:
     """Shares of outcomes in all items, and in those with an answer; a turn that was decided has passed."""
     passed, total = counts["passed"] + counts["decided"], counts["total"]
+    answered = passed + counts["failed"]
     return rates(
         {
             "pass_rate": (passed, total),
-            "pass_rate_of_answered": (passed, passed + counts["failed"]),
+            "pass_rate_of_judged": (passed, answered + counts["error"]),
+            "pass_rate_of_answered": (passed, answered),
             "error_rate": (counts["error"], total),
-        }
+        },
+        effects,
     )
 
 

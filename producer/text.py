@@ -1,6 +1,7 @@
 """Writes numbers and notes for people: thousands, sizes, durations, rates, sentences."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -115,6 +116,22 @@ def percent(share: float, decimals: int = 1) -> str:
     ('86.0%', '100.0%', '86%')
     """
     return f"{100 * share:.{decimals}f}%"
+
+
+def bounds(rate: Mapping[str, Any], decimals: int = 1) -> tuple[str, str]:
+    """Writes the bounds of a rate in percent; one that would round to an end has one decimal more.
+
+    >>> bounds({"low": 0.3006, "high": 0.9544}), bounds({"low": 0.9981, "high": 1.0}, 0)
+    (('30.1', '95.4'), ('99.8', '100'))
+    """
+    return _bound(rate["low"], decimals), _bound(rate["high"], decimals)
+
+
+def _bound(share: float, decimals: int) -> str:
+    """Writes one bound."""
+    text = f"{100 * share:.{decimals}f}"
+    is_rounded = float(text) in {0, 100} and 0 < share < 1
+    return f"{100 * share:.{decimals + 1}f}" if is_rounded else text
 
 
 def share(part: int, whole: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from producer.aggregate.judging import Judging, rubrics_of
+from producer.aggregate.related import ByCase, counts_of, outcome_effects
 from producer.aggregate.statistics import Z_95, wilson
 from producer.report.cases.opened_rows import OpenedCase
 from shared.names import Outcome
@@ -71,12 +72,14 @@ class _Group:
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     scores: ScoreMean = field(default_factory=ScoreMean)
+    by_case: ByCase = field(default_factory=ByCase)
     cost_usd: float = 0.0
     cost_unknown: int = 0
 
     def add(self, case: OpenedCase) -> None:
         """Counts one row."""
         self.outcomes[case.row.outcome] += 1
+        self.by_case.add(case.item.case, counts_of(case.row.outcome))
         self.cost_usd += case.row.cost_usd or 0.0
         self.cost_unknown += case.result is not None and not case.code and case.row.cost_usd is None
         add_score(self.scores, case)
@@ -85,13 +88,14 @@ class _Group:
         """Returns its figures; rates are fractions."""
         passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
         judged = passed + failed + self.outcomes[Outcome.ERROR]
+        effect = outcome_effects(self.by_case)["pass_rate_of_judged"]
         return {
             "total": self.outcomes.total(),
             "passed": passed,
             "failed": failed,
             "errors": self.outcomes[Outcome.ERROR],
             "skipped": self.outcomes[Outcome.SKIPPED],
-            "pass_rate": wilson(passed, judged).as_document(),
+            "pass_rate": wilson(passed, judged, effect=effect).as_document(),
             "score": self.scores.summary(),
             "cost_usd": None if self.cost_unknown else self.cost_usd,
             "known_cost_usd": self.cost_usd,
@@ -107,6 +111,7 @@ class _Check:
     failed: int = 0
     not_asked: int = 0
     scores: ScoreMean = field(default_factory=ScoreMean)
+    by_case: ByCase = field(default_factory=ByCase)
     cost_usd: float = 0.0
     judging: Judging | None = None
 
@@ -118,6 +123,7 @@ class _Check:
         else:
             self.passed += row["passed"]
             self.failed += not row["passed"]
+            self.by_case.add(case.item.case, (int(row["passed"]), int(not row["passed"])))
         if row["score"] is not None:
             self.scores.add(case.item.case, row["score"])
         for rubric in rubrics_of(row):
@@ -130,13 +136,14 @@ class _Check:
 
     def summary(self, name: str) -> dict[str, Any]:
         """Returns its figures; those of its judges where it has any."""
+        effect = self.by_case.effect([0], [0, 1])
         return {
             "name": name,
             "check": self.kind,
             "passed": self.passed,
             "failed": self.failed,
             "not_asked": self.not_asked,
-            "pass_rate": wilson(self.passed, self.passed + self.failed).as_document(),
+            "pass_rate": wilson(self.passed, self.passed + self.failed, effect=effect).as_document(),
             "score": self.scores.summary(),
             "known_cost_usd": self.cost_usd,
             "judge": None if self.judging is None else self.judging.summary(),

@@ -8,6 +8,7 @@ from typing import Any, Final
 from producer.aggregate.case_groups import CaseGroups, ScoreMean, add_score
 from producer.aggregate.judging import Judging
 from producer.aggregate.queries import percentiles
+from producer.aggregate.related import ByCase, counts_of, outcome_effects
 from producer.aggregate.repeats import Repeats
 from producer.aggregate.statistics import rates
 from producer.report.cases.opened_rows import OpenedCase, opened
@@ -40,6 +41,8 @@ class ModelTotals:
     """Cases that passed only because of the judge."""
     rouge: list[float] = field(default_factory=lambda: [0.0, 0.0])
     """Sum and number of ROUGE-L scores."""
+    by_case: ByCase = field(default_factory=ByCase)
+    """Outcomes by case, which several prompts and repeats have in common."""
     repeats: Repeats = field(default_factory=Repeats)
     """Verdicts on repeated answers to the same case."""
     scores: ScoreMean = field(default_factory=ScoreMean)
@@ -49,6 +52,7 @@ class ModelTotals:
         """Counts one row."""
         row, result = case.row, case.result
         self.outcomes[row.outcome] += 1
+        self.by_case.add(case.item.case, counts_of(row.outcome))
         if row.outcome is not Outcome.SKIPPED:
             self.repeats.add((case.item.prompt_id, case.item.case), passed=row.outcome is Outcome.PASSED)
         if result is None or row.outcome is Outcome.ERROR:
@@ -76,6 +80,7 @@ class ModelTotals:
         passed, failed = self.outcomes[Outcome.PASSED], self.outcomes[Outcome.FAILED]
         judged = passed + failed + self.outcomes[Outcome.ERROR]
         tokens, seconds = self.prompt_tokens + self.completion_tokens, self._seconds()
+        effects = outcome_effects(self.by_case)
         return {
             "model": model,
             "total": self.outcomes.total(),
@@ -85,7 +90,8 @@ class ModelTotals:
             "skipped": self.outcomes[Outcome.SKIPPED],
             "pass_rate": passed / judged if passed + failed else None,
             "rates": rates(
-                {"pass_rate": (passed, judged), "pass_rate_of_answered": (passed, passed + failed)}
+                {"pass_rate": (passed, judged), "pass_rate_of_answered": (passed, passed + failed)},
+                effects | {"pass_rate": effects["pass_rate_of_judged"]},
             ),
             "repeats": self.repeats.summary(),
             "latency_ms": percentiles(self.times_ms),
@@ -109,7 +115,7 @@ class ModelTotals:
 
 
 class CaseTotals:
-    """Counts rows; memory grows with the number of models and of different latencies only."""
+    """Counts rows; memory grows with the number of models, of cases and of different latencies only."""
 
     def __init__(self) -> None:
         self._models: dict[str, ModelTotals] = {}
@@ -117,6 +123,7 @@ class CaseTotals:
         self._errors = Counter[str]()
         self._judging = Judging()
         self._groups = CaseGroups()
+        self._by_case = ByCase()
         self._retried = 0
 
     def add(self, page: Sequence[ItemRow]) -> None:
@@ -124,6 +131,7 @@ class CaseTotals:
         for case in opened(page):
             self._models.setdefault(case.item.model, ModelTotals()).add(case)
             self._groups.add(case)
+            self._by_case.add(case.item.case, counts_of(case.row.outcome))
             self._retried += case.row.attempts > 1
             if case.code:
                 self._errors[case.code] += 1
@@ -154,6 +162,10 @@ class CaseTotals:
             "errors": dict(self._errors.most_common()),
             **self._groups.summary(),
         }
+
+    def design_effects(self) -> dict[str, float]:
+        """Returns how related the answers to a case are: by models, prompts and repeats."""
+        return outcome_effects(self._by_case)
 
     def misses(self) -> bool:
         """Returns whether a case failed."""

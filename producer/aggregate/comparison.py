@@ -10,6 +10,7 @@ from typing import Any, Final
 from producer import kinds
 from producer.aggregate.bootstrap import Interval, paired, paired_rate, weighted_mean
 from producer.aggregate.compared_items import CHECK_PREFIX, ComparedItem, Items, label, one_each
+from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import McNemar, Rate, mcnemar, wilson
 from shared.kinds import Kind
 from shared.names import Outcome
@@ -150,7 +151,7 @@ class Comparison:
             },
             "unchanged": dict(self.unchanged),
             "transitions": dict(self._transitions().most_common()),
-            "changed_share": wilson(self.pairs - self.unchanged.total(), self.pairs).as_document(),
+            "changed_share": self._changed_share().as_document(),
             "test": {
                 "name": "mcnemar",
                 "method": self.test.method,
@@ -175,6 +176,16 @@ class Comparison:
         for change in (*self.broken, *self.fixed, *self.changed):
             yield change.pair
         yield from self.same
+
+    def _changed_share(self) -> Rate:
+        """Returns the share of pairs that ended otherwise; those of one unit are related."""
+        pairs = ByCase()
+        for change in (*self.broken, *self.fixed, *self.changed):
+            pairs.add(change.pair[1].unit, (1, 0))
+        for _, item in self.same:
+            pairs.add(item.unit, (0, 1))
+        changed, effect = self.pairs - self.unchanged.total(), pairs.effect([0], [0, 1])
+        return wilson(changed, self.pairs, effect=effect)
 
     def _transitions(self) -> Counter[str]:
         """Counts what became what."""
@@ -317,7 +328,12 @@ def _rates(units: Mapping[str, _Unit], level: float) -> Interval:
 
 def _rate(side: Items) -> Rate:
     """Returns the share of good items in all of a run, skipped ones included."""
-    return wilson(sum(item.outcome in GOOD for item in side.items), len(side.items) + side.skipped)
+    answers = ByCase()
+    for item in side.items:
+        is_good = item.outcome in GOOD
+        answers.add(item.unit, (int(is_good), int(not is_good)))
+    good, effect = sum(item.outcome in GOOD for item in side.items), answers.effect([0], [0, 1])
+    return wilson(good, len(side.items) + side.skipped, effect=effect)
 
 
 def _change_document(change: Change) -> dict[str, str]:

@@ -51,6 +51,10 @@ class ItemTotals:
             "errors": dict(self._errors.most_common()),
         }
 
+    def design_effects(self) -> dict[str, float]:
+        """Returns nothing: items of an unknown kind are not related."""
+        return {}
+
     def misses(self) -> bool:
         """Returns whether an item failed."""
         return bool(self._outcomes[Outcome.FAILED])

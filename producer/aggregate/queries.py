@@ -66,6 +66,17 @@ class _Group:
                 self.applicable += 1
                 self.cited += _passed(result, "citation_present")
 
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """Returns what each rate is a share of: how many, of how many."""
+        return {
+            "deflection_rate": (self.deflected, self.in_scope),
+            "citation_accuracy": (self.cited, self.applicable),
+            "citation_accuracy_raw": (self.cited_at_all, self.in_scope),
+            "hallucination_rate": (self.hallucinated, self.total),
+            "oos_handling_rate": (self.declined, self.oos),
+            "latency_under_5s": (self.fast, self.total),
+        }
+
     def as_category(self) -> Metrics:
         """Returns the eight keys of one category, unrounded."""
         return {
@@ -97,15 +108,7 @@ class MetricsSoFar:
 
     def shares(self) -> dict[str, tuple[int, int]]:
         """Returns what each rate is a share of: how many, of how many."""
-        every = self._every
-        return {
-            "deflection_rate": (every.deflected, every.in_scope),
-            "citation_accuracy": (every.cited, every.applicable),
-            "citation_accuracy_raw": (every.cited_at_all, every.in_scope),
-            "hallucination_rate": (every.hallucinated, every.total),
-            "oos_handling_rate": (every.declined, every.oos),
-            "latency_under_5s": (every.fast, every.total),
-        }
+        return self._every.shares()
 
     def metrics(self) -> Metrics:
         """Returns the fifteen keys of the document for what was added."""
@@ -127,6 +130,14 @@ class MetricsSoFar:
             "oos_queries": every.oos,
             "by_category": {name: group.as_category() for name, group in self._by_category.items()},
         }
+
+
+def shares_of(result: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Returns what one result adds to each rate."""
+    group = _Group()
+    if not failed(result):
+        group.add(result)
+    return group.shares()
 
 
 def calculate_metrics(results: Iterable[Mapping[str, Any]]) -> Metrics:

@@ -4,7 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from producer.aggregate.queries import MetricsSoFar, is_vacuous, latency_ms, percentiles, targets
+from producer.aggregate.queries import (
+    MetricsSoFar,
+    is_vacuous,
+    latency_ms,
+    percentiles,
+    shares_of,
+    targets,
+)
+from producer.aggregate.related import ByCase, counts_of, outcome_effects
 from producer.aggregate.statistics import rates
 from producer.report.queries.opened_rows import opened
 from shared.codecs.item_rows import ItemRow
@@ -13,7 +21,7 @@ from shared.names import Outcome
 
 
 class QueryTotals:
-    """Counts rows; memory grows with the number of different latencies only."""
+    """Counts rows; memory grows with the number of queries and of different latencies only."""
 
     def __init__(self) -> None:
         self.outcomes = Counter[Outcome]()
@@ -25,6 +33,7 @@ class QueryTotals:
         self._vacuous = 0
         self._times = Counter[int]()
         self._metrics = MetricsSoFar()
+        self._outcomes_by_query, self._shares_by_query = ByCase(), ByCase()
 
     def add(self, page: Sequence[ItemRow]) -> None:
         """Counts some rows."""
@@ -35,6 +44,9 @@ class QueryTotals:
                 self.errors[code] += 1
             if result is not None:
                 self._metrics.add(result)
+                self._outcomes_by_query.add(result["id"], counts_of(row.outcome))
+                shares = shares_of(result).values()
+                self._shares_by_query.add(result["id"], tuple(number for pair in shares for number in pair))
                 self._vacuous += is_vacuous(result)
                 if not failed(result):
                     self._times[latency_ms(result)] += 1
@@ -50,17 +62,24 @@ class QueryTotals:
 
     def summary(self) -> dict[str, Any]:
         """Returns the metrics, the targets, and what the document does not ask for."""
-        metrics = self._metrics.metrics()
+        metrics, shares = self._metrics.metrics(), self._metrics.shares()
+        effects = {
+            name: self._shares_by_query.effect([2 * at], [2 * at + 1]) for at, name in enumerate(shares)
+        }
         return {
             "metrics": metrics,
             "targets": [target.as_document() for target in targets(metrics)],
-            "rates": rates(self._metrics.shares()),
+            "rates": rates(shares, effects),
             "latency_ms": percentiles(self._times),
             "latency_n": self._times.total(),
             "vacuous_deflections": self._vacuous,
             "retried": self.retried,
             "errors": dict(self.errors.most_common()),
         }
+
+    def design_effects(self) -> dict[str, float]:
+        """Returns how related the answers to a query are, which repeats make several."""
+        return outcome_effects(self._outcomes_by_query)
 
     def misses(self) -> bool:
         """Returns whether a query failed or a target was missed; a target without data is not missed."""

@@ -34,12 +34,18 @@ class Rate:
         return {name: round(number, 4) for name, number in rounded.items()} | {"n": self.n}
 
 
-def wilson(part: int, whole: int, *, z: float = Z_95) -> Rate:
+def wilson(part: int, whole: int, *, effect: float = 1.0, z: float = Z_95) -> Rate:
     """Returns a share with its score interval.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). Of
     the simple intervals it is the one that holds its level for few cases and for shares near 0 and 1 (L. D.
     Brown, T. T. Cai, A. DasGupta, Statistical Science 16, 2001). Nothing of nothing may be anything.
+
+    Args:
+        part: what is counted.
+        whole: what it is a share of.
+        effect: how many of these tell as much as one that is related to no other (`design_effect`).
+        z: quantile of the normal distribution.
 
     The values of R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3:
 
@@ -49,13 +55,15 @@ def wilson(part: int, whole: int, *, z: float = Z_95) -> Rate:
     [0.0061, 0.1718]
     >>> wilson(0, 20).low, round(wilson(0, 20).high, 4)
     (0.0, 0.1611)
+    >>> wilson(16, 32, effect=4.0).low == wilson(4, 8).low
+    True
     """
     if not whole:
         return Rate(0.0, 0.0, 1.0, 0)
-    share, square = part / whole, z * z
-    middle = share + square / (2 * whole)
-    spread = z * sqrt(share * (1 - share) / whole + square / (4 * whole * whole))
-    scale = 1 + square / whole
+    share, square, n = part / whole, z * z, whole / effect
+    middle = share + square / (2 * n)
+    spread = z * sqrt(share * (1 - share) / n + square / (4 * n * n))
+    scale = 1 + square / n
     # At the ends the formula gives the bound exactly, floating point nearly.
     low = 0.0 if part == 0 else min(share, max(0.0, (middle - spread) / scale))
     high = 1.0 if part == whole else max(share, min(1.0, (middle + spread) / scale))
@@ -260,13 +268,23 @@ def paired_difference(worse: int, better: int, n: int, *, z: float = Z_95) -> tu
     return max(-1.0, up - down - spread), min(1.0, up - down + spread)
 
 
-def rates(shares: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, Any]]:
+def rates(
+    shares: Mapping[str, tuple[int, int]], effects: Mapping[str, float] | None = None
+) -> dict[str, dict[str, Any]]:
     """Returns shares with their intervals, as `--json` prints them.
+
+    Args:
+        shares: how many, of how many, by name.
+        effects: design effects by name, where they are not 1.
 
     >>> rates({"pass_rate": (3, 4)})
     {'pass_rate': {'value': 0.75, 'low': 0.3006, 'high': 0.9544, 'n': 4}}
     """
-    return {name: wilson(part, whole).as_document() for name, (part, whole) in shares.items()}
+    known = effects or {}
+    return {
+        name: wilson(part, whole, effect=known.get(name, 1.0)).as_document()
+        for name, (part, whole) in shares.items()
+    }
 
 
 def _check_k(n: int, passed: int, k: int) -> None:

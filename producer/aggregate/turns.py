@@ -75,6 +75,10 @@ class TurnTotals:
             "decided": decided,
         }
 
+    def design_effects(self) -> dict[str, float]:
+        """Returns nothing: rules decide turns, and no sample is drawn."""
+        return {}
+
     def misses(self) -> bool:
         """Turns have no gate."""
         return False

@@ -117,5 +117,8 @@ class Totals(Protocol):
     def summary(self) -> dict[str, Any]:
         """Returns the part of the summary that is counted from rows."""
 
+    def design_effects(self) -> Mapping[str, float]:
+        """Returns the design effects of rates of outcomes whose items are related; 1 for all others."""
+
     def misses(self) -> bool:
         """Returns whether a run without errors missed what it was to reach, so that it exits with 1."""

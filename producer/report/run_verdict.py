@@ -6,9 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from producer import kinds
 from producer.aggregate.gates import gate_line
-from producer.aggregate.statistics import wilson
 from producer.report.interfaces import Outcome
-from producer.text import percent, plural, sentence_of
+from producer.text import bounds, percent, plural, sentence_of
 from shared.kinds import kind_named
 from shared.names import FINAL_STATES, RunState
 
@@ -139,23 +138,28 @@ def gate_sentences(document: Mapping[str, Any]) -> list[str]:
     return [sentence_of(gate_line(gate)) for gate in gates]
 
 
-def rated(counts: Mapping[str, int]) -> Outcome:
+def rated(document: Mapping[str, Any]) -> Outcome:
     """Writes how many items passed, of all and of those with an answer; skipped ones are in neither.
 
-    >>> rated({"passed": 3, "failed": 1, "error": 0})[:3]
+    >>> rates = {"pass_rate_of_judged": {"value": 0.75, "low": 0.3006, "high": 0.9544}}
+    >>> counts = {"passed": 3, "decided": 0, "failed": 1, "error": 0}
+    >>> rated({"counts": counts, "summary": {"rates": rates}})[:3]
     ('3 of 4 passed', '75.0%, 95% interval 30.1-95.4%', 1)
-    >>> rated({"passed": 3, "failed": 1, "error": 2})[:3]
+    >>> rated({"counts": counts | {"error": 2}, "summary": {"rates": rates}})[:3]
     ('3 of 6 passed', '50.0% of all, 75.0% of 4 answered', 1)
     """
-    passed, failed = counts["passed"], counts["failed"]
+    counts = document["counts"]
+    passed, failed = counts["passed"] + counts["decided"], counts["failed"]
     answers = passed + failed
     judged = answers + counts["error"]
     if not answers:
         return Outcome(NO_ANSWERS)
-    found = wilson(passed, judged).as_document()  # rounded as in tables, so that no line contradicts them
-    rate = f"{percent(found['value'])}, 95% interval {100 * found['low']:.1f}-{percent(found['high'])}"
     if judged > answers:
-        rate = f"{percent(found['value'])} of all, {percent(passed / answers)} of {answers:,} answered"
+        rate = f"{percent(passed / judged)} of all, {percent(passed / answers)} of {answers:,} answered"
+        return Outcome(f"{passed:,} of {judged:,} passed", rate, failed)
+    found = document["summary"]["rates"]["pass_rate_of_judged"]
+    low, high = bounds(found)
+    rate = f"{percent(found['value'])}, 95% interval {low}-{high}%"
     return Outcome(f"{passed:,} of {judged:,} passed", rate, failed)
 
 

@@ -55,7 +55,7 @@ Percentiles = Milliseconds | Nothing
 
 
 class Rate(Part):
-    """A share with its 95% Wilson interval."""
+    """A share with its 95% Wilson interval; answers to one case are taken as related."""
 
     value: Fraction
     low: Fraction
@@ -67,6 +67,8 @@ class OutcomeRates(Part):
     """Shares of all items."""
 
     pass_rate: Rate
+    pass_rate_of_judged: Rate
+    """Of the items that passed, failed or ended in error; not of skipped ones."""
     pass_rate_of_answered: Rate
     """Of the items that passed or failed; those that ended in error have no answer."""
     error_rate: Rate

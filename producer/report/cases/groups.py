@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from producer.report.cases.judge_trust import brief
 from producer.report.cases.wording import FREEFORM, NONE, by_pass_rate, dollars
 from producer.report.run_verdict import NO_ANSWERS
+from producer.text import bounds
 
 RATES: Final = ("Pass rate", "95% interval", "Passed", "Failed")
 SCORES: Final = ("Mean score", "95% interval", "Scored")
@@ -154,7 +155,7 @@ def _rate_cells(rate: Mapping[str, Any], *, answers: int) -> list[str]:
     """
     if not answers:
         return [NO_ANSWERS if rate["n"] else NONE, NONE]
-    return [f"{100 * rate['value']:.1f}%", f"{100 * rate['low']:.1f}-{100 * rate['high']:.1f}%"]
+    return [f"{100 * rate['value']:.1f}%", f"{'-'.join(bounds(rate))}%"]
 
 
 def _score_cells(score: Mapping[str, Any] | None) -> list[str]:

@@ -9,7 +9,6 @@ from producer.report.cases.html_answer import SKIPPED
 from producer.report.cases.html_rows import NAME_CHARS, Column, Pairs
 from producer.report.cases.html_settings import settings_of
 from producer.report.cases.wording import (
-    bounds,
     by_latency,
     by_pass_rate,
     dollars,
@@ -23,7 +22,7 @@ from producer.report.html.rendering import markup
 from producer.report.html.viewer import Fact, Metric, Page
 from producer.report.run_verdict import verdict_of
 from producer.tables import cut_middle
-from producer.text import duration, plural
+from producer.text import bounds, duration, plural
 from shared import __version__
 from shared.contracts.case_run import GIT_KEY, CaseRun
 from shared.contracts.case_vocabulary import STAGE_TABLE, CaseStatus
@@ -128,7 +127,7 @@ def _rated(model: Mapping[str, Any], group: Mapping[str, Any] | None, column: Co
     metric = Metric(cut_middle(name, HEAD_CHARS), "no answers", cut_middle(over, HEAD_CHARS), facts=facts)
     if not found["passed"] + found["failed"]:  # errors alone are no answers
         return metric
-    interval = f"95%: {bounds(rate['low'], rate['high'])}"
+    interval = f"95%: {' to '.join(bounds(rate, 0))}"
     return metric._replace(
         value=percent(rate["value"]),
         at=rate["value"],
@@ -254,7 +253,7 @@ def facts_of(document: Mapping[str, Any], info: RunInfo, limit: int) -> list[tup
         ("answers", "recorded" if run.recorded else "cached where equal" * run.cache),
         ("JSON schema", "yes" if run.schema is not None else ""),
         ("validators", f"sha256 {run.validators.sha256}" if run.validators else ""),
-        ("intervals", "Wilson, 95%; errors and cases without an answer count as not passed"),
+        ("intervals", "Wilson, 95%, by case; errors and cases without an answer count as not passed"),
         ("percentiles", "nearest rank, of answers that were not cached"),
         ("commit", _commit(info)),
         ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),

@@ -27,6 +27,7 @@ from producer.report.cases.wording import (
 from producer.report.cells import plain
 from producer.report.interfaces import Details, Paint, Screen, unpainted
 from producer.tables import fitted_table, hanging
+from producer.text import bounds
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_run import SNAPSHOT_KEY
 from shared.runs import RunInfo
@@ -130,14 +131,13 @@ def _models(document: Mapping[str, Any], paint: Paint) -> list[str]:
 def _model_row(model: Mapping[str, Any], *, has_errors: bool) -> list[str]:
     """Writes the cells of `STANDARD`; a figure that does not exist leaves its cell empty."""
     rates, is_answered = model["rates"], model["pass_rate"] is not None
-    low, high = 100 * rates["pass_rate"]["low"], 100 * rates["pass_rate"]["high"]
     of_answered = percent(rates["pass_rate_of_answered"]["value"]) if is_answered else ""
     return [
         plain(model["model"], CELL_CHARS),
         "" if has_errors else percent(model["pass_rate"]),
         percent(model["pass_rate"]) if has_errors else "",
         of_answered if has_errors else "",
-        f"{low:.1f}-{high:.1f}%" if is_answered else "",
+        f"{'-'.join(bounds(rates['pass_rate']))}%" if is_answered else "",
         f"{model['passed']:,} of {rates['pass_rate']['n']:,}",
         _count(model["errors"]),
         _count(model["skipped"]),

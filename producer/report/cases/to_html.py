@@ -125,7 +125,7 @@ class CasesHtmlReport:
             sum(number for kind, number in reasons.items() if tones[kind] == tone) for tone in "fen"
         )
         lead = [plural(failed, "failed answer")] * bool(failed)
-        lead += [plural(broken, "error")] * bool(broken) + [f"{left:,} not asked"] * bool(left)
+        lead += [plural(broken, "error")] * bool(broken) + [f"{left:,} skipped"] * bool(left)
         words = self._matrix.wordings
         choices = [("tag", "Tag")] * (len(tags) > MOST_CHIPS) + [("status", "Status")] * (
             not self._is_freeform

@@ -6,7 +6,7 @@ from typing import Any, Final
 from producer.aggregate.case_groups import failed_checks
 from producer.report.interfaces import Outcome
 from producer.report.run_verdict import NO_ANSWERS, rated
-from producer.text import cost, duration, plural, share
+from producer.text import bounds, cost, duration, plural, share
 from producer.text import percent as in_percent
 from shared.codecs.item_rows import CACHED, ItemRow
 from shared.contracts.case_run import CasePayload
@@ -33,22 +33,6 @@ def latency(row: ItemRow) -> str:
     """Writes the latency of an answer; one from the cache has that of its first call."""
     time = seconds(row.latency_ms)
     return f"{time}, {FROM_CACHE}" if CACHED in row.code else time
-
-
-def bounds(low: float, high: float) -> str:
-    """Writes the bounds of a rate in percent, with a decimal where they would round to an end of the scale.
-
-    >>> bounds(0.364, 0.691), bounds(0.9981, 1.0), bounds(0.0, 0.004)
-    ('36 to 69', '99.8 to 100', '0 to 0.4')
-    """
-    return f"{_bound(low)} to {_bound(high)}"
-
-
-def _bound(share: float) -> str:
-    """Writes one bound."""
-    percents = 100 * share
-    is_near_end = round(percents) in {0, 100} and round(percents, 1) not in {0, 100}
-    return f"{percents:.{int(is_near_end)}f}"
 
 
 def dollars(cost_usd: float | None) -> str:
@@ -139,7 +123,7 @@ def outcome(document: Mapping[str, Any]) -> Outcome:
     counts = document["counts"]
     answers, errors = counts["passed"] + counts["failed"], counts["error"]
     if document["summary"]["mode"] != FREEFORM or not answers:
-        return rated(counts)
+        return rated(document)
     outputs = f"{answers:,} of {answers + errors:,} outputs" if errors else plural(answers, "output")
     return Outcome(f"{outputs}, not checked: the bench has no criteria")
 
@@ -209,7 +193,7 @@ def extra_cells(model: Mapping[str, Any]) -> list[str]:
     ['30.1-95.4%', '0.45s', '4']
     """
     rate = model["rates"]["pass_rate"]
-    interval = f"{100 * rate['low']:.1f}-{100 * rate['high']:.1f}%" if rate["n"] else NONE
+    interval = f"{'-'.join(bounds(rate))}%" if rate["n"] else NONE
     return [interval, seconds(model["latency_ms"].get("p50")), f"{model['latency_n']:,}"]
 
 

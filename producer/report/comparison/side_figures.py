@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from producer.aggregate.comparison_groups import SideFacts
 from producer.report.comparison.contents import Contents, Side
 from producer.report.comparison.score_table import amount_of, comparing_of
-from producer.text import cost, duration, many
+from producer.text import bounds, cost, duration, many
 
 LEAST_MS: Final = 10.0
 """Latency from which a change of it in percent is more than rounding."""
@@ -50,7 +50,7 @@ def _figures(
 ) -> SideFigures:
     """Writes one side; `before` is what its figures may be compared with."""
     item, rate = comparing_of(contents.document).item, contents.document["pass_rate"][letter]
-    interval = f"{100 * rate['low']:.1f}-{100 * rate['high']:.1f}"
+    interval = "-".join(bounds(rate))
     return SideFigures(
         letter=letter.upper(),
         title=side.title,

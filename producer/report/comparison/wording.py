@@ -14,7 +14,7 @@ from producer.report.comparison.score_table import (
     level_of,
     score_name,
 )
-from producer.text import plural
+from producer.text import bounds, plural
 from shared.names import Outcome
 
 if TYPE_CHECKING:
@@ -131,8 +131,7 @@ def rate_cells(rate: Mapping[str, Any]) -> str:
     >>> rate_cells({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4})
     '75.0% (30.1-95.4, n 4)'
     """
-    low, high = 100 * rate["low"], 100 * rate["high"]
-    return f"{_percent(rate['value'])} ({low:.1f}-{high:.1f}, n {rate['n']:,})"
+    return f"{_percent(rate['value'])} ({'-'.join(bounds(rate))}, n {rate['n']:,})"
 
 
 def chance(p_value: float) -> str:

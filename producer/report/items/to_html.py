@@ -26,7 +26,7 @@ from producer.report.html.viewer import (
 from producer.report.items.opened_rows import COLUMNS, OpenedItem, cells_of, opened
 from producer.report.items.terminal import headline, outcome
 from producer.report.run_verdict import verdict_with
-from producer.text import cost, duration, percent, plural
+from producer.text import bounds, cost, duration, percent, plural
 from shared import __version__
 from shared.clock import iso_utc
 from shared.codecs.item_rows import CACHED, ItemRow
@@ -154,7 +154,7 @@ def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
         facts = [Fact(f"{counts['passed']:,} of {judged:,} with a result")]
         facts += [Fact(f"✗ {counts['failed']:,} failed", tone="f")] * bool(counts["failed"])
         facts += [Fact(f"! {counts['error']:,} without", tone="e")] * bool(counts["error"])
-        bounds = (f"95%: {100 * rate.low:.0f} to {100 * rate.high:.0f}", "")
+        interval = f"95%: {' to '.join(bounds(rate.as_document(), 0))}"
         value = percent(rate.value)
         yield Metric(
             "Passed",
@@ -162,7 +162,7 @@ def _metrics(document: Mapping[str, Any]) -> Iterator[Metric]:
             at=rate.value,
             low=rate.low,
             high=rate.high,
-            captions=bounds,
+            captions=(interval, ""),
             facts=facts,
         )
     else:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from producer.aggregate.queries import check_of
+from producer.aggregate.related import ByCase
 from producer.aggregate.statistics import wilson
 from producer.report.cells import plain
 from producer.text import plural
@@ -41,11 +42,16 @@ class CheckCounts:
 
     def __init__(self) -> None:
         self._words = Counter[tuple[str, str]]()
+        self._by_query = {name: ByCase() for name in CHECKS}
 
     def add(self, result: Mapping[str, Any]) -> None:
         """Takes one result with the nine keys of the document."""
-        if not failed(result):
-            self._words.update((name, word_of(check_of(result, name))) for name in CHECKS)
+        if failed(result):
+            return
+        for name in CHECKS:
+            word = word_of(check_of(result, name))
+            self._words[name, word] += 1
+            self._by_query[name].add(result.get("id"), (int(word == PASSED), int(word == FAILED)))
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns what a table shows of each check."""
@@ -54,12 +60,13 @@ class CheckCounts:
     def _row(self, name: str) -> dict[str, Any]:
         """What a table shows of one check."""
         passed, failures = self._words[name, PASSED], self._words[name, FAILED]
+        effect = self._by_query[name].effect([0], [0, 1])
         return {
             "name": name,
             "passed": passed,
             "failed": failures,
             "not_applicable": self._words[name, NOT_APPLICABLE],
-            "rate": wilson(passed, passed + failures).as_document(),
+            "rate": wilson(passed, passed + failures, effect=effect).as_document(),
         }
 
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from producer.aggregate.queries import Target, targets
-from producer.aggregate.statistics import wilson
 from producer.report.cells import plain
 from producer.report.html.charts import Series, rounded_up, stacked
 from producer.report.html.rendering import fill, markup
@@ -14,7 +13,7 @@ from producer.report.queries.check_reasons import REASON_OF_CHECK, CheckCounts
 from producer.report.queries.reports import notes_of
 from producer.report.queries.wording import answered, value_of, wanted
 from producer.report.run_verdict import NO_ANSWERS, Verdict, shortfalls, verdict_of
-from producer.text import duration, percent, plural, sentence_of, share
+from producer.text import bounds, duration, percent, plural, sentence_of, share
 from shared import __version__
 from shared.contracts.query_run import QueryRun
 from shared.contracts.query_vocabulary import LATENCY_THRESHOLD_MS
@@ -157,7 +156,7 @@ def facts_of(document: Mapping[str, Any], info: RunInfo) -> list[tuple[str, str]
         ("continues", run.continues),
         ("baselines' version", run.version),
         ("repeats", f"{run.repeat:,}" if run.repeat > 1 else ""),
-        ("intervals", "Wilson, 95%"),
+        ("intervals", "Wilson, 95%, by query"),
         ("percentiles", "nearest rank, of queries with an answer, as the server measured where it says so"),
         ("every result, whole", f"proctor results {info.run} --format jsonl"),
         ("written by", f"Proctor {__version__}, document version {document['schema_version']}"),
@@ -184,7 +183,7 @@ def _heading(document: Mapping[str, Any], verdict: Verdict) -> str:
 def _passed(document: Mapping[str, Any]) -> Metric:
     """The card of queries that passed all checks: of those with an answer, and of all."""
     counts, has_answer = document["counts"], answered(document)
-    rate = wilson(counts["passed"], has_answer)
+    rate = document["summary"]["rates"]["pass_rate_of_answered"]
     facts = [Fact(f"{counts['passed']:,} of {has_answer:,} passed")] * bool(has_answer)
     if counts["error"] and has_answer:
         sent = has_answer + counts["error"]
@@ -193,11 +192,11 @@ def _passed(document: Mapping[str, Any]) -> Metric:
     facts += [Fact(f"! {counts['error']:,} no answer", tone="e")] * bool(counts["error"])
     return Metric(
         "Passed",
-        percent(rate.value) if has_answer else NO_ANSWERS,
-        at=rate.value if has_answer else None,
-        low=rate.low,
-        high=rate.high,
-        captions=(_bounds(rate.as_document()), ""),
+        percent(rate["value"]) if has_answer else NO_ANSWERS,
+        at=rate["value"] if has_answer else None,
+        low=rate["low"],
+        high=rate["high"],
+        captions=(_bounds(rate), ""),
         facts=facts,
         tone="" if has_answer else "dim",
     )
@@ -238,7 +237,7 @@ def _beside(target: Target, metrics: Mapping[str, Any]) -> Iterator[Fact]:
 
 def _bounds(rate: Mapping[str, Any]) -> str:
     """Writes an interval; nothing without data."""
-    return f"95%: {100 * rate['low']:.0f} to {100 * rate['high']:.0f}" if rate["n"] else ""
+    return f"95%: {' to '.join(bounds(rate, 0))}" if rate["n"] else ""
 
 
 def _categories(metrics: Mapping[str, Any], missed: Mapping[str, int]) -> Iterator[dict[str, Any]]:

@@ -25,7 +25,7 @@ def outcome(document: Mapping[str, Any]) -> Outcome:
     metrics = targets(document["summary"]["metrics"])
     judged = [target for target in metrics if target.status != "N/A"]
     why = [*_doubts(document, judged), *_vacuous(document["summary"]["vacuous_deflections"])]
-    return rated(document["counts"])._replace(targets=_targets(judged), why=why)
+    return rated(document)._replace(targets=_targets(judged), why=why)
 
 
 def answered(document: Mapping[str, Any]) -> int:

@@ -57,7 +57,7 @@ def markdown(rows: list[ItemRow]) -> str:
             ),
         ),
         (
-            [answered("Q-1")] * 2,
+            [answered("Q-1"), answered("Q-2")],
             0,
             "finished",
             "✓ 2 of 2 passed (100.0%, 95% interval 34.2-100.0%); all 4 targets met",

@@ -1,0 +1,115 @@
+"""Measures how related the answers to a case are, for intervals that do not count them as independent."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from math import fsum
+from operator import add
+from typing import Final
+
+from shared.names import Outcome
+
+Counts = tuple[int, ...]
+"""Answers of one case by what became of them."""
+
+
+def design_effect(cases: Mapping[tuple[int, int], int]) -> float:
+    """Returns how many related answers tell as much as one that is related to no other.
+
+    The variance of a rate over cases with several answers is that of as many independent answers, times 1 +
+    (m - 1)·rho: L. Kish, "Survey Sampling" (1965), with m as the mean of the squared numbers over the mean,
+    and rho, how alike the answers of a case are, as the analysis of variance estimates it (A. Donner,
+    International Statistical Review 54, 1986). Wilson's interval on the effective number of answers is among
+    the best for such rates (K. K. Saha, D. Miller, S. Wang, The International Journal of Biostatistics 12,
+    2016). Of few cases, or where all passed, nothing can be estimated; so two cases are added of which one
+    always passes and one never does, as Agresti and Coull add answers. They make answers look more alike, and
+    matter less with each case.
+
+    Args:
+        cases: how many cases have so many good answers, of so many.
+
+    Returns:
+        1.0 where each case has one answer.
+
+    >>> design_effect({(1, 1): 30, (0, 1): 10}), design_effect({}), design_effect({(4, 4): 8})
+    (1.0, 1.0, 4.0)
+    >>> round(design_effect({(2, 4): 50}), 2), round(design_effect({(4, 4): 25, (0, 4): 25}), 2)
+    (1.0, 4.0)
+    """
+    known = {(float(good), float(n)): number for (good, n), number in cases.items() if n}
+    groups, answers = sum(known.values()), fsum(n * number for (_, n), number in known.items())
+    if answers == groups:
+        return 1.0
+    size = fsum(n * n * number for (_, n), number in known.items()) / answers
+    return 1.0 + (size - 1.0) * _alikeness(known, answers / groups)
+
+
+def _alikeness(cases: Mapping[tuple[float, float], int], mean: float) -> float:
+    """Estimates the correlation of answers within a case, from 0 to 1."""
+    counted = [*cases.items(), ((mean, mean), 1), ((0.0, mean), 1)]
+    groups = sum(number for _, number in counted)
+    total = fsum(n * number for (_, n), number in counted)
+    rate = fsum(good * number for (good, _), number in counted) / total
+    between = fsum(n * (good / n - rate) ** 2 * number for (good, n), number in counted) / (groups - 1)
+    within = fsum(good * (1 - good / n) * number for (good, n), number in counted) / (total - groups)
+    size = (total - fsum(n * n * number for (_, n), number in counted) / total) / (groups - 1)
+    spread = between + (size - 1) * within
+    return min(1.0, max(0.0, (between - within) / spread)) if spread else 1.0
+
+
+class ByCase:
+    """Counts answers case by case, for the design effects of several shares.
+
+    >>> answers = ByCase()
+    >>> for case, passed in ((1, True), (1, True), (2, False), (2, False)):
+    ...     answers.add(case, (passed, not passed))
+    >>> answers.effect([0], [0, 1])
+    2.0
+    """
+
+    __slots__ = ("_cases", "_known")
+
+    def __init__(self) -> None:
+        self._cases: dict[Hashable, Counts] = {}
+        self._known: dict[Counts, Counts] = {}
+
+    def add(self, case: Hashable, counts: Counts) -> None:
+        """Counts some answers of a case."""
+        before = self._cases.get(case)
+        found = counts if before is None else tuple(map(add, before, counts))
+        self._cases[case] = self._known.setdefault(found, found)  # cases that came out alike share one tuple
+
+    def effect(self, good: Sequence[int], of: Sequence[int]) -> float:
+        """Returns the design effect of a share.
+
+        Args:
+            good: places of what is counted.
+            of: places of all that it is a share of.
+        """
+        shares = Counter[tuple[int, int]]()
+        for counts, number in Counter(self._cases.values()).items():
+            shares[sum(counts[at] for at in good), sum(counts[at] for at in of)] += number
+        return design_effect(shares)
+
+
+_WORDS: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED)
+_PASSED, _FAILED, _ERROR, _SKIPPED = range(len(_WORDS))
+
+
+def counts_of(outcome: Outcome) -> Counts:
+    """Returns the counts of one answer, for `outcome_effects`.
+
+    >>> counts_of(Outcome.FAILED)
+    (0, 1, 0, 0)
+    """
+    return tuple(int(outcome is word) for word in _WORDS)
+
+
+def outcome_effects(answers: ByCase) -> dict[str, float]:
+    """Returns the design effects of the rates of outcomes, by their names in a run's document."""
+    judged = (_PASSED, _FAILED, _ERROR)
+    return {
+        "pass_rate": answers.effect([_PASSED], [*judged, _SKIPPED]),
+        "pass_rate_of_judged": answers.effect([_PASSED], judged),
+        "pass_rate_of_answered": answers.effect([_PASSED], [_PASSED, _FAILED]),
+        "error_rate": answers.effect([_ERROR], [*judged, _SKIPPED]),
+    }
