@@ -127,7 +127,7 @@ class CheckReader:
             raise place.at(*problem.path[1:]).error(problem.what, problem.hint) from None
         check = self._with_model(check)
         self._verify(check, place)
-        return check
+        return as_written(check, raw)
 
     def _inlined(self, raw: Any, place: Place) -> Any:
         """Puts schemas in the place of their files' names."""
@@ -179,6 +179,30 @@ class CheckReader:
         if name not in self.functions:
             what = f"{FUNCTION}: the validators file has no function {shown(name)}"
             raise place.error(what, nearest(name, list(self.functions)))
+
+
+def as_written(check: Check, raw: Any) -> Check:
+    """Names a check, and those inside of it, by their templates.
+
+    >>> as_written(Check("contains", "Paris"), {"contains": "{{ city }}"}).label
+    'contains: {{ city }}'
+    >>> inner = Check("not", checks=(Check("contains", "Paris"),))
+    >>> as_written(inner, {"not": {"contains": "{{ city }}"}}).label
+    'not contains: {{ city }}'
+    """
+    if not isinstance(raw, dict) or not is_template(json.dumps(raw)):
+        return check
+    value = raw[check.check]
+    if check.check in INNER:
+        written = value if isinstance(value, list) else [value]
+        inner = tuple(as_written(each, of) for each, of in zip(check.checks, written, strict=True))
+        named = msgspec.structs.replace(check, checks=inner)
+    elif check.checks:  # of the arguments of tool calls, which are in no name
+        return check
+    else:
+        inner, named = check.checks, msgspec.structs.replace(check, argument=value)
+    template, rendered = (msgspec.structs.replace(each, name="").rendered for each in (named, check))
+    return check if template == rendered else msgspec.structs.replace(check, checks=inner, written=template)
 
 
 def walk(checks: Sequence[Check]) -> Iterator[Check]:

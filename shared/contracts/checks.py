@@ -10,6 +10,8 @@ import msgspec
 
 MAX_NAME_CHARS: Final = 80
 """Characters of a check's name; a longer default name is cut."""
+PLACE: Final = " at "
+"""Between a kind of check and its `json_path`."""
 _JSON_STARTS: Final = frozenset('{["-0123456789')
 """What numbers, lists and objects begin with, which stand in a sentence as they are."""
 
@@ -23,6 +25,11 @@ class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     'not contains: Paris'
     >>> Check("json_equals", {"capital": "Paris"}, name="the capital").label
     'the capital'
+    >>> Check("length", {"max": 20}).label, Check("contains", "Paris", json_path="$.city").label
+    ('length: 20', 'contains at $.city: Paris')
+    >>> rendered = Check("contains", "Paris", written="contains: {{ capital }}")
+    >>> rendered.label, rendered.rendered
+    ('contains: {{ capital }}', 'contains: Paris')
     """
 
     check: str
@@ -41,10 +48,17 @@ class Check(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Those that only this kind of check has, as they were written; absent means the default."""
     checks: tuple["Check", ...] = ()
     """The inner checks of `all`, `any`, `not`, and those of a tool call's arguments."""
+    written: str = ""
+    """The name made of it before its templates were rendered; empty without templates."""
 
     @property
     def label(self) -> str:
-        """Its name, or one made of the check and the beginning of its argument."""
+        """What it is called everywhere, equal for all cases that have it: a check is its template."""
+        return self.name or self.written or _default_name(self)
+
+    @property
+    def rendered(self) -> str:
+        """What it is called in the reasons of one case."""
         return self.name or _default_name(self)
 
 
@@ -53,11 +67,14 @@ def title(name: str, kind: str) -> str:
 
     >>> title("rubric: Is polite.", "rubric"), title("max_words: 20", "max_words"), title("brief", "rubric")
     ('rubric "Is polite"', 'max_words 20', 'brief')
+    >>> title("contains at $.city: Paris", "contains"), title("contains: {{ city }}", "contains")
+    ('contains at $.city "Paris"', 'contains "{{ city }}"')
     """
-    argument = name.removeprefix(f"{kind}: ")
-    if argument == name:
+    begin, colon, argument = name.partition(": ")
+    if not colon or (begin != kind and not begin.startswith(f"{kind}{PLACE}")):
         return name
-    return f"{kind} {argument}" if argument[:1] in _JSON_STARTS else f'{kind} "{argument.rstrip(".")}"'
+    is_json = argument[:1] in _JSON_STARTS and not argument.startswith("{{")
+    return f"{begin} {argument}" if is_json else f'{begin} "{argument.rstrip(".")}"'
 
 
 def finding(name: str, kind: str, reason: str, score: float | None, at_least: float | None = None) -> str:
@@ -84,15 +101,18 @@ def finding(name: str, kind: str, reason: str, score: float | None, at_least: fl
 
 
 def _default_name(check: Check) -> str:
-    """Names a check after what it does."""
+    """Names a check after what it does, and what part of the output it looks at."""
     if check.check == "not" and len(check.checks) == 1:
         return f"not {check.checks[0].label}"[:MAX_NAME_CHARS]
+    kind = f"{check.check}{PLACE}{check.json_path}" if check.json_path else check.check
     if check.check == "tool_call":
-        return f"tool_call: {check.argument or 'none'}"[:MAX_NAME_CHARS]
+        return f"{kind}: {check.argument or 'none'}"[:MAX_NAME_CHARS]
     if check.checks and check.argument is None:
-        return f"{check.check}: {', '.join(inner.label for inner in check.checks)}"[:MAX_NAME_CHARS]
-    if check.argument is None:
-        return check.check
+        return f"{kind}: {', '.join(inner.label for inner in check.checks)}"[:MAX_NAME_CHARS]
     argument = check.argument
+    if argument is None:
+        return kind[:MAX_NAME_CHARS]
+    if check.check == "length" and isinstance(argument, dict) and argument.keys() == {"max"}:
+        argument = argument["max"]
     text = argument if isinstance(argument, str) else msgspec.json.encode(argument).decode()
-    return f"{check.check}: {' '.join(text[:MAX_NAME_CHARS].split())}"[:MAX_NAME_CHARS]
+    return f"{kind}: {' '.join(text[:MAX_NAME_CHARS].split())}"[:MAX_NAME_CHARS]

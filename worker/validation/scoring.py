@@ -16,7 +16,7 @@ from shared.thresholds import reaches
 from worker.validation.checks.kind import PASSED, Score, Subject, no, passes, skipped, undecided
 from worker.validation.checks.rubric import AT_LEAST
 from worker.validation.checks.table import CHECK_KINDS
-from worker.validation.display import escape_surrogates
+from worker.validation.display import escape_surrogates, show
 from worker.validation.json_path import JsonPathError, select
 
 MAX_REASON_CHARS: Final = 4_000
@@ -136,7 +136,7 @@ class Question:
 
 def question_of(check: Check, subject: Subject) -> Question:
     """Makes the question of a check."""
-    unnamed = msgspec.structs.replace(check, name="", at_least=None, weight=1.0, json_path="")
+    unnamed = msgspec.structs.replace(check, name="", written="", at_least=None, weight=1.0, json_path="")
     text = msgspec.json.encode((unnamed, escape_surrogates(subject.text)))
     return Question(check, subject, blake2b(text, digest_size=16).digest())
 
@@ -257,12 +257,27 @@ def result_of(check: Check, score: Score, cost_usd: float | None = None) -> Chec
         check.check,
         score.value,
         passes(check, score),
-        score.reason,
+        _with_rendered(check, score.reason),
         cost_usd,
         score.detail,
         check.weight,
         check.at_least,
     )
+
+
+def _with_rendered(check: Check, reason: str) -> str:
+    """Puts what a template was rendered to before a reason that does not have it.
+
+    >>> _with_rendered(Check("rubric", "Names Paris", written="rubric: Names {{ city }}"), "It does not.")
+    '"Names Paris": It does not.'
+    """
+    inner = check
+    while inner.argument is None and len(inner.checks) == 1:
+        inner = inner.checks[0]
+    if not check.written or inner.argument is None or not reason:
+        return reason
+    rendered = show(inner.argument)
+    return reason if rendered in reason else f"{rendered}: {reason}"
 
 
 def verdict(rows: Sequence[CheckResult], at_least: float | None = None) -> tuple[bool, float | None]:

@@ -9,6 +9,8 @@ import yaml
 
 from shared.contracts.case_run import CasePayload, Recorded, decode_case
 from tests.support.benches import MINIMAL, plan, refusal, write
+from worker.validation.checks.kind import Subject, no
+from worker.validation.scoring import result_of, run_deterministic
 
 SCHEMA = {"type": "object", "required": ["capital"]}
 
@@ -116,6 +118,34 @@ def test_models_of_checks_count_as_used(tmp_path: Path) -> None:
             model_configs=prices,
         )
     )
+
+
+def test_a_check_is_its_template(tmp_path: Path) -> None:
+    """Cases that differ in a variable have a check in common; what it was rendered to is in the reason."""
+    checks = [
+        {"contains": "{{ capital }}"},
+        {"not": {"rubric": "Names {{ capital }}", "at_least": 0.5}},
+        {"any": [{"equals": "{{ capital }}"}, {"length": 20}]},
+        {"json_path": "$.city", "contains": "Lima"},
+        {"contains": "{{ capital }}", "name": "the capital"},
+    ]
+    cases_of = [{"input": city, "vars": {"capital": city}} for city in ("Madrid", "Tokyo")]
+    path = write(tmp_path, yaml.safe_dump({**MINIMAL, "default_checks": checks, "test_cases": cases_of}))
+    cases = [case.checks for _, case in plan(path).cases]
+    rows = [run_deterministic(each, Subject("It is Rome.")) for each in cases]
+    assert [[row.name for row in each] for each in rows] == [
+        [
+            "contains: {{ capital }}",
+            "not rubric: Names {{ capital }}",
+            "any: equals: {{ capital }}, length: 20",
+            "contains at $.city: Lima",
+            "the capital",
+        ]
+    ] * 2
+    assert [each[0].reason.split(" is ")[0] for each in rows] == ['"Madrid"', '"Tokyo"']
+    asked = [result_of(each[1], no("It names it.")).reason for each in cases]
+    assert asked == ['"Names Madrid": It names it.', '"Names Tokyo": It names it.']
+    assert rows[0][2].reason.endswith("length: 20: the output has 11 characters, expected at most 20")
 
 
 def test_items_of_the_last_release_are_read() -> None:

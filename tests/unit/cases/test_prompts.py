@@ -145,7 +145,7 @@ def test_facts_of_a_case_travel_with_it(tmp_path: Path) -> None:
     )
     assert item.criteria["checks"] == [
         {"check": "starts_with", "argument": "P"},
-        {"check": "contains", "argument": "Paris"},
+        {"check": "contains", "argument": "Paris", "written": "contains: {{ city }}"},
     ]
     assert (plain.criteria, plain.tags, plain.weight) == ({}, [], 1)
 

@@ -15,7 +15,9 @@ from worker.validation.checks.kind import (
 
 def any_of(check: Check, subject: Subject, inner: Inner) -> Score:
     """Takes the greatest score; checks that call a model are left out when another has a score of 1."""
-    scores = [(each.label, score) for each, score in inner_scores(check, subject, inner, settled_by=PASSED)]
+    scores = [
+        (each.rendered, score) for each, score in inner_scores(check, subject, inner, settled_by=PASSED)
+    ]
     counted = [(label, score) for label, score in scores if score.value is not None]
     passed = next((f"{label}: {score.reason}" for label, score in counted if score.passed), "")
     reason = passed or "none passed: " + "; ".join(f"{label}: {score.reason}" for label, score in counted)
