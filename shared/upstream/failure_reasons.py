@@ -4,9 +4,9 @@
     RATE_LIMITED      429                                    yes       busy        -
     TIMEOUT           no (complete) answer in time, 408      yes       slow        -
     UNREACHABLE       refused, no such host, no proxy        yes       unhealthy   queries
-    UNREACHED         the same, or 404, of an endpoint that
-                      has answered no call of the run yet    yes       unreached   -
-    ABSENT            the same again: it is given up         no        unreached   live turns; cases where all
+    UNREACHED         the same of an endpoint that has
+                      answered no call of the run yet        yes       unreached   -
+    ABSENT            the same again, or a 404 of such one   no        unreached   live turns; cases where all
                                                                                    models are given up
     CONNECTION_LOST   reset, half a body                     yes       unhealthy   -
     INSECURE          certificate not trusted, no TLS        no        unhealthy   cases, live turns, queries
@@ -66,7 +66,7 @@ class FailureReason(Enum):
     UNREACHED = "unreached"
     """No connection could be made, or its URL was not found, and it has answered no call of the run."""
     ABSENT = "absent"
-    """The same at least twice: further attempts are pointless, see `worker.upstream.contacts`."""
+    """The same at least twice, or a 404: another attempt is pointless, see `worker.upstream.contacts`."""
     CONNECTION_LOST = "connection_lost"
     """The connection broke before the answer was complete."""
     INSECURE = "insecure"

@@ -54,22 +54,24 @@ def reasons(asked: list[Any]) -> list[FailureReason | None]:
     return [each.error.reason if isinstance(each, CallFailed) else None for each in asked]
 
 
-def test_a_model_that_never_answered_is_given_up(redis_client: "redis.Redis") -> None:
-    """Two refused connections end a question; later ones end with the first, and the run has no model."""
-    for model in (ScriptedModel(scripted(REFUSED)), ScriptedModel(scripted(MISSING))):
-        run = f"r-{REFUSED.status}-{id(model)}"
+@pytest.mark.parametrize(("failure", "attempts"), [(REFUSED, [2, 1, 1]), (MISSING, [1, 1, 1])])
+def test_a_model_that_never_answered_is_given_up(
+    redis_client: "redis.Redis", failure: UpstreamError, attempts: list[int]
+) -> None:
+    """Two refused connections end a question, a 404 does at once; then later ones end with the first."""
+    model = ScriptedModel(scripted(failure))
 
-        async def work(models: ModelCaller, run: str = run) -> tuple[list[Any], list[bool]]:
-            absent = [await models.are_absent([question()], scope(run, **OFF))]
-            asked = [await ask(models, question(str(each)), scope(run, **OFF)) for each in range(3)]
-            absent.append(await models.are_absent([question()], scope(run, **OFF)))
-            return asked, absent
+    async def work(models: ModelCaller) -> tuple[list[Any], list[bool]]:
+        absent = [await models.are_absent([question()], scope(**OFF))]
+        asked = [await ask(models, question(str(each)), scope(**OFF)) for each in range(3)]
+        absent.append(await models.are_absent([question()], scope(**OFF)))
+        return asked, absent
 
-        asked, absent = with_models(redis_client, model, work)
-        assert reasons(asked) == [FailureReason.ABSENT] * 3
-        assert {each.error.code for each in asked} == {"upstream_connection"}
-        assert [each.history.attempts for each in asked] == [2, 1, 1]
-        assert absent == [False, True]
+    asked, absent = with_models(redis_client, model, work)
+    assert reasons(asked) == [FailureReason.ABSENT] * 3
+    assert {each.error.code for each in asked} == {"upstream_connection"}
+    assert [each.history.attempts for each in asked] == attempts
+    assert absent == [False, True]
 
 
 def test_refusals_of_what_never_answered_open_no_breaker(redis_client: "redis.Redis") -> None:

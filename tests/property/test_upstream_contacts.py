@@ -54,7 +54,7 @@ class Contacts:
         """Calls whose permits hold."""
         return sum(until > self.clock for until in self.permits.get(scope, {}).values())
 
-    def unreached(self, endpoint: str) -> str:
+    def unreached(self, endpoint: str, *, is_missing: bool) -> str:
         """What `unreached.lua` says to a call that holds its permit still."""
         contact = self.of(endpoint)
         if contact.has_answered:
@@ -62,12 +62,13 @@ class Contacts:
         if contact.is_absent:
             return "absent"
         contact.refused += 1
-        return self.repeated(endpoint)
+        return self.repeated(endpoint, is_missing=is_missing)
 
-    def repeated(self, endpoint: str) -> str:
+    def repeated(self, endpoint: str, *, is_missing: bool) -> str:
         """What it says when the same call is reported again."""
         contact = self.of(endpoint)
-        is_decided = contact.refused >= REFUSALS and self.under_way(scope_of(endpoint)) <= 1
+        is_alone = is_missing or self.under_way(scope_of(endpoint)) <= 1
+        is_decided = contact.refused >= REFUSALS and is_alone
         contact.is_absent = contact.is_absent or is_decided
         return "absent" if contact.is_absent else "again"
 
@@ -119,14 +120,16 @@ class ContactsMachine(RuleBasedStateMachine):
             del held[permit]
             self.client.zrem(keys.permits_key(scope_of(endpoint)), permit)
 
-    @rule(endpoint=endpoints, times=st.integers(1, 3))
-    def a_call_cannot_connect(self, endpoint: str, times: int) -> None:
+    @rule(endpoint=endpoints, times=st.integers(1, 3), is_missing=st.booleans())
+    def a_call_cannot_connect(self, endpoint: str, times: int, *, is_missing: bool) -> None:
         """A call reports that it could not reach the endpoint, again when the reply was lost."""
         self.serial += 1
-        expected = self.model.unreached(endpoint)
+        expected = self.model.unreached(endpoint, is_missing=is_missing)
+        flat = (endpoint, scope_of(endpoint), f"c{self.serial}", int(is_missing))
         for nth in range(times):
-            answer = self.run("unreached", endpoint, scope_of(endpoint), f"c{self.serial}")
-            assert answer == (self.model.repeated(endpoint) if nth and expected == "again" else expected)
+            if nth and expected == "again":
+                expected = self.model.repeated(endpoint, is_missing=is_missing)
+            assert self.run("unreached", *flat) == expected
         self.compare()
 
     @rule(endpoint=endpoints, times=st.integers(1, 2))

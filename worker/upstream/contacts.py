@@ -83,15 +83,17 @@ class Contacts:
             if error.reason not in SILENT:
                 self.answered(contact)
             return error
-        call = f"{self._process}:{next(self._serials)}"
-        match await self._scripts.run("unreached", contact.run, contact.name, contact.scope, call):
+        call, is_missing = f"{self._process}:{next(self._serials)}", int(error.status == NOT_FOUND)
+        match await self._scripts.run(
+            "unreached", contact.run, contact.name, contact.scope, call, is_missing
+        ):
             case [b"answered"]:
                 self._answered.add(contact)
                 return error
-            case [b"absent"]:
-                return error.because(FailureReason.ABSENT)
-            case _:
+            case [b"again"] if error.reason is FailureReason.UNREACHABLE:
                 return error.because(FailureReason.UNREACHED)
+            case _:  # a 404 is an answer too: the same request would get it again
+                return error.because(FailureReason.ABSENT)
 
     async def are_absent(self, *contacts: Contact) -> bool:
         """Returns whether the run that they belong to has given up all of these endpoints.

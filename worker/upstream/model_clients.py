@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 Request = TypeVar("Request", ModelRequest, EmbeddingRequest)
 Reply = TypeVar("Reply", ModelReply, EmbeddingReply)
 OK: Final = 200
+CHAT_PATH: Final = "/chat/completions"
+EMBEDDINGS_PATH: Final = "/embeddings"
 MAX_ERROR_BYTES: Final = 64_000
 FINISH_REASON_CHARS: Final = 40
 _USUAL_REASONS: Final = frozenset({"", "stop", "length", "tool_calls", "content_filter", "function_call"})
@@ -216,7 +218,7 @@ class DirectClient:
     async def _complete(self, request: ModelRequest) -> ModelReply:
         """Sends the request and reads the reply."""
         began, first_ms = perf_counter(), None
-        async with self._sent(request, "/chat/completions", body_of(request)) as response:
+        async with self._sent(request, CHAT_PATH, body_of(request)) as response:
             if request.is_streamed:
                 completion, first_ms = await _read_pieces(response, began)
             else:
@@ -226,7 +228,7 @@ class DirectClient:
     async def _embed(self, request: EmbeddingRequest) -> EmbeddingReply:
         """Sends the texts and reads their vectors."""
         began = perf_counter()
-        async with self._sent(request, "/embeddings", body_of_embedding(request)) as response:
+        async with self._sent(request, EMBEDDINGS_PATH, body_of_embedding(request)) as response:
             reply = decoded(await _read(response), response.charset)
         raise_reported_error(reply)
         packed = read_embeddings(reply, len(request.texts))
@@ -337,9 +339,19 @@ async def error_of_reply(response: aiohttp.ClientResponse, url: str) -> Upstream
     except UpstreamError:
         words = ""
     place = f" at {shown_url(url)}" if response.status == NOT_FOUND else ""
-    text = f"HTTP {response.status}{place}: {words or response.reason or 'no reason given'}"
+    remedy = " (most servers want /v1 at the end of api_base)" if place and _has_no_path(url) else ""
+    text = f"HTTP {response.status}{place}: {words or response.reason or 'no reason given'}{remedy}"
     wait_s = requested_wait_s(response.headers, now_s=time())
     return UpstreamError(reason_of_status(response.status), text, status=response.status, wait_s=wait_s)
+
+
+def _has_no_path(url: str) -> bool:
+    """Whether the URL of a call has nothing before the protocol's own path.
+
+    >>> _has_no_path("http://h/chat/completions"), _has_no_path("http://h/v1/chat/completions")
+    (True, False)
+    """
+    return urlsplit(url).path in {CHAT_PATH, EMBEDDINGS_PATH}
 
 
 def _since_ms(began: float) -> int:
