@@ -137,7 +137,10 @@ def _config(
 
 
 def _schema_of(config: BenchConfig, beside: "_Beside") -> Any:
-    """Reads the schema that a configuration names; None for none."""
+    """Returns the schema that a configuration contains or names; None for none."""
+    if isinstance(config.schema_, dict):
+        check_schema(f"{beside.root.at('schema')}: schema", config.schema_)
+        return config.schema_
     if config.schema_file is None:
         return None
     key = "schema_path" if config.schema_path else "schema"

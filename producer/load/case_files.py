@@ -124,9 +124,8 @@ def decoded(name: str, content: bytes) -> str:
 
 def _too_large(name: str, most: int) -> InputError:
     """The error for a file beyond its bound."""
-    return InputError(
-        f"{name}: is larger than {most >> 20} MiB", hint="split it, or take out what is not needed"
-    )
+    size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+    return InputError(f"{name}: is larger than {size}", hint="split it, or take out what is not needed")
 
 
 def _short(path: Path) -> str:

@@ -100,7 +100,8 @@ def _of_file(file: TextFile, place: Place) -> tuple[str | None, list[dict[str, A
     if not file.text.strip():
         raise place.at("file").error(f"{file.name} is empty", _SHAPE)
     if suffix in _TEXTS:
-        return None, [{"role": "user", "content": file.text.removesuffix("\n")}]
+        text = file.text.replace("\r\n", "\n").removesuffix("\n")  # of any editor: the prompt is the same
+        return None, [{"role": "user", "content": text}]
     if suffix not in _LISTS:
         what = f"{shown(file.name)} is neither .yaml, .txt nor .md"
         raise place.at("file").error(what, "save it as one of them")

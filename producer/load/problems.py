@@ -29,6 +29,7 @@ _WRONG_TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "float_type": ("not a number", "write a number without quotes"),
     "int_type": ("not a whole number", "write a whole number without quotes"),
     "list_type": ("not a list", "write it as […]"),
+    "tuple_type": ("not a list", "write it as […]"),
     "dict_type": ("not an object", "write it as {…}"),
     "model_type": ("not an object", "write it as {…}"),
 }

@@ -12,13 +12,21 @@ check into none. What needs other files (paths, validators, the schema) is check
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from shared.contracts.call_options import Headers, Params
 from shared.contracts.case_run import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S
 from shared.contracts.case_vocabulary import DEFAULT_JUDGE, MAX_INPUT_CHARS, MOST_JUDGES
-from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text
+from shared.contracts.cases import MAX_ID_CHARS, Criteria, Encodable, JsonList, JsonObject, Text, is_json
 from shared.contracts.prompts import Conversation, Prompts
 from shared.upstream.addresses import NO_ADDRESS, address_problem
 
@@ -72,6 +80,20 @@ def _web_address(text: str) -> str:
             {"problem": problem},
         )
     return text.rstrip("/")
+
+
+_PATH_OR_OBJECT: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]}
+
+
+def _schema(value: Any) -> Any:
+    """Refuses what is neither a path nor an object."""
+    if isinstance(value, dict):
+        return is_json(value)
+    if value is None or (isinstance(value, str) and value.strip()):
+        return value
+    raise PydanticCustomError(
+        "schema", "neither the path of a file nor a schema: write schema: {type: object, …}"
+    )
 
 
 def _variable(text: str) -> str:
@@ -216,8 +238,10 @@ class BenchConfig(_Strict):
     """By model, the judge included."""
     schema_path: Text | None = None
     """The JSON schema that all outputs must keep to: a path inside the file's folder."""
-    schema_: Text | None = Field(None, alias="schema")
-    """Another spelling of `schema_path`."""
+    schema_: Annotated[Any, AfterValidator(_schema), WithJsonSchema(_PATH_OR_OBJECT)] = Field(
+        None, alias="schema"
+    )
+    """Another spelling of `schema_path`, or the schema itself."""
     validators_file: Text | None = None
     """Functions that judge outputs: a path inside the file's folder."""
     test_cases_file: Text | None = None
@@ -291,7 +315,7 @@ class BenchConfig(_Strict):
     @property
     def schema_file(self) -> str | None:
         """Path of the schema, in either spelling."""
-        return self.schema_path or self.schema_
+        return self.schema_path or (self.schema_ if isinstance(self.schema_, str) else None)
 
 
 def _misplaced(key: str, text: str) -> PydanticCustomError:

@@ -103,7 +103,8 @@ def compile_path(path: str) -> Query:
     worker.validation.json_path.JsonPathError: not a JSONPath: expected a selector at character 5 of $.a[
     """
     if len(path) > MAX_PATH_CHARS:
-        raise JsonPathError(f"the JSONPath has more than {MAX_PATH_CHARS:,} characters")
+        what = f"the JSONPath has more than {MAX_PATH_CHARS:,} characters"
+        raise JsonPathError(what, hint="shorten it: $..name selects a key at any depth")
     return _Parser(path).whole()
 
 

@@ -72,6 +72,16 @@ from tests.support.benches import CASES, HEAD, MINIMAL, plan, refusal, write
             HEAD + CASES + "model_configs: {m: {prices: {prompt_per_million: 1}}}\n",
             "completion_per_million: is missing",
         ),
+        (HEAD + CASES + "    tags: x\n", ":6: test_cases[0].tags: not a list ('x') | write it as […]"),
+        (
+            HEAD + CASES + f"    checks: [{{contains: a, json_path: ${'.a' * 700}}}]\n",
+            "1,000 characters | shorten it: $..name selects a key at any depth",
+        ),
+        (HEAD + CASES + "schema: {type: 5}\n", ":6: schema: "),
+        (
+            HEAD + CASES + "schema: [a]\n",
+            ":6: schema: neither the path of a file nor a schema | write schema:",
+        ),
         (HEAD + CASES + "    expected: {a: 1e999}\n", ":6: '1e999' is too large for a number"),
     ],
 )  # fmt: skip - one wrong file, one row
@@ -126,6 +136,22 @@ def test_paths_inside_the_folder_are_taken(tmp_path: Path) -> None:
 def test_a_configuration_is_bounded(tmp_path: Path) -> None:
     """A configuration of 11 MB is refused before it is parsed."""
     assert "is larger than 10 MiB" in refusal(write(tmp_path, HEAD + CASES + "#" * (11 << 20)))
+
+
+def test_a_small_bound_has_its_unit(tmp_path: Path) -> None:
+    """A validators file may have 256 KiB."""
+    write(tmp_path, "#" * 262_145, "checks.py")
+    found = refusal(write(tmp_path, f"{HEAD}{CASES}validators_file: checks.py\n"))
+    assert "checks.py: is larger than 256 KiB" in found
+
+
+def test_a_schema_may_stand_in_the_bench(tmp_path: Path) -> None:
+    """It is the same as in a file of its own."""
+    write(tmp_path, '{"type": "object", "required": ["city"]}', "schema.json")
+    inline = plan(write(tmp_path, f"{HEAD}{CASES}schema: {{type: object, required: [city]}}\n"))
+    in_file = plan(write(tmp_path, f"{HEAD}{CASES}schema: schema.json\n"))
+    assert inline.run.schema == in_file.run.schema == {"type": "object", "required": ["city"]}
+    assert inline.run == in_file.run
 
 
 def test_a_key_that_stands_twice_among_many_is_found_at_once(tmp_path: Path) -> None:

@@ -228,6 +228,16 @@ def test_long_prompts_are_rendered_again_for_each_model(
     assert items(tmp_path, **bench) == kept
 
 
+def test_line_ends_of_a_prompt_file_do_not_count(tmp_path: Path) -> None:
+    """A file that was saved with CRLF makes the same prompt, and so the same key of the cache."""
+    bench = {**MINIMAL, "prompts": [{"id": "p", "file": "p.txt"}], "test_cases": [{"vars": {"x": "1"}}]}
+    sent = []
+    for text in ("Line one\nLine {{ x }}\n", "Line one\r\nLine {{ x }}\r\n", "\nplain\n", "\r\nplain\r\n"):
+        write(tmp_path, text, "p.txt")
+        sent.append(items(tmp_path, **bench)[0].input)
+    assert sent == ["Line one\nLine 1"] * 2 + ["\nplain"] * 2
+
+
 def test_large_variables_of_the_bench_are_stored_once(tmp_path: Path) -> None:
     """Items have only their own variables then; small ones of the bench are copied into each, as before."""
     written = (
