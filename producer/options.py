@@ -126,6 +126,8 @@ class SubmitOptions:
     """Namespace of the threads' state; empty for the run's own."""
     summary_policy: SummaryPolicy = SummaryPolicy.GUARDRAIL
     """What keeps a proposed summary out of a memento."""
+    signals_once: bool = False
+    """Whether a signal counts once in its thread."""
     queries: QueryRun = field(default_factory=QueryRun)
     """How queries are sent."""
     query_choice: QueryChoice = field(default_factory=QueryChoice)

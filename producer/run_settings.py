@@ -6,6 +6,7 @@ from producer.aggregate.call_totals import NO_CALLS
 from shared.contracts.case_run import GIT_KEY, CaseRun
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
+from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo
 
 
@@ -16,6 +17,7 @@ def turn_settings(info: RunInfo) -> dict[str, Any]:
         **({"model": live.model, "live": live.live.value} if live else {}),
         "threads": info.threads,
         "summary_policy": info.snapshot.get("summary_policy", ""),
+        **({SIGNALS_ONCE: True} if info.snapshot.get(SIGNALS_ONCE) else {}),
         "namespace": info.namespace,
     }
 
@@ -40,7 +42,12 @@ def case_settings(info: RunInfo) -> dict[str, Any]:
 def query_settings(info: RunInfo) -> dict[str, Any]:
     """Returns the settings of a queries run."""
     run = QueryRun.from_snapshot(info.snapshot)
-    return {"api_url": run.api_url, "delay_s": run.delay_s, "concurrency": run.concurrency}
+    return {
+        "api_url": run.api_url,
+        "delay_s": run.delay_s,
+        "concurrency": run.concurrency,
+        **({"fold_apostrophes": True} if run.fold_apostrophes else {}),
+    }
 
 
 def no_settings(info: RunInfo) -> dict[str, Any]:

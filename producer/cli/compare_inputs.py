@@ -34,6 +34,8 @@ SUMMARY_SETTINGS: Final = {
     "model": "model",
     "live": "live",
     "summary_policy": "summary policy",
+    "signals_once": "signals",
+    "fold_apostrophes": "apostrophes",
 }
 """Settings that the summary of a report contains."""
 _HINT: Final = "write it with `proctor report RUN -o FILE.jsonl`"

@@ -74,6 +74,7 @@ class Submission:
             origin=self._origin,
             namespace=choice.input.namespace,
             summary_policy=SummaryPolicy(choice.input.summary_policy),
+            signals_once=choice.input.signals_once,
             results_ttl_s=settings.results_ttl_s,
             max_backlog_items=settings.max_backlog_items,
             patience_s=settings.patience_s,

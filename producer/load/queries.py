@@ -14,6 +14,7 @@ from producer.options import QueryChoice, SubmitOptions
 from shared.contracts.query_run import SNAPSHOT_KEY
 from shared.contracts.query_vocabulary import run_id_at
 from shared.errors import InputError
+from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT
 
 
 def load_queries(source: Source, options: SubmitOptions) -> RunInput:
@@ -47,6 +48,7 @@ def load_queries(source: Source, options: SubmitOptions) -> RunInput:
         {SNAPSHOT_KEY: run.as_snapshot()},
         [f"{key}={value}" for key, value in settings.items()],
         max_open_chunks=open_chunks,
+        layout=OPTIONS_LAYOUT if run.fold_apostrophes else FIRST_LAYOUT,
         run_id=lambda now_ms, copy: run_id_at(now_ms, copy=copy),
     )
 

@@ -21,8 +21,10 @@ from producer.load.strict_json import may_repeat_keys, repeated_key
 from producer.options import SubmitOptions
 from shared.codecs.turn_batches import pack_batch
 from shared.contracts.live_turns import SNAPSHOT_KEY as LIVE_KEY
+from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.errors import InputError, UsageError
 from shared.ledger import ChunkPlan
+from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -71,23 +73,19 @@ _turn_line: Final[Callable[[tuple[int, int, str, bytes]], TurnLine]] = partial(t
 
 def load_turns(source: Source, options: SubmitOptions) -> RunInput:
     """Loads conversation turns, streamed: reading the chunks may raise an `InputError`."""
-    live = options.live
+    live, once = options.live, options.signals_once
+    policy = {"summary_policy": options.summary_policy} | ({SIGNALS_ONCE: True} if once else {})
+    settings = [options.summary_policy, *([SIGNALS_ONCE] if once else [])]
+    layout = OPTIONS_LAYOUT if once else FIRST_LAYOUT
     if live is None:
-        return RunInput(
-            chunked(turn_groups(source), turns=options.chunk_turns),
-            {"summary_policy": options.summary_policy, "live": None, "model": None},
-            [options.summary_policy],
-        )
+        groups = chunked(turn_groups(source), turns=options.chunk_turns)
+        return RunInput(groups, {**policy, "live": None, "model": None}, settings, layout=layout)
     settings_of_live = live.as_snapshot()
     return RunInput(
         chunked(turn_groups(source), turns=min(options.chunk_turns, LIVE_CHUNK_TURNS)),
-        {
-            "summary_policy": options.summary_policy,
-            "live": live.live,
-            "model": live.model,
-            LIVE_KEY: settings_of_live,
-        },
-        [options.summary_policy, *(f"{key}={settings_of_live[key]}" for key in LIVE_RESULTS)],
+        {**policy, "live": live.live, "model": live.model, LIVE_KEY: settings_of_live},
+        [*settings, *(f"{key}={settings_of_live[key]}" for key in LIVE_RESULTS)],
+        layout=layout,
     )
 
 

@@ -16,6 +16,7 @@ from producer.schemas.parts import (
     RunHead,
     Time,
 )
+from shared.contracts.mementos import OptionalKey
 from shared.names import Outcome, RunState
 
 
@@ -85,6 +86,7 @@ class QueriesSummary(RunFigures):
     api_url: str
     delay_s: float
     concurrency: Count
+    fold_apostrophes: OptionalKey[bool] = None
     queries_per_s: float | None
 
 

@@ -72,6 +72,7 @@ class TurnsSummary(RunFigures):
     repeated_requests: Count
     threads: Count
     summary_policy: str
+    signals_once: OptionalKey[bool] = None
     namespace: str
     turns_per_s: float | None
     rates: OutcomeRates

@@ -54,6 +54,8 @@ class QueryRun:
     """The baselines' version."""
     repeat: int = 1
     """How often each query is sent."""
+    fold_apostrophes: bool = False
+    """Whether all apostrophes count as the same character in keywords and answers."""
     chosen: str = ""
     """How many queries of the file were chosen, and with which options; empty when all were."""
     offset: int = 0

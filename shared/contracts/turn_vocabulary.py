@@ -9,6 +9,10 @@ from typing import Final
 MAX_MESSAGE_CHARS: Final = 20_000
 MAX_ETAG_CHARS: Final = 64
 MAX_SIGNAL_ITEMS: Final = 8
+MAX_CONSUMED_SIGNALS: Final = 256
+"""Signals that a thread remembers as consumed, the latest: 32 times what a turn can send again."""
+SIGNALS_ONCE: Final = "signals_once"
+"""Key in a run's snapshot: each signal counts once in its thread."""
 MAX_SIGNAL_SUMMARY_CHARS: Final = 180
 MAX_SHAPE_LIST_ITEMS: Final = 6
 

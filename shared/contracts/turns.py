@@ -124,7 +124,9 @@ class Turn(Contract):
     thread_memento_etag: OptionalKey[Annotated[str, StringConstraints(max_length=MAX_ETAG_CHARS)]] = None
     """Refuse the turn unless this many turns are committed in the thread, as text."""
     meta: OptionalKey[Annotated[dict[str, JsonValue], AfterValidator(_finite)]] = None
-    """Anything; no part of the decision. Live turns read `closureIncludeInPrompt` in it."""
+    """Anything; its `affect_signal` counts where there is no `affectSignal`, whatever it holds is coerced as
+    in a model's reply. Live turns read `closureIncludeInPrompt` in it.
+    """
 
     @field_validator("context")
     @classmethod

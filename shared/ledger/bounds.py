@@ -10,6 +10,8 @@ KINDS: Final = "KINDS"
 LAYOUT: Final = 3
 """Newest layout of runs that this version supports; workers ignore runs of a newer one."""
 FIRST_LAYOUT: Final = 1
+OPTIONS_LAYOUT: Final = 3
+"""The layout of runs with `--signals-once` or `--fold-apostrophes`, which earlier workers would ignore."""
 """Layout of runs that need nothing that the first workers lacked; those ignore runs of any other."""
 OVERDUE_FACTOR: Final = 3
 """A wake-up counts as lost after this many times the usual chunk time, if that is more."""

@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from shared.contracts.case_config import DEFAULT_TIMEOUT_S
+from shared.contracts.case_run import DEFAULT_TIMEOUT_S
 from shared.kinds import all_kinds
 from tests.deploy.check import OVERLAYS, rendered
 from tests.deploy.tools import find_tool

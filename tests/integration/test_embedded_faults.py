@@ -238,7 +238,7 @@ def test_nothing_is_imported_while_the_lock_is_held(
     data_dir: Path, server: RunningServer, bare_env: dict[str, str], python: str
 ) -> None:
     """A starter has the client library before it takes the lock, because the import can take seconds."""
-    command = [python, "-c", LIBRARY_LOADED_UNDER_LOCK, data_dir]
+    command: list[str | Path] = [python, "-c", LIBRARY_LOADED_UNDER_LOCK, data_dir]
     done = subprocess.run(command, env=bare_env, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout)[0] is True
     assert server.client.ping()

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from shared.contracts.mementos import StoredMemento
 from shared.contracts.turns import Turn
-from tests.support.conversations import BREAKPOINTS_ONLY, POLICY, Decided, decide
+from tests.support.conversations import BREAKPOINTS_ONLY, POLICY, SIGNALS_ONCE, Decided, decide
 from tests.support.turn_strategies import turns
 from worker.breakpoint.affect import rollup
 from worker.breakpoint.orchestrator import RunPolicy
 
 FIVE = ("arc", "active", "parked", "decisions", "next")
 conversations = st.lists(turns(), min_size=1, max_size=6)
-policies = st.sampled_from([POLICY, BREAKPOINTS_ONLY])
+policies = st.sampled_from([POLICY, BREAKPOINTS_ONLY, SIGNALS_ONCE])
 
 
 def five(row: dict[str, Any]) -> list[Any]:
@@ -94,6 +94,32 @@ def check_affect(packet: dict[str, Any], result: dict[str, Any], previous: dict[
         assert (affect["rollup"]["phase"], affect["rollup"]["intensityBucket"]) == rolled
     elif result["source"] == "stored_latest" and previous is not None:
         assert affect == previous["memento"]["affect"]
+
+
+def signals_of(packet: dict[str, Any], source: str) -> list[dict[str, Any]]:
+    """The items that a turn is decided by: its own, else those of its memento where that is the baseline."""
+    found = packet.get("signals")
+    if found is None and source == "request_context.thread_memento":
+        found = packet["context"]["thread_memento"].get("signals")
+    return list((found or {}).get("items", ()))
+
+
+@given(st.lists(turns(), min_size=1, max_size=12))
+def test_a_signal_counts_once(packets: list[dict[str, Any]]) -> None:
+    """With the option each decision is the one without the signals that decided turns had sent before."""
+    once = decide(*packets, policy=SIGNALS_ONCE)
+    counted, stripped = set[tuple[str, str]](), list[dict[str, Any]]()
+    for packet, row in zip(packets, once.rows, strict=True):
+        result = row.get("result", row)
+        items = signals_of(packet, result["source"]) if "error" not in row else []
+        fresh = [item for item in items if (item["endMessageId"], item["kind"]) not in counted]
+        counted |= {(item["endMessageId"], item["kind"]) for item in items}
+        updated_at = {"updatedAt": "2026-01-01T00:00:00Z"}
+        stripped.append({**packet, "signals": {**updated_at, "items": fresh}} if items else packet)
+    plain = decide(*stripped, policy=POLICY)
+    assert [row.get("result", row)["decision"] for row in once.rows] == [
+        row.get("result", row)["decision"] for row in plain.rows
+    ]
 
 
 @given(conversations)

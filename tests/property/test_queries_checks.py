@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared.contracts.queries import QueryResult
 from shared.contracts.query_vocabulary import CATEGORIES
 from shared.upstream.failure_reasons import FailureReason
-from worker.queries.checks import run_checks
+from worker.queries.checks import Fold, fold_apostrophes, run_checks
 from worker.queries.reply import Reply, read_reply
 from worker.queries.verdict import outcome, query_result
 from worker.upstream.retry import MIN_QUERY_WAIT_S, QueryRetryPolicy, query_retry_wait_s
@@ -58,6 +58,25 @@ def test_any_answer_is_judged(
     QueryResult.model_validate(result)
     applicable = [check for check in result["checks"].values() if check.get("applicable", True)]
     assert result["overall_pass"] == all(check["pass"] for check in applicable)
+
+
+APOSTROPHES = "'\u2018\u2019\u201b\u02bc\u2032\uff07`\u00b4"
+QUOTED = st.text(alphabet=f"aB c{APOSTROPHES}", min_size=1, max_size=6)
+
+
+@given(answer=QUOTED, words=st.lists(QUOTED, max_size=3))
+def test_folded_apostrophes_are_those_of_plain_texts(answer: str, words: list[str]) -> None:
+    """With the option the checks are those of texts in which every apostrophe is plain."""
+    plain = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
+
+    def judged(text: str, keywords: list[str], fold: Fold) -> list[bool]:
+        baseline = {"must_contain": keywords, "must_not_contain": keywords, "is_oos": True}
+        baseline["oos_decline_signals"] = keywords
+        found = run_checks(baseline, {"response": {"answer": text}}, fold=fold)
+        return [found[name]["pass"] for name in ("must_contain", "must_not_contain", "oos_handling")]
+
+    folded = judged(answer, words, fold_apostrophes)
+    assert folded == judged(answer.translate(plain), [word.translate(plain) for word in words], str.casefold)
 
 
 @given(baseline=BASELINES, error=st.text(), latency=VALUES)

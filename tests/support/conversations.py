@@ -15,6 +15,7 @@ EARLIER: Final = "2025-12-31T23:00:00Z"
 
 POLICY: Final = RunPolicy("r1", SUBMITTED_MS)
 BREAKPOINTS_ONLY: Final = RunPolicy("r1", SUBMITTED_MS, "breakpoints")
+SIGNALS_ONCE: Final = RunPolicy("r1", SUBMITTED_MS, signals_once=True)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from worker.breakpoint.idempotency import CodedLine, Requests
 from worker.breakpoint.lines import LiveLine, encode
 from worker.breakpoint.memento import Memento
 from worker.breakpoint.model_reply import ReadReply, read_reply
-from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, TurnResult, run_turn
+from worker.breakpoint.orchestrator import Refusal, Reply, RunPolicy, TurnResult, affect_signal_of, run_turn
 from worker.breakpoint.prompt import Prompt, prompt_of
 from worker.breakpoint.thread_decider import (
     CODES,
@@ -197,7 +197,7 @@ class _SingleAnswerModel:
             raise _GivenUpError(answer)
         self.model_answer = answer
         self.read = read = read_reply(answer.text)
-        return Reply(read.shape, turn.affect_signal or read.affect_signal, read.response)
+        return Reply(read.shape, affect_signal_of(turn) or read.affect_signal, read.response)
 
 
 class _LiveDecider:
@@ -218,13 +218,13 @@ class _LiveDecider:
     def decide_or_fail(self, turn: Turn | None, index: int, policy: RunPolicy) -> CodedLine:
         """Decides a turn; if the engine fails, only this turn becomes an error."""
         thread = self._plain.thread
-        before = thread.count, thread.latest, thread.recent
+        before = thread.count, thread.latest, thread.recent, thread.consumed
         try:
             return self._plain.answer(turn, index, policy, self._decided)
         except (MemoryError, _UnansweredError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the thread's other turns
-            thread.count, thread.latest, thread.recent = before
+            thread.count, thread.latest, thread.recent, thread.consumed = before
             self._plain.lines.reset()
             self.failures.append(error)
             message_id = (turn.message_id if turn else None) or f"{thread.thread_id}#{index}"

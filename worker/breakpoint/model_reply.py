@@ -1,7 +1,8 @@
 """Parses a model's reply, which may be an object with response, affect_signal and shape, or plain text.
 
     reply                          response        affect_signal, shape
-    a JSON object                  its response    as far as they are valid, each by itself
+    a JSON object                  its response    as far as they are valid, each by itself; of the object,
+                                                   else of its `meta`
     the same in a fence or prose   its response    the same
     an object without a response   all of it       the same
     anything else                  all of it       none
@@ -61,7 +62,9 @@ def read_reply(text: str) -> ReadReply:
     found = _object_in(text)
     if found is None:
         return ReadReply(text, None, None, is_unread=True)
-    response, proposed = found.get("response"), found.get("shape")
+    response, meta = found.get("response"), found.get("meta")
+    found = {**meta, **found} if isinstance(meta, dict) else found
+    proposed = found.get("shape")
     shape = None if proposed is None else _shape_of(proposed)
     return ReadReply(
         response if isinstance(response, str) else text,

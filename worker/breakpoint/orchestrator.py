@@ -9,12 +9,13 @@ interface. `worker.breakpoint.thread_decider` passes it whole batches; every tur
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from shared.clock import iso_utc
-from shared.contracts.turn_vocabulary import Role, SummaryPolicy
+from shared.contracts.turn_vocabulary import MAX_CONSUMED_SIGNALS, Role, SummaryPolicy
+from worker.breakpoint.affect import signal_of_reply
 from worker.breakpoint.closure import flagged_messages, render_closure_signals
 from worker.breakpoint.engine import (
     BreakpointDecision,
@@ -28,6 +29,8 @@ from worker.breakpoint.turn_wire import AffectSignal, Shape, SignalItem, Turn
 ETAG_CONFLICT: Final = "etag_conflict"
 SKIP: Final = BreakpointDecision.SKIP
 USER: Final = Role.USER
+META_AFFECT: Final = b"affect_signal"
+"""Its presence in a turn's `meta` is checked in the bytes: most have none, and decoding takes time."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class RunPolicy:
     """What keeps a proposed summary out: `guardrail` or `breakpoints`."""
     live: str = ""
     """For which decisions the model is called: `must`, `should`, `all`; empty: answers are recorded."""
+    signals_once: bool = False
+    """Whether a signal counts once in its thread; otherwise it counts in each turn that sends it."""
 
     @cached_property
     def submitted_at(self) -> str:
@@ -51,6 +56,14 @@ class RunPolicy:
     def blocks_summary(self, decision: BreakpointDecision) -> bool:
         """Returns whether the policy rejects a proposed summary independently of peaks."""
         return decision is SKIP and self.summary_policy == SummaryPolicy.BREAKPOINTS
+
+
+SignalName: TypeAlias = tuple[str, str]
+"""The `endMessageId` and `kind` of a signal, which identify it in its thread."""
+
+
+def _name_of(item: SignalItem) -> SignalName:
+    return item.end_message_id, item.kind.value
 
 
 @dataclass(slots=True)
@@ -65,11 +78,24 @@ class Thread:
     """Its memento, once it has one."""
     recent: msgspec.Raw | None = None
     """Messages of its last live turns, as encoded by `worker.breakpoint.context`."""
+    consumed: tuple[SignalName, ...] = ()
+    """The signals that have counted in turns of runs that count each once, the latest last."""
 
     @property
     def etag(self) -> str:
         """The concurrency token of the thread's state."""
         return str(self.count)
+
+    def fresh(self, signals: Sequence[SignalItem]) -> Sequence[SignalItem]:
+        """Returns the signals that have not counted yet."""
+        return [item for item in signals if _name_of(item) not in self.consumed]
+
+    def consume(self, signals: Sequence[SignalItem]) -> None:
+        """Remembers signals; those that are sent again stay remembered longest."""
+        if signals:
+            names = dict.fromkeys(map(_name_of, signals))
+            kept = [name for name in self.consumed if name not in names]
+            self.consumed = (*kept, *names)[-MAX_CONSUMED_SIGNALS:]
 
     def advance(self, latest: Latest) -> Latest:
         """Takes over the state after a decided turn; it is committed to the ledger with its batch."""
@@ -171,7 +197,7 @@ def run_turn(
     signals = accepted_signals(turn, source)
 
     # 3. The engine decides what the turn is worth.
-    verdict = decide(turn, signals)
+    verdict = decide(turn, thread.fresh(signals) if policy.signals_once else signals)
 
     # 4. The guardrail reads the state before the turn, once for both trace and update.
     peak_guardrail_active = is_summary_frozen(previous, verdict.decision)
@@ -181,7 +207,7 @@ def run_turn(
 
     # 6. and 7. A recorded answer is used unchanged; else context is retrieved and the model generates one.
     if model is None or not model.is_worth_a_call(turn, verdict.decision):
-        reply = Reply(turn.model_shape, turn.affect_signal)
+        reply = Reply(turn.model_shape, affect_signal_of(turn))
     else:
         context = model.retrieve_context(turn.thread_id, turn.message, previous.memento)
         reply = model.generate(turn, context, closure_of(turn, signals))
@@ -190,11 +216,21 @@ def run_turn(
     shape = None if peak_guardrail_active or policy.blocks_summary(verdict.decision) else reply.shape
     affect_signal = reply.affect_signal if turn.role is USER else None
     latest = thread.advance(updated(previous, shape, affect_signal, message_id, now))
+    if policy.signals_once:
+        thread.consume(signals)
 
     # 9. The response contains the decision and the thread's new state.
     return TurnResult(
         verdict, peak_guardrail_active, shape is not None, source, previous, latest, reply.response
     )
+
+
+def affect_signal_of(turn: Turn) -> AffectSignal | None:
+    """Returns the emotion that came with a turn: its `affectSignal`, else `affect_signal` of its `meta`."""
+    if turn.affect_signal is not None or not turn.meta or META_AFFECT not in bytes(turn.meta):
+        return turn.affect_signal
+    meta = msgspec.json.decode(turn.meta)
+    return signal_of_reply(meta.get("affect_signal")) if isinstance(meta, dict) else None
 
 
 def accepted_signals(turn: Turn, source: str) -> Sequence[SignalItem]:

@@ -7,7 +7,8 @@ memento only what changed is encoded. The decisions are made by `worker.breakpoi
                    is stored in the short form of `shared.codecs.turn_lines`
     refused turn   {"error": {"code": …, "message": …}, "result": {…, "decision": null, "rule": null, …}}
     thread         {"count": 3, "memento": {…}, "pointTimesMs": […]}, empty for a new thread; after live turns
-                   also "recent", which is passed through unchanged here
+                   also "recent", which is passed through unchanged here; with signals that count once
+                   also "consumed"
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -23,7 +24,7 @@ from worker.breakpoint.engine import DECISION_OF_RULE
 from worker.breakpoint.idempotency import CodedLine, Requests, request_ids
 from worker.breakpoint.lines import ResultLine, encode, error_line
 from worker.breakpoint.memento import Latest, Memento, latest_of, seed
-from worker.breakpoint.orchestrator import Refusal, RunPolicy, Thread, run_turn
+from worker.breakpoint.orchestrator import Refusal, RunPolicy, SignalName, Thread, run_turn
 from worker.breakpoint.turn_wire import Turn, decode_turns
 
 __all__ = [
@@ -96,6 +97,7 @@ class _State(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     memento: msgspec.Raw
     point_times_ms: list[int]
     recent: msgspec.Raw = _NO_RECENT
+    consumed: tuple[SignalName, ...] = ()
 
 
 _decode_state: Final = msgspec.json.Decoder(_State).decode
@@ -181,7 +183,7 @@ def load_thread(thread_id: str, state: bytes) -> Thread:
         return Thread(thread_id)
     stored = _decode_state(state)
     latest = latest_of(_decode_memento(stored.memento), stored.point_times_ms)
-    return Thread(thread_id, stored.count, latest, stored.recent)
+    return Thread(thread_id, stored.count, latest, stored.recent, stored.consumed)
 
 
 class Decide(Protocol):
@@ -242,6 +244,7 @@ class ThreadDecider:
                 self.encode_memento(latest),
                 list(latest.point_times_ms),
                 thread.recent or _NO_RECENT,
+                thread.consumed,
             )
         )
 

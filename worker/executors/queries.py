@@ -25,6 +25,7 @@ from shared.upstream.limits import Limits
 from worker.executors.items import Item, ItemResult, ItemsExecutor, ParkedItem
 from worker.loop import Loop
 from worker.process import WorkerProcess
+from worker.queries.checks import fold_apostrophes
 from worker.queries.reply import Reply
 from worker.queries.verdict import outcome, query_result
 from worker.upstream.constants import WAIT_MS
@@ -134,7 +135,8 @@ class QueriesEngine:
             return self.error_result(item, processed.code, processed.message)._replace(
                 ends_run=RunState.ABORTED
             )
-        result = query_result(msgspec.json.decode(item.payload), processed)
+        fold = fold_apostrophes if self._run.fold_apostrophes else str.casefold
+        result = query_result(msgspec.json.decode(item.payload), processed, fold=fold)
         return ItemResult(
             outcome(result),
             result_line(result, processed.code, processed.status_code),

@@ -19,6 +19,7 @@ from typing import Any, Final
 from shared.clock import now_ms
 from shared.codecs.turn_batches import Block, pack_block, unpack_batch
 from shared.contracts.live_turns import LiveRun
+from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.ledger import Claim, ClaimedThread, PartCommit, ThreadCommit
 from shared.observability import tracing
 from shared.runs import RunStore
@@ -60,7 +61,11 @@ def policy_of(run: str, snapshot: dict[str, Any]) -> RunPolicy:
     """
     live = LiveRun.from_snapshot(snapshot)
     return RunPolicy(
-        run, snapshot["submitted_ms"], snapshot["summary_policy"], live.live.value if live else ""
+        run,
+        snapshot["submitted_ms"],
+        snapshot["summary_policy"],
+        live.live.value if live else "",
+        bool(snapshot.get(SIGNALS_ONCE)),
     )
 
 

@@ -1,14 +1,15 @@
 """The six automated checks of the harness specification, on answers that may hold anything.
 
 Answer and reply are hostile text: a field that is null or of another type counts as empty and no check ever
-raises. Keywords are compared as literal parts of the text, case folded.
+raises. Keywords are compared as literal parts of the text, case folded; with `fold_apostrophes` all forms of
+the apostrophe count as one.
 
 >>> check_must_contain("Book 14 days ahead.", ["14 DAYS", "reefer"])
 {'pass': False, 'total': 2, 'matched': 1, 'missing': ['reefer']}
 """
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 from shared.contracts.query_vocabulary import (
     LATENCY_THRESHOLD_MS,
@@ -22,23 +23,37 @@ from shared.contracts.query_vocabulary import (
 CheckResult = dict[str, Any]
 """The result of one check; its keys are those of the specification."""
 
+Fold: TypeAlias = Callable[[str], str]
+"""Makes texts alike that count as equal."""
+APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032\uff07`\u00b4", "'"))
+"""What keyboards and models write for an apostrophe."""
 NO_CHUNKS_REASON: Final = "No chunks retrieved — citation N/A"
 QUERY_FAILED: Final = "(query failed)"
 CHUNKS_UNKNOWN: Final = -1
 
 
-def check_must_contain(answer: str, keywords: Sequence[str]) -> CheckResult:
+def fold_apostrophes(text: str) -> str:
+    """Folds case, and every apostrophe into the plain one.
+
+    >>> fold_apostrophes("I don\u2019t") == fold_apostrophes("I DON'T")
+    True
+    """
+    return text.casefold().translate(APOSTROPHES)
+
+
+def check_must_contain(answer: str, keywords: Sequence[str], *, fold: Fold = str.casefold) -> CheckResult:
     """Checks that the answer holds every required keyword; none required passes.
 
     Args:
         answer: the answer's text.
         keywords: parts of text that must be in it.
+        fold: makes texts alike that count as equal.
 
     Returns:
         pass, total, matched, missing.
     """
     wanted = _texts(keywords)
-    missing = _absent(answer, wanted)
+    missing = _absent(answer, wanted, fold)
     return {
         "pass": not missing,
         "total": len(wanted),
@@ -47,12 +62,13 @@ def check_must_contain(answer: str, keywords: Sequence[str]) -> CheckResult:
     }
 
 
-def check_must_not_contain(answer: str, keywords: Sequence[str]) -> CheckResult:
+def check_must_not_contain(answer: str, keywords: Sequence[str], *, fold: Fold = str.casefold) -> CheckResult:
     """Checks that the answer holds none of the signs of invention.
 
     Args:
         answer: the answer's text.
         keywords: parts of text that must not be in it.
+        fold: makes texts alike that count as equal.
 
     Returns:
         pass, found.
@@ -60,7 +76,7 @@ def check_must_not_contain(answer: str, keywords: Sequence[str]) -> CheckResult:
     >>> check_must_not_contain("Guaranteed by tomorrow", ["guaranteed"])
     {'pass': False, 'found': ['guaranteed']}
     """
-    found = _present(answer, _texts(keywords))
+    found = _present(answer, _texts(keywords), fold)
     return {"pass": not found, "found": found}
 
 
@@ -110,6 +126,8 @@ def check_oos_handling(
     answer: str,
     is_oos: bool,  # noqa: FBT001 - the specification calls it by position
     decline_signals: Sequence[str],
+    *,
+    fold: Fold = str.casefold,
 ) -> CheckResult:
     """Checks that the answer to an out-of-scope query declines; other queries pass, not applicable.
 
@@ -117,6 +135,7 @@ def check_oos_handling(
         answer: the answer's text.
         is_oos: whether the query is out of scope.
         decline_signals: phrases of which one must be in the answer; without any, no answer can pass.
+        fold: makes texts alike that count as equal.
 
     Returns:
         pass, applicable, signals_found.
@@ -126,7 +145,7 @@ def check_oos_handling(
     """
     if not is_oos:
         return {"pass": True, "applicable": False, "signals_found": []}
-    found = _present(answer, _texts(decline_signals))
+    found = _present(answer, _texts(decline_signals), fold)
     return {"pass": bool(found), "applicable": True, "signals_found": found}
 
 
@@ -150,12 +169,15 @@ def check_latency(latency_ms: int) -> CheckResult:
     }
 
 
-def run_checks(baseline: dict[str, Any], result: dict[str, Any]) -> dict[str, CheckResult]:
+def run_checks(
+    baseline: dict[str, Any], result: dict[str, Any], *, fold: Fold = str.casefold
+) -> dict[str, CheckResult]:
     """Runs all six checks on what became of one query.
 
     Args:
         baseline: the query and what a good answer looks like.
         result: response, latency_ms, status_code and error, as `send_query` returns them.
+        fold: makes texts alike that count as equal.
 
     Returns:
         must_contain, must_not_contain, expected_docs, citation_present, oos_handling, latency; all of them
@@ -168,8 +190,8 @@ def run_checks(baseline: dict[str, Any], result: dict[str, Any]) -> dict[str, Ch
     answer = _text(response.get("answer"))
     metadata = json_object(response.get("metadata"))
     return {
-        "must_contain": check_must_contain(answer, baseline.get("must_contain", ())),
-        "must_not_contain": check_must_not_contain(answer, baseline.get("must_not_contain", ())),
+        "must_contain": check_must_contain(answer, baseline.get("must_contain", ()), fold=fold),
+        "must_not_contain": check_must_not_contain(answer, baseline.get("must_not_contain", ()), fold=fold),
         "expected_docs": check_expected_docs(
             response.get("relatedDocs", ()), baseline.get("expected_docs", ())
         ),
@@ -179,7 +201,7 @@ def run_checks(baseline: dict[str, Any], result: dict[str, Any]) -> dict[str, Ch
             metadata.get("chunksRetrieved", CHUNKS_UNKNOWN),
         ),
         "oos_handling": check_oos_handling(
-            answer, bool(baseline.get("is_oos")), baseline.get("oos_decline_signals", ())
+            answer, bool(baseline.get("is_oos")), baseline.get("oos_decline_signals", ()), fold=fold
         ),
         "latency": check_latency(server_latency_ms(response, measured)),
     }
@@ -213,16 +235,16 @@ def _texts(value: Any) -> list[str]:
     return [entry for entry in _items(value) if isinstance(entry, str)]
 
 
-def _present(answer: Any, keywords: list[str]) -> list[str]:
+def _present(answer: Any, keywords: list[str], fold: Fold) -> list[str]:
     """Returns the keywords that are in the answer."""
-    text = _text(answer).casefold()
-    return [keyword for keyword in keywords if keyword.casefold() in text]
+    text = fold(_text(answer))
+    return [keyword for keyword in keywords if fold(keyword) in text]
 
 
-def _absent(answer: Any, keywords: list[str]) -> list[str]:
+def _absent(answer: Any, keywords: list[str], fold: Fold) -> list[str]:
     """Returns the keywords that are not in the answer."""
-    text = _text(answer).casefold()
-    return [keyword for keyword in keywords if keyword.casefold() not in text]
+    text = fold(_text(answer))
+    return [keyword for keyword in keywords if fold(keyword) not in text]
 
 
 def _count(value: Any) -> int:

@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.contracts.query_vocabulary import failed
 from shared.names import Outcome
-from worker.queries.checks import CheckResult, run_checks
+from worker.queries.checks import CheckResult, Fold, run_checks
 from worker.queries.reply import Reply
 
 
@@ -20,14 +20,19 @@ def overall_pass(checks: dict[str, CheckResult]) -> bool:
     return bool(applicable) and all(check["pass"] for check in applicable)
 
 
-def query_result(baseline: dict[str, Any], reply: Reply) -> dict[str, Any]:
+def query_result(baseline: dict[str, Any], reply: Reply, *, fold: Fold = str.casefold) -> dict[str, Any]:
     """Judges one reply; the returned keys are those of the specification, in its order.
+
+    Args:
+        baseline: the query and what a good answer looks like.
+        reply: of the API.
+        fold: makes texts alike that count as equal.
 
     >>> baseline = {"id": "Q-1", "category": "sla", "query": "?", "is_oos": False}
     >>> query_result(baseline, Reply({"answer": "Yes", "sources": ["s"]}, 9, 200))["overall_pass"]
     True
     """
-    checks = run_checks(baseline, reply.as_document())
+    checks = run_checks(baseline, reply.as_document(), fold=fold)
     return {
         "id": baseline["id"],
         "category": baseline["category"],

@@ -82,7 +82,8 @@ def build_request(run: QueryRun, environment: Mapping[str, str] = os.environ) ->
         with_path(run.api_url, run.path),
         run.query_at,
         headers,
-        aiohttp.ClientTimeout(total=run.timeout_s, connect=run.timeout_s),
+        # aiohttp rounds limits above this threshold up to a whole second of the loop's clock.
+        aiohttp.ClientTimeout(total=run.timeout_s, connect=run.timeout_s, ceil_threshold=run.timeout_s + 1),
         run.api_url,
         FieldMap(**run.places),
     )

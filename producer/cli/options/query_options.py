@@ -64,6 +64,11 @@ class QueryOptions:
         metavar="S",
         help="Queries: time limit of one request, including the body [default: 30].",
     )
+    fold_apostrophes: bool = option(
+        "--fold-apostrophes",
+        is_flag=True,
+        help="Queries: typographic and plain apostrophes are alike in keywords and answers.",
+    )
     retry_errors: int | None = option(
         "--retry-errors",
         type=click.IntRange(0, 100),
@@ -129,6 +134,7 @@ def read_query_run(
         headers=_headers(options.headers),
         bearer_env=options.bearer_env or "",
         concurrency=selection.concurrency or in_flight or 1,
+        fold_apostrophes=options.fold_apostrophes,
         retry_errors=options.retry_errors or 0,
         timeout_s=options.query_timeout_s or _DEFAULT.timeout_s,
         start_from=options.start_from or "",

@@ -51,6 +51,12 @@ class InputOptions:
         show_default=True,
         help="Turns: what rejects a proposed summary: the peak guardrail, or every skip as well.",
     )
+    signals_once: bool = option(
+        "--signals-once",
+        is_flag=True,
+        help="Turns: a signal counts once in its thread, by endMessageId and kind; later turns that send it "
+        "again are decided without it.",
+    )
     idempotency_key: str = option(
         "--idempotency-key",
         default="",
@@ -117,7 +123,7 @@ class SubmitChoice:
         Raises:
             UsageError: one was given.
         """
-        for values in (self.queries, self.models, self.cases, self.selection):
+        for values in (self.input, self.queries, self.models, self.cases, self.selection):
             if values is not None:
                 refuse_other_kinds(values, kind.name, asks_model=kinds.of(kind).asks_models)
 

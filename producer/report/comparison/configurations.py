@@ -8,6 +8,7 @@ from shared.contracts.case_hashes import hash_of
 from shared.contracts.case_run import GIT_KEY, CaseRun, Endpoint, Template
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
+from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo
 
 PROMPT: Final = "prompt"
@@ -21,6 +22,7 @@ def turn_configuration(info: RunInfo) -> dict[str, Any]:
     live = LiveRun.from_snapshot(info.snapshot)
     settings = {
         "summary policy": info.snapshot.get("summary_policy"),
+        "signals": "each once" if info.snapshot.get(SIGNALS_ONCE) else None,
         "namespace": None if info.namespace == info.run else info.namespace,
     }
     if live is None:
@@ -81,6 +83,7 @@ def query_configuration(info: RunInfo) -> dict[str, Any]:
         "time limit": f"{run.timeout_s:g} s",
         "retries": run.retry_errors,
         "baselines": run.version,
+        "apostrophes": "folded" if run.fold_apostrophes else None,
         "chosen queries": run.chosen or None,
         "concurrency": run.concurrency,
     }

@@ -13,6 +13,7 @@ from shared.contracts.case_hashes import answer_hash, call_hash, hash_of, judgin
 from shared.contracts.case_run import CaseRun, decode_case
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
+from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo, TurnRow
 
 Read = Callable[[Any], Mapping[str, Any]]
@@ -62,7 +63,7 @@ def case_inputs(info: RunInfo) -> Read:
 def query_inputs(info: RunInfo) -> Read:
     """Reads queries: the text, and what a good answer contains."""
     settings = QueryRun.from_snapshot(info.snapshot).as_snapshot()
-    call = {name: value for name, value in settings.items() if name not in HOW_FAST}
+    call = {name: value for name, value in settings.items() if name not in {*HOW_FAST, "fold_apostrophes"}}
 
     def read(row: ItemRow) -> dict[str, Any]:
         query = _decode(row.payload)
@@ -73,7 +74,7 @@ def query_inputs(info: RunInfo) -> Read:
                 asked=hash_of(text),
                 expected=hash_of(criteria),
                 sent=hash_of(text, call),
-                judged=hash_of(criteria, settings["places"]),
+                judged=hash_of(criteria, settings["places"], settings["fold_apostrophes"]),
             )
         }
 
@@ -83,7 +84,8 @@ def query_inputs(info: RunInfo) -> Read:
 def turn_inputs(info: RunInfo) -> Read:
     """Reads turns: the whole line of the input decides, and the model where there is one."""
     live = LiveRun.from_snapshot(info.snapshot)
-    settings = (info.snapshot.get("summary_policy"), live.as_snapshot() if live else None)
+    policy = (info.snapshot.get("summary_policy"), bool(info.snapshot.get(SIGNALS_ONCE)))
+    settings = (policy, live.as_snapshot() if live else None)
 
     def read(row: TurnRow) -> dict[str, Any]:
         if not row.payload:

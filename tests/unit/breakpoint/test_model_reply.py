@@ -54,6 +54,18 @@ def test_anything_else_is_the_response_itself(text: str) -> None:
     assert read_reply(text)[:4] == (text, None, None, False)
 
 
+def test_signal_and_shape_may_stand_in_the_metadata() -> None:
+    """`meta.affect_signal` and `meta.shape` count where the keys beside the response are absent."""
+    meta = {"affect_signal": GOOD["affect_signal"], "shape": shape("of meta")}
+    read = read_reply(json.dumps({"response": "Hi", "meta": meta}))
+    assert read == read_reply(json.dumps({"response": "Hi", **meta}))
+    assert read.shape == Shape("of meta", [], [], [], [])
+    both = read_reply(json.dumps({**GOOD, "meta": meta}))
+    assert both.shape == Shape("arc", [], [], [], [])
+    assert read_reply(json.dumps({"response": "Hi", "meta": {"shape": {"arc": ""}}})).has_bad_shape
+    assert read_reply(json.dumps({"response": "Hi", "meta": ["shape"]})).shape is None
+
+
 @pytest.mark.parametrize("response", [None, 7, ["Hi"], {"text": "Hi"}])
 def test_an_object_without_a_response_is_the_response(response: Any) -> None:
     """The whole reply is the answer; its other parts still count."""

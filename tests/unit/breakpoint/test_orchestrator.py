@@ -11,6 +11,7 @@ import pytest
 from tests.support.conversations import (
     BREAKPOINTS_ONLY,
     POLICY,
+    SIGNALS_ONCE,
     decide,
     felt,
     memento,
@@ -230,3 +231,29 @@ def test_every_decision_has_its_event() -> None:
         },
         "ts": "2026-01-01T00:00:00.000Z",
     }
+
+
+def test_a_signal_in_the_metadata_of_a_turn_counts() -> None:
+    """`meta.affect_signal`, as a model's reply has it, becomes a point unless the turn has its own signal."""
+    spoken = {"label": "overwhelm", "intensity": "0.9", "confidence": "high"}
+    rows = decide(
+        turn(meta={"affect_signal": spoken}),
+        turn(meta={"affect_signal": spoken}, affectSignal=felt(0.2)),
+        turn(meta={"affect_signal": "calm"}),
+        turn(meta={"note": "affect_signal"}),
+        turn(meta={"affect_signal": spoken}, role="assistant"),
+    ).rows
+    points = [row["memento"]["affect"]["points"] for row in rows]
+    assert [len(found) for found in points] == [1, 2, 2, 2, 2]
+    assert [point["intensity"] for point in points[-1]] == [0.9, 0.2]
+    assert points[0][0]["label"] == "overwhelm"
+
+
+def test_a_signal_that_is_sent_again_counts_once_if_asked() -> None:
+    """An old `decision_made` in every turn means `must` for ever, and once with the option."""
+    packets = [turn(signals=signals("decision_made")), turn("go on"), turn(signals=signals("decision_made"))]
+    again = [*packets, turn(signals=signals("decision_made", "pivot"))]
+    literal = [row["decision"] for row in decide(*again).rows]
+    once = [row["decision"] for row in decide(*again, policy=SIGNALS_ONCE).rows]
+    assert literal == ["must", "should", "must", "must"]
+    assert once == ["must", "should", "should", "must"]

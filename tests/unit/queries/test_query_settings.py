@@ -1,9 +1,12 @@
-"""Holds the two documented environment variables: precedence, defaults, refusals."""
+"""Holds the settings of queries: the two documented environment variables, and the time limit."""
 
 import pytest
+from aiohttp.helpers import calculate_timeout_when
 
 from shared.contracts.query_environment import api_url, delay_s
+from shared.contracts.query_run import QueryRun
 from shared.errors import ConfigError
+from worker.upstream.query_client import build_request
 
 
 def test_the_flag_beats_the_environment_which_beats_the_default() -> None:
@@ -51,3 +54,11 @@ def test_what_is_no_http_address_is_refused(value: str) -> None:
     """An address needs scheme, host and a port in range."""
     with pytest.raises(ConfigError, match="--api-url"):
         api_url(value, {})
+
+
+@pytest.mark.parametrize("timeout_s", [0.5, 30.0, 600.0])
+def test_a_time_limit_is_not_rounded_up(timeout_s: float) -> None:
+    """The HTTP client ends a request when its limit is over, whatever the fraction of the loop's clock."""
+    timeout = build_request(QueryRun(timeout_s=timeout_s)).timeout
+    ends = calculate_timeout_when(1_000.4, timeout.total or 0, timeout.ceil_threshold)
+    assert ends == 1_000.4 + timeout_s
