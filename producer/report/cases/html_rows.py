@@ -225,7 +225,7 @@ class Matrix:
     def _lead(self, item: CasePayload, case: OpenedCase) -> Lead:
         """Takes what stands before the cells of a row."""
         values = item.vars if self._run.prompts and not item.messages else {}
-        self._variables.add(values)
+        self._variables.add(item.vars)
         asked = [] if self._run.prompts else list(asked_of(case, self._run, self.limit, self._images))
         self._note_cuts([message.text for message in asked])
         return Lead(

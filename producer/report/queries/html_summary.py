@@ -207,7 +207,7 @@ def _target(target: Target, document: Mapping[str, Any], measured_ms: float | No
     summary = document["summary"]
     rate = summary["rates"].get(target.metric) if target.status != "N/A" else None
     is_measured = target.is_time and measured_ms is not None
-    measured = f"measured here: {measured_ms:,.0f} ms" if is_measured else ""
+    measured = f"measured {measured_ms:,.0f} ms" if is_measured else ""
     verdict = {"PASS": Fact("✓ met", tone="p"), "FAIL": Fact("✗ missed", tone="f")}.get(target.status)
     facts = [*filter(None, [verdict])]
     if rate:

@@ -148,7 +148,7 @@ def test_metrics_stand_once_with_interval_and_target(tmp_path: Path) -> None:
     )
     assert card(text, "Hallucination").startswith("Hallucination 12.5%")
     assert card(text, "Mean") == (
-        "Mean latency 1,200 ms measured here: 1,234 ms target < 5,000 ms "
+        "Mean latency 1,200 ms measured 1,234 ms target < 5,000 ms "
         "✓ met P50 1,200 ms, P95 1,200 ms 100.0% under 5 s"
     )
     assert card(text, "Passed") == (
