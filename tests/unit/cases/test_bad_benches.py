@@ -167,6 +167,13 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bench.config.yaml"
     path.write_bytes(HEAD.encode() + "# café\n".encode("latin-1"))
     assert "bench.config.yaml:4: not UTF-8 text" in refusal(path)
+    for encoding in ("utf-16", "utf-16-le", "utf-32"):
+        path.write_bytes((HEAD + CASES).encode(encoding))
+        assert refusal(path).startswith("bench.config.yaml:1: ")
+    path.write_bytes((HEAD + CASES + "    id: a\0b\n").encode())
+    assert refusal(path).startswith("bench.config.yaml:6: a character that YAML does not allow")
+    path.write_bytes((HEAD + CASES).encode("utf-8-sig"))
+    assert plan(path).total == 1
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,16 @@ def test_prompts_are_read_from_files(tmp_path: Path) -> None:
     assert found[0].vars == {"language": "French", "city": "Rome"}
 
 
+def test_too_many_combinations_are_refused_at_once(tmp_path: Path) -> None:
+    """30 lists of 10 values are counted and not made."""
+    values = {f"v{at}": [*range(10)] for at in range(30)}
+    bench = {**MINIMAL, "test_cases": [{"id": "all", "input": "Hi", "expand": True, "vars": values}]}
+    found = refusal(write(tmp_path, yaml.safe_dump(bench)))
+    assert (
+        "test_cases[0].expand (case 'all'): 1,000,000,000,000,000,000,000,000,000,000 combinations" in found
+    )
+
+
 def test_one_case_stands_for_all_combinations(tmp_path: Path) -> None:
     """Lists among the variables are multiplied, and ids name the combination."""
     found = items(
