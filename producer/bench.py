@@ -65,7 +65,7 @@ def run(arguments: Sequence[str], environment: MutableMapping[str, str]) -> int:
         words = translated(words)
     except (ProctorError, OSError) as error:
         return report(error, GlobalOptions(), arguments)
-    return run_command(words, GlobalOptions())
+    return run_command(words, GlobalOptions(), program=PROGRAM)
 
 
 def complete(shell: str) -> int:

@@ -68,6 +68,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "completion": "Print the completion script for a shell.",
     },
 }
+PROGRAM: Final = "proctor"
 COMMANDS: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
 _WIDEST: Final = max(map(len, COMMANDS))
 EXIT_CODES: Final = (
@@ -155,11 +156,17 @@ def run(arguments: Sequence[str]) -> int:
     return run_command(arguments, options)
 
 
-def run_command(arguments: Sequence[str], options: GlobalOptions) -> int:
-    """Runs one command line in this environment and returns its exit code; every failure ends here."""
+def run_command(arguments: Sequence[str], options: GlobalOptions, *, program: str = PROGRAM) -> int:
+    """Runs one command line in this environment and returns its exit code; every failure ends here.
+
+    Args:
+        arguments: without the name of the program.
+        options: the global ones, which are read from the arguments.
+        program: what help and hints call it.
+    """
     try:
         import_kinds(os.environ)
-        code = _invoke(arguments, options)
+        code = _invoke(arguments, options, program)
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -173,14 +180,14 @@ def run_command(arguments: Sequence[str], options: GlobalOptions) -> int:
     return code
 
 
-def _invoke(arguments: Sequence[str], options: GlobalOptions) -> int:
+def _invoke(arguments: Sequence[str], options: GlobalOptions, program: str) -> int:
     """Runs a command, or prints completions for the shell.
 
     By hand rather than by click's `main`, which turns Ctrl-C and broken pipes into exits of its own.
     """
     shell = os.environ.get(COMPLETION_VARIABLE)
     if shell:
-        return completed(proctor, "proctor", COMPLETION_VARIABLE, shell)
-    with proctor.make_context("proctor", list(arguments), obj=options) as context:
+        return completed(proctor, PROGRAM, COMPLETION_VARIABLE, shell)
+    with proctor.make_context(program, list(arguments), obj=options) as context:
         outcome = proctor.invoke(context)
     return outcome if isinstance(outcome, int) else 0

@@ -7,7 +7,7 @@ errors; `producer.load.queries` makes a run of them.
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -110,6 +110,7 @@ def read_baselines(source: Source) -> Baselines:
         queries.append(query)
         warnings.extend(_warnings(entry.where, query))
     problems.raise_found()
+    warnings.extend(_own_categories(queries, places))
     queries.sort(key=lambda query: id_order(query["id"]))
     return Baselines(queries, version, warnings)
 
@@ -207,6 +208,23 @@ def _validated(entry: _Entry) -> dict[str, Any]:
     return query
 
 
+def _own_categories(queries: Sequence[dict[str, Any]], places: Mapping[str, str]) -> Iterable[str]:
+    """Returns a warning for each category that is not one of the specification's, as typing mistakes are."""
+    first = dict[str, dict[str, Any]]()
+    for query in queries:
+        first.setdefault(query["category"], query)
+    for category, query in first.items():
+        if category in CATEGORIES:
+            continue
+        alike = category.lower()
+        close = get_close_matches(alike, CATEGORIES, n=1, cutoff=0.8) or [
+            known for known in CATEGORIES if known.startswith(alike)
+        ]
+        but = f", but did you mean {close[0]!r}?" if close else f"; known ones: {', '.join(CATEGORIES)}"
+        place = f"{places[query['id']]} ({query['id']})"
+        yield f"{place}: category {shown(category)} is one of your own{but}"
+
+
 def _warnings(where: str, query: dict[str, Any]) -> Iterable[str]:
     """Returns warnings about values that are allowed but probably wrong."""
     place = f"{where} ({query['id']})"
@@ -217,9 +235,5 @@ def _warnings(where: str, query: dict[str, Any]) -> Iterable[str]:
         ]
         if close:
             yield f"{place}: unknown key {shown(key)} is kept, but did you mean {close[0]!r}?"
-    category = query["category"]
-    close = get_close_matches(category.lower(), CATEGORIES, n=1, cutoff=0.8)
-    if close and category not in CATEGORIES:
-        yield f"{place}: category {shown(category)} is one of your own, but did you mean {close[0]!r}?"
     if query["is_oos"] and not query["oos_decline_signals"]:
         yield f"{place}: out of scope without oos_decline_signals: no answer can pass its OOS check"

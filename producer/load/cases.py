@@ -57,7 +57,17 @@ RENDERED_CHARS_MOST: Final = 16 << 20
 """Characters of rendered prompts that are kept for the second and further models."""
 GIT_PATIENCE_S: Final = 2.0
 """How long git is waited for; a report can do without it."""
-_GIT_COMMAND: Final = ("git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+_GIT: Final = (
+    "git",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.checkStat=minimal",
+    "-c",
+    "core.trustctime=false",
+)
+"""Runs nothing that the configuration of a repository names, and compares files by size and whole seconds."""
+SHORT_COMMIT_CHARS: Final = 7
 _DETACHED: Final = "HEAD"
 
 
@@ -439,21 +449,35 @@ def _position(name: str, cases: Sequence[BenchCase]) -> int:
     raise UsageError(f"--case: no case is called {shown(name)}", hint="; ".join(hints))
 
 
-def git_info(folder: Path) -> dict[str, str | None] | None:
-    """Returns commit and branch of the repository that a folder is in.
+def git_info(folder: Path) -> dict[str, str | bool | None] | None:
+    """Describes the state of the repository that a folder is in.
 
     Args:
         folder: of the configuration.
 
     Returns:
-        `commit_hash` and `branch`, which is None where no branch is checked out; None where there is no
-        repository, no commit or no git.
+        `commit_hash`, `commit_short`, `branch` (None where no branch is checked out), `tag` (the last by name,
+        None without one) and `is_dirty`, whether tracked files differ from the commit; None where there is
+        no repository, no commit or no git.
     """
     try:
-        found = subprocess.run(
-            _GIT_COMMAND, cwd=folder, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=True
-        )
+        commit, branch = _git(folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+        tags = _git(folder, "tag", "--points-at", "HEAD")
+        # Raw, because comparing contents may run filters that the repository configures.
+        changes = _git(folder, "diff-index", "--raw", "HEAD", "--")
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    commit, _, branch = found.stdout.strip().partition("\n")
-    return {"commit_hash": commit, "branch": None if branch in ("", _DETACHED) else branch}
+    return {
+        "commit_hash": commit,
+        "commit_short": commit[:SHORT_COMMIT_CHARS],
+        "branch": None if branch == _DETACHED else branch,
+        "is_dirty": bool(changes),
+        "tag": tags[-1] if tags else None,
+    }
+
+
+def _git(folder: Path, *arguments: str) -> list[str]:
+    done = subprocess.run(
+        [*_GIT, *arguments], cwd=folder, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=True
+    )
+    return done.stdout.splitlines()

@@ -153,7 +153,10 @@ class GitState(Part):
     """Where a git repository stands."""
 
     commit_hash: str
+    commit_short: OptionalKey[str] = None
     branch: str | None
+    is_dirty: OptionalKey[bool] = None
+    tag: str | None = None
 
 
 class Statuses(RootModel[dict[str, Count]]):

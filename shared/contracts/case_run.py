@@ -16,7 +16,7 @@ from shared.contracts.case_vocabulary import DEFAULT_JUDGE, Label
 SNAPSHOT_KEY: Final = "cases"
 """Key of these settings in a run's snapshot."""
 GIT_KEY: Final = "git"
-"""Key in a run's snapshot of `commit_hash` and `branch` of the configuration, or null."""
+"""Key in a run's snapshot of the commit of the configuration, as `producer.load.cases.git_info` gives it."""
 DEFAULT_CONCURRENCY: Final = 5
 """Calls that may be under way at a time where the configuration says nothing."""
 DEFAULT_TEMPERATURE: Final = 0.1

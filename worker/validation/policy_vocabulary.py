@@ -45,7 +45,10 @@ MODULES: Final[Mapping[str, types.ModuleType]] = MappingProxyType(
 """What may be imported: the specification's list, `ast`, which its example needs, parts of these."""
 
 BLOCKED_NAMES: Final = frozenset(
-    {"exec", "eval", "compile", "open", "__import__", "input", "breakpoint", "globals", "locals", "vars"}
+    {
+        *("exec", "eval", "compile", "open", "__import__", "input", "breakpoint"),
+        *("globals", "locals", "vars", "memoryview"),
+    }
 )
 """Builtins that may not be used, under whatever name."""
 

@@ -348,7 +348,11 @@ def _p95_s(model: Mapping[str, Any]) -> float:
 
 
 def _commit(info: RunInfo) -> str:
-    """The commit of the bench, and its branch."""
+    """The commit of the bench, with its tag, its branch, and whether files were changed."""
     git = info.snapshot.get(GIT_KEY) or {}
+    if not git.get("commit_hash"):
+        return ""
+    tag = f" ({git['tag']})" if git.get("tag") else ""
     branch = f" on {git['branch']}" if git.get("branch") else ""
-    return f"{str(git['commit_hash'])[:COMMIT_CHARS]}{branch}" if git.get("commit_hash") else ""
+    changed = ", with uncommitted changes" if git.get("is_dirty") else ""
+    return f"{str(git['commit_hash'])[:COMMIT_CHARS]}{tag}{branch}{changed}"

@@ -84,7 +84,7 @@ def test_no_option_swallows_the_default_configuration(name: str, option: str, ha
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_run_knows_the_commit_of_its_configuration(tmp_path: Path) -> None:
-    """Commit and branch in a repository; nothing without a commit or outside of one."""
+    """Commit, branch, tag and changes in a repository; nothing without a commit or outside of one."""
     assert git_info(tmp_path) is None
     assert git_info(tmp_path / "none") is None
     for words in (
@@ -95,12 +95,23 @@ def test_a_run_knows_the_commit_of_its_configuration(tmp_path: Path) -> None:
         call(["git", *words.split()], cwd=tmp_path, check=True)
     found = git_info(tmp_path)
     assert found is not None
-    assert len(found["commit_hash"] or "") == 40
-    assert found["branch"] == "trunk"
+    commit = found["commit_hash"]
+    assert isinstance(commit, str)
+    assert len(commit) == 40
+    assert found == {
+        "commit_hash": commit,
+        "commit_short": commit[:7],
+        "branch": "trunk",
+        "is_dirty": False,
+        "tag": None,
+    }
     bench = Source(write(tmp_path, HEAD + CASES))
     assert load_cases(bench, SubmitOptions()).snapshot["git"] == found
     call(["git", "checkout", "-q", "--detach"], cwd=tmp_path, check=True)
-    assert git_info(tmp_path) == {"commit_hash": found["commit_hash"], "branch": None}
+    assert git_info(tmp_path) == {**found, "branch": None}
+    for words in ("tag v1.0", f"add {bench.path}"):
+        call(["git", *words.split()], cwd=tmp_path, check=True)
+    assert git_info(tmp_path) == {**found, "branch": None, "tag": "v1.0", "is_dirty": True}
 
 
 def test_no_git_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,3 +163,11 @@ def test_a_broken_file_of_variables_shows_no_secret(tmp_path: Path) -> None:
         variables(tmp_path / "none")
     with pytest.raises(UsageError, match="--env-file names no file"):
         read_environment(["run", "--env-file"], {})
+
+
+def test_help_names_the_program_that_was_called(capsys: pytest.CaptureFixture[str]) -> None:
+    """The usage of a command, and hints to it, say `llm-bench`."""
+    assert run(["run", "--help"], {}) == 0
+    assert capsys.readouterr().out.startswith("Usage: llm-bench run ")
+    assert run(["validate", "-c"], {}) == 2
+    assert "proctor" not in capsys.readouterr().err

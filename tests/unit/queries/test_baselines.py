@@ -70,12 +70,15 @@ def test_a_file_is_read_once_for_forecast_and_submit(tmp_path: Path) -> None:
 
 
 def test_own_categories_are_taken() -> None:
-    """A category beyond the document's five is kept; one that is nearly one of them is warned of."""
-    assert read([baseline(category="returns")]).warnings == []
-    found = read([baseline(category="custom")])
-    assert found.queries[0]["category"] == "custom"
-    assert [warning for warning in found.warnings if "did you mean 'customs'?" in warning] == found.warnings
-    assert len(found.warnings) == 1
+    """A category beyond the document's five is kept, and warned of once, with the one that may be meant."""
+    found = read([baseline("Q-1", category="returns"), baseline("Q-2", category="returns")])
+    assert [query["category"] for query in found.queries] == ["returns", "returns"]
+    (warning,) = found.warnings
+    assert "(Q-1): category 'returns' is one of your own; known ones: " in warning
+    for written, meant in (("custom", "customs"), ("edge", "edge_case")):
+        (warning,) = read([baseline(category=written)]).warnings
+        assert warning.endswith(f"category {written!r} is one of your own, but did you mean {meant!r}?")
+    assert read([baseline(category=category) for category in ("sla",)]).warnings == []
 
 
 def test_a_bare_list_and_json_lines_are_taken_too() -> None:

@@ -146,6 +146,7 @@ REFUSED = {
     "open('/etc/passwd')": "blocked name",
     "__import__('os')": "blocked name",
     "input()": "blocked name",
+    "memoryview(b'')": "blocked name",
     "breakpoint()": "blocked name",
     "globals()": "blocked name",
     "locals()": "blocked name",
