@@ -456,7 +456,7 @@ def git_info(folder: Path) -> dict[str, str | bool | None] | None:
         folder: of the configuration.
 
     Returns:
-        `commit_hash`, `commit_short`, `branch` (None where no branch is checked out), `tag` (the last by name,
+        `commit_hash`, `commit_short`, `branch` (None where no branch is checked out), `tag` (the last one,
         None without one) and `is_dirty`, whether tracked files differ from the commit; None where there is
         no repository, no commit or no git.
     """
