@@ -154,6 +154,7 @@ class CaseTotals:
         costs = [model["known_cost_usd"] for model in models]
         return {
             "models": models,
+            "pass_rate": self._pass_rate(),
             "statuses": {status.value: self._statuses[status.value] for status in CaseStatus},
             "cost_usd": None if any(model["cost_unknown"] for model in models) else sum(costs),
             "known_cost_usd": sum(costs),
@@ -166,6 +167,12 @@ class CaseTotals:
     def design_effects(self) -> dict[str, float]:
         """Returns how related the answers to a case are: by models, prompts and repeats."""
         return outcome_effects(self._by_case)
+
+    def _pass_rate(self) -> float | None:
+        """Returns the passed share of all answers and errors; None without an answer."""
+        counts = self.counts(0)
+        answered = counts["passed"] + counts["failed"]
+        return counts["passed"] / (answered + counts["error"]) if answered else None
 
     def misses(self) -> bool:
         """Returns whether a case failed."""

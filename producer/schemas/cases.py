@@ -233,6 +233,8 @@ class CasesSummary(RunFigures):
     """Where the configuration stood when it was submitted; null outside of a git repository."""
     judge_models: tuple[str, ...]
     models: tuple[ModelFigures, ...]
+    pass_rate: Fraction | None
+    """Of all items that were answered or ended in an error; null without an answer."""
     statuses: Statuses
     cost_usd: float | None
     known_cost_usd: float
