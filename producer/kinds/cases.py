@@ -2,9 +2,14 @@
 
 from typing import Final
 
-from producer.kinds.declaration import ITEM_FORMATS, ProducerKind
+from producer.kinds.declaration import ITEM_FORMATS, Example, ProducerKind
 from shared.kinds import CASES
 from shared.lazy import Lazy
+
+_SAMPLE_MODELS: Final = (
+    " --api-base http://localhost:3000/v1  # no key: after `proctor sample-api` in another terminal"
+)
+"""What runs an example that names models of providers."""
 
 CASE_RUNS: Final = ProducerKind(
     kind=CASES,
@@ -28,9 +33,20 @@ CASE_RUNS: Final = ProducerKind(
     dry_run=Lazy("producer.cli.checking_cases", "print_estimate"),
     forecast=Lazy("producer.cli.checking_cases", "forecast"),
     limit=Lazy("producer.last_failed", "only_cases"),
-    examples=("bench.config.yaml", "validators.py", "freeform.yaml", "prompts.yaml"),
-    examples_need=(
-        " --api-base http://localhost:3000/v1  # no key: after `proctor sample-api` in another terminal"
+    examples=(
+        Example(
+            "cases",
+            "test cases for models, with criteria for good answers",
+            ("bench.config.yaml", "validators.py"),
+            _SAMPLE_MODELS,
+        ),
+        Example(
+            "prompts",
+            "test cases with several prompts, variables, checks and tools",
+            ("prompts.yaml",),
+            "  # no key: after `proctor sample-api` in another terminal",
+        ),
+        Example("freeform", "answers of models side by side, not judged", ("freeform.yaml",), _SAMPLE_MODELS),
     ),
     asks_models=True,
     pages=Lazy("producer.document", "pages_with_input"),

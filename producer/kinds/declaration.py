@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from shared.lazy import Lazy
 
@@ -75,6 +75,19 @@ NOT_PRINTED: Final = frozenset({"html", "github"})
 """Formats that `results --format` does not print, because they are not read in a terminal."""
 
 
+class Example(NamedTuple):
+    """A packaged example, which `init` writes."""
+
+    name: str
+    """How it is asked for."""
+    about: str
+    """What it shows."""
+    files: Sequence[str]
+    """The file that is to be run, and those that it needs."""
+    need: str = ""
+    """What follows in the command that runs it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerKind:
     """How the producer loads, reads, shows and retries runs of one kind.
@@ -101,10 +114,8 @@ class ProducerKind:
     """Counts what a run is going to send; returns None for a stream, which is read once."""
     limit: Lazy[Callable[[SubmitOptions, Sequence[bytes]], SubmitOptions]] | None = None
     """Limits a run to the items with such inputs, for `--last-failed`."""
-    examples: Sequence[str] = ()
-    """Packaged examples that `init` writes; the first one is to be run."""
-    examples_need: str = ""
-    """What `init` appends to the command that runs the first one."""
+    examples: Sequence[Example] = ()
+    """Packaged examples that `init` writes."""
 
     asks_models: bool = False
     """Whether the options of models are for such files."""

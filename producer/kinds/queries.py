@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from producer.kinds.declaration import ITEM_FORMATS, ProducerKind
+from producer.kinds.declaration import ITEM_FORMATS, Example, ProducerKind
 from shared.kinds import QUERIES
 from shared.lazy import Lazy
 
@@ -14,8 +14,14 @@ QUERY_RUNS: Final = ProducerKind(
     suffixes=(".json",),
     forecast=Lazy("producer.cli.forecasts", "forecast_queries"),
     limit=Lazy("producer.last_failed", "only_queries"),
-    examples=("starter/baselines.json", "starter/QUERIES.md"),
-    examples_need="  # after `proctor sample-api` in another terminal",
+    examples=(
+        Example(
+            "queries",
+            "questions to an API that answers from documents",
+            ("starter/baselines.json",),
+            "  # after `proctor sample-api` in another terminal",
+        ),
+    ),
     totals=Lazy("producer.aggregate.query_totals", "QueryTotals"),
     pages=Lazy("producer.document", "pages_with_input"),
     settings=Lazy("producer.run_settings", "query_settings"),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from producer.kinds.declaration import ProducerKind
+from producer.kinds.declaration import Example, ProducerKind
 from shared.kinds import TURNS
 from shared.lazy import Lazy
 
@@ -14,7 +14,7 @@ TURN_RUNS: Final = ProducerKind(
     suffixes=(".jsonl", ".ndjson"),
     problems=Lazy("producer.load.turns", "problems_in"),
     forecast=Lazy("producer.cli.forecasts", "forecast_turns"),
-    examples=("starter/turns.jsonl", "starter/README.md"),
+    examples=(Example("turns", "the turns of three conversations", ("starter/turns.jsonl",)),),
     asks_models=True,
     pages=Lazy("producer.document", "turn_pages"),
     totals=Lazy("producer.aggregate.turns", "TurnTotals"),

@@ -72,9 +72,9 @@ def test_demo_leaves_nothing_where_reports_cannot_be_written(cli: Cli, tmp_path:
 def test_init_writes_a_file_that_runs(cli: Cli, tmp_path: Path) -> None:
     """`init DIR` writes an example that is decided as its notes say, and overwrites only with `--force`."""
     folder = tmp_path / "mine"
-    done = cli("init", folder)
+    done = cli("init", "--kind", "turns", folder)
     assert done.code == 0, done
-    assert done.out.splitlines() == [str(folder / "turns.jsonl"), str(folder / "README.md")]
+    assert done.out.splitlines() == [str(folder / "turns.jsonl")]
     assert f"proctor run {folder / 'turns.jsonl'}" in done.err
     report = tmp_path / "out.jsonl"
     assert cli("run", folder / "turns.jsonl", "-q", "-o", report).code == 0
@@ -84,8 +84,8 @@ def test_init_writes_a_file_that_runs(cli: Cli, tmp_path: Path) -> None:
         note = turn["meta"]["note"]
         assert f"`{result['decision']}`, rule {result['rule']}" in note, result
         assert ("frozen" in note) is result["peakGuardrailActive"], result
-    assert cli("init", folder).code == 2
-    assert cli("init", folder, "--force").code == 0
+    assert cli("init", "--kind", "turns", folder).code == 2
+    assert cli("init", "--kind", "turns", folder, "--force").code == 0
 
 
 def test_what_init_writes_of_other_kinds_runs_with_the_sample_api(cli: Cli, tmp_path: Path) -> None:
@@ -99,11 +99,13 @@ def test_what_init_writes_of_other_kinds_runs_with_the_sample_api(cli: Cli, tmp_
         done = cli("run", tmp_path / "bench.config.yaml", "--api-base", f"{url}/v1", "--no-progress")
         assert done.code == 1, done
         assert "passed 8 · failed 2 · errors 0" in done.out
+        assert cli("init", "--kind", "freeform", tmp_path).code == 0
         streamed = cli(
             "run", tmp_path / "freeform.yaml", "--api-base", f"{url}/v1", "--stream", "--no-progress"
         )
         assert streamed.code == 0, streamed
         assert "17 + 25 = 42" in streamed.out
+        assert cli("init", "--kind", "prompts", tmp_path).code == 0
         prompts = tmp_path / "prompts.yaml"
         prompts.write_text(prompts.read_text(encoding="utf-8").replace("http://localhost:3000", url))
         done = cli("run", prompts, "--no-progress")

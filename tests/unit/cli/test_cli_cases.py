@@ -112,34 +112,39 @@ def test_options_of_cases_are_refused_elsewhere(tmp_path: Path, capsys: pytest.C
     assert "--judge is for cases, and this file describes turns" in err
 
 
-def test_init_writes_a_bench_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The packaged bench, its validators and the freeform comparison are good as they are."""
-    code, out, _ = result_of(capsys, "init", tmp_path / "new", "--kind", "cases")
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ([], ["bench.config.yaml", "validators.py"]),
+        (["--kind", "prompts"], ["prompts.yaml"]),
+        (["--kind", "freeform"], ["freeform.yaml"]),
+        (["--kind", "queries"], ["baselines.json"]),
+        (["--kind", "turns"], ["turns.jsonl"]),
+    ],
+)
+def test_init_writes_what_an_example_needs(
+    words: list[str], names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cases unless another kind is named, and no file that the example does not use; each is valid."""
+    code, out, _ = result_of(capsys, "init", tmp_path / "new", *words)
     assert code == 0
-    assert [Path(line).name for line in out.splitlines()] == [
-        "bench.config.yaml",
-        "validators.py",
-        "freeform.yaml",
-        "prompts.yaml",
-    ]
-    assert result_of(capsys, "validate", tmp_path / "new" / "bench.config.yaml")[0] == 0
-    assert result_of(capsys, "validate", tmp_path / "new" / "freeform.yaml")[0] == 0
-    assert result_of(capsys, "validate", tmp_path / "new" / "prompts.yaml")[0] == 0
-    again = result_of(capsys, "init", tmp_path / "new", "--kind", "cases")
+    assert [Path(line).name for line in out.splitlines()] == names
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(names)
+    assert result_of(capsys, "validate", tmp_path / "new" / names[0])[0] == 0
+    again = result_of(capsys, "init", tmp_path / "new", *words)
     assert again[0] == 2
     assert "exists already" in again[2]
 
 
 def test_init_names_the_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`-o` names the file to run; the others go beside it."""
-    code, out, _ = result_of(capsys, "init", "--kind", "cases", "-o", tmp_path / "sub" / "mine.yaml")
+    """`-o` names the file to run, also in its own comments; what it needs goes beside it, and is named."""
+    code, out, err = result_of(capsys, "init", "--kind", "cases", "-o", tmp_path / "sub" / "mine.yaml")
     assert code == 0
-    assert [Path(line).name for line in out.splitlines()] == [
-        "mine.yaml",
-        "validators.py",
-        "freeform.yaml",
-        "prompts.yaml",
-    ]
+    assert [Path(line).name for line in out.splitlines()] == ["mine.yaml", "validators.py"]
+    assert "mine.yaml needs validators.py" in err
+    text = (tmp_path / "sub" / "mine.yaml").read_text(encoding="utf-8")
+    assert "`proctor run mine.yaml`" in text
+    assert "bench.config.yaml" not in text
 
 
 def test_models_of_a_configuration(
