@@ -28,6 +28,8 @@ class Queue(Part):
     delayed: Count
     runs: Count
     workers: Count
+    open_items: Count
+    """Items without a result, of the newest hundred runs."""
 
 
 class Worker(Part):

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.benches import HEAD, write
 from tests.support.cli import PROCTOR
+from tests.support.eventually import eventually
 from tests.support.tmux import Pane
 from tests.support.tree import ROOT
 
@@ -72,6 +73,25 @@ def test_the_fleet_stays_in_its_place(env: dict[str, str], tmp_path: Path) -> No
     assert max(map(len, lines)) <= 80
     assert len([line for line in lines if line.startswith("QUEUE ")]) == 1
     assert [line for line in lines if "no worker is alive" in line]
+
+
+@pytest.mark.parametrize("command", ["watch last", "status --watch"])
+def test_a_narrower_terminal_keeps_one_view(command: str, env: dict[str, str], tmp_path: Path) -> None:
+    """After the terminal has become narrower, nothing of the wider view is left above the new one."""
+    line = line_of(f"submit {EXAMPLE} -q 2>/dev/null", command)
+    with Pane(line, columns=140, rows=30, cwd=tmp_path, env=env) as pane:
+        pane.wait_for("no worker is alive")
+        pane.resize(columns=60)
+
+        def one_view_is_left() -> None:
+            """No line stands there twice, and the run and its state once."""
+            lines = [line for line in pane.screen() if line]
+            assert len(set(lines)) == len(lines), lines
+            assert max(map(len, lines)) <= 60, lines
+            assert sum("running " in f"{line} " for line in lines) == 1, lines
+            assert sum("no worker is alive" in line for line in lines) == 1, lines
+
+        eventually(one_view_is_left, 20)
 
 
 def test_a_large_run_asks_first(env: dict[str, str], tmp_path: Path) -> None:

@@ -51,6 +51,10 @@ class Pane:
         """Presses a key, as tmux names it."""
         self._do("send-keys", key)
 
+    def resize(self, *, columns: int) -> None:
+        """Makes the terminal narrower or wider, as somebody does who drags its edge."""
+        self._do("resize-window", "-x", str(columns))
+
     def type(self, text: str) -> None:
         """Types a text, letter by letter."""
         self._do("send-keys", "-l", text)

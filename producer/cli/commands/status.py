@@ -47,11 +47,11 @@ def command(session: Session, *, limit: int, is_watched: bool) -> None:
 
 def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]:
     """Returns a snapshot as JSON."""
-    from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.live.fleet import OPEN_AMONG, read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import run_as_dict, wait_reasons  # noqa: PLC0415 - same
 
-    overview = read_overview(session.client, session.queue_lengths())
-    runs = store.list(limit=limit) if limit else []
+    newest = store.list(limit=max(limit, OPEN_AMONG))
+    overview, runs = read_overview(session.client, session.queue_lengths(), newest), newest[:limit]
     reasons_by_run, connection = wait_reasons(store, runs), session.connection
     return {
         "schema_version": SCHEMA_VERSION,
@@ -67,12 +67,12 @@ def _document(session: Session, limit: int, store: "RunStore") -> dict[str, Any]
 
 def _tell(session: Session, limit: int) -> None:
     """Prints a snapshot."""
-    from producer.cli.live.fleet import read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
+    from producer.cli.live.fleet import OPEN_AMONG, read_overview  # noqa: PLC0415 - start-up: `--help` must not load redis
     from producer.cli.run_lookup import wait_reasons  # noqa: PLC0415 - same
     from producer.cli.runs_table import print_runs  # noqa: PLC0415 - same
 
-    overview = read_overview(session.client, session.queue_lengths())
-    runs = session.store.list(limit=limit) if limit else []
+    newest = session.store.list(limit=max(limit, OPEN_AMONG))
+    overview, runs = read_overview(session.client, session.queue_lengths(), newest), newest[:limit]
     connection, output = session.connection, session.output
     _print_queues(output, overview)
     if runs:
@@ -96,11 +96,11 @@ def _tell(session: Session, limit: int) -> None:
 
 def _print_queues(output: Output, overview: "Overview") -> None:
     """Writes queues, and workers if there are any, as tables."""
-    numbers = ("WORKERS", "QUEUED", "AT WORK", "DELAYED", "RUNS WAITING")
-    rows = [
-        (q.kind, *map(count, (q.workers, q.queued, q.handed_out, q.delayed, q.runs))) for q in overview.queues
-    ]
-    output.table(("QUEUE", *numbers), rows, right=numbers)
+    from producer.cli.live.fleet import FIELDS, HEADINGS, SPARE, UNITS  # noqa: PLC0415 - start-up: `--help` must not load redis
+
+    rows = [(queue.kind, *(count(getattr(queue, name)) for name in FIELDS)) for queue in overview.queues]
+    output.table(("QUEUE", *HEADINGS), rows, right=HEADINGS, spare=SPARE)
+    output.data(output.paint(UNITS, "dim"))
     if overview.workers:
         output.data("")
         found = [

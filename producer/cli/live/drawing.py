@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from time import monotonic
 from typing import IO, Final, Literal
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
 from producer.cli.live.progress import Progress, figures, money, outcomes
@@ -28,13 +29,60 @@ def live_console(stream: IO[str], *, color: bool) -> Console:
     return Console(file=stream, highlight=False, force_terminal=True, color_system=system)
 
 
+class InPlace:
+    """Draws over what it drew before, also where the terminal has become narrower since.
+
+    A terminal that becomes narrower breaks lines that are too long for it, so that more of them have to be
+    erased than were drawn.
+
+    Args:
+        console: where it draws.
+        transient: whether nothing of it stays at its end.
+    """
+
+    def __init__(self, console: Console, *, transient: bool) -> None:
+        self.console = console
+        self._is_transient = transient
+        self._width, self._drawn = console.width, list[int]()
+        self._live = self._started()
+
+    def _started(self) -> Live:
+        live = Live(console=self.console, auto_refresh=False, transient=self._is_transient)
+        live.start()
+        return live
+
+    def show(self, drawing: RenderableType) -> None:
+        """Draws."""
+        width = self.console.width
+        if width < self._width:
+            self._erase_broken(width)
+        self._live.update(drawing, refresh=True)
+        lines = self.console.render_lines(drawing, pad=False)
+        self._width, self._drawn = width, [Segment.get_line_length(line) for line in lines]
+
+    def close(self) -> None:
+        """Ends."""
+        if self.console.width < self._width and self._is_transient:
+            self._erase_broken(self.console.width)
+        self._live.stop()
+
+    def _erase_broken(self, width: int) -> None:
+        """Erases what was drawn, with the lines that the terminal has added by breaking it."""
+        added = sum(max(0, -(-cells // width) - 1) for cells in self._drawn)
+        if not added:
+            return
+        self._live.transient = True  # its own lines are erased by it
+        self._live.stop()
+        self.console.file.write(f"\x1b[{added}A\r\x1b[J")
+        self.console.file.flush()
+        self._live = self._started()
+
+
 class LiveView:
     """Redraws a few lines in place."""
 
     def __init__(self, console: Console | None = None, *, color: bool = True) -> None:
-        self._console = console or live_console(sys.stderr, color=color)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._live.start()
+        self._place = InPlace(console or live_console(sys.stderr, color=color), transient=True)
         self._drawn_s = 0.0
 
     def loading(self, source: str, items: int) -> None:
@@ -43,19 +91,19 @@ class LiveView:
             return
         self._drawn_s = monotonic()
         line = Text.assemble(("reading ", "dim"), printable(source), "  ", (count(items), "bold"), " items")
-        self._live.update(line, refresh=True)
+        self._place.show(line)
 
     def note(self, text: str) -> None:
         """Writes a line above the view, where it stays."""
-        self._live.console.print(Text(printable(text)))
+        self._place.console.print(Text(printable(text)))
 
     def show(self, progress: Progress) -> None:
         """Draws one snapshot."""
-        self._live.update(draw(progress, min(self._console.width, MAX_WIDTH)), refresh=True)
+        self._place.show(draw(progress, min(self._place.console.width, MAX_WIDTH)))
 
     def close(self) -> None:
         """Removes the view before the summary is printed."""
-        self._live.stop()
+        self._place.close()
 
 
 def draw(progress: Progress, width: int) -> Group:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shared.keys import (
     CLOCK_KEY,
@@ -14,12 +15,25 @@ from shared.keys import (
     workers_key,
 )
 from shared.kinds import Kind, all_kinds
+from shared.names import FINAL_STATES
 from shared.runs import waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import redis
+
+    from shared.runs import RunInfo
+
+
+OPEN_AMONG: Final = 100
+"""How many of the newest runs are looked at for open items."""
+HEADINGS: Final = ("OPEN ITEMS", "CHUNKS QUEUED", "AT WORK", "DELAYED", "RUNS WAITING", "WORKERS")
+FIELDS: Final = ("open_items", "queued", "handed_out", "delayed", "runs", "workers")
+"""Of a queue, below `HEADINGS`."""
+SPARE: Final = ("RUNS WAITING", "DELAYED")
+"""Columns that a narrow terminal does without."""
+UNITS: Final = "Open items have no result yet; queued, at work and delayed are chunks of items."
 
 
 class Worker(NamedTuple):
@@ -48,6 +62,8 @@ class Queue(NamedTuple):
     """Runs with chunks that were not handed out yet."""
     workers: int
     """Worker processes alive."""
+    open_items: int
+    """Items without a result, of the runs that are under way."""
 
 
 class Overview(NamedTuple):
@@ -59,12 +75,15 @@ class Overview(NamedTuple):
     """Items in the dead set."""
 
 
-def read_overview(client: redis.Redis, lengths: Mapping[Kind, int | None]) -> Overview:
+def read_overview(
+    client: redis.Redis, lengths: Mapping[Kind, int | None], runs: Sequence[RunInfo] = ()
+) -> Overview:
     """Returns all queues, workers and the size of the dead set.
 
     Args:
         client: of the ledger's server.
         lengths: of the broker's queues.
+        runs: whose items without a result are counted.
     """
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
@@ -78,12 +97,18 @@ def read_overview(client: redis.Redis, lengths: Mapping[Kind, int | None]) -> Ov
         pipeline.zcard(ring_key(kind.name))
     (seconds, micros), clock, dead, *rest = pipeline.execute()
     now_ms = int(seconds) * 1000 + int(micros) // 1000
+    open_items = Counter[Kind]()
+    for info in runs:
+        if info.state not in FINAL_STATES:
+            open_items[info.kind] += info.total - info.done
     queues: list[Queue] = []
     workers: dict[str, Worker] = {}
     for kind, start in zip(all_kinds(), range(0, len(rest), 5), strict=True):
         registered, capacity, live, parked, ring = rest[start : start + 5]
         found = waiting.live_workers(now_ms, clock, registered, capacity)
-        queues.append(Queue(kind.name, lengths[kind], int(live), int(parked), int(ring), len(found)))
+        queues.append(
+            Queue(kind.name, lengths[kind], int(live), int(parked), int(ring), len(found), open_items[kind])
+        )
         _add_workers(workers, kind.name, found)
     return Overview(queues, sorted(workers.values()), int(dead))
 

@@ -9,9 +9,10 @@ from time import monotonic
 from typing import Any, Final
 
 from producer.cli.error_exit import describe
+from producer.cli.live.fleet import FIELDS, HEADINGS, SPARE, UNITS
 from producer.cli.live.progress import Meter
 from producer.cli.output import Output, printable
-from producer.tables import aligned_lines
+from producer.tables import aligned_lines, drop_columns
 from producer.text import count, duration, plural, rate, share
 from shared.errors import RedisUnreachableError
 from shared.names import FINAL_STATES
@@ -66,10 +67,9 @@ def screen_lines(
         width: cells of a line.
         height: lines.
     """
-    numbers = ("WORKERS", "QUEUED", "AT WORK", "DELAYED", "RUNS WAITING")
-    fields = ("workers", "queued", "handed_out", "delayed", "runs")
-    rows = [(queue["kind"], *(count(queue[name]) for name in fields)) for queue in document["queues"]]
-    lines = [*aligned_lines(("QUEUE", *numbers), rows, right=numbers, width=width), ""]
+    rows = [(queue["kind"], *(count(queue[name]) for name in FIELDS)) for queue in document["queues"]]
+    heads, rows = drop_columns(("QUEUE", *HEADINGS), rows, spare=SPARE, width=width)
+    lines = [*aligned_lines(heads, rows, right=HEADINGS, width=width), UNITS[:width], ""]
     columns = ("RUN", "STATE", "DONE", "ITEMS", "RATE", "WAITS FOR")
     runs = [_run_cells(run, rates[run["run_id"]]) for run in document["runs"] if run["run_id"] in rates]
     if runs:
@@ -125,23 +125,23 @@ def _viewer(
         return lambda document, rates: _print_json(output, document, rates)
     if not (sys.stdout.isatty() and output.live):
         return _Lines(output).show
-    from rich.live import Live  # noqa: PLC0415 - start-up: only a terminal pays for rich
-    from rich.text import Text  # noqa: PLC0415 - same
+    from rich.text import Text  # noqa: PLC0415 - start-up: only a terminal pays for rich
 
-    from producer.cli.live.drawing import live_console  # noqa: PLC0415 - same
+    from producer.cli.live.drawing import InPlace, live_console  # noqa: PLC0415 - same
 
     console = live_console(sys.stdout, color=output.color)
-    live = stack.enter_context(Live(console=console, auto_refresh=False))
+    place = InPlace(console, transient=False)
+    stack.callback(place.close)
 
     def show(document: Document | None, rates: Mapping[str, float | None]) -> None:
         """Draws a snapshot in place."""
         if document is None:
-            live.update(Text("Redis does not answer; waiting for it", no_wrap=True), refresh=True)
+            place.show(Text("Redis does not answer; waiting for it", no_wrap=True))
             return
         lines = screen_lines(
             document, rates, width=console.width, height=(console.height or FIRST_HEIGHT) - 1
         )
-        live.update(_painted(lines, Text), refresh=True)
+        place.show(_painted(lines, Text))
 
     return show
 
@@ -150,7 +150,7 @@ def _painted(lines: Sequence[str], text: Any) -> Any:
     """Puts lines together, headings dim."""
     drawn = text(no_wrap=True, overflow="ellipsis")
     for number, line in enumerate(lines):
-        is_heading = line.startswith(("QUEUE ", "RUN ", "WORKER "))
+        is_heading = line.startswith(("QUEUE ", "RUN ", "WORKER ", UNITS[:10]))
         drawn.append(("\n" if number else "") + line, "dim" if is_heading else "")
     return drawn
 

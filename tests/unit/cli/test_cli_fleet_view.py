@@ -15,7 +15,7 @@ RUN: dict[str, Any] = {
     "why": "limit of openai",
 }
 QUEUES = [
-    {"kind": kind, "workers": 2, "queued": 3, "handed_out": 4, "delayed": 0, "runs": 1}
+    {"kind": kind, "workers": 2, "queued": 3, "handed_out": 4, "delayed": 0, "runs": 1, "open_items": 388}
     for kind in ("turns", "cases", "queries")
 ]
 
@@ -33,6 +33,8 @@ def test_a_look_fits_the_terminal(width: int) -> None:
     lines = screen_lines(look(runs=[run]), {RUN["run_id"]: 2.5}, width=width, height=40)
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
+    assert lines[1].split()[:4] == ["turns", "388", "3", "4"], "items, and chunks below their own heading"
+    assert "CHUNKS QUEUED" in lines[0]
     assert "bench-4k2m9x" in text
     assert "2.5/s" in text
     assert "0.7 s ago" in text
