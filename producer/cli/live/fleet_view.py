@@ -67,9 +67,9 @@ def screen_lines(
         width: cells of a line.
         height: lines.
     """
-    rows = [(queue["kind"], *(count(queue[name]) for name in FIELDS)) for queue in document["queues"]]
-    heads, rows = drop_columns(("QUEUE", *HEADINGS), rows, spare=SPARE, width=width)
-    lines = [*aligned_lines(heads, rows, right=HEADINGS, width=width), UNITS[:width], ""]
+    queues = [[queue["kind"], *(count(queue[name]) for name in FIELDS)] for queue in document["queues"]]
+    shown, queues = drop_columns(("QUEUE", *HEADINGS), queues, spare=SPARE, width=width)
+    lines = [*aligned_lines(shown, queues, right=HEADINGS, width=width), UNITS[:width], ""]
     columns = ("RUN", "STATE", "DONE", "ITEMS", "RATE", "WAITS FOR")
     runs = [_run_cells(run, rates[run["run_id"]]) for run in document["runs"] if run["run_id"] in rates]
     if runs:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from producer.report.cells import plain
 from producer.report.interfaces import Paint, unpainted
@@ -27,12 +27,21 @@ LEAST_ANSWER: Final = 20
 """Characters of an answer, however narrow the terminal is."""
 
 
+class _Failure(NamedTuple):
+    """A query that failed."""
+
+    line: str
+    """Its name, and what its checks found."""
+    answer: str
+    """The beginning of the answer; empty without one."""
+
+
 class QueryFailures:
     """Collects failed queries by the first check that failed, and equal errors as one line with a count."""
 
     def __init__(self) -> None:
         self._run = ""
-        self._failed: dict[str, list[str]] = {}
+        self._failed: dict[str, list[_Failure]] = {}
         self._failures = Counter[str]()
         self._errors: dict[str, list[str]] = {}
         self._numbers: dict[str, int] = {}
@@ -58,7 +67,9 @@ class QueryFailures:
         lines = list[str]()
         for reason, number in self._failures.most_common():
             lines.append(grouped(reason, number, "query"))
-            lines += [f"    {hanging(line, ' ' * 6)}" for line in self._failed[reason]]
+            for failure in self._failed[reason]:
+                lines.append(f"    {hanging(failure.line, ' ' * 6)}")
+                lines += [f"    {ANSWER}{failure.answer}"] * bool(failure.answer)
         for error, names in self._errors.items():
             number = self._numbers[error]
             some = ", ".join(names) + (f" and {number - len(names):,} more" if number > len(names) else "")
@@ -75,11 +86,11 @@ class QueryFailures:
         failed = [check for check in found_by_checks(result) if check.word == FAILED]
         reason = REASON_OF_CHECK[failed[0].name] if failed else NO_CHECK
         self._failures[reason] += 1
-        lines = self._failed.setdefault(reason, [])
+        shown = self._failed.setdefault(reason, [])
         if self._failures.total() <= MOST_FAILURES:
-            lines.append(plain(f"{name} {'; '.join(check.reason for check in failed)}", MESSAGE_CHARS))
+            line = plain(f"{name} {'; '.join(check.reason for check in failed)}", MESSAGE_CHARS)
             answer = plain(json_object(result.get("response")).get("answer"), _room())
-            lines += [f"{ANSWER}{answer}"] * bool(answer)
+            shown.append(_Failure(line, answer))
         else:
             self._left += 1
 

@@ -146,7 +146,7 @@ def test_markdown_begins_with_what_failed() -> None:
 
 
 def test_the_screen_groups_failures_as_the_page_does() -> None:
-    """Each group is a reason in words with its number of queries; errors too, with the first ids below."""
+    """Each group is a reason with its number of queries, each with its answer; errors have their first ids."""
     lost = [query_result(baseline(f"Q-{at}"), timed_out(30_004)) for at in range(20, 24)]
     details = QueryFailures()
     details.page(query_rows([*one_of_each(), *lost]))
@@ -158,6 +158,8 @@ def test_the_screen_groups_failures_as_the_page_does() -> None:
         "✗ nothing cited: 1 query",
         "✗ api_timeout: Timeout after 30s: 5 queries",
     ]
+    lacks = next(number for number, line in enumerate(lines) if line.startswith('    Q-02 lacks "yes"'))
+    assert lines[lacks + 1].startswith("      → ")
     assert lines[-1] == "    Q-08, Q-20, Q-21 and 2 more"
 
 
