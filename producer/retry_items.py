@@ -45,7 +45,8 @@ def retry_items(
         store: reads the run.
         run: its id.
         indexes: exactly these items, whatever became of them.
-        errors: without `indexes`: also those that ended in error, not only those that were never sent.
+        errors: without `indexes`: also those that ended in error, not only those that were never sent or
+            lack a judge or a check.
         is_anew: whether models are asked again, whatever answers are stored.
 
     Raises:
@@ -96,12 +97,13 @@ def is_query_unfinished(row: ItemRow, *, errors: bool) -> bool:
 
 
 def is_case_unfinished(row: ItemRow, *, errors: bool) -> bool:
-    """Returns whether a case has no final verdict: none at all, or one without the judge that it needed.
+    """Returns whether a case has no final verdict, or one without a judge or check that it needed.
 
-    Its model is not called again if the answer is still in the cache.
+    The latter has its answer, so that only the judge or the check is asked, also where a run goes on that its
+    cost cap has ended.
     """
     [case] = case_rows.opened([row])
-    return errors and (bool(case.code) or UNJUDGED in row.code)
+    return UNJUDGED in row.code or (errors and bool(case.code))
 
 
 def _chunks(store: RunStore, info: RunInfo, indexes: Sequence[int]) -> list[ChunkPlan]:

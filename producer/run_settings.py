@@ -31,6 +31,7 @@ def case_settings(info: RunInfo) -> dict[str, Any]:
         "mode": run.mode,
         "cases": run.cases,
         "repeat": run.repeat,
+        "paid_usd": info.paid_usd,
         "models_asked": list(run.models),
         **({"prompts_asked": list(run.prompts)} if run.prompts else {}),
         "judge_model": run.judge_model,

@@ -98,7 +98,6 @@ def passed_text(info: RunInfo) -> str:
 
 def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:
     """Writes a row without its mark."""
-    micros = info.tally.get("cost_micro_usd")
     return (
         info.run,
         info.kind.name,
@@ -106,7 +105,7 @@ def _cells(info: RunInfo, *, is_worked_on: bool) -> tuple[str, ...]:
         state_text(info, is_worked_on=is_worked_on),
         count(info.total),
         passed_text(info),
-        cost(micros / 1e6) if micros else NOTHING,
+        cost(info.paid_usd) if info.paid_usd else NOTHING,
         age((now_ms() - info.created_ms) / 1000),
     )
 

@@ -238,6 +238,8 @@ class CasesSummary(RunFigures):
     statuses: Statuses
     cost_usd: float | None
     known_cost_usd: float
+    paid_usd: OptionalKey[float | None] = None
+    """Cost of the calls that the run made itself, whatever became of their cases; null without any."""
     judge: Judging
     name: str
     mode: str

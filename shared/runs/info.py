@@ -17,6 +17,7 @@ from shared.names import FINAL_STATES, RunState
 from shared.runs import upstreams, waiting
 from shared.runs.pages import ChunkFields, Fetch, Page, PageReader, TurnRow, chunk_fields
 from shared.runs.patience import patiently
+from shared.upstream.costs import NANOS
 
 if TYPE_CHECKING:
     import redis
@@ -65,6 +66,8 @@ class RunInfo:
     """The settings it was submitted with."""
     idle_ms: int = 0
     """Time that it was final before it was retried or resumed."""
+    spent_usd: float | None = None
+    """Cost of its calls by its budget; None without a cost cap."""
     layout: int = FIRST_LAYOUT
     """Workers that do not know this layout leave it alone."""
 
@@ -94,6 +97,16 @@ class RunInfo:
         own = self.snapshot.get(self.kind.name)
         named = own.get("name") if isinstance(own, dict) else None
         return self.name or str(named or self.source)
+
+    @property
+    def paid_usd(self) -> float | None:
+        """Cost of its calls, whatever became of the items; None without calls of known price.
+
+        The budget counts what may have been billed as well; where workers have just committed, it is behind.
+        """
+        micros = self.tally.get("cost_micro_usd")
+        counted = micros / 1e6 if micros else None
+        return max((usd for usd in (self.spent_usd, counted) if usd), default=None)
 
     @property
     def duration_ms(self) -> int | None:
@@ -289,10 +302,14 @@ class RunStore:
             for run in runs:
                 pipeline.hgetall(keys.run_key(run))
                 pipeline.scard(keys.threads_key(run))
+                pipeline.hget(keys.cost_key(run), "spent")
             return pipeline.execute()
 
-        answers = self._read(read)
-        return [_info(run, *answers[2 * at : 2 * at + 2]) for at, run in enumerate(runs)]
+        answers = iter(self._read(read))
+        return [
+            _info(run, *each)
+            for run, each in zip(runs, zip(answers, answers, answers, strict=True), strict=True)
+        ]
 
     def _fetchers(self, run: str) -> tuple[Fetch, Fetch]:
         """Makes functions that read results and input of a run by their fields."""
@@ -306,7 +323,7 @@ class RunStore:
         return patiently(read, self._patience_s, client=self._client)
 
 
-def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | None:
+def _info(run: str, fields: Mapping[bytes, bytes], threads: int, spent: bytes | None) -> RunInfo | None:
     """Reads a run from the fields of its hash; None if there is none."""
     if b"state" not in fields:
         return None
@@ -332,6 +349,7 @@ def _info(run: str, fields: Mapping[bytes, bytes], threads: int) -> RunInfo | No
         generation=number["gen"],
         snapshot=_snapshot(words.get("snap", b"")),
         idle_ms=number["idle"],
+        spent_usd=None if spent is None else int(spent) / NANOS,
         layout=int(words.get("v") or FIRST_LAYOUT),
     )
 

@@ -83,6 +83,7 @@ class CostBook:
 
         def write() -> None:
             client.hset(keys.cost_key(run), "cap", nanos)
+            client.hdel(keys.cost_key(run), "over")
             left_ms = client.pttl(keys.run_key(run))
             if left_ms > 0:  # the run is final: what belongs to it ends with it
                 client.pexpire(keys.cost_key(run), left_ms)

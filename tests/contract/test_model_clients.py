@@ -428,7 +428,10 @@ REPLIES: Final[Mapping[str, tuple[tuple[bytes, bytes], Answer | Refused]]] = {
         Answer("Paris", usage=(11, None)),
     ),
     "half a pair": (reply_bodies({"content": "Par\ud800is"}), Answer("Par\ufffdis")),
-    "mark": (tuple(b"\xef\xbb\xbf" + body for body in reply_bodies({"content": "Paris"})), Answer("Paris")),
+    "mark": (
+        (b"\xef\xbb\xbf" + WHOLE, b"\xef\xbb\xbf" + reply_bodies({"content": "Paris"})[1]),
+        Answer("Paris"),
+    ),
     "whole with a mark": (one_body(b"\xef\xbb\xbf" + WHOLE), Answer("Paris")),
     "whole": (one_body(WHOLE), Answer("Paris")),
     "HTML": (

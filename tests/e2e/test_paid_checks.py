@@ -297,3 +297,30 @@ def test_the_cost_limit_holds_for_checks(cli: Cli, tmp_path: Path) -> None:
         finished = document(cli("run", path, "--max-cost", "0.01", *WORKERS))
         assert kinds_of(server.requests) == ["answer"]
     assert finished["state"] == "incomplete"
+
+
+def test_at_the_cost_cap_answers_are_kept(cli: Cli, tmp_path: Path) -> None:
+    """Without a cache every answer has a row; `resume` asks what is missing; paid is what was spent."""
+    dear = {"prompt_tokens": 1000, "completion_tokens": 0, "total_tokens": 1000}
+
+    def says(prompt: str, nth: int) -> Say:
+        return polite(prompt, nth)._replace(usage=dear)
+
+    cases = [{"input": f"please {at}", "checks": [{"rubric": RUBRIC}]} for at in range(12)]
+    config = {"cache": False, "max_cost": 1.0, "concurrency": 4}
+    params = {"params": {"max_tokens": 1}, "judge_params": {"max_tokens": 1}}
+    with ModelServer(says) as server:
+        first = document(cli("run", paid_bench(tmp_path, server, cases, config=config, **params), *WORKERS))
+        run = first["run_id"]
+        answers = kinds_of(server.requests).count("answer")
+        rows = [row for row in rows_of(cli, run) if row["result"] is not None]
+        spent = len(server.requests) / 10
+        assert (first["state"], first["exit"]) == ("incomplete", 4)
+        assert sum(bool(row["result"]["raw_output"]) for row in rows) == answers
+        assert {row["error"]["code"] for row in rows if row["error"]} <= {"check_unavailable"}
+        assert first["summary"]["paid_usd"] == pytest.approx(spent)
+        done = document(cli("resume", run, "--max-cost", "9", *WORKERS))
+        assert done["counts"]["passed"] == len(cases)
+        assert len(server.requests) == 2 * len(cases)
+    assert done["summary"]["paid_usd"] == pytest.approx(2.4)
+    assert "$2.40" in cli("runs", "list").out

@@ -227,7 +227,7 @@ class LedgerModel(Steward):
             due = self.steady() + max(0, attempt.not_before_ms - self.state.now_ms)
             found.tries[attempt.index] = Attempts(attempt.attempts, due, attempt.parked_state)
             found.tried = True
-        if any(accepted):
+        if any(accepted) or not rows:
             found.tally.update(tally or {})
             self.count_outcomes(found.kind, tally or {})
         return self.finish(found, chunk, accepted, back=back, due_ms=due_ms)

@@ -4,9 +4,9 @@ The verdict of a judge is paid for: it is in the cache, or kept here until all v
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from shared.clock import now_ms
 from shared.codecs.parked_items import History, ParkedState
@@ -34,6 +34,8 @@ class JudgeVotes(NamedTuple):
     """In the order of the panel."""
     replies: list[ModelReply]
     """Replies of the judges that could be asked."""
+    over: str = ""
+    """Why judges were not asked, where the cost cap has been reached; empty below it."""
 
 
 class JudgesDeferred(NamedTuple):
@@ -82,8 +84,8 @@ def requests_to(
 
 async def ask_judges(
     requests: Sequence[ModelRequest], ask: Ask, earlier: Sequence[History], *, may_park: bool
-) -> JudgeVotes | JudgesDeferred | OverBudget:
-    """Asks every judge of a panel at the same time.
+) -> JudgeVotes | JudgesDeferred:
+    """Asks every judge of a panel at the same time; at the cost cap those that have answered have voted.
 
     Args:
         requests: one for each judge.
@@ -92,28 +94,37 @@ async def ask_judges(
         may_park: whether a judge that cannot be asked soon may park the case; else it is waited for.
     """
     histories = [*earlier, *[History()] * len(requests)][: len(requests)]
-    ends = await asyncio.gather(
-        *(
-            until_settled(partial(ask, request), history, may_park=may_park)
-            for request, history in zip(requests, histories, strict=True)
-        ),
-        return_exceptions=True,  # else the others would go on by themselves after the first that fails
+    ends = await _all_of(
+        until_settled(partial(ask, request), history, may_park=may_park)
+        for request, history in zip(requests, histories, strict=True)
     )
-    settled = list[Answered | CallFailed | CallDeferred]()
-    for end in ends:
-        if isinstance(end, BaseException):
-            raise end
-        if isinstance(end, OverBudget):
-            return end
-        settled.append(end)
-    last = max((each for each in settled if isinstance(each, CallDeferred)), key=_due_ms, default=None)
-    if last is not None:
+    over = next((end.message for end in ends if isinstance(end, OverBudget)), "")
+    last = max((end for end in ends if isinstance(end, CallDeferred)), key=_due_ms, default=None)
+    if last is not None and not over:
         # Those that have answered are in the cache, and will be found there.
-        state = ParkedState(last.reason, judges=tuple(each.history for each in settled))
-        return JudgesDeferred(last.due_ms, state)
-    ended = [each for each in settled if not isinstance(each, CallDeferred)]
-    votes = [_vote(request.model, each) for request, each in zip(requests, ended, strict=True)]
-    return JudgeVotes(votes, [each.reply for each in settled if isinstance(each, Answered)])
+        histories = [end.history for end in ends if not isinstance(end, OverBudget)]
+        return JudgesDeferred(last.due_ms, ParkedState(last.reason, judges=tuple(histories)))
+    votes = [_vote(request.model, end, over) for request, end in zip(requests, ends, strict=True)]
+    return JudgeVotes(votes, [end.reply for end in ends if isinstance(end, Answered)], over)
+
+
+async def _all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Waits for all, also where one of them fails: the others would go on by themselves.
+
+    Being stopped stops them, except where the cost cap is the reason, so that what has come is kept.
+    """
+    tasks = [asyncio.ensure_future(work) for work in works]
+    if not tasks:
+        return []
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        if not any(isinstance(end, OverBudget) for end in ends):
+            raise
+    return [task.result() for task in tasks]
 
 
 def _due_ms(parked: CallDeferred) -> int:
@@ -130,8 +141,12 @@ async def until_settled(ask: Callable[[History], Awaitable[T]], history: History
         await asyncio.sleep(max(0, called.due_ms - now_ms()) / 1000)
 
 
-def _vote(judge: str, called: Answered | CallFailed) -> Vote:
+def _vote(judge: str, called: CallOutcome, over: str) -> Vote:
     """Makes a vote of how asking ended."""
-    if isinstance(called, CallFailed):
-        return Vote(judge, None, called.error.message)
-    return Vote(judge, JudgeReply(called.reply.words, judge_detail(judge, called.reply)))
+    match called:
+        case Answered(reply, _):
+            return Vote(judge, JudgeReply(reply.words, judge_detail(judge, reply)))
+        case CallFailed(error, _):
+            return Vote(judge, None, error.message)
+        case CallDeferred() | OverBudget():
+            return Vote(judge, None, over)

@@ -8,7 +8,8 @@ check      what calls a model, while it matters
 
 An answer is paid for, so it is kept until its verdict is complete: judges that cannot be asked soon park the
 item only when its answer is in the cache. Judges that cannot be reached leave `failed_equality`; a check that
-cannot be asked makes the item an error, which keeps the answer.
+cannot be asked makes the item an error, which keeps the answer. So it is at the
+cost cap, which also ends the run.
 """
 
 import asyncio
@@ -64,6 +65,7 @@ from worker.upstream.model_caller import (
     CallDeferred,
     CallFailed,
     CallOutcome,
+    Embedded,
     EmbeddingOutcome,
 )
 from worker.upstream.retry import ModelRetryPolicy
@@ -91,6 +93,7 @@ RUNS: Final = 256
 """Runs whose settings a process keeps in memory."""
 
 
+R = TypeVar("R", ModelRequest, EmbeddingRequest)
 T = TypeVar("T")
 
 
@@ -124,6 +127,8 @@ class JudgedCase(NamedTuple):
     """Which check could not be asked, and why; empty when all could."""
     kept_usd: float = 0.0
     """What checks had cost that were asked for an earlier result."""
+    ends_run: str = ""
+    """How its run is to end; empty when it goes on."""
 
 
 class Failed(NamedTuple):
@@ -179,6 +184,8 @@ class CasesEngine:
         self._name, self._run, self._process = name, run, process
         self._sandboxes, self._validating, self._earlier = sandboxes, validating, earlier
         self._images, self._shared_vars = images, shared_vars
+        self._over = ""
+        """Why no model is asked any more, once the cost cap has been reached."""
 
     async def process(self, item: Item) -> JudgedCase | Failed | ParkedItem | EndRun:
         """Takes a case from its answer to its verdict."""
@@ -203,10 +210,10 @@ class CasesEngine:
         if isinstance(processed, Failed):
             failed = self.error_result(item, processed.code, processed.message)
             return failed._replace(ends_run=processed.ends_run or after_failure)
-        # An answer that brought no attempt was recorded, or paid for with an earlier result.
-        is_new = item.attempts > item.claimed.attempts
-        result = result_of_verdict(processed, is_new=is_new)
-        return result if result.outcome is Outcome.PASSED else result._replace(ends_run=after_failure)
+        result = result_of_verdict(processed)
+        if result.outcome is Outcome.PASSED:
+            return result
+        return result._replace(ends_run=result.ends_run or after_failure)
 
     def error_result(self, item: Item, code: str, message: str) -> ItemResult:
         """Makes the result of a case without a verdict."""
@@ -301,20 +308,20 @@ class CasesEngine:
             return judged
         called = await ask_judges(
             judge_requests(self._run, case.payload, judged.result),
-            partial(self._call, case.item),
+            self._until_over(self._call, case.item),
             () if case.parked.check else case.parked.judges,
             may_park=self._may_park(case.item, judged),
         )
         match called:
-            case OverBudget():
-                raise NoVerdict(EndRun(RunState.INCOMPLETE))
             case JudgesDeferred(due_ms, state):
                 raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
-            case JudgeVotes(votes, replies):
+            case JudgeVotes(votes, replies, over):
+                is_unjudged = tally_of(votes).verdict is None
                 return judged._replace(
                     result=with_votes(judged.result, votes),
                     replies=replies,
-                    is_unjudged=tally_of(votes).verdict is None,
+                    is_unjudged=is_unjudged,
+                    ends_run=RunState.INCOMPLETE if over and is_unjudged else "",
                 )
 
     async def _check(self, case: OpenCase, judged: JudgedCase) -> JudgedCase:
@@ -333,17 +340,16 @@ class CasesEngine:
         rows, kept_usd = with_earlier_checks(case.earlier, rows)
         called = await ask_checks(checks_of(case.payload), rows, self._desk(case, judged, rules))
         match called:
-            case OverBudget():
-                raise NoVerdict(EndRun(RunState.INCOMPLETE))
             case ChecksDeferred(due_ms, state):
                 raise NoVerdict(ParkedItem(case.item.attempts, _wait_s(due_ms), state))
-            case ChecksAsked(all_rows, replies, unavailable):
+            case ChecksAsked(all_rows, replies, unavailable, over):
                 return judged._replace(
                     result=with_checks(result, rules.at_least, all_rows),
                     replies=[*judged.replies, *replies],
                     is_unjudged=judged.is_unjudged or bool(unavailable),
                     unavailable=unavailable,
                     kept_usd=kept_usd,
+                    ends_run=judged.ends_run or (RunState.INCOMPLETE if over and unavailable else ""),
                 )
 
     def _desk(self, case: OpenCase, judged: JudgedCase, rules: Rules) -> CheckDesk:
@@ -352,8 +358,8 @@ class CasesEngine:
             self._run,
             rules,
             partial(self._in_thread, self._score_check, case.payload, judged.reply),
-            partial(self._call, case.item),
-            partial(self._embed, case.item),
+            self._until_over(self._call, case.item),
+            self._until_over(self._embed, case.item),
             case.parked,
             may_park=self._may_park(case.item, judged),
         )
@@ -369,12 +375,39 @@ class CasesEngine:
     async def _call(self, item: Item, request: ModelRequest, history: History) -> CallOutcome:
         """Calls a model on behalf of the run."""
         models = self._process.upstream.models
-        return await models.call(request, self._context(item), history, on_send=item.calling)
+        outcome = await models.call(request, self._context(item), history, on_send=item.calling)
+        self._note(item, outcome)
+        return outcome
+
+    def _until_over(
+        self, ask: Callable[[Item, R, History], Awaitable[T]], item: Item
+    ) -> Callable[[R, History], Awaitable[T | OverBudget]]:
+        """Asks about an answer in hand, which is kept when the cost cap ends the run and stops the item."""
+
+        async def asked(request: R, history: History) -> T | OverBudget:
+            try:
+                return await ask(item, request, history)
+            except asyncio.CancelledError:
+                if not self._over:
+                    raise
+                return OverBudget(self._over)
+
+        return asked
 
     async def _embed(self, item: Item, request: EmbeddingRequest, history: History) -> EmbeddingOutcome:
         """Embeds texts on behalf of the run."""
         models = self._process.upstream.models
-        return await models.embed(request, self._context(item), history, on_send=item.calling)
+        outcome = await models.embed(request, self._context(item), history, on_send=item.calling)
+        self._note(item, outcome)
+        return outcome
+
+    def _note(self, item: Item, outcome: CallOutcome | EmbeddingOutcome) -> None:
+        """Notes what a call cost, and whether the cost cap has been reached."""
+        if isinstance(outcome, OverBudget):
+            self._over = outcome.message
+        elif isinstance(outcome, Answered | Embedded) and not outcome.reply.is_cached:
+            self._over = ""
+            item.paid_usd += outcome.reply.cost_usd or 0.0
 
     def _context(self, item: Item) -> CallContext:
         """The run and the chunk that models are called for, and the bounds of the calls."""
@@ -437,13 +470,8 @@ class CasesEngine:
         return self._sandboxes.batch(validators.source if validators else None)
 
 
-def result_of_verdict(judged: JudgedCase, *, is_new: bool) -> ItemResult:
-    """Makes the result of a case with a verdict.
-
-    Args:
-        judged: its answer and what was decided.
-        is_new: whether the answer was asked for now, and neither recorded nor paid for before.
-    """
+def result_of_verdict(judged: JudgedCase) -> ItemResult:
+    """Makes the result of a case with a verdict."""
     payload, reply = judged.payload, judged.reply
     document = case_document(payload, judged.result, CallDetails.of(reply))
     if judged.unavailable:
@@ -453,15 +481,14 @@ def result_of_verdict(judged: JudgedCase, *, is_new: bool) -> ItemResult:
         outcome = Outcome.PASSED if judged.result.passed else Outcome.FAILED
         line = case_line(document)
     costs = [judged.kept_usd, reply.cost_usd, *(each.cost_usd for each in judged.replies)]
-    calls = [reply, *judged.replies] if is_new else judged.replies
     return ItemResult(
         outcome,
         line,
         latency_ms=None if is_untimed(payload) else reply.latency_ms,
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        paid_usd=sum(each.cost_usd or 0.0 for each in calls if not each.is_cached),
         flags=(CACHED if reply.is_cached else "") + (UNJUDGED if judged.is_unjudged else ""),
         code=CHECK_UNAVAILABLE if judged.unavailable else "",
+        ends_run=judged.ends_run,
     )
 
 

@@ -51,6 +51,8 @@ class ChecksAsked(NamedTuple):
     """Replies that came for them."""
     unavailable: str = ""
     """Which check could not be asked, and why; empty when all could."""
+    over: str = ""
+    """Why it was not asked, where the cost cap has been reached; empty below it."""
 
 
 class ChecksDeferred(NamedTuple):
@@ -93,13 +95,15 @@ class _Asking:
     """Cost of each reply, by the position of its check."""
     unavailable: dict[int, str] = field(default_factory=dict)
     """Why a check has no score although all was asked, by its position."""
+    over: str = ""
+    """Why models are not asked any more, where the cost cap has been reached."""
     votes: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
     """Votes of an earlier result, by question, as rows name it, and by judge."""
 
 
 async def ask_checks(
     checks: Sequence[Check], rows: Sequence[CheckResult], desk: CheckDesk
-) -> ChecksAsked | ChecksDeferred | OverBudget:
+) -> ChecksAsked | ChecksDeferred:
     """Asks the paid checks that matter, the cheapest first.
 
     Args:
@@ -157,28 +161,23 @@ def _cost(costs: Sequence[float | None]) -> float | None:
     return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
 
 
-async def _ask(
-    at: int, question: Question, state: _Asking, desk: CheckDesk
-) -> ChecksDeferred | OverBudget | None:
+async def _ask(at: int, question: Question, state: _Asking, desk: CheckDesk) -> ChecksDeferred | None:
     """Asks one question; None when it is answered, or will not be."""
     if question.check.check == "similar":
         return await _ask_similar(at, question, state, desk)
     return await _ask_rubric(at, question, state, desk)
 
 
-async def _ask_rubric(
-    at: int, question: Question, state: _Asking, desk: CheckDesk
-) -> ChecksDeferred | OverBudget | None:
+async def _ask_rubric(at: int, question: Question, state: _Asking, desk: CheckDesk) -> ChecksDeferred | None:
     """Asks the judges of a rubric that have no vote yet, all at the same time."""
     recorded = state.votes.setdefault(question.key.hex(), {})
     requests = [each for each in rubric_requests(question, desk.run) if each.model not in recorded]
     called = await ask_judges(requests, desk.ask, _earlier(question, desk.parked), may_park=desk.may_park)
     match called:
-        case OverBudget():
-            return called
         case JudgesDeferred(due_ms, parked):
             return ChecksDeferred(due_ms, _marked(question, parked))
-        case JudgeVotes(votes, replies):
+        case JudgeVotes(votes, replies, over):
+            state.over = over or state.over
             state.replies += replies
             state.costs.setdefault(at, []).extend(reply.cost_usd for reply in replies)
             given = recorded | {each["model"]: each for each in recorded_votes(question.check, votes)}
@@ -194,9 +193,7 @@ async def _ask_rubric(
             assert_never(called)
 
 
-async def _ask_similar(
-    at: int, question: Question, state: _Asking, desk: CheckDesk
-) -> ChecksDeferred | OverBudget | None:
+async def _ask_similar(at: int, question: Question, state: _Asking, desk: CheckDesk) -> ChecksDeferred | None:
     """Embeds the texts of all checks of this kind that ask the same model, by one request."""
     together = []
     for each in _of_same_model(question, state):
@@ -210,13 +207,14 @@ async def _ask_similar(
     request = embedding_request(together, desk.run)
     called = await _until_embedded(request, question, desk)
     match called:
-        case OverBudget():
-            return called
         case CallDeferred(due_ms, reason, history):
             return ChecksDeferred(due_ms, _marked(question, ParkedState(reason, judges=(history,))))
         case CallFailed(error, _):
-            missing = unavailable(f"{cut(request.model)}: {error.message}")
-            state.answers |= {each.key: missing for each in together}
+            _miss(together, error.message, state)
+            return None
+        case OverBudget(message):
+            state.over = message
+            _miss(together, message, state)
             return None
         case Embedded(reply, _):
             state.replies.append(reply)
@@ -229,6 +227,12 @@ async def _ask_similar(
             return None
         case _:
             assert_never(called)
+
+
+def _miss(questions: Sequence[Question], why: str, state: _Asking) -> None:
+    """Notes that the model of some questions could not be asked."""
+    missing = unavailable(f"{cut(questions[0].check.options['model'])}: {why}")
+    state.answers |= {each.key: missing for each in questions}
 
 
 def _of_same_model(question: Question, state: _Asking) -> list[Question]:
@@ -305,4 +309,5 @@ def _without(at: int, state: _Asking) -> ChecksAsked:
     """The rows of a case with a check that has no verdict; its row has the votes that came and their cost."""
     name = cut(state.rows[at].name)
     rows = skip_open(state.rows, f"not asked: {name} could not be asked")
-    return ChecksAsked(rows, state.replies, f"check {name} could not be asked: {state.unavailable[at]}")
+    why = f"check {name} could not be asked: {state.unavailable[at]}"
+    return ChecksAsked(rows, state.replies, why, state.over)

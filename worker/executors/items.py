@@ -109,7 +109,7 @@ class Item(PoolItem):
         is_anew: whether models are asked again, whatever answers are stored.
     """
 
-    __slots__ = ("attempts", "claimed", "is_anew", "lease", "payload", "span")
+    __slots__ = ("attempts", "claimed", "is_anew", "lease", "paid_usd", "payload", "span")
 
     def __init__(self, lease: Lease, claimed: ClaimedItem, *, is_anew: bool = False) -> None:
         super().__init__()
@@ -118,6 +118,8 @@ class Item(PoolItem):
         self.is_anew = is_anew
         self.payload = claimed.payload
         self.attempts = claimed.attempts  # whoever makes one counts it here
+        self.paid_usd = 0.0
+        """Cost of the calls made for it under this claim, whatever becomes of it."""
         self.span = tracing.OFF
         """Its span, until it is evaluated."""
 
@@ -250,8 +252,6 @@ class ItemResult(NamedTuple):
     """How long the answer took."""
     cost_usd: float | None = None
     """Cost of the result, as far as known."""
-    paid_usd: float = 0.0
-    """What of that was paid by now, and not for an earlier result; progress counts it."""
     flags: str = ""
     """Flags of the result's code, see `shared.codecs.item_rows`."""
     ends_run: str = ""
@@ -381,6 +381,8 @@ class _ClaimedChunk:
         """Makes results of what has ended."""
         batch = _CommitBatch()
         for item, processed in ended.items:
+            if item.paid_usd:
+                batch.tally["cost_micro_usd"] += _micros(item.paid_usd)
             if isinstance(processed, Released):
                 item.span.end()
                 continue
@@ -403,8 +405,6 @@ class _ClaimedChunk:
             batch.outcomes.append(result.outcome)
             if item.attempts > 1 or item.claimed.generation:
                 batch.tally["retried"] += 1
-            if result.paid_usd:
-                batch.tally["cost_micro_usd"] += _micros(result.paid_usd)
             batch.ends_run = batch.ends_run or result.ends_run
         return batch
 
@@ -424,7 +424,7 @@ class _ClaimedChunk:
     def _commit(self, batch: _CommitBatch, *, is_last: bool) -> None:
         """Commits what has ended; the last call gives the chunk back, unless the run is to end first."""
         lease = self._lease
-        if not (batch.rows or batch.tries or batch.ends_run or is_last):
+        if not (batch.rows or batch.tries or batch.tally or batch.ends_run or is_last):
             return
         # A run that is to end drops what is given back, and keeps what is committed before.
         is_back = is_last and not batch.ends_run

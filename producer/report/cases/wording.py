@@ -169,6 +169,9 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
         parts = [f"not checked {counts['passed'] + counts['failed']:,}"]
     parts += [f"errors {counts['error']:,}"]
     parts += [f"skipped {counts['skipped']:,}"] * bool(counts["skipped"])
+    paid = summary.get("paid_usd")
+    if paid and dollars(paid) != dollars(summary["known_cost_usd"]):
+        spent = f"{spent}, paid {dollars(paid)}"
     parts += [spent, f"tokens {tokens:,}"]
     parts += [f"cached {cached:,}, first cost and tokens included, latencies left out"] * bool(cached)
     parts += [f"retried {summary['retried']:,}"] * bool(summary["retried"])

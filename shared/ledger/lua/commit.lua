@@ -47,8 +47,8 @@ for _ = 1, ARGV[7] do
   at = at + 4
 end
 
-if done > 0 then
-  call('HINCRBY', run_key(id), 'done', done)
+if done > 0 then call('HINCRBY', run_key(id), 'done', done) end
+if done > 0 or ARGV[6] == '0' then -- without rows there are costs to count, of items that come back
   for word = at, at + 2 * ARGV[8] - 1, 2 do
     call('HINCRBY', run_key(id), 'n:' .. ARGV[word], ARGV[word + 1])
     count_outcome(run.kind, ARGV[word], ARGV[word + 1])

@@ -24,10 +24,10 @@ Judge = Callable[[History], CallOutcome]
 
 def asked(
     *judges: Judge, earlier: Sequence[History] = (), may_park: bool = True
-) -> JudgeVotes | JudgesDeferred | OverBudget:
+) -> JudgeVotes | JudgesDeferred:
     """Asks judges that give fixed answers; all of them must be under way before the first answers."""
 
-    async def together() -> JudgeVotes | JudgesDeferred | OverBudget:
+    async def together() -> JudgeVotes | JudgesDeferred:
         """Asks on a loop."""
         under_way, everybody = set[str](), asyncio.Event()
 
@@ -107,10 +107,16 @@ def test_a_case_that_would_be_lost_waits_for_its_judges() -> None:
     assert [history.attempts for history in seen] == [5, 6, 7]
 
 
-def test_a_spent_budget_ends_the_run_whatever_others_say() -> None:
-    """One judge that the cap does not allow leaves the case without a verdict."""
-    spent = OverBudget("spent")
-    assert asked(passes, lambda _: spent, parked()) is spent
+def test_a_spent_budget_is_a_missing_vote() -> None:
+    """Votes that came are paid for and kept; who would have to wait is not waited for."""
+    votes = asked(passes, lambda _: OverBudget("spent"), parked())
+    assert isinstance(votes, JudgeVotes)
+    assert [(vote.verdict, vote.why) for vote in votes.votes] == [
+        ("pass", ""),
+        (None, "spent"),
+        (None, "spent"),
+    ]
+    assert (votes.replies, votes.over) == ([PASS], "spent")
 
 
 def test_a_failure_of_our_own_is_no_vote() -> None:
@@ -151,6 +157,34 @@ def test_a_stop_ends_every_judge() -> None:
         return len(ended)
 
     assert asyncio.run(stop()) == len(REQUESTS)
+
+
+def test_a_stop_at_the_cost_cap_keeps_the_votes_that_came() -> None:
+    """A judge that waits for money learns that there is none, and the other has voted."""
+
+    async def stop() -> JudgeVotes | JudgesDeferred:
+        """Cancels while the second judge waits."""
+        waiting = asyncio.Event()
+
+        async def ask(request: ModelRequest, history: History) -> CallOutcome:
+            """Answers at once, or waits until it is stopped."""
+            if request.model == "a":
+                return passes(history)
+            waiting.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return OverBudget("spent")
+            raise AssertionError
+
+        task = asyncio.ensure_future(ask_judges(REQUESTS[:2], ask, (), may_park=True))
+        await waiting.wait()
+        task.cancel()
+        return await task
+
+    votes = asyncio.run(stop())
+    assert isinstance(votes, JudgeVotes)
+    assert (votes.replies, votes.over) == ([PASS], "spent")
 
 
 def test_an_item_is_called_for_until_the_last_call_ends() -> None:

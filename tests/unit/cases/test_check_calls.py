@@ -86,7 +86,7 @@ class Desk:
         parked: ParkedState = NEVER_PARKED,
         may_park: bool = True,
         earlier: Sequence[CheckResult] | None = None,
-    ) -> ChecksAsked | ChecksDeferred | OverBudget:
+    ) -> ChecksAsked | ChecksDeferred:
         """Takes an output through its checks."""
         checks, subject = parse_checks(raw), Subject(output)
 
@@ -227,10 +227,29 @@ def test_the_other_branches_of_an_any_are_asked_when_one_is_away(
     assert len(asked.replies) == sum(bool(each["votes"]) for each in asked.rows[0].detail.get("judged", ()))
 
 
-def test_a_run_without_money_ends() -> None:
+def test_a_run_without_money_leaves_the_check_unasked() -> None:
     over = OverBudget("the cap is reached")
-    assert Desk([lambda _: over]).play([RUBRIC]) is over
-    assert Desk(embeddings=[over]).play([SIMILAR]) is over
+    for desk, check in ((Desk([lambda _: over]), RUBRIC), (Desk(embeddings=[over]), SIMILAR)):
+        asked = desk.play([check])
+        assert isinstance(asked, ChecksAsked)
+        assert asked.over == over.message
+        assert asked.unavailable.endswith(f"{check['model']}: the cap is reached")
+
+
+def test_votes_that_came_before_the_money_was_spent_are_kept() -> None:
+    """Of a panel one judge has answered: its vote and its cost are in the row, for the retry."""
+    panel = {"rubric": "Polite?", "models": ["judge", "other"]}
+    asked = Desk([graded(0.9), lambda _: OverBudget("the cap is reached")]).play([panel])
+    assert isinstance(asked, ChecksAsked)
+    assert (asked.over, asked.rows[0].cost_usd, len(asked.replies)) == ("the cap is reached", 0.25, 1)
+    [vote] = [vote for each in asked.rows[0].detail["judged"] for vote in each["votes"] if vote["verdict"]]
+    assert (vote["model"], vote["score"]) == ("judge", 0.9)
+
+
+def test_a_check_without_weight_does_not_wait_for_money() -> None:
+    asked = Desk([lambda _: OverBudget("over")]).play([{**RUBRIC, "weight": 0}, {"contains": "please"}])
+    assert isinstance(asked, ChecksAsked)
+    assert (asked.unavailable, asked.rows[1].passed) == ("", True)
 
 
 def test_a_panel_is_asked_at_once_and_may_lack_a_judge() -> None:

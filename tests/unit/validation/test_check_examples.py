@@ -19,8 +19,9 @@ from worker.validation.checks import (
     Subject,
     parse_checks,
 )
+from worker.validation.checks.kind import passes
 from worker.validation.checks.table import ROWS
-from worker.validation.scoring import Evaluation, passes
+from worker.validation.scoring import Evaluation
 
 PAGE: Final = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
 RECORDED: Final = Answer(
