@@ -238,7 +238,7 @@ class CasesSummary(RunFigures):
     statuses: Statuses
     cost_usd: float | None
     known_cost_usd: float
-    paid_usd: OptionalKey[float | None] = None
+    paid_usd: float | None
     """Cost of the calls that the run made itself, whatever became of their cases; null without any."""
     judge: Judging
     name: str
