@@ -144,10 +144,10 @@ def test_the_panel_shows_where_an_answer_parts(browser: Browser, page: str, arti
     assert browser.texts(".panel .transcript .who") == ["system", "user", "answer"]
     assert browser.contents(".panel .transcript .text")[1].startswith("Read ticket")
     assert len(browser.texts(".panel .other")) == 2
-    assert "proctor retry run-1 --item case-" in browser.texts(".panel .cmd pre")[0]
+    assert "proctor retry run-1 --item 'ticket-" in browser.texts(".panel .cmd pre")[0]
     browser.click(".panel .cmd .copy")
     eventually(lambda: _holds(["Copied", "Selected"], browser.texts(".panel .cmd .copy")[0]))
-    assert "ed: proctor retry run-1 --item case-" in browser.texts(".toast")[0]
+    assert "ed: proctor retry run-1 --item 'ticket-" in browser.texts(".toast")[0]
     browser.look(width=1440, height=1600)
     browser.screenshot(artifacts / "case-open.png")
     is_clean(browser)
