@@ -81,7 +81,9 @@ def commands(document: Path) -> list[Command]:
 
 def on_port(text: str, port: int) -> str:
     """Text whose sample API listens on another port than the default, and answers quickly."""
-    text = re.sub(r"proctor sample-api(?! --port)", f"proctor sample-api --port {port} --latency-ms 20", text)
+    text = re.sub(
+        r"proctor sample-api(?! --port)", f"proctor sample-api --port {port} --latency-ms 120", text
+    )
     return text.replace(f"localhost:{EXAMPLE_PORT}", f"localhost:{port}")
 
 

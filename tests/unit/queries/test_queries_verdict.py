@@ -146,7 +146,7 @@ def test_markdown_begins_with_what_failed() -> None:
 
 
 def test_the_screen_groups_failures_as_the_page_does() -> None:
-    """Each group is a reason with its number of queries, each with its answer; errors have their first ids."""
+    """Each group is a reason with its number of queries and their answers; errors have their first ids."""
     lost = [query_result(baseline(f"Q-{at}"), timed_out(30_004)) for at in range(20, 24)]
     details = QueryFailures()
     details.page(query_rows([*one_of_each(), *lost]))
