@@ -24,7 +24,8 @@ if field[4] ~= ARGV[4] then
   call('HSET', key, 'n:' .. endpoint, times, 'last:' .. endpoint, ARGV[4])
   end_with_run(ARGV[1], key)
 end
-local under_way = call('ZCOUNT', permits_key(ARGV[3]), '(' .. string.format('%.0f', clock()), '+inf')
-if times < REFUSALS or (under_way > 1 and ARGV[5] ~= '1') then return {'again'} end
+local from = '(' .. string.format('%.0f', clock())
+local under_way = call('ZRANGEBYSCORE', permits_key(ARGV[3]), from, '+inf', 'LIMIT', 0, 2)
+if times < REFUSALS or (#under_way > 1 and ARGV[5] ~= '1') then return {'again'} end
 call('HSET', key, 'gone:' .. endpoint, 1)
 return {'absent'}
