@@ -21,10 +21,10 @@ from typing import Final
 
 from shared.broker import Publisher
 from shared.errors import ProctorError, RedisRefusingError
-from shared.heartbeat import Heartbeat, sweep_dead
 from shared.kinds import Kind
 from shared.ledger import Ledger, Wake
 from shared.observability import tracing
+from shared.processes.heartbeat import Heartbeat, sweep_dead
 from shared.settings import Settings
 from worker.in_flight_limit import InFlightLimit
 from worker.lease_table import LeaseTable

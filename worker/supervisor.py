@@ -26,7 +26,7 @@ from time import monotonic
 from typing import Final
 
 from shared.errors import ProctorError
-from shared.own_modules import module_command, module_environment
+from shared.processes.own_modules import module_command, module_environment
 from shared.server.client import Closeable, resolve_target
 from shared.settings import Settings
 from worker.command_line import UNSANDBOXED, Options, node_name

@@ -20,8 +20,8 @@ from shared.errors import (
     UnknownRunError,
     UsageError,
 )
-from shared.heartbeat import oldest_beat_s
 from shared.kinds import Kind, all_kinds
+from shared.processes.heartbeat import oldest_beat_s
 from shared.settings import Settings
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from producer.load.template_engine import MissingValue, TemplateProblem, compiled, parsed, rendered
-from shared.own_modules import module_command, module_environment
+from shared.processes.own_modules import module_command, module_environment
 
 if TYPE_CHECKING:
     from jinja2 import Template

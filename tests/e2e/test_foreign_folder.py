@@ -22,8 +22,8 @@ START_S: Final = 60.0
 TRAPS: Final = (
     *("sitecustomize", "usercustomize", "celeryconfig", "flowerconfig", "conftest", "config", "settings"),
     *("redis", "celery", "kombu", "flower", "aiohttp", "litellm", "pydantic", "click", "json", "ssl"),
-    *("shared/__init__", "worker/__init__", "producer/__init__", "examples/__init__"),
 )
+PACKAGES: Final = ("shared", "worker", "producer", "examples")
 """Modules that Python, Celery, Flower or a careless import would take from the working directory."""
 GIT_CONFIG: Final = """[core]
     repositoryformatversion = 0
@@ -60,9 +60,10 @@ def folder(tmp_path: Path, attacker: socket.socket) -> Path:
     """A folder whose files would all leave a line in `sprung` if they were executed."""
     inside, sprung = tmp_path / "theirs", tmp_path / "sprung"
     inside.mkdir()
-    for name in TRAPS:
+    for package in PACKAGES:
+        (inside / package).mkdir()
+    for name in (*TRAPS, *(f"{package}/__init__" for package in PACKAGES)):
         path = inside / f"{name}.py"
-        path.parent.mkdir(exist_ok=True)
         path.write_text(f"open({str(sprung)!r}, 'a').write({name!r} + '\\n')\n")
     trap = inside / "trap.sh"
     trap.write_text(f"#!/bin/sh\necho git >> {sprung}\n")

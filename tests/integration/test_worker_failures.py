@@ -9,10 +9,10 @@ import pytest
 from producer.cli.live.fleet import read_overview
 from producer.metrics.look import take_look
 from shared import keys
-from shared.heartbeat import FOLDER
 from shared.kinds import TURNS, all_kinds
 from shared.ledger import ChunkPlan, HeldLease, Ledger, Wake
 from shared.ledger.times import Times
+from shared.processes.heartbeat import FOLDER
 from shared.settings import Settings
 from tests.support.eventually import eventually
 from tests.support.workers import Desk, conversation

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.heartbeat import oldest_beat_s
+from shared.processes.heartbeat import oldest_beat_s
 from tests.support.eventually import eventually, stays
 from tests.support.processes import Process, Processes
 from tests.support.redis_server import RedisServer, break_snapshots

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from shared.heartbeat import oldest_beat_s
 from shared.kinds import TURNS
+from shared.processes.heartbeat import oldest_beat_s
 from tests.support.eventually import eventually, stays
 from tests.support.processes import Process, Processes, is_running
 from tests.support.workers import Desk, conversation, ready, start_supervisor

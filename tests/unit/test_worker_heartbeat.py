@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from shared.heartbeat import FOLDER, Heartbeat, oldest_beat_s, sweep_dead
+from shared.processes.heartbeat import FOLDER, Heartbeat, oldest_beat_s, sweep_dead
 
 
 def test_no_worker_has_no_age(tmp_path: Path) -> None:

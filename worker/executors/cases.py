@@ -19,19 +19,18 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-import msgspec
-
 from shared.clock import now_ms
 from shared.codecs.item_rows import CACHED, UNJUDGED, ItemReader, ItemRow
 from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
-from shared.contracts.cases import CRITERIA, NEEDS_SANDBOX
+from shared.contracts.cases import NEEDS_SANDBOX
 from shared.contracts.checks import Check
 from shared.errors import CheckUnusableError, ValidatorSecurityError
 from shared.names import Outcome, RunState
 from shared.observability import tracing
 from shared.runs import RunStore
 from shared.upstream.failure_reasons import FailureReason
+from worker.executors.case_criteria import case_of, checks_of, rules_of
 from worker.executors.case_judges import (
     JudgesDeferred,
     JudgeVotes,
@@ -86,7 +85,6 @@ CHECK_UNAVAILABLE: Final = "check_unavailable"
 NO_DECISION: Final = {"status": None, "passed": False, "decided_by": None, "message": "", "score": None}
 """What is stored of the verdict where a check could not be asked; the answer and what is known of it stay."""
 IMAGE_MISSING: Final = "image_missing"
-_OF_CASES: Final = tuple(name for name in CRITERIA if name != "checks")
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
 RUNS: Final = 256
@@ -490,25 +488,6 @@ def result_of_verdict(judged: JudgedCase) -> ItemResult:
         code=CHECK_UNAVAILABLE if judged.unavailable else "",
         ends_run=judged.ends_run,
     )
-
-
-def case_of(run: CaseRun, payload: CasePayload, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Puts together what the pipeline needs of a case, but for its checks."""
-    criteria = {name: payload.criteria[name] for name in _OF_CASES if name in payload.criteria}
-    of_run = {"schema": run.schema, "json_extraction": run.json_extraction}
-    return {"input": payload.input, "vars": variables, **criteria, **of_run}
-
-
-def checks_of(payload: CasePayload) -> tuple[Check, ...]:
-    """The checks of a case as the pipeline takes them."""
-    raw = payload.criteria.get("checks")
-    return msgspec.convert(raw, tuple[Check, ...]) if raw else ()
-
-
-def rules_of(payload: CasePayload) -> Rules:
-    """What a case says about its checks as a whole."""
-    criteria = payload.criteria
-    return Rules(criteria.get("at_least"), is_always=criteria.get("paid_checks") == "always")
 
 
 def _wait_s(due_ms: int) -> float:

@@ -13,7 +13,7 @@ from producer.cli.local.child_processes import (
 )
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
-from shared.own_modules import PACKAGES_ROOT
+from shared.processes.own_modules import PACKAGES_ROOT
 
 
 def is_loopback(address: str) -> bool:

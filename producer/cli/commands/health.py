@@ -5,7 +5,7 @@ import click
 from producer.cli.options.global_options import group
 from producer.cli.session import Session, pass_session
 from shared.errors import RedisRefusingError, UsageError
-from shared.heartbeat import oldest_beat_s
+from shared.processes.heartbeat import oldest_beat_s
 
 
 @group()

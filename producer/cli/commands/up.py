@@ -18,7 +18,7 @@ from producer.cli.local.child_processes import (
 from producer.cli.options.global_options import command as declare
 from producer.cli.session import Session, pass_session
 from producer.text import plural
-from shared.own_modules import PACKAGES_ROOT
+from shared.processes.own_modules import PACKAGES_ROOT
 from shared.settings import Settings, variable_of
 
 FLOWER_GRACE_S = 3.0

@@ -20,7 +20,7 @@ from typing import IO, Final, NoReturn, Self
 from producer.cli.output import Output, Style, printable
 from shared.errors import InfrastructureError, UsageError
 from shared.kinds import Kind, all_kinds
-from shared.own_modules import module_command, module_environment
+from shared.processes.own_modules import module_command, module_environment
 from shared.settings import Settings
 
 LOG_BYTES: Final = 10_000_000

@@ -17,7 +17,7 @@ from producer.cli.local.child_processes import (
 from producer.cli.options.global_options import GlobalOptions
 from producer.cli.output import Output
 from shared.kinds import TURNS
-from shared.own_modules import PACKAGES_ROOT
+from shared.processes.own_modules import PACKAGES_ROOT
 from shared.settings import Settings
 from worker.command_line import read_options
 

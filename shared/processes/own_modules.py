@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-PACKAGES_ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGES_ROOT: Final = Path(__file__).resolve().parents[2]
 """The folder of our packages; `celery -A` searches the app in the current folder first."""
 
 

@@ -1,0 +1,32 @@
+"""What validation takes from an item: the case with its criteria, its checks, and the rules for them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from shared.contracts.case_run import CasePayload, CaseRun
+from shared.contracts.cases import CRITERIA
+from shared.contracts.checks import Check
+from worker.validation.paid_checks import Rules
+
+_OF_CASES: Final = tuple(name for name in CRITERIA if name != "checks")
+
+
+def case_of(run: CaseRun, payload: CasePayload, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Puts together what the pipeline needs of a case, but for its checks."""
+    criteria = {name: payload.criteria[name] for name in _OF_CASES if name in payload.criteria}
+    of_run = {"schema": run.schema, "json_extraction": run.json_extraction}
+    return {"input": payload.input, "vars": variables, **criteria, **of_run}
+
+
+def checks_of(payload: CasePayload) -> tuple[Check, ...]:
+    """The checks of a case as the pipeline takes them."""
+    raw = payload.criteria.get("checks")
+    return msgspec.convert(raw, tuple[Check, ...]) if raw else ()
+
+
+def rules_of(payload: CasePayload) -> Rules:
+    """What a case says about its checks as a whole."""
+    criteria = payload.criteria
+    return Rules(criteria.get("at_least"), is_always=criteria.get("paid_checks") == "always")
