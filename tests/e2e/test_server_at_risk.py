@@ -1,10 +1,11 @@
-"""A server that may lose runs causes a warning, also with `-q`; one that takes no writes names the cause."""
+"""Machines at their limits: servers that may lose runs or refuse writes, an empty environment."""
 
+import shlex
 from collections.abc import Callable
 from contextlib import closing
 from typing import Final
 
-from tests.support.cli import Cli
+from tests.support.cli import PROCTOR, Cli
 from tests.support.redis_server import RedisServer, break_snapshots
 from tests.support.tree import ROOT
 
@@ -47,3 +48,15 @@ def test_a_broker_that_is_full_fails_its_probe(
     done = cli("health", "broker")
     assert done.code == 3, done
     assert done.err.startswith("the broker takes no writes: OOM ")
+
+
+def test_a_bare_environment_is_enough(cli: Cli) -> None:
+    """Without a home, in the C locale, with stdin and stdout closed, a run ends as anywhere else."""
+    inherited = cli.processes.env.items()
+    bare = {name: value for name, value in inherited if not name.startswith(("HOME", "LC_", "LANG"))}
+    line = shlex.join([*PROCTOR, "run", str(EXAMPLE), "--processes", "1", "--no-progress"])
+    done = cli.processes.run("sh", "-c", f"{line} <&- >&-", env={**bare, "LC_ALL": "C"})
+    assert done.popen.returncode == 0, done.output_text()
+    assert done.errors == ""
+    runs = cli("runs", "list")
+    assert "finished" in runs.out

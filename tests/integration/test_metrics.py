@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -225,3 +226,18 @@ def test_the_server_knows_one_page(redis_client: "redis.Redis") -> None:
             urlopen(f"{base}/etc/passwd", timeout=10)  # noqa: S310 - loopback
         assert refused.value.code == 404
         refused.value.close()
+
+
+def test_parallel_scrapes_say_the_same(redis_client: "redis.Redis") -> None:
+    """Eight scrapes at the same moment are all answered, with the same state of the ledger."""
+    submit_cases(Ledger(redis_client), "r1", [["0", "1"], ["2"]])
+    with serving(redis_client, "127.0.0.1", 0) as port, ThreadPoolExecutor(8) as pool:
+
+        def backlog(_: int) -> list[str]:
+            with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+                lines = reply.read().decode().splitlines()
+            return [line for line in lines if line.startswith("proctor_backlog_items")]
+
+        found = list(pool.map(backlog, range(8)))
+    assert found == [found[0]] * 8
+    assert 'proctor_backlog_items{kind="cases"} 3.0' in found[0]

@@ -1,5 +1,6 @@
 """A file becomes a run, all of it or nothing, and the same key twice is one run; on a real Redis."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ from producer.options import SubmitOptions
 from producer.submit import submit
 from shared import keys
 from shared.codecs.turn_batches import unpack_batch
-from shared.contracts.turn_vocabulary import SummaryPolicy
+from shared.contracts.query_run import QueryRun
+from shared.contracts.turn_vocabulary import SIGNALS_ONCE, SummaryPolicy
 from shared.errors import (
     IdempotencyConflictError,
     InputError,
@@ -18,8 +20,10 @@ from shared.errors import (
 )
 from shared.kinds import CASES, TURNS
 from shared.ledger import Ledger
+from shared.ledger.bounds import FIRST_LAYOUT, OPTIONS_LAYOUT
 from shared.ledger.times import Times
 from shared.names import RunState
+from shared.runs import RunInfo
 from tests.support.eventually import eventually
 from tests.support.inline_worker import InlineWorker
 from tests.support.turn_files import stdin, turn_lines, write_turns
@@ -51,6 +55,33 @@ def test_a_file_becomes_a_run(
     indexes, body = unpack_batch(batch)
     assert indexes == list(range(130, 140))
     assert body.split(b"\n") == path.read_bytes().split(b"\n")[130:140]
+
+
+def test_options_that_earlier_workers_ignore_have_a_layout_of_their_own(
+    inline_worker: InlineWorker, tmp_path: Path
+) -> None:
+    """A run with `--signals-once` or `--fold-apostrophes` is left alone by workers that would ignore it."""
+    turns = Source(write_turns(tmp_path / "a.jsonl", turn_lines(1, 1)))
+    query = {"id": "Q-1", "category": "sla", "query": "?", "is_oos": False}
+    query |= {"expected_docs": [], "must_contain": [], "must_not_contain": []}
+    queries = tmp_path / "b.json"
+    queries.write_text(json.dumps([query]))
+    options = (
+        (turns, SubmitOptions(), FIRST_LAYOUT),
+        (turns, SubmitOptions(signals_once=True), OPTIONS_LAYOUT),
+        (Source(queries), SubmitOptions(), FIRST_LAYOUT),
+        (Source(queries), SubmitOptions(queries=QueryRun(fold_apostrophes=True)), OPTIONS_LAYOUT),
+    )
+    for source, chosen, layout in options:
+        run = submit(inline_worker.ledger, inline_worker, source, options=chosen)
+        info = inline_worker.store.info(run.run)
+        assert info.layout == layout
+        assert run_settings_of(info) == (chosen.signals_once, chosen.queries.fold_apostrophes)
+
+
+def run_settings_of(info: RunInfo) -> tuple[bool, bool]:
+    """What workers read of the two options in a snapshot."""
+    return bool(info.snapshot.get(SIGNALS_ONCE)), QueryRun.from_snapshot(info.snapshot).fold_apostrophes
 
 
 def test_a_stream_becomes_a_run(inline_worker: InlineWorker) -> None:
