@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from producer import kinds
 from producer.aggregate.queries import latency_ms
 from shared.contracts.case_hashes import HASH_BYTES, hash_of
+from shared.contracts.prompts import SYSTEM_ROLES
 from shared.contracts.query_vocabulary import failed
 from shared.kinds import Kind
 from shared.names import Outcome
@@ -59,9 +60,11 @@ class Inputs(NamedTuple):
     """Hashes of what an item was asked and how it was judged; empty ones are not known."""
 
     asked: bytes = b""
-    """Of its messages."""
+    """Of its messages, but for the system message."""
     system: bytes = b""
     """Of its own system message."""
+    instructed: bytes = b""
+    """Of the system message that was sent, be it its own or the run's."""
     given: bytes = b""
     """Of what its messages are rendered from: variables, and what no template replaces."""
     recorded: bytes = b""
@@ -174,10 +177,22 @@ def items_of(
 def _inputs(comparing: "Comparing", line: Line) -> Inputs:
     """Returns as much as a report contains of what was asked."""
     asked, expected = comparing.asked(line), line.get("expected")
-    return Inputs(
-        asked=b"" if asked is None else hash_of(asked),
-        expected=b"" if expected is None else hash_of(expected),
-    )
+    found = inputs_of_messages(line["messages"]) if line.get("messages") else Inputs()
+    if asked is not None:
+        found = found._replace(asked=hash_of(asked))
+    return found if expected is None else found._replace(expected=hash_of(expected))
+
+
+def inputs_of_messages(messages: Sequence[Mapping[str, Any]]) -> Inputs:
+    """Hashes what was sent, the system message by itself.
+
+    >>> told, asked = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}
+    >>> inputs_of_messages([asked]).asked == inputs_of_messages([told, asked]).asked
+    True
+    """
+    is_told = bool(messages) and messages[0]["role"] in SYSTEM_ROLES
+    text = messages[0]["content"] if is_told else ""
+    return Inputs(asked=hash_of(messages[1:] if is_told else messages), instructed=hash_of(text))
 
 
 def _scores(comparing: "Comparing", line: Line, layouts: dict[Names, Names]) -> Scores:

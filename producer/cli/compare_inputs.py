@@ -130,6 +130,8 @@ def _of_run(session: Session, named: str, resources: ExitStack, tag: str | None)
         began=iso_utc(info.created_ms),
         configuration=configuration,
         is_whole=True,
+        is_stored=True,
+        label=info.name,
         bench=str(kinds.of(info.kind).settings.get()(info).get("name", "")),
     )
 
@@ -158,7 +160,7 @@ def _of_file(path: Path, resources: ExitStack, tag: str | None) -> Side:
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise InputError(f"{path}: no `results` in it", hint=_HINT)
     if "kind" in document:
-        return _side(path, resources, document["kind"], results, tag, summary=document.get("summary"))
+        return _side(path, resources, document["kind"], results, tag, document=document)
     return _side(path, resources, QUERIES.name, lines_of_results(results), tag)
 
 
@@ -179,7 +181,7 @@ def _side(
     lines: Iterable[Line],
     tag: str | None,
     *,
-    summary: Any = None,
+    document: Mapping[str, Any] | None = None,
 ) -> Side:
     """Reads the results of a file."""
     if kind not in {known.name for known in all_kinds()}:
@@ -191,7 +193,9 @@ def _side(
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: a result is not as Proctor writes it ({what})", hint=_HINT) from None
     began = min(dates, default="")
+    summary = (document or {}).get("summary")
     about = summary if isinstance(summary, dict) else {}
+    page = path.with_suffix(".html")
     return Side(
         str(path),
         str(about.get("source", "")),
@@ -202,6 +206,8 @@ def _side(
         began=began,
         configuration=_settings(summary),
         bench=str(about.get("name", "")),
+        label=str((document or {}).get("name", "")),
+        page=str(page.resolve()) if page.is_file() else "",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.contracts.case_run import CasePayload, CaseRun, Endpoint
+from shared.contracts.sent_messages import messages_as_sent
 
 HASH_BYTES: Final = 8
 """Enough to tell the cases of two files apart."""
@@ -42,10 +43,9 @@ def answer_hash(case: CasePayload, system_prompt: str, call: bytes = b"") -> byt
     >>> answer_hash(case, "Answer.") == answer_hash(case, "Be brief.")
     False
     """
-    system = system_prompt if case.system is None else case.system
-    messages = case.messages or [{"role": "user", "content": case.input}]
+    messages = messages_as_sent(case, system_prompt, case.images)
     recorded = None if case.recorded is None else msgspec.to_builtins(case.recorded)
-    return hash_of(system, messages, case.images, recorded, call.hex())
+    return hash_of(messages, recorded, call.hex())
 
 
 def verdict_hash(case: CasePayload, judging: bytes = b"") -> bytes:

@@ -1,6 +1,7 @@
 """`proctor compare A B`: what was fixed, what broke, and whether that is more than chance."""
 
 import json
+import os
 import shlex
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -37,6 +38,13 @@ class _Choice:
     tag: str | None
     level: float
     judged: tuple[str, ...]
+
+    @property
+    def swapped(self) -> str:
+        """The command that compares them the other way round."""
+        if self.b is not None:
+            return replace(self, a=self.b, b=self.a).command
+        return replace(self, pair=self.pair and (self.pair[1], self.pair[0])).command
 
     @property
     def command(self) -> str:
@@ -140,12 +148,12 @@ def command(
             "files": [{"format": file.format, "path": str(file.path)} for file in files],
             "exit": int(fail_on_regression and bool(found.regressions)),
         }
-        contents = Contents(document, found, (one, other), choice.command)
+        contents = Contents(document, found, (one, other), choice.command, choice.swapped)
         if other_input := contents.other_input():
             session.output.warn(other_input)
         for file in files:
             with atomic_file(file.path) as out:
-                _write(file.format, contents, out)
+                _write(file.format, contents, out, file.path.parent)
         if session.options.json:
             session.output.data(json.dumps(document, ensure_ascii=False))
         else:
@@ -172,6 +180,7 @@ def _sides(session: Session, choice: _Choice, resources: ExitStack) -> tuple[_Ch
     choice = replace(choice, a=one.name)
     if by is not None:
         one, other = sides_within(one, by, choice.pair)
+        choice = replace(choice, pair=(one.part, other.part))
     else:
         other = read_side(lambda: session, str(b), resources, tag=choice.tag)
         choice = replace(choice, b=other.name)
@@ -200,14 +209,18 @@ def _check(session: Session, one: "Side", other: "Side") -> None:
             session.output.warn(f"{side.name} has not ended: only what is there is compared")
 
 
-def _write(form: str, contents: "Contents", out: BinaryIO) -> None:
-    """Writes a comparison as a file has it."""
+def _write(form: str, contents: "Contents", out: BinaryIO, folder: Path) -> None:
+    """Writes a comparison as a file has it; pages of the runs are named from the file's folder."""
     if form == "json":
         out.write(json.dumps(contents.document, ensure_ascii=False, indent=2).encode() + b"\n")
     elif form == "html":
         from producer.report.comparison.to_html import comparison_page  # noqa: PLC0415 - start-up: as above
 
-        out.writelines(comparison_page(contents))
+        one, other = (
+            side._replace(page=Path(os.path.relpath(side.page, folder)).as_posix() if side.page else "")
+            for side in contents.sides
+        )
+        out.writelines(comparison_page(replace(contents, sides=(one, other))))
     else:
         from producer.report.comparison.to_markdown import comparison_markdown  # noqa: PLC0415 - start-up: as above
 

@@ -1,5 +1,6 @@
 """What the reports of a comparison are made from: two sides, their pairs, and what differs between them."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,8 +36,14 @@ class Side(NamedTuple):
     """Settings by their names; None where a report does not contain them."""
     is_whole: bool = False
     """Whether these are all settings that make results differ."""
+    is_stored: bool = False
+    """Whether it is a run, and not a report of one."""
     bench: str = ""
     """What its bench is called; empty where it has no name."""
+    label: str = ""
+    """The name that it was given; empty without one."""
+    page: str = ""
+    """Where its own page is, if that is known: a path."""
     by: str = ""
     """`model` or `prompt` where this is a part of a run."""
     part: str = ""
@@ -50,7 +57,19 @@ class Side(NamedTuple):
     @property
     def title(self) -> str:
         """What it is called where its letter stands before it."""
-        return self.part or self.name
+        return self.part or self.label or self.name
+
+    def again(self, item: str) -> str:
+        """Returns the command that asks an item again; empty where that cannot be done.
+
+        >>> from shared.kinds import CASES
+        >>> Side("run-1", "", CASES, Items([], 0), True, None, is_stored=True).again("case-3")
+        'proctor retry run-1 --item case-3'
+        """
+        is_recorded = (self.configuration or {}).get("recorded outputs")
+        if not self.is_stored or not item or is_recorded or self.kind is TURNS:
+            return ""
+        return shlex.join(["proctor", "retry", self.run, "--item", item])
 
     def as_document(self) -> dict[str, str]:
         """Returns it for `--json`."""
@@ -82,6 +101,8 @@ class Contents:
     sides: tuple[Side, Side]
     command: str
     """Compares the same again."""
+    swapped: str = ""
+    """Compares them the other way round; empty where that is not known."""
 
     @cached_property
     def facts(self) -> tuple[SideFacts, SideFacts]:

@@ -15,6 +15,8 @@ from shared.names import Outcome
 TEMPLATE: Final = "comparison/page.html.j2"
 MOST_GROUPS: Final = 8
 """Models or prompts beside the flips; the table below has all."""
+LEAST_BLOCKS: Final = 3
+"""Changes that a picture shows better than the words below it."""
 BLOCKS: Final = 30
 """Changes up to which each is a block of its own."""
 BAR_WIDTH: Final = 580
@@ -114,11 +116,11 @@ def _unchanged(contents: Contents) -> list[str]:
 def _bars(broken: int, fixed: int) -> tuple[list[Bar], float]:
     """Draws changes on the scale of the changes: a block for each where they are few.
 
-    >>> _bars(1, 2)[1], [bar.tone for bar in _bars(1, 2)[0]], len(_bars(1_000, 0)[0]), _bars(0, 0)
+    >>> _bars(1, 2)[1], [bar.tone for bar in _bars(1, 2)[0]], len(_bars(1_000, 0)[0]), _bars(1, 0)
     (34.0, ['f', 'p', 'p'], 1, ([], 0.0))
     """
     total = broken + fixed
-    if not total:
+    if total < LEAST_BLOCKS:
         return [], 0.0
     unit = min(34.0, BAR_WIDTH / total)
     zero = broken * unit

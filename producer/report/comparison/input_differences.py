@@ -72,9 +72,11 @@ def input_differences(found: Comparison, before: Any, after: Any) -> InputDiffer
         }
         if templates.differ("messages", *prompts):
             parts = parts - {"asked"} | ({"asked"} if "given" in parts else set())
-        if "system" in parts and templates.explain(one.system, other.system, *prompts):
+        if "instructed" in parts and not (one.system and other.system):
+            parts.add("system")
+        elif "system" in parts and templates.explain(one.system, other.system, *prompts):
             parts.remove("system")
-        for name in parts - {"given"}:
+        for name in parts - {"given", "instructed"}:
             getattr(differences, name).add(b.unit)
         if a.weight != b.weight:
             differences.weight.add(b.unit)

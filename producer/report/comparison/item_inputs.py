@@ -6,18 +6,18 @@ from typing import Any, Final
 
 import msgspec
 
-from producer.aggregate.compared_items import Inputs
-from producer.report.comparison.item_texts import asked_of_case
+from producer.aggregate.compared_items import Inputs, inputs_of_messages
 from shared.codecs.item_rows import ItemRow
 from shared.contracts.case_hashes import answer_hash, call_hash, hash_of, judging_hash, verdict_hash
-from shared.contracts.case_run import CaseRun, decode_case
+from shared.contracts.case_run import CasePayload, CaseRun, decode_case
 from shared.contracts.live_turns import LiveRun
 from shared.contracts.query_run import QueryRun
+from shared.contracts.sent_messages import messages_as_sent
 from shared.contracts.turn_vocabulary import SIGNALS_ONCE
 from shared.runs import RunInfo, TurnRow
 
 Read = Callable[[Any], Mapping[str, Any]]
-"""Returns of a row what a line of results does not contain: `inputs`, and `asked` as text."""
+"""Returns of a row what a line of results does not contain: `inputs` and `weight`."""
 
 HOW_FAST: Final = frozenset(
     {"concurrency", "together", "delay_s", "owner", "continues", "start_from", "offset"}
@@ -45,19 +45,30 @@ def case_inputs(info: RunInfo) -> Read:
         template = run.templates.get(case.prompt_id or "")
         is_rendered = template is not None and template.messages is not None
         own = None if is_rendered else (case.input, case.messages)
+        sent = inputs_of_messages(
+            messages_as_sent(case, run.system_prompt, [f"sha256:{name}" for name in case.images])
+        )
         recorded = None if case.recorded is None else msgspec.to_builtins(case.recorded)
         inputs = Inputs(
-            asked=hash_of(case.input, case.messages, case.images),
+            asked=sent.asked,
             system=hash_of(case.system),
-            given=hash_of(case.vars, case.images, own),
+            instructed=sent.instructed,
+            given=hash_of(case.vars, run.shared_vars, case.images, own),
             recorded=hash_of(recorded),
             expected=verdict_hash(case),
             sent=answer_hash(case, run.system_prompt, call(case.model, case.prompt_id)),
-            judged=verdict_hash(case, judging),
+            judged=verdict_hash(
+                case, hash_of(judging.hex(), case.vars, run.shared_vars) if run.validators else judging
+            ),
         )
-        return {**asked_of_case(row), "inputs": inputs, "weight": case.weight}
+        return {"inputs": inputs, "weight": case.weight}
 
     return read
+
+
+def _with_vars(run: CaseRun, case: CasePayload, judging: bytes) -> bytes:
+    """Adds the variables of a case to how it is judged, where a Python function may read them."""
+    return hash_of(judging.hex(), case.vars, run.shared_vars) if run.validators else judging
 
 
 def query_inputs(info: RunInfo) -> Read:

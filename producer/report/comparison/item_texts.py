@@ -8,18 +8,29 @@ from typing import Any, Final
 
 import msgspec
 
+from producer.aggregate.queries import check_of
 from producer.report.cases.reasons import without_answer
-from producer.report.queries.check_reasons import failures
+from producer.report.queries.check_reasons import FAILED, PASSED, failures, word_of
 from producer.report.transcript import answer_text, as_read, as_text
-from shared.codecs.item_rows import ItemRow
-from shared.contracts.case_run import decode_case
-from shared.contracts.query_vocabulary import failed, json_object
+from shared.contracts.prompts import SYSTEM_ROLES
+from shared.contracts.query_vocabulary import CHECKS, failed, json_object
 
 Line = Mapping[str, Any]
 MOST_CHARS: Final = 20_000
 """Of one text that are kept."""
+_PASSES: Final = {PASSED: True, FAILED: False}
 SUMMARY: Final = ("arc", "active", "parked", "decisions", "next")
 """Fields of a summary of a thread, in the order in which people read them."""
+
+
+class CheckText(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One check of an item."""
+
+    name: str
+    passed: bool | None
+    """None where it was not asked, or does not apply."""
+    score: float | None = None
+    reason: str = ""
 
 
 class ItemTexts(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -32,6 +43,14 @@ class ItemTexts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Why it did not pass; empty where it did."""
     left: int = 0
     """Characters of the answer that are not kept."""
+    system: str = ""
+    """The system message that was sent."""
+    checks: list[CheckText] = []
+    """What its checks found."""
+    item: str = ""
+    """Its id in its run; empty where the report does not contain it."""
+    anchor: str = ""
+    """Its place on the page of its run, such as `#c3`; empty for the page as a whole."""
 
 
 class TextStore:
@@ -85,14 +104,30 @@ def texts_of_item(line: Line) -> ItemTexts:
 
 
 def texts_of_case(line: Line) -> ItemTexts:
-    """Returns a model's answer, and why it did not pass.
+    """Returns what was asked, a model's answer, and why it did not pass.
 
     >>> result = {"raw_output": "No", "message": "no match", "passed": False, "checks": []}
-    >>> texts_of_case({"result": result, "error": None, "asked": "Yes?"})
-    ItemTexts(asked='Yes?', answer='No', reason='no match', left=0)
+    >>> messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Yes?"}]
+    >>> found = texts_of_case({"result": result, "error": None, "messages": messages})
+    >>> found.system, found.asked, found.answer, found.reason
+    ('Be brief.', 'Yes?', 'No', 'no match')
     """
-    result = line["result"]
-    return _texts(line, answer_text(result), "" if result.get("passed") else case_reason(result))
+    result, messages = line["result"], list(line.get("messages") or ())
+    system = messages.pop(0) if messages and messages[0]["role"] in SYSTEM_ROLES else None
+    spoken = list(as_read(messages))
+    is_plain = len(spoken) == 1 and messages[0]["role"] == "user"
+    found = _texts(
+        {"asked": spoken[0].text if is_plain else as_text(spoken), **line},
+        answer_text(result),
+        "" if result.get("passed") else case_reason(result),
+    )
+    told = _kept(as_text(as_read([system])).partition(": ")[2]) if system else ""
+    checks = [
+        CheckText(str(row["name"]), row.get("passed"), row.get("score"), _kept(str(row.get("reason") or "")))
+        for row in result.get("checks") or ()
+    ]
+    anchor = f"#c{result['case_index'] + 1}" if "case_index" in result else ""
+    return msgspec.structs.replace(found, system=told, checks=checks, anchor=anchor)
 
 
 def case_reason(result: Line) -> str:
@@ -102,7 +137,7 @@ def case_reason(result: Line) -> str:
     'pattern "^Yes" is nowhere in the output'
     >>> check = {"name": "contains: 14 days", "passed": False, "score": 0.0, "reason": "not there"}
     >>> case_reason({"message": "1 of 1 checks failed: …", "checks": [check, check | {"name": "brief"}]})
-    'not there; brief: not there'
+    'contains "14 days": not there; brief: not there'
     """
     failed_checks = [row for row in result.get("checks") or () if row.get("passed") is False]
     reasons = [_check_reason(row) for row in failed_checks] or [str(result.get("message") or "")]
@@ -110,9 +145,18 @@ def case_reason(result: Line) -> str:
 
 
 def _check_reason(row: Line) -> str:
-    """Returns what a check found; its name only where that is not made from what it looks for."""
+    """Returns the name of a check and what it found; what it looks for stands in one of them.
+
+    >>> _check_reason({"name": "contains: Lima", "reason": '"Lima" is nowhere in the output'})
+    'contains: "Lima" is nowhere in the output'
+    >>> _check_reason({"name": "rubric: Is polite.", "reason": "It has 0 words of it."})
+    'rubric "Is polite.": It has 0 words of it.'
+    """
     name, reason = str(row["name"]), str(row.get("reason") or "")
-    return reason if reason and ": " in name else f"{name}: {reason}".removesuffix(": ")
+    sort, _, argument = name.partition(": ")
+    if not reason or not argument:
+        return f"{name}: {reason}".removesuffix(": ")
+    return f"{sort}: {reason}" if argument in reason else f'{sort} "{argument}": {reason}'
 
 
 def texts_of_query(line: Line) -> ItemTexts:
@@ -123,7 +167,12 @@ def texts_of_query(line: Line) -> ItemTexts:
         reason = str(result.get("error") or "")
     else:
         reason = "" if result["overall_pass"] else "; ".join(failures(result))
-    return _texts({"asked": result["query"], **line}, answer if isinstance(answer, str) else "", reason)
+    found = _texts({"asked": result["query"], **line}, answer if isinstance(answer, str) else "", reason)
+    if failed(dict(result)):
+        return found
+    words = {name: word_of(check_of(result, name)) for name in CHECKS}
+    checks = [CheckText(name, _PASSES.get(word)) for name, word in words.items()]
+    return msgspec.structs.replace(found, checks=checks)
 
 
 def texts_of_turn(line: Line) -> ItemTexts:
@@ -138,19 +187,13 @@ def texts_of_turn(line: Line) -> ItemTexts:
     return _texts(line, "\n".join(map(str, parts)), "")
 
 
-def asked_of_case(row: ItemRow) -> dict[str, str]:
-    """Returns from a row of a run what a line of its results does not contain."""
-    item = decode_case(row.payload)
-    return {"asked": as_text(as_read(item.messages)) if item.messages else item.input}
-
-
 def _texts(line: Line, answer: str, reason: str) -> ItemTexts:
     """Bounds texts; what an error says is the reason."""
     error = line.get("error")
     why = str(error["message"] or error["code"]) if isinstance(error, dict) else reason
     asked = str(line.get("asked") or line.get("message") or "")
     left = max(0, len(answer) - MOST_CHARS)
-    return ItemTexts(_kept(asked), _kept(answer), _kept(why), left)
+    return ItemTexts(_kept(asked), _kept(answer), _kept(why), left, item=str(line.get("item_id") or ""))
 
 
 def _kept(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from producer.aggregate.comparison_groups import SideFacts
 from producer.report.comparison.contents import Contents, Side
 from producer.report.comparison.score_table import amount_of, comparing_of
-from producer.text import bounds, cost, duration, many
+from producer.text import bounds, cost, duration, many, plural
 
 LEAST_MS: Final = 10.0
 """Latency from which a change of it in percent is more than rounding."""
@@ -18,11 +18,17 @@ class SideFigures(NamedTuple):
 
     letter: str
     title: str
-    """The run's id or the file; of two parts of one run, the name of the model or prompt."""
+    """Its name, else the run's id or the file; of two parts of one run, the name of the model or prompt."""
+    heading: str
+    """What people call it: its name, else that of its bench, its input, or the file."""
     origin: str
-    """Its input; of parts also the run's id."""
+    """Its input; after the run's id where the title is not that."""
+    run: str
+    """The run's id or the file."""
     began: str
     """In UTC, to the minute."""
+    later: str
+    """How long after A it began; empty of A, and where that is not known."""
     size: str
     """How many items it has."""
     rate: str
@@ -54,8 +60,11 @@ def _figures(
     return SideFigures(
         letter=letter.upper(),
         title=side.title,
-        origin=" ".join(filter(None, (side.run if side.part else "", side.source))),
+        heading=side.part or side.label or (side.bench or side.source if side.is_stored else "") or side.name,
+        origin=" ".join(filter(None, (side.run if side.title != side.name else "", side.source))),
+        run=side.run,
         began=_minute(side.began),
+        later=_later(contents.sides[0].began, side.began) if letter == "b" else "",
         size=f"{facts.total:,}",
         rate=f"{100 * rate['value']:.1f}% ({interval})" if rate["n"] else f"no {many(item)}",
         p95=_p95(facts, before),
@@ -97,6 +106,26 @@ def _change(before: float | None, after: float) -> str:
     """
     percent = round(100 * (after - before) / before) if before else 0
     return f" ({percent:+,}%)" if percent else ""
+
+
+def _later(before: str, after: str) -> str:
+    """Writes how long after another time a time is.
+
+    >>> _later("2026-11-22T17:20:00Z", "2026-11-22T17:35:00Z"), _later("2026-11-22T17:20:00Z", "?")
+    ('15 min later', '')
+    >>> _later("2026-11-22T17:20:00Z", "2026-11-19T17:20:00Z")
+    '3 days earlier'
+    """
+    try:
+        one, other = (datetime.fromisoformat(text) for text in (before, after))
+        minutes = round((other - one).total_seconds() / 60)
+    except (ValueError, TypeError):  # no time, or one without a zone
+        return ""
+    size, word = abs(minutes), "later" if minutes > 0 else "earlier"
+    for unit, of in (("day", 24 * 60), ("hour", 60)):
+        if size >= 2 * of:
+            return f"{plural(size // of, unit)} {word}"
+    return f"{size:,} min {word}" if size else ""
 
 
 def _minute(iso: str) -> str:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from producer.aggregate.compared_items import ComparedItem
 from producer.aggregate.comparison_groups import SideFacts, facets_of
 from producer.report.comparison.contents import Contents, Shown
 from producer.report.comparison.html_flips import MOST_GROUPS, facet_beside, flips, text_words
-from producer.report.comparison.item_texts import ItemTexts
+from producer.report.comparison.item_texts import CheckText, ItemTexts
 from producer.report.comparison.score_table import PASS_RATE, comparing_of, score_table
 from producer.report.comparison.side_figures import SideFigures, latency, side_figures
 from producer.report.comparison.word_difference import (
@@ -50,6 +51,7 @@ REASON_CHARS: Final = 600
 KIND_CHARS: Final = 90
 METHODS: Final = {"bca": "BCa bootstrap", "normal": "normal", "bonett-price": "Bonett-Price"}
 """How intervals were made."""
+NO_SYSTEM: Final = "(no system message)"
 SORTS: Final = (*LISTS, "text")
 LETTERS: Final = {
     Outcome.PASSED.value: "p",
@@ -92,8 +94,15 @@ class PairRow:
     tags: Sequence[str]
     notes: Sequence[str]
     asked: str
+    system: str
     before: Answer
     after: Answer
+    checks: Sequence[tuple[str, CheckText | None, CheckText | None]]
+    """Each check with what it found in A and in B."""
+    again: Sequence[tuple[str, str]]
+    """The commands that ask for A and for B again."""
+    pages: Sequence[tuple[str, str]]
+    """The pages of the runs, where they are known."""
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
@@ -147,7 +156,7 @@ def comparison_page(contents: Contents) -> Iterator[bytes]:
         if facet != facet_shown or len(splits) > MOST_GROUPS
     ]
     words = (good_word(document).capitalize(), many(unit), many(item).capitalize())
-    yield fill(TEMPLATE, "more", score_table(document), tables, words, contents.command)
+    yield fill(TEMPLATE, "more", score_table(document), tables, words, contents.command, contents.swapped)
     yield end(_facts(contents), folder=FOLDER, row=item, cell="side", about="About this comparison")
 
 
@@ -207,13 +216,16 @@ def _card(contents: Contents, side: SideFigures, facts: SideFacts) -> dict[str, 
     rate = f"{side.rate.replace('(', '(95% interval ')}"
     figures = [plural(errors, "error")] * bool(errors) + [f"{skipped:,} skipped"] * bool(skipped)
     figures += [f"P95 {side.p95}"] * bool(side.p95) + [side.cost] * bool(side.cost)
+    source = contents.sides[0 if side.letter == "A" else 1].source
     return {
         "letter": side.letter,
         "word": contents.sides[0].by or {"A": "before", "B": "after"}[side.letter],
-        "title": side.title,
-        "origin": side.origin,
+        "heading": side.heading,
+        "when": ", ".join(filter(None, [f"{side.began} UTC" if side.began else "", side.later])),
+        "run": side.run if side.heading != side.run else "",
+        "source": source if source != side.heading else "",
         "rate": f"{facts.good:,} of {plural(facts.total, noun(document))} {good_word(document)}: {rate}",
-        "facts": figures + [f"{side.began} UTC"] * bool(side.began),
+        "facts": figures,
     }
 
 
@@ -278,8 +290,12 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
         tags=after.tags,
         notes=_notes(shown, difference),
         asked=shown.after.asked or shown.before.asked,
+        system=_system(shown),
         before=before_after[0],
         after=before_after[1],
+        checks=_checks(shown),
+        again=_again(contents, shown),
+        pages=_pages(contents, shown),
     )
     facets: dict[str, list[str]] = {"became": [shown.sort]}
     for facet, value in facets_of(contents.found, after):
@@ -293,6 +309,36 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
     }
     html = fill(TEMPLATE, "pair", row)
     return Row(row.id, html, row.before.outcome + row.after.outcome, known)
+
+
+def _system(shown: Shown) -> str:
+    """Returns the system message; where B was sent another one, both."""
+    before, after = shown.before.system, shown.after.system
+    if before == after or not before:
+        return after
+    return f"A: {before}\n\nB: {after or NO_SYSTEM}"
+
+
+def _checks(shown: Shown) -> list[tuple[str, CheckText | None, CheckText | None]]:
+    """Pairs the checks of both answers by their names."""
+    before, after = ({check.name: check for check in each.checks} for each in (shown.before, shown.after))
+    return [(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
+
+
+def _again(contents: Contents, shown: Shown) -> list[tuple[str, str]]:
+    """Returns the commands that ask for an answer again, of A and of B."""
+    texts = (shown.before, shown.after)
+    commands = [
+        (letter, side.again(text.item))
+        for letter, side, text in zip("AB", contents.sides, texts, strict=True)
+    ]
+    return [(letter, command) for letter, command in commands if command]
+
+
+def _pages(contents: Contents, shown: Shown) -> list[tuple[str, str]]:
+    """Returns where the pages of both runs show the item, as far as they are known."""
+    found = zip("AB", contents.sides, (shown.before, shown.after), strict=True)
+    return [(letter, quote(side.page) + texts.anchor) for letter, side, texts in found if side.page]
 
 
 def _title(item: ComparedItem) -> list[str]:
@@ -318,7 +364,7 @@ def _notes(shown: Shown, difference: Difference) -> list[str]:
         notes += {
             "same": ["the answers are the same"],
             "spaces": ["only white space differs"],
-            "rewritten": ["rewritten, no word difference"],
+            "rewritten": ["fully rewritten"],
             "lines": ["long answers: whole lines are marked"],
             "long": ["long answers: all between what both begin and end with is marked"],
         }.get(difference.sort, [])

@@ -109,29 +109,25 @@ def counted(document: Mapping[str, Any]) -> str:
 def transitions(document: Mapping[str, Any]) -> str:
     """Lists what became what, the most frequent first; nothing that `broken` and `fixed` already show.
 
+    >>> counts = {"pairs": 4, "unchanged": 3, "only_a": 1}
     >>> share = {"value": 0.25, "low": 0.05, "high": 0.7, "n": 4}
-    >>> transitions({"transitions": {"must → skip": 1}, "changed_share": share})
-    '25.0% (5.0-70.0, n 4) ended differently: must → skip 1.'
+    >>> document = {"kind": "turns", "counts": counts, "transitions": {"must → skip": 1}}
+    >>> transitions(document | {"changed_share": share})
+    '1 of 4 turns ended differently (25.0%, 95% interval 5.0-70.0%): 1 must → skip.'
     >>> transitions({"transitions": {"passed → failed": 3}})
     ''
     """
     if document["transitions"].keys() <= _OBVIOUS:
         return ""
-    return f"{rate_cells(document['changed_share'])} ended differently: {listed_transitions(document)}."
+    counts, share = document["counts"], document["changed_share"]
+    changed = f"{counts['pairs'] - counts['unchanged']:,} of {plural(counts['pairs'], noun(document))}"
+    rate = f"{_percent(share['value'])}, 95% interval {'-'.join(bounds(share))}%"
+    return f"{changed} ended differently ({rate}): {listed_transitions(document)}."
 
 
 def listed_transitions(document: Mapping[str, Any]) -> str:
     """Lists what became what, with counts."""
-    return ", ".join(f"{plain(name)} {number:,}" for name, number in document["transitions"].items())
-
-
-def rate_cells(rate: Mapping[str, Any]) -> str:
-    """Writes a rate with its Wilson interval.
-
-    >>> rate_cells({"value": 0.75, "low": 0.3006, "high": 0.9544, "n": 4})
-    '75.0% (30.1-95.4, n 4)'
-    """
-    return f"{_percent(rate['value'])} ({'-'.join(bounds(rate))}, n {rate['n']:,})"
+    return ", ".join(f"{number:,} {plain(name)}" for name, number in document["transitions"].items())
 
 
 def chance(p_value: float) -> str:
