@@ -82,7 +82,7 @@ def test_the_first_screen_says_what_changed(browser: Browser, page: str) -> None
     ]
     assert browser.texts("#p1 del") == ["14"]
     assert browser.texts("#p1 ins") == ["30"]
-    assert "rewritten, no word difference" in browser.texts("#p4 .lead")[0]
+    assert "fully rewritten" in browser.texts("#p4 .lead")[0]
     assert browser.texts("#p4 del") == []
     assert "may be the API and not the change" in browser.texts("#p2 .lead")[0]
     assert browser.texts(".left") == ["36 answers not shown: the same in both runs."]

@@ -54,7 +54,9 @@ def case_line(number: int, answer: str | None, *, is_good: bool = True, **change
         "message": "" if is_good else 'does not contain "14 days"',
     }
     asked: dict[str, Any] = {
-        key: changes.pop(key) for key in ("asked", "expected", "inputs", "weight") if key in changes
+        key: changes.pop(key)
+        for key in ("asked", "expected", "inputs", "item_id", "messages", "weight")
+        if key in changes
     }
     return {**envelope, **asked, "outcome": outcome, "error": error, "result": result | changes}
 
@@ -120,4 +122,5 @@ def comparison(
             "files": [],
             "exit": 0,
         }
-        yield Contents(document, found, (sides[0], sides[1]), f"proctor compare {names[0]} {names[1]}")
+        command, swapped = (f"proctor compare {a} {b}" for a, b in (names, names[::-1]))
+        yield Contents(document, found, (sides[0], sides[1]), command, swapped)

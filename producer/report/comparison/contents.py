@@ -137,7 +137,9 @@ class Contents:
         unit = kinds.of(self.found.kind).comparing.get().unit
         parts = [*map(str, self.settings), *inputs.sentences(unit)] or inputs.unexplained(unit)
         if parts:
-            number = "One thing differs" if len(parts) == 1 else f"{len(parts)} things differ"
+            number = "one thing differs" if len(parts) == 1 else f"{len(parts)} things differ"
+            is_whole = all(side.is_whole for side in self.sides)
+            number = number.capitalize() if is_whole else f"Of what the reports contain, {number}"
             return _ended(f"{number}: {'; '.join(parts)}")
         if inputs.unknown and not all(side.is_whole for side in self.sides):
             return "Of the settings in the reports, none differs; compare runs by their ids to see all."

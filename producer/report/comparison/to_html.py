@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from producer.aggregate.compared_items import ComparedItem
 from producer.aggregate.comparison_groups import SideFacts, facets_of
+from producer.report.cases.reasons import Reason, Wordings
 from producer.report.comparison.contents import Contents, Shown
 from producer.report.comparison.html_flips import MOST_GROUPS, facet_beside, flips, text_words
 from producer.report.comparison.item_texts import CheckText, ItemTexts
@@ -123,6 +124,8 @@ class _Spooled:
     """Pairs with the same outcome and another answer."""
     errors: set[str] = field(default_factory=set)
     """Kinds of reasons that are errors."""
+    wordings: Wordings = field(default_factory=Wordings)
+    """Kinds of reasons in words."""
 
 
 def comparison_page(contents: Contents) -> Iterator[bytes]:
@@ -239,7 +242,8 @@ def _tools(contents: Contents, written: _Spooled, facets: Sequence[str]) -> byte
         Chip("became", "text", text_words(item)[0]),
     ]
     counts = written.rows.answers("reason")
-    reasons = [Chip("reason", kind, kind, "e" if kind in written.errors else "f") for kind in counts]
+    words, errors = written.wordings, written.errors
+    reasons = [Chip("reason", kind, words.of(kind), "e" if kind in errors else "f") for kind in counts]
     return tools(
         written.rows,
         nouns=(item, many(item)),
@@ -302,6 +306,7 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
         facets.setdefault(facet, []).append(value)
     if shown.sort == "broken":
         facets["reason"] = [reason_kind(shown)]
+        written.wordings.add(Reason(reason_of(shown).partition("; ")[0], reason_kind(shown)))
         if after.outcome == Outcome.ERROR:
             written.errors.update(facets["reason"])
     known = {

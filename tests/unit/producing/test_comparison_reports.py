@@ -16,6 +16,11 @@ from tests.support.comparisons import ALIKE, case_line, comparison
 from tests.support.query_results import HOSTILE, answered
 
 
+def page_of(contents: Contents) -> str:
+    """The page of a comparison."""
+    return b"".join(comparison_page(contents)).decode()
+
+
 def text_of(contents: Contents) -> str:
     """The Markdown of a comparison."""
     return "\n".join(comparison_markdown(contents))
@@ -230,9 +235,69 @@ def test_runs_of_different_inputs_are_called_so_first() -> None:
         assert contents.other_input() == ""
         unlike = replace(contents, sides=(one._replace(bench="capitals"), other._replace(source="b.yaml")))
         text = text_of(unlike)
-        page = b"".join(comparison_page(unlike)).decode()
+        page = page_of(unlike)
         unknown = replace(contents, sides=(one, other._replace(source="")))
         assert unknown.other_input() == ""
     sentence = "These runs are of different inputs: A of capitals (bench.yaml), B of b.yaml."
     assert text.index(sentence) < text.index("| A |")
     assert page.index(sentence) < page.index("A, before")
+
+
+def test_the_panel_has_what_was_sent_what_was_checked_and_a_command() -> None:
+    """System message, checks by their names and a command for each run; reports link to their pages."""
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How long?"}]
+    rubric = {"name": "rubric: Says that it does not exist.", "check": "rubric", "score": 0.25}
+    checks = [[rubric | {"passed": passed, "reason": "It has 0 words of it."}] for passed in (True, False)]
+    sides = [
+        [case_line(1, text, is_good=is_good, checks=found, messages=messages, item_id="case-1")]
+        for text, is_good, found in (("14 days", True, checks[0]), ("30 days", False, checks[1]))
+    ]
+    with comparison(*sides) as contents:
+        one, other = (side._replace(is_stored=True, label=side.name[-1:]) for side in contents.sides)
+        page = page_of(replace(contents, sides=(one, other._replace(page="b side.html"))))
+        text = text_of(contents)
+    assert 'data-part="system">Be brief.</div>' in page
+    assert '<th scope="row" dir="auto">rubric: Says that it does not exist.</th>' in page
+    assert "proctor retry run-b --item case-1" in page
+    assert 'href="b%20side.html#c2">B</a>' in page
+    assert "proctor compare run-b run-a" in page
+    assert 'rubric "Says that it does not exist.": It has 0 words of it.' in text.replace("\\", "")
+
+
+def test_cards_are_headed_by_names_then_times_then_ids() -> None:
+    """A run's name heads its card, else its bench; how much later B began stands beside its time."""
+    lines = [case_line(1, "yes")]
+    with comparison(lines, lines, names=("run-1m8", "run-1m9")) as contents:
+        one, other = contents.sides
+        named = replace(
+            contents,
+            sides=(
+                one._replace(label="baseline", is_stored=True),
+                other._replace(bench="capitals", is_stored=True, began="2026-11-22T19:20:00Z"),
+            ),
+        )
+        cards = [(side.heading, side.run, side.later) for side in side_figures(named)]
+        page = page_of(named)
+    assert cards == [("baseline", "run-1m8", ""), ("capitals", "run-1m9", "2 hours later")]
+    assert page.index("<bdi>baseline</bdi>") < page.index("2026-11-22 17:20 UTC") < page.index(">run-1m8<")
+
+
+@pytest.mark.parametrize(("flips", "bars"), [(1, 0), (3, 3)])
+def test_few_flips_are_words(flips: int, bars: int) -> None:
+    """One flip is no picture: a square as large as an icon says less than the words below it."""
+    before = [case_line(number, "no", is_good=number >= flips) for number in range(8)]
+    after = [case_line(number, "yes, and much more than that") for number in range(8)]
+    with comparison(before, after) as contents:
+        page = page_of(contents)
+    assert page.count('<rect class="p"') == bars
+    assert f"✓ {flips} fixed" in page
+    assert "fully rewritten" in page
+
+
+def test_what_ended_differently_is_a_sentence() -> None:
+    """A count of how many first, then the share, then what became what."""
+    before = [case_line(number, "yes") for number in range(4)]
+    after = [case_line(number, None if number < 2 else "yes") for number in range(4)]
+    with comparison(before, after) as contents:
+        text = text_of(contents)
+    assert "2 of 4 cases ended differently (50.0%, 95% interval 15.0-85.0%): 2 passed → error." in text
