@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from producer.report.comparison.settings import Hidden, Placed
+from producer.report.comparison.setting_differences import Hidden, Placed
 from shared.contracts.case_hashes import hash_of
 from shared.contracts.case_run import GIT_KEY, CaseRun, Endpoint, Template
 from shared.contracts.live_turns import LiveRun

@@ -13,7 +13,7 @@ from producer.aggregate.comparison_groups import Group, SideFacts, facts_of, gro
 from producer.report.comparison.configurations import PROMPT
 from producer.report.comparison.input_differences import InputDifferences, input_differences
 from producer.report.comparison.item_texts import ItemTexts, TextStore
-from producer.report.comparison.settings import Placed, Setting, differing
+from producer.report.comparison.setting_differences import Placed, Setting, differing
 from shared.kinds import TURNS, Kind
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from producer.aggregate.compared_items import KEY_PARTS, ComparedItem, Inputs
 from producer.aggregate.comparison import Comparison
-from producer.report.comparison.settings import Placed
+from producer.report.comparison.setting_differences import Placed
 from producer.text import plural
 from shared.contracts.case_hashes import hash_of
 

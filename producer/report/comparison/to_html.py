@@ -301,6 +301,13 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
         again=_again(contents, shown),
         pages=_pages(contents, shown),
     )
+    html = fill(TEMPLATE, "pair", row)
+    return Row(row.id, html, row.before.outcome + row.after.outcome, _facets(contents, written, shown))
+
+
+def _facets(contents: Contents, written: _Spooled, shown: Shown) -> dict[str, list[str]]:
+    """Returns what a pair is filtered by."""
+    after = shown.pair[1]
     facets: dict[str, list[str]] = {"became": [shown.sort]}
     for facet, value in facets_of(contents.found, after):
         facets.setdefault(facet, []).append(value)
@@ -309,11 +316,8 @@ def _row(contents: Contents, written: _Spooled, at: int, shown: Shown) -> Row:
         written.wordings.add(Reason(reason_of(shown).partition("; ")[0], reason_kind(shown)))
         if after.outcome == Outcome.ERROR:
             written.errors.update(facets["reason"])
-    known = {
-        facet: values for facet, values in facets.items() if facet in {"became", "reason", *contents.groups}
-    }
-    html = fill(TEMPLATE, "pair", row)
-    return Row(row.id, html, row.before.outcome + row.after.outcome, known)
+    kept = {"became", "reason", *contents.groups}
+    return {facet: values for facet, values in facets.items() if facet in kept}
 
 
 def _system(shown: Shown) -> str:

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from producer.report.comparison.item_texts import asked_of_case
+from producer.report.comparison.item_texts import texts_of_case
 from shared.contracts.case_run import CasePayload
+from shared.contracts.sent_messages import messages_as_sent
 from tests.support.case_pages import item_row, run_info, write_page
 
 CALL: Final[dict[str, Any]] = {
@@ -56,8 +57,10 @@ def test_other_reports_name_them_too(tmp_path: Path, suffix: str, name: str) -> 
 
 def test_a_comparison_shows_the_same_conversation() -> None:
     """Both sides of an item are asked what its model was sent."""
-    [*asked] = asked_of_case(item_row(0, AGENT, "I booked it.", ms=100, cost=None))["asked"].splitlines()
-    assert asked == [
+    result = {"raw_output": "I booked it.", "passed": True, "checks": []}
+    found = texts_of_case({"result": result, "error": None, "messages": messages_as_sent(AGENT, "Be brief.")})
+    assert found.system == "Be brief."
+    assert found.asked.splitlines() == [
         "user: Book me a flight to Rome.",
         'tool call: find_flights({"to": "Rome"})',
         "tool result find_flights: AZ 61, 07:15",
