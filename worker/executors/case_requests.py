@@ -1,7 +1,7 @@
 """Makes the request of a case to its model: conversation, images, options and headers."""
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -87,7 +87,7 @@ def model_request(run: CaseRun, payload: CasePayload, image_urls: list[str]) -> 
 def any_request(run: CaseRun, model: str) -> ModelRequest:
     """Makes a request that goes where all requests to a model of the run go, without a question."""
     place, calls = run.models[model], run.calls.get(model, {}).values()
-    headers = next((call.get("headers", {}) for call in calls), {})
+    headers: Mapping[str, str] = next((call.get("headers", {}) for call in calls), {})
     return ModelRequest(
         model, "", "", headers=headers, api_base=place.api_base, api_key_env=place.api_key_env
     )

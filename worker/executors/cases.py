@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from shared.clock import now_ms
-from shared.codecs.item_rows import CACHED, UNJUDGED, ItemReader, ItemRow
+from shared.codecs.item_rows import ItemReader, ItemRow
 from shared.codecs.parked_items import History, ParkedState, decode_parked
 from shared.contracts.case_run import CasePayload, CaseRun, decode_case, read_shared_vars
 from shared.contracts.cases import NEEDS_SANDBOX
@@ -39,24 +39,23 @@ from worker.executors.case_judges import (
 )
 from worker.executors.case_requests import ImageMissingError, ImageUrls, any_request, model_request
 from worker.executors.case_results import (
-    CallDetails,
     answer_of,
     case_document,
     case_line,
-    is_untimed,
     recorded_reply,
     stored_reply,
     with_earlier_checks,
 )
 from worker.executors.check_calls import CheckDesk, ChecksAsked, ChecksDeferred, ask_checks
 from worker.executors.items import EndRun, Item, ItemResult, ItemsExecutor, ParkedItem
+from worker.executors.judged_case import JudgedCase, result_of_verdict
 from worker.executors.later_versions import error_of_later_version
 from worker.process import WorkerProcess
 from worker.sandbox import Sandbox, Sandboxes
 from worker.upstream.budget import OverBudget
 from worker.upstream.cache import is_kept
 from worker.upstream.chat import ModelReply, ModelRequest
-from worker.upstream.embeddings import EmbeddingReply, EmbeddingRequest
+from worker.upstream.embeddings import EmbeddingRequest
 from worker.upstream.failures import UpstreamError
 from worker.upstream.model_caller import (
     Answered,
@@ -81,9 +80,6 @@ VALIDATION_THREADS: Final = 2
 """Threads of a process that judge: it is processor work, the second covers waits for the sandbox."""
 NO_RECORDED_OUTPUT: Final = "no_recorded_output"
 SCHEMA_REFUSED: Final = "schema"
-CHECK_UNAVAILABLE: Final = "check_unavailable"
-NO_DECISION: Final = {"status": None, "passed": False, "decided_by": None, "message": "", "score": None}
-"""What is stored of the verdict where a check could not be asked; the answer and what is known of it stay."""
 IMAGE_MISSING: Final = "image_missing"
 MAX_OUTPUT_BYTES: Final = 1 << 20
 """A longer output is not judged."""
@@ -106,27 +102,6 @@ class OpenCase(NamedTuple):
     """Why it waited before, if it did, and what its calls went through."""
     earlier: Sequence[ItemRow]
     """Its earlier result, if it is retried and that may be used."""
-
-
-class JudgedCase(NamedTuple):
-    """A case with its answer and what was decided about it so far."""
-
-    payload: CasePayload
-    """The case."""
-    reply: ModelReply
-    """The answer."""
-    result: ValidationResult
-    """The decision."""
-    replies: Sequence[ModelReply | EmbeddingReply] = ()
-    """Those of judges and for checks, as far as some were needed and came."""
-    is_unjudged: bool = False
-    """Whether judges or checks were needed and too few of them could be reached."""
-    unavailable: str = ""
-    """Which check could not be asked, and why; empty when all could."""
-    kept_usd: float = 0.0
-    """What checks had cost that were asked for an earlier result."""
-    ends_run: str = ""
-    """How its run is to end; empty when it goes on."""
 
 
 class Failed(NamedTuple):
@@ -466,28 +441,6 @@ class CasesEngine:
         """Opens a sandbox for what runs patterns, and functions of the validators file."""
         validators = self._run.validators if has_functions else None
         return self._sandboxes.batch(validators.source if validators else None)
-
-
-def result_of_verdict(judged: JudgedCase) -> ItemResult:
-    """Makes the result of a case with a verdict."""
-    payload, reply = judged.payload, judged.reply
-    document = case_document(payload, judged.result, CallDetails.of(reply))
-    if judged.unavailable:
-        outcome = Outcome.ERROR
-        line = case_line(document | NO_DECISION, CHECK_UNAVAILABLE, judged.unavailable)
-    else:
-        outcome = Outcome.PASSED if judged.result.passed else Outcome.FAILED
-        line = case_line(document)
-    costs = [judged.kept_usd, reply.cost_usd, *(each.cost_usd for each in judged.replies)]
-    return ItemResult(
-        outcome,
-        line,
-        latency_ms=None if is_untimed(payload) else reply.latency_ms,
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        flags=(CACHED if reply.is_cached else "") + (UNJUDGED if judged.is_unjudged else ""),
-        code=CHECK_UNAVAILABLE if judged.unavailable else "",
-        ends_run=judged.ends_run,
-    )
 
 
 def _wait_s(due_ms: int) -> float:
