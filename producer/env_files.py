@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from shared.errors import InputError, UsageError
 from shared.names import ENVIRONMENT_PREFIX
 from shared.settings import variable_of
-from shared.upstream.key_variables import SENT, unsendable
 
 OPTION: Final = "--env-file"
 VARIABLE: Final = variable_of("env_file")
@@ -21,13 +20,8 @@ NO_FILE: Final = "none"
 """The name that stands for no file."""
 DEFAULT: Final = Path(".env")
 ENV_BYTES: Final = 1 << 20
-_READ_BY_COMMANDS: Final = (
-    ENVIRONMENT_PREFIX,
-    "AWS_",
-    "VERTEXAI_",
-    *sorted(f"{name.removesuffix('_API_KEY')}_" for name in SENT if name.endswith("_API_KEY")),
-)
-"""How variables begin that someone expects commands to read; all others belong to other programs."""
+_READ_BY_COMMANDS: Final = (ENVIRONMENT_PREFIX, "AWS_", "VERTEXAI_")
+"""How variables begin, beside those of providers with a key, that someone expects commands to read."""
 
 
 class EnvFile(NamedTuple):
@@ -129,13 +123,16 @@ def keys_of(
     .env supplies only keys, PROCTOR_REDIS_URL is ignored: write --env-file .env to take all of it
     {'MY_API_KEY': 'k'}
     """
+    from shared.upstream.key_variables import SENT, unsendable  # noqa: PLC0415 - start-up: only `.env` needs it
+
     kept = {
         variable: value
         for variable, value in found.items()
         if not variable.startswith(ENVIRONMENT_PREFIX) and not unsendable(variable, environment)
     }
     left = found.keys() - kept.keys() - environment.keys()
-    if ignored := ", ".join(sorted(each for each in left if each.startswith(_READ_BY_COMMANDS))):
+    noticed = (*_READ_BY_COMMANDS, *(f"{key.removesuffix('_API_KEY')}_" for key in SENT))
+    if ignored := ", ".join(sorted(variable for variable in left if variable.startswith(noticed))):
         warn(f"{name} supplies only keys, {ignored} is ignored: write {OPTION} {name} to take all of it")
     return kept
 
